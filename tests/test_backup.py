@@ -91,6 +91,15 @@ def test_a_link_to_a_backup_stays_a_link(tmp_path: Path) -> None:
 
 
 @posix
+def test_a_backup_of_a_bank_that_nobody_may_write_to_can_be_written_to(tmp_path: Path) -> None:
+    filled(tmp_path / "bank.db").close()
+    (tmp_path / "bank.db").chmod(0o440)
+    with lessonbank.connect(lessonbank.File(tmp_path / "bank.db", read_only=True), scope="t") as bank:
+        bank.admin.backup(tmp_path / "copy.db")
+    assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o640
+
+
+@posix
 def test_a_backup_is_as_private_as_the_bank(tmp_path: Path) -> None:
     with filled(tmp_path / "bank.db", 1) as bank:
         (tmp_path / "bank.db").chmod(0o600)

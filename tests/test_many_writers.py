@@ -114,7 +114,7 @@ async def test_one_liar_of_many_retires_nothing_and_trusts_nothing(bank: AsyncRe
 async def test_a_writer_with_a_key_is_not_believed_because_it_came_first(bank: AsyncReasoningBank) -> None:
     await played(bank, "key:eve", effect=-1, n=60)
     assert (await reviewed(bank)).changes == []
-    assert (await bank.lift()).uncounted == 40
+    assert any(note.startswith("40 outcomes do not count") for note in (await bank.lift()).notes)
 
 
 @pytest.mark.anyio

@@ -776,7 +776,7 @@ class TestBank:
 
 
 def test_what_was_told_is_read_back() -> None:
-    unit = UnitReview(recalls=40, grade="helps", log_help=8.5, log_harm=-2.25, expected=0.25, spread=0.125, found=50)
+    unit = UnitReview(recalls=40, grade="helps", expected=0.25, spread=0.125, found=50)
     told = ReviewSnapshot(reviewed=7, units={"*": UnitReview(), "a": unit}, sequence=9, proposed={"a": (3, "why")})
     assert ReviewSnapshot.of(told.text()) == told
     assert told.helps == {"a"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Evidence, Experience, Extraction, Lesson, Parts, Run, Trajectory
+from lessonbank import AsyncReasoningBank, Evidence, Experience, Extraction, Lesson, Parts, Run, Step, Trajectory
 from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.contracts.store_calls import get_setting
 from lessonbank.evidence import Holdout
@@ -67,7 +67,7 @@ async def test_a_process_that_never_looks_at_lift_does_nothing_where_lift_has_no
         assert lift.missing_differs
         assert [(one.standing, one.retired) for one in lift.lessons] == [("no evidence yet", False)]
         told = ReviewSnapshot.of(await get_setting(bank.store, REVIEW.of("s")))
-        assert {(unit.log_help, unit.log_harm, unit.expected) for unit in told.units.values()} == {(0.0, 0.0, 0.0)}
+        assert {unit.expected for unit in told.units.values()} == {0.0}
 
 
 @pytest.mark.full
@@ -142,3 +142,25 @@ async def test_a_recall_that_is_settled_again_with_another_outcome_gets_a_note()
         assert not any(note.startswith("settled again: ") for note in first.notes)
         (note,) = [note for note in again.notes if note.startswith("settled again: ")]
         assert not re.search(r"[0-9a-f]{9}", note), "a part of an id is enough in a sentence"
+
+
+def test_each_number_of_tasks_without_memory_counts_what_it_says(tmp_path: Path) -> None:
+    """Also the tasks whose lessons were each left out alone, and those before a lesson was edited, as they were."""
+    with lessonbank.connect(tmp_path / "bank.db", scope="acme", embedder="lexical") as bank:
+        for n in range(3):
+            bank.lessons.add(
+                title=f"Rule {n}", content=f"Call tool {'abc'[n]} first.", task="Refund an order", by="Ana"
+            )
+        bare, known = 0, 0
+        for n in range(90):
+            recall = bank.retrieve("Refund an order")
+            if n == 60:
+                bank.lessons.edit(recall.candidates[0].lesson_id, content="Call tool d first.", by="Ana")
+            bare += not recall.shown
+            if n % 5:
+                known += not recall.shown
+                run = Trajectory(task=recall.task, steps=(Step(action="refund", observation="done"),))
+                bank.learn(run, recall=recall, outcome="success" if n % 2 else "failure")
+        lift = bank.lift()
+    assert (lift.measuring.tasks_without, lift.controls) == (bare, known)
+    assert f"{bare} of 90 tasks without memory" in str(lift)

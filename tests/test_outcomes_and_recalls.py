@@ -93,25 +93,3 @@ async def test_a_task_with_a_secret_is_no_other_task(bank: AsyncReasoningBank) -
     task = f"{TASK} of ana@example.com and bob@example.com"
     told = await bank.learn(run(task), recall=await bank.retrieve(task), outcome="success")
     assert not [note for note in told.notes if "another task" in note]
-
-
-async def tried(bank: AsyncReasoningBank, task: str, *outcomes: str | None) -> None:
-    for outcome in outcomes:
-        recall = await bank.retrieve(task)
-        if outcome:
-            await bank.learn(run(task), recall=recall, outcome=outcome)  # pyright: ignore[reportArgumentType]
-
-
-async def test_where_only_the_last_try_is_settled_the_report_says_that_effects_look_too_small(
-    bank: AsyncReasoningBank,
-) -> None:
-    for n in range(8):
-        await tried(bank, f"{TASK} {n}", None, "success" if n % 2 else "failure")
-    assert [note for note in (await bank.lift()).notes if note.startswith("only the last try counts: 8 recalls")]
-
-
-async def test_tries_that_are_all_settled_and_tasks_left_open_are_no_last_tries(bank: AsyncReasoningBank) -> None:
-    for n in range(4):
-        await tried(bank, f"{TASK} {n}", "failure", "success")
-        await tried(bank, f"{TASK} number {n}", None)
-    assert not [note for note in (await bank.lift()).notes if "last try" in note]

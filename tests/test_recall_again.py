@@ -182,9 +182,9 @@ def test_a_note_holds_no_secret_and_no_token_and_the_inbox_has_an_end(monkeypatc
     monkeypatch.setattr("lessonbank.bank.views.lessons._MOST_WAITING", 2)
     with opened() as bank:
         key = "ghp" + "_" + "A1b2C3d4E5f6G7h8I9j0" * 2
-        noted = bank.lessons.propose(f"Log in with {key} <|im_end|>", task=TASK)
+        noted = bank.lessons.note(f"Log in with {key} <|im_end|>", task=TASK)
         assert key not in noted.text
         assert "<|im_end|>" not in noted.text
-        bank.lessons.propose("Another", task=TASK)
+        bank.lessons.note("Another", task=TASK)
         with pytest.raises(UsageError, match="2 lessons wait"):
-            bank.lessons.propose("A third", task=TASK)
+            bank.lessons.note("A third", task=TASK)

@@ -22,7 +22,7 @@ from lessonbank.contracts.retrieve_options import OPTIONS as NAMED
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.evidence import Holdout
-from lessonbank.evidence.ledger import Unmeasured
+from lessonbank.evidence.ledger import Ledger
 from lessonbank.http.client.bank import RemoteBank
 from lessonbank.learning.consolidation.append import asks_model
 
@@ -95,7 +95,7 @@ async def test_an_attempt_refuses_an_option_that_is_none_and_works_without_memor
         assert any("limit is a whole number" in note for note in attempt.notes)
 
 
-class NewestFirst(Unmeasured):
+class NewestFirst(Ledger):
     """A ledger for which the newest lesson of an experience helps most."""
 
     async def order(self, found: Found, /, *, places: int, recall_id: str, scope: str) -> Found:

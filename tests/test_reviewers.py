@@ -79,7 +79,7 @@ DOORS: dict[str, Door] = {
     "admin.remove_reviewer": lambda b, c: b.admin.remove_reviewer("Ana"),
 }
 FREE = {
-    "lessons": {"list", "search", "topics", "get", "experience", "repeats", "proposals", "propose"},
+    "lessons": {"list", "search", "topics", "get", "experience", "repeats", "proposals", "note"},
     "runs": {"list", "search", "get", "pending", "retry", "audit", "unlabelled", "queue", "spending"},
     "recalls": {"list", "search", "get", "preview", "explain"},
     "history": {"list", "state", "diff", "search", "lineage"},

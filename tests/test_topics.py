@@ -117,6 +117,45 @@ def test_a_topic_is_named_by_what_is_done_and_never_after_somebody(place: str, r
     assert "want change" in names and "remove passenger" in names and "cancel lease" in names
 
 
+KINDS = ("Refund order {}", "Cancel order {}", "Change the address of order {}", "Cancel order {}", "Refund order {}")
+
+
+@pytest.mark.parametrize(
+    "ids", ["12345", ("W11", "W22", "W33", "W44", "W55"), ("alpha", "bravo", "carol", "delta", "fox")]
+)
+def test_each_deed_has_a_topic_of_its_own_that_no_id_names(ids: Sequence[str]) -> None:
+    with lessonbank.connect(":memory:", scope="acme", embedder="lexical") as bank:
+        for asked, id in zip(KINDS, ids, strict=True):
+            deed = asked.split()[0].lower()
+            said = (f"{deed} {id}", "error: not yet", f"open {id}", "opened", f"{deed} {id}", "done")
+            told = [{"role": ("user", "assistant")[n % 2], "content": line} for n, line in enumerate(said, 1)]
+            bank.learn([{"role": "user", "content": asked.format(id)}, *told], outcome="success")
+        assert sorted(bank.lessons.topics().values()) == ["cancel order", "change address order", "refund order"]
+
+
+def test_tasks_about_one_thing_that_begin_with_other_deeds_are_apart() -> None:
+    with opened() as bank:
+        one, other, third = (
+            learned(bank, task, n)
+            for n, task in enumerate(
+                (
+                    CANCEL[0],
+                    "Change the pending order W5 of Tom Chen",
+                    "The lamp is broken, cancel the pending order W8",
+                )
+            )
+        )
+        assert one.topic and other.topic and third.topic
+        assert one.topic.id == third.topic.id != other.topic.id
+
+
+def test_a_number_in_a_models_name_for_a_topic_is_left_out() -> None:
+    with opened(model=chooses("refund order 9"), learning=Learning(topics="model")) as bank:
+        learned(bank, CANCEL[0], 0)
+        learned(bank, "I want my money back", 1)
+        assert "refund order" in bank.lessons.topics().values()
+
+
 def test_a_model_that_names_a_topic_after_somebody_is_not_followed() -> None:
     with opened(model=chooses("noah muller flights"), learning=Learning(topics="model")) as bank:
         learned(bank, "Cancel the pending order W17", 0)

@@ -253,8 +253,6 @@ def test_beside_a_lesson_that_is_known_one_with_few_outcomes_counts_as_five_poin
         (lambda: Rates(0.0, 0.1, 0.2), "0 < helps"),
         (lambda: Rates(0.3, 0.1, 0.2), "helps <= unknown"),
         (lambda: Rates(0.1, 0.2, 1.0), "harms is a probability"),
-        (lambda: AdaptiveHoldout(trials=2.0), "trials is a probability"),
-        (lambda: AdaptiveHoldout(band=True), "band is a probability"),
     ],
 )
 def test_what_is_no_probability_is_refused(make: object, said: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,8 @@ from lessonbank_bench.experiment.runner import run
 from .test_llm_path import acts
 
 PAPER = [name for name in presets() if name.startswith("paper-")]
-ARMS = ["paper-mind2web", "paper-swebench", "paper-webarena"]
-BLOCK = re.compile(r"<<<lessons .*<<<end lessons \w+>>>", re.DOTALL)
+BLOCK = re.compile(r"(What follows are memory items[^<]*)<<<lessons .*<<<end lessons \w+>>>\s*", re.DOTALL)
+"""How lessons are introduced, and the lessons."""
 NONCE = re.compile(r"\b[0-9a-f]{8}\b")
 SMALL: dict[str, Any] = {"environment": "desk", "seeds": [1], "tasks": 3, "leave_out": []}
 LESSON = (
@@ -32,7 +34,7 @@ WORKFLOW = "## Filling a form\nstep 1: press {control}\nstep 2: submit"
 
 
 class Writer:
-    """A model that acts by rules, calls every run a success, and always writes the same lesson."""
+    """A model that acts by rules and not by memory, calls each run a success, and always writes the same lesson."""
 
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []
@@ -41,7 +43,7 @@ class Writer:
         self.bodies.append(body)
         system, shown = (str(body["messages"][at]["content"]) for at in (0, -1))
         if system.startswith("You operate a web form"):
-            return Answer(acts(shown))
+            return Answer(acts("Goal: " + shown.rpartition("Goal: ")[2]))
         if system.startswith("You evaluate agents"):
             return Answer('Thoughts: the form was saved.\nStatus: "success"')
         return Answer(WORKFLOW if "workflow" in system else LESSON)
@@ -50,10 +52,12 @@ class Writer:
         return [body for body in self.bodies if str(body["messages"][0]["content"]).startswith(begins)]
 
 
-def played(arm: dict[str, Any], folder: Path) -> Writer:
-    """What a model is asked while one arm plays three tasks of the desk beside an arm without memory."""
-    chosen: dict[str, Any] = {"model": "openai:gpt-4o", "judged": True, "share": False, "leave_out": [], "seeds": [5]}
-    experiment: Experiment = made({**chosen, "tasks": 3, "arms": [{"name": "none"}, arm]}, source="test")
+def played(preset: str, arm: dict[str, Any], folder: Path) -> Writer:
+    """What a model is asked while one arm of a preset plays three tasks of the desk, beside an arm without memory."""
+    chosen: dict[str, Any] = {"judged": preset_values(preset)["judged"], "share": False, "leave_out": [], "seeds": [5]}
+    arms = [{"name": "beside", "memory": "none"}, arm]
+    asked = {**chosen, "model": "openai:gpt-4o", "tasks": 3, "arms": arms, "baseline": "beside"}
+    experiment: Experiment = made(asked, source="test")
     writer = Writer()
     with ModelServer(default=writer) as server:
         model = PydanticAIModel(experiment.model, base_url=server.base_url)
@@ -61,27 +65,43 @@ def played(arm: dict[str, Any], folder: Path) -> Writer:
     return writer
 
 
-def without_memory(body: dict[str, Any]) -> dict[str, Any]:
-    """A request whose block of lessons, and the codes that differ in each request, are taken out."""
-    told = [{**each, "content": NONCE.sub("", BLOCK.sub("", str(each["content"])))} for each in body["messages"]]
-    return {**body, "messages": told}
+def without_memory(bodies: Sequence[dict[str, Any]]) -> list[str]:
+    """Requests without the block of lessons and the codes that differ in each request, in order of their bytes."""
+    cut = [[{**one, "content": BLOCK.sub("", str(one["content"]))} for one in body["messages"]] for body in bodies]
+    whole = [{**body, "messages": messages} for body, messages in zip(bodies, cut, strict=True)]
+    return sorted(NONCE.sub("", json.dumps(body, sort_keys=True)) for body in whole)
+
+
+def introductions(bodies: Sequence[dict[str, Any]]) -> set[str]:
+    """How lessons are introduced wherever there are some."""
+    found = (BLOCK.search(str(one["content"])) for body in bodies for one in body["messages"])
+    return {block[1] for block in found if block}
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("preset", ARMS)
+@pytest.mark.parametrize("preset", PAPER)
 def test_requests_of_all_arms_are_equal_but_for_the_block_of_lessons(preset: str, tmp_path: Path) -> None:
-    arms = [arm for arm in preset_values(preset)["arms"] if arm["name"] != "none"]
-    writers = {arm["name"]: played(arm, tmp_path / arm["name"]) for arm in arms}
-    assert len(writers) == len(arms) >= 2
-    seen = set[str]()
-    for writer in writers.values():
-        begun = [body for body in writer.asked("You operate") if " -> " not in str(body["messages"][-1]["content"])]
-        judged = writer.asked("You evaluate")
-        remembering = [body for body in begun if BLOCK.search(str(body))]
-        assert remembering, "no lesson was shown"
-        assert judged
-        seen.add(repr((without_memory(begun[0]), without_memory(judged[0]), without_memory(remembering[0]))))
-    assert len(seen) == 1
+    arms = preset_values(preset)["arms"]
+    writers = {arm["name"]: played(preset, arm, tmp_path / arm["name"]) for arm in arms}
+    banks = [writer for name, writer in writers.items() if name != "none"]
+    assert len(banks) >= 2
+    introduced = set[str]().union(*(introductions(writer.asked("You operate")) for writer in banks))
+    assert len(introduced) == 1, "no lesson was shown, or not always in the same words"
+    acting = [without_memory(writer.asked("You operate")) for writer in writers.values()]
+    judging = [without_memory(writer.asked("You evaluate")) for writer in banks]
+    assert len(acting[0]) > 6
+    assert all(asked == acting[0] for asked in acting)
+    assert all(asked == judging[0] for asked in judging)
+    assert bool(judging[0]) is preset_values(preset)["judged"]
+
+
+@pytest.mark.full
+def test_an_arm_that_introduces_lessons_in_other_words_is_seen(tmp_path: Path) -> None:
+    kinds = {"default": "synapse", "paper": "synapse:profile=paper"}
+    arms = [{"name": "synapse", "memory": memory, "limit": 1} for memory in kinds.values()]
+    here, there = (played("paper-webarena", arm, tmp_path / kind).bodies for kind, arm in zip(kinds, arms, strict=True))
+    assert introductions(here) != introductions(there)
+    assert without_memory(here) != without_memory(there)
 
 
 @pytest.mark.parametrize("preset", PAPER)

@@ -73,7 +73,6 @@ def episodes(
             unit=1 + found.ravel(),
             shown=(~held & ~off[:, None] & ~gone[:, None]).ravel(),
             cited=np.zeros(found.size, dtype=np.bool_),
-            chance=((1 - lesson_odds) * ((1 - odds) * (1 - group_odds))[:, None]).ravel(),
         ),
         **{**unsaid, **rest, **more},
     )

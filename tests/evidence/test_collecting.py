@@ -297,9 +297,9 @@ class TestTime:
         made = columns(on("a", 0, "x"), on("b", 0, "y"), on("c", 2, "x"), on("d", 2, "z"), on("e", 2, "never settled"))
         for id in "abcd":
             made.settle(settled(id))
-        turns = dict(zip(made.units.names, made.episodes().turn.tolist(), strict=True))
+        turns = dict(zip(made.units, made.episodes().turn.tolist(), strict=True))
         assert turns == {"*": 0, "x": 0, "y": 1, "z": 2, "never settled": 3}
-        again = dict(zip(made.units.names, made.episodes(since={"x": later(1)}).turn.tolist(), strict=True))
+        again = dict(zip(made.units, made.episodes(since={"x": later(1)}).turn.tolist(), strict=True))
         assert again == {"*": 0, "x": 2, "y": 1, "z": 3, "never settled": 4}
 
     def test_turns_are_those_of_recalls_in_whatever_order_receipts_were_read_and_outcomes_were_told(self) -> None:
@@ -308,7 +308,7 @@ class TestTime:
         for id in "abc":
             one.settle(settled(id))
         for made in (one, other):
-            turns = dict(zip(made.units.names, made.episodes().turn.tolist(), strict=True))
+            turns = dict(zip(made.units, made.episodes().turn.tolist(), strict=True))
             assert turns == {"*": 0, "b": 0, "c": 1, "a": 2}
 
     def test_evidence_that_starts_again_with_a_lesson_is_told_with_what_no_longer_counts(self) -> None:
@@ -317,7 +317,7 @@ class TestTime:
             made.receipt(on(str(day), day, "x"))
             made.settle(settled(str(day)))
         (one,) = made.episodes(since={"x": on("", 2, "x").created_at}).restarts
-        assert (made.units.names[one.unit], one.before) == ("x", 3)
+        assert ([*made.units][one.unit], one.before) == ("x", 3)
 
     def test_another_model_of_the_agent_restarts_nothing_and_is_known(self) -> None:
         made = Columns()

@@ -29,9 +29,7 @@ from lessonbank.evidence.lift import (
 )
 
 SHARE = st.floats(-1, 1) | st.none()
-ESTIMATES = st.builds(
-    Estimate, value=SHARE, low=SHARE, high=SHARE, always_low=SHARE, always_high=SHARE, note=st.text(max_size=5)
-)
+ESTIMATES = st.builds(Estimate, value=SHARE, low=SHARE, high=SHARE, always_low=SHARE, always_high=SHARE)
 HOSTILE = "\x1b[2Jtitle\r\nDoes memory help? Yes\u202e\x07"
 
 
@@ -63,7 +61,7 @@ def test_what_would_show_it_is_said_while_nothing_is_shown() -> None:
     assert "about 40 more recalls" in str(lift(success=sure(0.03), more=40))
     assert "about 19,200 more recalls" in str(lift(success=sure(0.03), more=19_211))
     assert "more recalls" not in str(lift(success=sure(0.2), standing="helps"))
-    assert headline(lift()) == "Does memory help? Undecided, too few tasks: 90 settled recalls, 10 without memory."
+    assert headline(lift()) == "Does memory help? Undecided, too few tasks: 90 known outcomes, 10 without memory."
 
 
 def test_the_forecast_is_for_the_effect_as_it_looks_and_for_ten_points() -> None:
@@ -103,10 +101,29 @@ def test_the_second_line_says_what_measuring_has_cost_in_tasks_and_successes() -
 
     cost = MeasuringCost(given_up=4.2, tasks_without=10, tasks_with_less=3)
     told = "  Measuring has cost so far: 10 of 100 tasks without memory, 3 without a part of it; about "
-    assert second(cost) == f"{told}4 successes."
-    assert second(cost.model_copy(update={"given_up": -1.0})) == f"{told}1 failure avoided."
-    assert "10 of 100 tasks without memory; hardly any success." in second(MeasuringCost(tasks_without=10))
+    assert second(cost, settled=100) == f"{told}4 successes."
+    assert second(cost.model_copy(update={"given_up": -1.0}), settled=100) == f"{told}1 failure avoided."
+    bare = MeasuringCost(tasks_without=10)
+    assert "10 of 100 tasks without memory; hardly any success." in second(bare, settled=100)
+    assert "10 of 100 tasks without memory, with a known outcome or without; hardly" in second(bare)
     assert "how many successes is not known yet" in str(lift(measuring=cost))
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "said"),
+    [
+        (191.2, 60.4, 320, "about 191 successes (between 60 and 320)."),
+        (-118, -215, -20, "about 118 failures avoided (between 20 and 215)."),
+        (3.4, -75, 82, "about 3 successes (between 75 failures avoided and 82 successes)."),
+        (0.2, -1, 1, "hardly any success (between 1 failure avoided and 1 success)."),
+        (4, 0, 9, "about 4 successes (between 0 successes and 9 successes)."),
+    ],
+)
+def test_what_measuring_has_cost_stands_beside_how_far_chance_could_have_moved_it(
+    value: float, low: float, high: float, said: str
+) -> None:
+    cost = MeasuringCost(given_up=value, given_up_low=low, given_up_high=high, tasks_without=10)
+    assert str(lift(success=sure(0.3), measuring=cost)).splitlines()[1].endswith(said)
 
 
 def test_each_set_of_lessons_has_one_row() -> None:
@@ -154,10 +171,10 @@ def test_a_lesson_says_what_became_of_it() -> None:
 
 def test_both_sides_and_what_runs_take_are_said_only_where_they_are_known() -> None:
     text = str(lift(success_with=0.5, success_without=0.25, steps=Estimate(value=-1.5, low=-2, high=-1)))
-    assert "with memory 50.0% of 80 tasks, without 25.0% of 10, chosen at random\n" in text
+    assert "with memory 50.0% of 80 tasks with a known outcome, without 25.0% of 10, chosen at random\n" in text
     assert "a task: steps -1.5 [-2.0, -1.0; one look]" in text
     known = str(lift(success=sure(0.25), success_with=0.5, success_without=0.25, shown=44, withheld=7))
-    assert "with memory 50.0% of 44 tasks, without 25.0% of 7, chosen at random and weighted by its odds" in known
+    assert "with memory 50.0% of 44 tasks with a known outcome, without 25.0% of 7, chosen at random" in known
     assert "tokens" not in text
     assert "of 80 tasks" not in str(lift(success_with=0.5))
 

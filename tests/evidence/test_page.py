@@ -98,7 +98,7 @@ def rich(**more: object) -> Lift:
             a_lesson(4, success=Estimate(), shown=3, withheld=1),
         ),
         "judges": (JudgeReport(judge="a judge", asked=90, checked=30, agreement=0.9),),
-        "measuring": MeasuringCost(given_up=3.2, per_hundred=0.7, rate=0.15),
+        "measuring": MeasuringCost(given_up=3.2),
         "series": series(),
         "notes": ("Some outcomes are a judge's opinion.",),
     }
@@ -303,7 +303,6 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
         "a judge 90 30 90.0%",
         "successes expected to be given up 3.2",
         "It is lower for what clearly helps, and higher for what looks harmful.",
-        "share of showings left out 15.0%",
         "Some outcomes are a judge's opinion.",
         "With memory against without, intervals at 95 %",
     ):
@@ -316,13 +315,8 @@ def test_a_lesson_without_a_readable_title_goes_by_its_id() -> None:
     assert f": {1:032x}" in str(lift)
 
 
-def test_what_an_estimate_notes_is_told() -> None:
-    noted = estimate(0.1).model_copy(update={"note": "from few <b>tasks</b>"})
-    assert "from few <b>tasks</b>" in Reading(page(rich(success=noted))).text
-
-
 def test_harm_that_was_avoided_is_no_negative_price() -> None:
-    text = Reading(page(rich(measuring=MeasuringCost(given_up=-4.0, per_hundred=-1.0)))).text
+    text = Reading(page(rich(measuring=MeasuringCost(given_up=-4.0)))).text
     assert "failures expected to be avoided 4.0" in text
 
 

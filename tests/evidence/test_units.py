@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.contracts.records import Candidate, GroupDraw, Recall
-from lessonbank.evidence.units import Entry, chances, entries
+from lessonbank.evidence.units import Entry, entries
 
 ODDS = st.sampled_from([0.0, 0.05, 0.1, 0.3, 0.5, 1.0])
 GROUPS: tuple[str, ...] = ("source/a", "source/b", "topic/x", "topic/y", "topic/z")
@@ -87,21 +87,6 @@ def test_the_chance_of_an_entry_is_the_share_of_draws_that_show_the_unit(
         assert isclose(shown[unit, chance] / share, chance, abs_tol=1e-9)
         assert 0 < chance < 1
     assert len(told) == len({unit for unit, _ in told})  # one probability for each unit, whatever was drawn
-
-
-@pytest.mark.full
-@given(designs())
-def test_a_lesson_is_shown_as_often_as_all_its_draws_together_say(
-    design: tuple[dict[str, tuple[str, ...]], dict[str, float]],
-) -> None:
-    groups, odds = design
-    shown, said = defaultdict[str, float](float), set[tuple[str, float]]()
-    for chance, _, recall in every_draw(groups, odds):
-        said |= set(chances(recall).items())
-        for candidate in recall.candidates:
-            shown[candidate.lesson_id] += chance * candidate.shown
-    assert len(said) == len(groups)
-    assert all(isclose(shown[lesson], chance, abs_tol=1e-9) for lesson, chance in said)
 
 
 @pytest.mark.full

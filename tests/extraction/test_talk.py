@@ -148,6 +148,29 @@ def test_ids_of_one_digit_and_of_one_word_are_slots(ids: Sequence[str]) -> None:
     assert len(lessons) == 2
 
 
+@pytest.mark.parametrize("id", ["5", "alpha"])
+def test_a_short_id_is_a_slot_also_in_the_middle_of_a_line(id: str) -> None:
+    lines = ("Cancel order {0}", "cancel {0}", "error: give a reason", "cancel {0} reason=mistake", "cancelled")
+    told = [{"role": ("user", "assistant")[n % 2], "content": line.format(id)} for n, line in enumerate(lines)]
+    with bank_of() as bank:
+        (lesson,) = bank.learn(told, outcome="success").lessons
+    assert lesson.title == "Error and what got past it: cancel <order>, then cancel <order> reason=mistake"
+
+
+def test_a_short_number_that_a_field_names_is_a_slot_in_the_request() -> None:
+    made: list[Made] = [("verify", {"order": "5"}, "verified"), ("change", {"order": "5"}, "changed")]
+    with bank_of() as bank:
+        (lesson,) = bank.learn(talk("Wrong name on 5, put it right", made), outcome="success").lessons
+    assert lesson.description == "For a task like: Wrong name on <order>, put it right"
+
+
+def test_a_number_that_two_deeds_are_about_is_a_slot() -> None:
+    steps = tuple([Step(action=f"{deed} 6", observation=f"{deed} went through") for deed in ("verify", "move")])
+    with bank_of() as bank:
+        (lesson,) = bank.learn(Trajectory(task="I moved, send 6 there", steps=steps), outcome="success").lessons
+    assert lesson.title == "What worked: I moved, send <number> there"
+
+
 def test_an_ordinary_word_behind_a_thing_is_no_id() -> None:
     steps = (Step(action="open history", observation="Opened."), Step(action="press Export", observation="Saved."))
     with bank_of() as bank:

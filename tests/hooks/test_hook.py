@@ -81,7 +81,7 @@ def test_lessons_nobody_approved_are_shown_only_where_they_are_no_instructions(
 def test_what_an_agent_noted_is_shown_in_no_coding_agent_before_a_person_approves_it(
     hooks: Hooks, resident: Resident, bank: ReasoningBank, host: str, trusted: str
 ) -> None:
-    noted = bank.lessons.propose("The customs form for Norway is in the drawer.", task=SHIP)
+    noted = bank.lessons.note("The customs form for Norway is in the drawer.", task=SHIP)
     hooks.options = {"trusted": trusted}
     name = "BeforeAgent" if host in ("gemini-cli", "qwen-code") else "UserPromptSubmit"
     printed = hooks(prompt(SHIP, name=name), host=host)

@@ -93,3 +93,11 @@ def test_the_command_prints_it_and_names_what_waits(bank: ReasoningBank, tmp_pat
     told = json.loads(subprocess.run([*words, "--json"], capture_output=True, text=True, check=True).stdout)
     assert told["told"] == 1
     assert told["sessions"] == ["s-1", "s-2"]
+
+
+def test_a_bank_that_no_coding_agent_used_says_so_and_what_to_ask_in_its_place(bank: ReasoningBank) -> None:
+    bank.scoped("shop/support").retrieve("Refund an order")
+    told = week_of(bank, NOW - timedelta(days=7)).lines("bank.db")
+    assert len(told) == 2
+    assert told[0].startswith("no coding agent used this bank")
+    assert "lessonbank lift --bank bank.db" in told[1]

@@ -262,6 +262,7 @@ def test_the_exit_code_decides_and_without_one_the_last_line_of_the_runner(
         shell("CI=1 timeout 60 uv run pytest", "1 passed"),
         shell("./gradlew clean test"),
         shell("make check"),
+        shell("sbt 'core/compile; core/test'", "[info] All tests passed."),
         shell("pytest -q | tail -3", "4 passed in 1s"),
         shell(["bash", "-lc", "pytest -q"], "ok", name="shell"),
         shell('bash -lc "pytest -q"', name="exec_command", key="cmd"),
@@ -271,6 +272,9 @@ def test_the_exit_code_decides_and_without_one_the_last_line_of_the_runner(
         shell("ssh -p 22 me@pi 'cd kv && ctest'", "100% tests passed"),
         shell("docker exec -it web bash -c 'pytest -q'", "3 passed"),
         shell('nix-shell --run "cargo test"', "ok"),
+        shell("bash -o pipefail -c 'pytest -q | tail -1'", "2 passed"),
+        shell('pytest -q > /tmp/t 2>&1; echo "exit=$?"; tail -1 /tmp/t', "exit=0\n2 passed"),
+        shell("go test ./...", "ok  \tapp/store\t0.1s\nok  \tapp/api\t(cached)\n?   \tapp/cmd\t[no test files]"),
     ],
 )
 def test_tests_are_known_by_their_command_however_it_is_called(outcome: Outcome, call: Call) -> None:
@@ -292,6 +296,11 @@ def test_tests_are_known_by_their_command_however_it_is_called(outcome: Outcome,
         shell("python -m unittest", "Ran 0 tests in 0.0s\n\nOK"),
         shell("pytest -q", "1 failed, 2 passed"),  # the exit code and the words disagree
         shell("pip install pytest", "ok"),
+        shell("go test ./...", "ok  \tapp/store\t(cached)\n?   \tapp/cmd\t[no test files]"),
+        shell('pytest -q; echo "exit=$?"', "see the log"),
+        shell("git commit -am x", "[main 1a2b] x"),
+        shell("git commit --no-verify -am x", "ruff....Passed"),
+        shell("gh pr checks 7 --watch", "Exit code 8\ntest\tpending", True),
         shell("ls tests", "3 passed"),
         ("mcp__notes__search", {"query": "pytest"}, "3 passed", False),
         ("Read", {"file_path": "test.log"}, "3 passed", False),
@@ -309,6 +318,10 @@ def test_what_only_looks_like_passed_tests_proves_nothing(outcome: Outcome, call
         shell("printf x >> a.py"),
         shell("git checkout -- b.py"),
         shell("git merge main"),
+        shell("rg -l a src | xargs sed -i s/a/b/"),
+        shell("cargo update -p rustls"),
+        shell("pnpm add left-pad"),
+        shell("git rm -q old.py"),
         shell("cat > a.py <<EOF\nx\nEOF"),
         ("apply_patch", "*** Begin Patch", "Done", False),
         ("write_file", {"file_path": "a.py"}, "ok", False),
@@ -323,6 +336,29 @@ def test_every_way_to_change_a_file_makes_a_test_result_stale(outcome: Outcome, 
 @pytest.mark.parametrize("command", ["pytest -q 2>&1", "pytest -q > /dev/null", "pytest -q 2>/dev/null >&2"])
 def test_output_that_goes_elsewhere_is_no_edit(outcome: Outcome, command: str) -> None:
     assert outcome(EDIT, shell(command, "")) == "success"
+
+
+def test_hooks_of_a_commit_are_checks_where_they_name_a_program_that_checks(outcome: Outcome) -> None:
+    printed = "ruff.....................................{}\nmypy.....................................{}"
+    assert outcome(EDIT, shell("git commit -am x", printed.format("Passed", "Passed"))) == "success"
+    assert (
+        outcome(EDIT, shell("git commit -am x", "Exit code 1\n" + printed.format("Passed", "Failed"), True))
+        == "failure"
+    )
+    assert (
+        outcome(EDIT, shell("git push", "husky - pre-push hook\n Test Files  61 passed (61)\n> vitest run"))
+        == "success"
+    )
+
+
+def test_the_code_that_a_line_prints_is_that_of_its_check(outcome: Outcome) -> None:
+    call = shell('cd api && pytest -q > /tmp/o 2>&1; echo "rc=$?"; tail -4 /tmp/o', "rc=1\nFAILED test_a.py")
+    assert outcome(EDIT, call) == "failure"
+
+
+def test_a_program_that_lays_text_out_is_an_edit_and_takes_no_check_back(outcome: Outcome) -> None:
+    assert outcome(shell("npx prettier --write . && npx tsc -b", "ok")) == "success"
+    assert outcome(EDIT, PASS, shell("black .", "1 file reformatted")) == "success"
 
 
 def test_an_edit_and_its_test_may_stand_in_one_command(outcome: Outcome) -> None:
@@ -350,24 +386,40 @@ def test_the_verdict_names_its_rule_and_so_does_the_run(imported: Callable[..., 
             "the tests",
             "pnpm vitest run|npx playwright test|zig build test|./gradlew check|./gradlew :app:connectedAndroidTest|"
             "pipenv run pytest|kubectl exec -n dev pod-1 -- pytest|ssh pi ctest|nix develop -c cargo test|rails test|"
-            "coverage run -m pytest|php artisan test|composer test|task test|poe test|turbo run test|nx run shop:test|"
-            "dune test|stack test|crystal spec|meson test -C build|xcodebuild -scheme App test|timeout -k 5 300 pytest",
+            "coverage run -m pytest|php artisan test|composer test|task test|poe test|turbo run test|"
+            "nx run shop:test|"
+            "yarn workspace @pix/gallery test --run|pnpm -C packages/core run ci|ddev exec vendor/bin/phpunit|"
+            "terraform test|"
+            "./vendor/bin/sail artisan test|devcontainer exec --workspace-folder . bats test|dbt build -s orders+|"
+            "dune test|stack test|crystal spec|meson test -C build|xcodebuild -scheme App test|"
+            "timeout -k 5 300 pytest",
         ),
         (
             "the linter",
             "mix credo --strict|ty check|isort --check .|npx svelte-check|pnpm eslint .|cargo fmt --check|"
-            "dotnet format --verify-no-changes|yarn prettier --check .|dart analyze|buf lint|nx run-many -t lint",
+            "pnpm turbo run lint --force|npx --yes --package renovate -- renovate-config-validator x.json5|"
+            "pdk validate|"
+            "./vendor/bin/pint --test|dotnet format --verify-no-changes|yarn prettier --check .|dart analyze|"
+            "buf lint|nx run-many -t lint",
         ),
         (
             "the build",
-            "webpack --mode production|npx vue-tsc --noEmit|ng build|mix compile|docker compose build web|"
+            "hugo --minify|npx storybook build|npx electron-builder --mac|wasm-pack build wasm|"
+            "webpack --mode production|"
+            "npx vue-tsc --noEmit|ng build|mix compile|docker compose build web|"
             "nix build .#app|./gradlew assembleDebug|uv build|turbo build|arduino-cli compile",
         ),
-        ("the release", "npx vsce publish|mix hex.publish|npx lerna publish|cargo release patch"),
+        ("CI", "gh run watch 7 --exit-status|gh pr checks 7 --watch"),
+        (
+            "the release",
+            "bundle exec fastlane beta|npx vsce publish|mix hex.publish|npx lerna publish|cargo release patch",
+        ),
         (
             None,
-            "task list|nx graph|ssh pi uptime|kubectl exec pod -- ls|docker exec web ls|./gradlew tasks|"
-            "stack install x|npm install|poetry add x|docker compose up|prettier --write .|make clean|composer install",
+            "gh run view 7|gh run watch 7|hugo server|npm ci|task list|nx graph|ssh pi uptime|"
+            "kubectl exec pod -- ls|docker exec web ls|./gradlew tasks|"
+            "stack install x|npm install|poetry add x|docker compose up|prettier --write .|make clean|"
+            "composer install",
         ),
     ],
 )

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+import lessonbank
 from lessonbank._base.checks import MOST_SECONDS
 from lessonbank.contracts.ports import LanguageModel, Message
 from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
@@ -313,3 +314,32 @@ def test_without_pydantic_ai_the_extra_is_named() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert "pip install 'lessonbank[models]'" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("gpt-5", "such as 'openai:gpt-5'"),
+        ("claude-sonnet-4-5", "such as 'anthropic:claude-sonnet-4-5'"),
+        ("claude", "such as 'anthropic:claude-sonnet-4-5'"),
+        ("gemini-2.5-pro", "such as 'google:gemini-2.5-pro'"),
+        ("openai:", "has no name: write `provider:model`, such as 'openai:gpt-5-mini'"),
+        (" ", "such as 'openai:gpt-5-mini'"),
+        ("http://localhost:11434/v1", r"is an address: .* Model\('NAME', base_url='http://localhost:11434/v1'\)"),
+        ("openai:gpt-5", r"OPENAI_API_KEY` environment variable or give it as `Model\(…, api_key=…\)`"),
+    ],
+)
+def test_a_name_as_a_newcomer_writes_it_is_answered_with_the_form_that_works(
+    given: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(UsageError, match=said):
+        lessonbank.connect(":memory:", scope="a", model=given, embedder="lexical")
+
+
+@pytest.mark.parametrize("given", ["OpenAI:gpt-5", "openai/gpt-5", "gpt:gpt-5"])
+def test_a_provider_is_known_by_the_names_that_others_give_it(given: str) -> None:
+    with lessonbank.connect(
+        ":memory:", scope="a", model=lessonbank.Model(given, api_key="none"), embedder="lexical"
+    ) as bank:
+        assert "openai:gpt-5" in bank.settings["model"]

@@ -477,6 +477,37 @@ def test_long_titles_that_begin_alike_differ_once_cut() -> None:
     assert apart(["x" * 100, "x" * 100], 50) == ["x" * 50 + " …"] * 2
 
 
+def test_a_slot_says_what_it_is_and_a_text_that_imitates_one_acts_nowhere(site: Site, bank_file: Path) -> None:
+    told = "Call `cancel(order=<order from the request>)` for <…>; <b onclick=x()>not</b> <script>."
+    with opened(bank_file) as bank:
+        lesson = bank.lessons.add(title="Cancel", content=told, when="Refund <order>", task="Cancel it", by="Ana")
+    site.enter()
+    for where in (f"/lessons/{lesson.id}", "/lessons"):
+        page = site.get(where).text
+        assert "a place for a value of the task at hand: its order from the request" in page
+        assert 'title="a word that was left out, because it belongs to one case">&lt;…&gt;</abbr>' in page
+        assert "<b onclick" not in page
+        assert "<script>." not in page
+    assert "slot" in words(site.get("/words"))
+
+
+def test_a_lesson_whose_words_were_changed_says_why_nothing_is_known_of_it(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        lesson = bank.recalls.list(limit=1)[0].candidates[0].lesson_id
+        bank.lessons.edit(lesson, content="Say what is possible first.", by="Ana")
+    assert "Its words were changed, and no task has found it since" in site.enter().get(f"/lessons/{lesson}/lift").text
+
+
+def test_a_table_names_each_number_for_a_phone(site: Site) -> None:
+    site.enter()
+    for where, name in (
+        ("/evidence", "change"),
+        ("/evidence", "interval however often you look"),
+        ("/administration", "Runs"),
+    ):
+        assert f'data-name="{name}"' in site.get(where).text
+
+
 def test_words_that_changed_are_marked() -> None:
     assert differences("read the order", "read the whole order twice") == [
         ("same", "read the "),

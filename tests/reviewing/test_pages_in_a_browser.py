@@ -54,6 +54,7 @@ def violations(page: Page) -> list[str]:
     return found
 
 
+SIDEWAYS = "[...document.querySelectorAll('.wide')].some(one => one.scrollWidth > one.clientWidth + 1)"
 BROKEN = """[...document.querySelectorAll("table, nav, .tabs, .badge, button")].flatMap(part => {
   const found = [], walk = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) for (const word of walk.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
@@ -84,7 +85,7 @@ def test_single_keys_approve_reject_and_undo(page: Page, bank_file: Path) -> Non
     assert second in titles(bank_file, "quarantined")
     assert page.locator("#chosen").inner_text() == second
     at(page, "/history")
-    page.get_by_role("button", name=f"Undo “Approved: “{first}””").wait_for()
+    page.get_by_role("button", name=f"Undo: Approved: “{first}”").wait_for()
     page.keyboard.press("u")
     page.get_by_role("status").get_by_text(f"Taken back: “{first}” is in quarantine again").wait_for()
     assert page.locator("#chosen").inner_text() == first
@@ -315,6 +316,7 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(
             high = tab.evaluate("document.querySelector('header.bar')?.offsetHeight ?? 0")
             found[name] = problems + broken + ([f"{wide} pixels wide"] if wide > 360 else [])
             found[name] += [f"the menu is {high} pixels high"] if high > 110 else []
+            found[name] += ["a table scrolls sideways"] if tab.evaluate(SIDEWAYS) else []
         page.get_by_role("button", name="End the session").click()
         page.get_by_role("heading", name="Your session has ended").wait_for()
         found["the end of the session"] = violations(page)

@@ -89,10 +89,10 @@ def test_undo_names_what_it_takes_back_and_shows_it(site: Site, bank_file: Path 
     at = f"/runs/{run.trajectory.id}"
     assert site.post(f"{at}/correct", {"csrf": csrf, "outcome": "failure", "back": at}).status == 303
     site.get(at)
-    assert "Undo “The run is a failure”" in words(site.get("/topics")), "on whatever page somebody stands"
+    assert "Undo: The run is a failure" in words(site.get("/topics")), "on whatever page somebody stands"
     back = shown_after(site, site.post("/undo", {"csrf": csrf}))
     assert "Taken back: the run is a success again, by ground truth" in words(back)
-    assert f"Undo “Retired: “{lesson.title[:20]}" in words(back), "what would be taken back next"
+    assert f"Undo: Retired: “{lesson.title[:20]}" in words(back), "what would be taken back next"
     assert "What happened" in back.text
     shown = shown_after(site, site.post("/undo", {"csrf": csrf}))
     assert f"Taken back: “{lesson.title}” is in quarantine again" in words(shown)

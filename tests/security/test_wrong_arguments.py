@@ -165,7 +165,7 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
         "backup": {"path": folder / "copy.db"},
         "sync": {"path": folder / "CLAUDE.md"},
         "edit": {"title": "New"},
-        "propose": {"content": "The order is locked until noon."},
+        "note": {"content": "The order is locked until noon."},
         "merge": {
             "ids": tuple(lesson.id for lesson in bank.lessons.list()),
             "title": "Check first",

@@ -15,11 +15,12 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import lessonbank.wiring  # so that no process pays for it
 from lessonbank.contracts.records import Rollback
 from lessonbank.contracts.store_calls import pending_runs, purge_one
-from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.stores.sqlite import SqliteStore, _erased_bytes
 from lessonbank.testing.store_samples import MINE
 
 Begin = Callable[[], object]
@@ -46,6 +47,19 @@ async def purge(path: Path, begin: Begin) -> None:
     await purge_one(store, "trajectory", run.id, scope=MINE, writer="tests", reason="asked to")
 
 
+async def overwrite(path: Path, begin: Begin) -> None:
+    """What the purge of the oldest run leaves, by a process of its own, which a kill of this one does not end."""
+    _erased_bytes._SMALL = _erased_bytes._SHARE = 0
+    plain = _erased_bytes._overwrite
+
+    def begin_and_overwrite(*told: Any) -> bool:
+        begin()
+        return plain(*told)
+
+    _erased_bytes._overwrite = begin_and_overwrite
+    await purge(path, lambda: None)
+
+
 async def rebuild(path: Path, begin: Begin) -> None:
     """Of everything that follows from the records."""
     store = await SqliteStore.open(path)
@@ -64,6 +78,7 @@ CALLS: dict[str, Callable[[Path, Begin], Awaitable[None]]] = {
     "make": make,
     "roll_back": roll_back,
     "purge": purge,
+    "overwrite": overwrite,
     "rebuild": rebuild,
     "export": export,
 }

@@ -132,8 +132,14 @@ async def test_a_rollback_that_is_killed_is_whole_or_absent(path: Path) -> None:
         await store.close()
 
 
+def contents(path: Path) -> str:
+    """Every byte of a bank and its log."""
+    return "".join(file.read_bytes().decode("latin-1") for file in path.parent.glob(f"{path.name}*"))
+
+
 @pytest.mark.anyio
-async def test_a_purge_that_is_killed_is_absent_or_can_be_finished(path: Path) -> None:
+@pytest.mark.parametrize("call", ["purge", "overwrite"])
+async def test_a_purge_that_is_killed_is_absent_or_can_be_finished(path: Path, call: str) -> None:
     store = await SqliteStore.open(path)
     run = trajectory(f"Move {SECRET}", answer=SECRET)
     await store.save_runs([run], scope=MINE)
@@ -141,19 +147,19 @@ async def test_a_purge_that_is_killed_is_absent_or_can_be_finished(path: Path) -
     await added(store, *[experience("word " * 300, minute=n) for n in range(100)])
     length = len(await collected(store.journal(scope=MINE)))
     await store.close()
-    for left in rounds(path.parent, "purge", KILLS):
+    for left in rounds(path.parent, call, KILLS):
         store = await SqliteStore.open(left)
         problems = (await store.verify()).problems
         purged = len(await collected(store.journal(scope=MINE))) > length
         assert (run.id in await everything(store)) is not purged
         assert len(problems) <= 1, problems
         assert purged or not problems
+        assert problems or (run.id in contents(left)) is not purged, "what is left is named"
         await store.rebuild()
         assert (await store.verify()).problems == []
         assert (await count_records(store, scope=MINE)).experiences > 100
         await store.close()
-        held = b"".join(file.read_bytes() for file in left.parent.iterdir())
-        assert (run.id.encode() in held) is not purged
+        assert (run.id in contents(left)) is not purged
 
 
 @pytest.mark.anyio

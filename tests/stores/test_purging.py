@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sqlite3
 import subprocess
 import sys
@@ -11,11 +13,14 @@ from pathlib import Path
 
 import pytest
 from _trouble import BIG
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lessonbank.contracts.records import Erasure, Replace
 from lessonbank.contracts.store_calls import count_records, forget, purge_one
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores import _texts
+from lessonbank.stores._mentions import naming
 from lessonbank.stores.sqlite import SqliteStore, _derived, _erased_bytes, _log
 from lessonbank.stores.sqlite._log import Checkpoint, empty_log
 from lessonbank.testing.store_purging import SECRET, everything, lived_in
@@ -236,3 +241,24 @@ async def test_to_erase_a_lesson_takes_no_word_of_another_out_of_the_index(
     assert len(await store.search("zebra8 zebra298", scope=MINE, limit=5)) == 2
     assert (await store.verify()).problems == []
     await store.close()
+
+
+async def test_a_purge_writes_no_run_that_it_does_not_concern(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    runs = [trajectory(f"Task {n}") for n in range(20)]
+    await store.save_runs(runs, scope=MINE)
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE written (id TEXT)")
+        other.execute(
+            "CREATE TRIGGER any_write AFTER UPDATE ON trajectories BEGIN INSERT INTO written VALUES (new.id); END"
+        )
+        await purge_one(store, "trajectory", runs[3].id, scope=MINE, writer="ana", reason="asked to")
+        assert other.execute("SELECT id FROM written").fetchall() == []
+    await store.close()
+
+
+@given(st.lists(st.text(), min_size=1, max_size=4), st.text())
+def test_few_ids_are_found_wherever_many_are(said: list[str], extra: str) -> None:
+    text = json.dumps({extra: said}, ensure_ascii=False).encode()
+    ids, others = said[:1], [f"no such id {n}" for n in range(20)]
+    assert [*naming([(1, text)], ids)] == [*naming([(1, text)], [*ids, *others])] == [(1, text)]

@@ -10,7 +10,7 @@ pytest.importorskip("agentdojo", reason="agentdojo is not installed: pip install
 from lessonbank.errors import UsageError
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank_bench.environments import environment
-from lessonbank_bench.environments.agentdojo import ATTACKS, Meeting, Script, attempt, meetings
+from lessonbank_bench.environments.agentdojo import ATTACKS, NO_ATTACK, Meeting, Script, attempt, meetings
 from lessonbank_bench.measure.injections import Trace, measured, trace_of
 
 ACCOUNT = "US133000000121212121212"
@@ -93,3 +93,17 @@ def test_what_an_attacker_wanted_enters_as_a_lesson_only_without_his_account_and
     assert counts.words
     assert counts.addresses == 0
     assert not counts.shown_words["corroborated"] + counts.shown_words["reviewed"]
+
+
+def test_a_bank_of_runs_that_obeyed_shows_nobody_what_the_attacker_wanted() -> None:
+    counts = anyio.run(lambda: measured("banking", "direct", Script(obeys=True), most=4))
+    assert counts.obeyed == 4
+    assert counts.deeds
+    assert counts.shown_deeds["open"] == 0
+
+
+def test_where_nothing_is_attacked_every_task_is_done_and_its_lessons_are_shown() -> None:
+    assert len(list(meetings("banking", NO_ATTACK, each=False))) == 16
+    counts = anyio.run(lambda: measured("banking", NO_ATTACK, Script(obeys=False), most=4))
+    assert (counts.useful, counts.quarantined) == (4, 0)
+    assert counts.shown["open"]

@@ -117,6 +117,8 @@ def is_database(path: Path, /, *, application_id: int | None = None) -> bool:
 def begin(path: Path, /, *, like: Path | None = None, private: bool = False) -> Path:
     """An empty file beside `path` to write to, as private as `path` was, or else as `like` is; or its owner's alone.
 
+    What is made like a file that nobody may write to can be written by its owner.
+
     Raises:
         OSError: the folder is missing or cannot be written.
     """
@@ -129,7 +131,7 @@ def begin(path: Path, /, *, like: Path | None = None, private: bool = False) -> 
     _make(part, mode=0o600 if like or private else 0o666)
     model = path if path.exists() else like
     if model is not None and not private:
-        part.chmod(model.stat().st_mode & 0o777)
+        part.chmod(model.stat().st_mode & 0o777 | (0o200 if model is like else 0))
     return part
 
 

@@ -234,9 +234,9 @@ class AsyncAttempt:
         except (UsageError, StoreUnavailable):
             raise
         except Exception:
-            await self._propose(notes)
+            await self._hand_in_notes(notes)
             raise
-        await self._propose(() if isinstance(kept, Waits) else notes)
+        await self._hand_in_notes(() if isinstance(kept, Waits) else notes)
         return kept
 
     async def _keep_unfinished(self, run: Trajectory, why: str) -> None:
@@ -255,13 +255,13 @@ class AsyncAttempt:
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             return self._refused(self._failed("nothing was learned from this run", problem))
 
-    async def _propose(self, notes: Sequence[str]) -> None:
+    async def _hand_in_notes(self, notes: Sequence[str]) -> None:
         """Put notes into the inbox."""
         for text in notes:
             began = monotonic()
             try:
                 with within(self._left, "it was not kept"):
-                    await self._bank.lessons.propose(
+                    await self._bank.lessons.note(
                         text, task=self._named_task or _NO_TASK, run=self.run_id, metadata=self._metadata
                     )
             except Exception as problem:  # noqa: BLE001 - as in `finish`

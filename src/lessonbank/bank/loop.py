@@ -58,7 +58,7 @@ from lessonbank.learning.reflection import LEAST_RUNS
 from lessonbank.learning.run_report import RunReport, run_from
 from lessonbank.matts.scale import scale
 from lessonbank.search.emptiness import with_reason
-from lessonbank.trials.compare import trial
+from lessonbank.trials.trial import trial
 
 from .attempt import AsyncAttempt
 from .handle import BankState, Handle

@@ -170,7 +170,7 @@ async def _hand_in_one(bank: Any, entry: Spooled, key: str | None) -> bool:
             await handle.keep_unfinished(entry.runs[0], **told)
         elif not await handle.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told):
             return False
-        await _propose(handle, entry)
+        await _hand_in_notes(handle, entry)
         return True
     except (NotAllowed, Unauthenticated) as error:
         raise StoreUnavailable(f"the key may not hand in: {quoted(error)}") from error
@@ -179,12 +179,12 @@ async def _hand_in_one(bank: Any, entry: Spooled, key: str | None) -> bool:
         return False
 
 
-async def _propose(bank: Any, entry: Spooled) -> None:
+async def _hand_in_notes(bank: Any, entry: Spooled) -> None:
     run = entry.runs[0]
     for text in entry.inbox:
         try:
             with within(_HANDED_IN, "it was not kept"):
-                await bank.lessons.propose(text, task=run.task, run=run.id, metadata=run.metadata)
+                await bank.lessons.note(text, task=run.task, run=run.id, metadata=run.metadata)
         except (Conflict, UsageError) as error:  # it is known already; or too much waits for a person
             log.warning("a note that waited on this machine is not in the inbox: %s", quoted(error))
 

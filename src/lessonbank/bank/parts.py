@@ -10,7 +10,7 @@ from lessonbank._base.checks import attribute
 from lessonbank.contracts.events import Hook
 from lessonbank.contracts.ports import Consolidator, Extractor, Judge, LanguageModel, Retriever
 from lessonbank.contracts.settings import Fit
-from lessonbank.evidence.ledger import Ledger, Unmeasured
+from lessonbank.evidence.ledger import Ledger
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
 from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
@@ -36,7 +36,7 @@ class BankParts:
     consolidator: Consolidator
     topics: Topics | None = None
     """Sorts new lessons into topics."""
-    ledger: Ledger = field(default_factory=Unmeasured)
+    ledger: Ledger = field(default_factory=Ledger)
     intake: IntakeFilter = field(default_factory=IntakeFilter)
     """Redacts what comes in, and rejects drafts that are no lessons."""
     scaler: Scaler = field(default_factory=Scaler)

@@ -13,7 +13,7 @@ from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.contracts.settings import OFF
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import groups_of
-from lessonbank.evidence.ledger import Unmeasured
+from lessonbank.evidence.ledger import Ledger
 from lessonbank.search import TrustFilter, Without, with_reason
 from lessonbank.search.opposites import without_denied
 
@@ -47,7 +47,7 @@ class Recaller:
         if asked.own and not asked.trusted:
             search = TrustFilter(search, "corroborated", own_of=await self.handle.identity())
         scope, places, measured = self.handle.scope, asked.limit or self.handle.options.limit, self.handle.parts.ledger
-        ledger, id = (measured, new_id()) if draw else (Unmeasured(), "")
+        ledger, id = (measured, new_id()) if draw else (Ledger(), "")
         found = without_denied(await search(task, scope=scope, limit=measured.reach(places)))
         found = await measured.order(found, places=places, recall_id=id, scope=scope)
         every = [match.experience for match in found.matches]

@@ -95,7 +95,7 @@ class Lessons(Waiting[AsyncLessons]):
     merge = _sync(AsyncLessons.merge)
     unmerge = _sync(AsyncLessons.unmerge)
     add = _sync(AsyncLessons.add)
-    propose = _sync(AsyncLessons.propose)
+    note = _sync(AsyncLessons.note)
     edit = _sync(AsyncLessons.edit)
     narrow = _sync(AsyncLessons.narrow)
     proposals = _sync(AsyncLessons.proposals)

@@ -107,6 +107,6 @@ def _refused(error: Any) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
         return 2
-    sentence = str(error.format_message()).rstrip(".")
+    sentence = str(error.format_message()).replace(": Value error, ", ": ").rstrip(".")
     where = f": see `{error.ctx.command_path} --help`" if getattr(error, "ctx", None) else ""
     return _failed(f"{sentence}{where}", UsageError.code, exit_code=2)

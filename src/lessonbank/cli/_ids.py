@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from lessonbank._base.ids import SHOWN
 from lessonbank._base.ids import short as short
 from lessonbank.errors import NotAllowed, NotFound, UsageError
 from lessonbank.guard import one_line
@@ -104,10 +105,17 @@ def _only(what: str, given: str, known: Iterable[tuple[str, str]]) -> str:
     if not found:
         raise NotFound(f"there is no {what} {given!r} in this scope")
     if len(found) > 1:
-        named = ", ".join(f"{id} ({one_line(text, limit=40)})" for id, text in [*found.items()][:_NAMED])
+        named = ", ".join(f"{short(id)} ({_begin(text)})" for id, text in [*found.items()][:_NAMED])
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        raise UsageError(f"{given!r} names {len(found)} {what}s: give more characters of one of {named}{more}")
+        raise UsageError(
+            f"{given!r} names {len(found)} {what}s: give the last {SHOWN} characters of one: {named}{more}"
+        )
     return next(iter(found))
+
+
+def _begin(text: str) -> str:
+    line = one_line(text, limit=200)
+    return line if len(line) <= SHOWN * 5 else f"{line[: SHOWN * 5 - 1].rstrip()}…"
 
 
 def _lessons(memory: ReasoningBank) -> Iterator[tuple[str, str]]:

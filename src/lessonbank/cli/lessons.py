@@ -52,7 +52,7 @@ def list_(
     """List the lessons of a scope, newest first. `explain` shows one of them.
 
     With --proposals: a lesson that the evidence shows to harm: `retire` it, or `approve` it again. What somebody wrote
-    into a file: `approve` does what it proposes, `retire` rejects it. Two lessons that say nearly the same: `merge`
+    into a file: `approve` does what it proposes, `retire` drops it. Two lessons that say nearly the same: `merge`
     them, or `approve` the newer one to keep both. Two that contradict each other: `approve` or `retire` one.
     """
     filters: dict[str, Any] = {

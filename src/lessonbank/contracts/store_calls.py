@@ -91,8 +91,8 @@ async def pending_runs(
 ) -> Sequence[Trajectory]:
     """Saved runs that still wait for a verdict or for extraction, oldest first; all of them without a `limit`.
 
-    An unfinished run is not among them, nor one that workers gave up: these have a `status` of their own. `after` is the
-    id of the last one of the page before. Raises NotFound (`after`).
+    An unfinished run is not among them, nor one that workers gave up: these have a `status` of their own. `after` is
+    the id of the last one of the page before. Raises NotFound (`after`).
     """
     found, left = list[Trajectory](), limit
     while left is None or left > 0:

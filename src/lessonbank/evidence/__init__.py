@@ -12,7 +12,7 @@ from .lift import Estimate as Estimate
 from .lift import JudgeReport as JudgeReport
 from .lift import LessonLift as LessonLift
 from .lift import Lift as Lift
-from .lift import MeasuringCost as MeasuringCost
 from .lift import Point as Point
+from .measuring_cost import MeasuringCost as MeasuringCost
 from .policy import AdaptiveHoldout as AdaptiveHoldout
 from .policy import Rates as Rates

@@ -170,16 +170,6 @@ class CellGains:
         return self.where(self.start >= start[self.group])
 
 
-@dataclass(frozen=True, slots=True)
-class LogWealth:
-    """The log of prior times wealth, n rows of one column per stake: betting on effects above zero, or below."""
-
-    up: Floats
-    down: Floats
-    scale: Floats
-    """(n,): the sum of v."""
-
-
 def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, by_start: bool = True) -> CellGains:
     """One look at all scores, from which everything else follows. `filled`: the same rows with other outcomes."""
     ways = (scores, *filled)
@@ -204,10 +194,10 @@ def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, b
     return CellGains(group, start, cells % many, up, down, scale, safe, scores.log_prior)
 
 
-def log_wealth(told: CellGains, /, *, leave_out: int = 0) -> LogWealth:
-    """What was won on each group, both ways: see `won`. The scale is that of the first way to fill in."""
+def log_wealth(told: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Floats, Floats]:
+    """(groups, stakes) twice: what was won on each group, both ways (see `won`); (groups,): the sum of scales."""
     up, down = (won(told, helps=helps, leave_out=leave_out) for helps in (True, False))
-    return LogWealth(up, down, np.zeros(told.groups) + np.bincount(told.group, told.scale[0], told.groups))
+    return up, down, np.zeros(told.groups) + np.bincount(told.group, told.scale[0], told.groups)
 
 
 def won(told: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
@@ -273,8 +263,8 @@ def _largest(gains: Floats, told: CellGains, most: int) -> Floats:
     return found
 
 
-def running(scores: Scores, at: Ints, /) -> LogWealth:
-    """What was won over the first `at` scores, for each of `at`, which ascends; there is one group."""
+def running(scores: Scores, at: Ints, /) -> tuple[Floats, Floats, Floats]:
+    """The same of what was won over the first `at` scores, for each of `at`, which ascends; there is one group."""
     first = np.searchsorted(at, np.arange(len(scores)), side="right")
     shares, scale = _histograms(scores, first, len(at) + 1)
     lowest, highest = np.zeros(len(at) + 1), np.zeros(len(at) + 1)
@@ -284,7 +274,7 @@ def running(scores: Scores, at: Ints, /) -> LogWealth:
     low, high = np.minimum.accumulate(lowest[:-1]), np.maximum.accumulate(highest[:-1])
     prior = scores.log_prior
     up, down = np.where(_safe(low), up + prior, -np.inf), np.where(_safe(-high), down + prior, -np.inf)
-    return LogWealth(up, down, np.cumsum(scale[:-1]))
+    return up, down, np.cumsum(scale[:-1])
 
 
 def _histograms(scores: Scores, cell: Ints, cells: int) -> tuple[Floats, Floats]:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .episodes import Floats, Ints
+from .episodes import Flags, Floats, Ints
 
 _FIRST = 0.5
 _LESSON_STRENGTH = 10.0
@@ -15,7 +15,7 @@ _CLUSTER_STRENGTH = 4.0
 
 
 class Guesser:
-    """Guesses outcomes of the same rows as often as is wanted: what is sorted is sorted once."""
+    """Guesses outcomes from earlier ones."""
 
     def __init__(self, cluster: Ints, row: Ints | None = None, lesson: Ints | None = None, /) -> None:
         """Rows and their draws.
@@ -30,25 +30,23 @@ class Guesser:
         self._lessons = Grouped(self._row if lesson is None else lesson)
 
     def guess(self, outcome: Floats, /) -> Floats:
-        """(n,): within the range of outcomes and 0.5. `outcome` is in the order in which they became known.
+        """(n,): within the range of outcomes and 0.5. `outcome` is in the order of recalls; `nan` is part of no guess.
 
         The mean of its cluster so far, drawn towards the mean over the lessons that were up for showing (whatever was
         then drawn for them), and that towards the mean of everything so far. Neither the row's own outcome nor its own
         draws have a part in it, which is what lets it be subtracted from the outcome without harm to any guarantee.
         """
-        count = np.arange(len(outcome))
-        overall = (np.cumsum(outcome) - outcome + _FIRST) / (count + 1.0)
-        if len(self._row):
-            overall = self._by_lessons(outcome, overall)
-        return self._clusters.means_before(outcome, overall, strength=_CLUSTER_STRENGTH)
-
-    def _by_lessons(self, outcome: Floats, overall: Floats) -> Floats:
-        """(n,): the mean over a row's lessons of each one's mean so far; `overall` for a row without lessons."""
-        row, size = self._row, len(outcome)
-        means = self._lessons.means_before(outcome[row], overall[row], strength=_LESSON_STRENGTH)
-        pairs = np.bincount(row, minlength=size)
-        total = np.bincount(row, means, size)
-        return np.where(pairs > 0, total / np.maximum(pairs, 1), overall)
+        known = ~np.isnan(outcome)
+        value, before = outcome, np.arange(len(outcome))
+        if not known.all():
+            value, before = np.where(known, outcome, 0.0), np.cumsum(known) - known
+        overall = (np.cumsum(value) - value + _FIRST) / (before + 1.0)
+        if len(row := self._row):
+            means = self._lessons.means_before(value[row], known[row], overall[row], strength=_LESSON_STRENGTH)
+            pairs = np.bincount(row, minlength=len(outcome))
+            total = np.bincount(row, means, len(outcome))
+            overall = np.where(pairs > 0, total / np.maximum(pairs, 1), overall)
+        return self._clusters.means_before(value, known, overall, strength=_CLUSTER_STRENGTH)
 
 
 @dataclass(frozen=True)  # no slots: what follows from `group` is computed once
@@ -93,18 +91,25 @@ class Grouped:
     def _ordered_rank(self) -> Ints:
         return np.arange(len(self.group)) - np.repeat(self._starts, self.counts)
 
-    def means_before(self, values: Floats, prior: Floats, /, *, strength: float) -> Floats:
-        """For each value the mean of the earlier ones of its group, as if `strength` of them had been `prior`."""
-        ordered = values[self.order]
+    def means_before(self, values: Floats, counted: Flags, prior: Floats, /, *, strength: float) -> Floats:
+        """For each value the mean of the earlier counted ones of its group, as if `strength` had been `prior`.
+
+        What is not counted is zero.
+        """
+        sums = self._before(values[self.order])
+        sums += strength * prior[self.order]
+        sums /= strength + (self._ordered_rank if counted.all() else self._before(counted[self.order].astype(float)))
+        means = np.empty(len(values))
+        means[self.order] = sums
+        return means
+
+    def _before(self, ordered: Floats) -> Floats:
+        """The sum of the earlier ones of each one's group."""
         sums = np.cumsum(ordered)
         sums -= ordered
         filled = self.counts > 0
         sums -= np.repeat(sums[self._starts[filled]], self.counts[filled])
-        sums += strength * prior[self.order]
-        sums /= self._ordered_rank + strength
-        means = np.empty(len(values))
-        means[self.order] = sums
-        return means
+        return sums
 
 
 def compact(keys: Ints, size: int, /) -> tuple[Ints, Ints]:

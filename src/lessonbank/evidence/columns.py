@@ -18,7 +18,7 @@ from lessonbank.guard.identity import is_separate_writer
 from .audits import Audits
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed, Restart
 from .groups import AGAIN
-from .units import WHOLE, chances, entries
+from .units import WHOLE, entries
 
 _NAN: Final = float("nan")
 _OUTCOMES: Final = {"success": 1.0, "failure": 0.0}
@@ -30,8 +30,6 @@ The bank's own process counts always while it is alone."""
 WINDOW: Final = 20
 """A recall is waited for until so many later ones have an outcome; after that its own counts as missing. The number is
 the same for recalls with memory and without, and it is fixed before there is any outcome."""
-_AGAIN: Final = 3600.0
-"""Seconds within which another recall of the same task is taken for another try at it."""
 _UNTOLD: Final = {
     **dict.fromkeys(("outcome", "judged", "steps", "tokens", "cost", "seconds", "fit"), _NAN),
     "true": 0.0,
@@ -43,22 +41,12 @@ _UNTOLD: Final = {
 """What a row says before its outcome is known, by column."""
 
 
-@dataclass(slots=True)
-class Numbers:
-    """Names as numbers, in the order in which they came."""
+class Numbers(dict[str, int]):
+    """Names as numbers, in the order in which they came; a new name gets a new number."""
 
-    names: list[str] = field(default_factory=list[str])
-    _known: dict[str, int] = field(default_factory=dict[str, int])
-
-    def of(self, name: str, /) -> int:
-        """Return the number of a name; a new name gets a new number."""
-        number = self._known.setdefault(name, len(self.names))
-        if number == len(self.names):
-            self.names.append(name)
+    def __missing__(self, name: str, /) -> int:
+        self[name] = number = len(self)
         return number
-
-    def __contains__(self, name: str, /) -> bool:
-        return name in self._known
 
 
 def template_of(task: str, /) -> str:
@@ -101,8 +89,8 @@ class Shares:
         return max(FREE, TWICE * others / days)
 
 
-def _doubles(size: int = 4) -> tuple[array[float], ...]:
-    return tuple(array("d") for _ in range(size))
+def _doubles() -> tuple[array[float], ...]:
+    return tuple(array("d") for _ in range(4))
 
 
 @dataclass(slots=True)
@@ -123,26 +111,23 @@ class Columns:
     _bare: set[str] = field(default_factory=set[str])
     _astray: set[str] = field(default_factory=set[str])
     """Ids of receipts that a run of another task settled."""
-    _level: list[int] = field(default_factory=list[int])
     _parents: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
-    _task: list[int] = field(default_factory=list[int])
-    """By row: a number that equal tasks share."""
     _told: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
     """By name of a column: one number per row."""
     _drawn: tuple[array[float], ...] = field(default_factory=_doubles)
     """Row, unit, shown, chance: see `units.entries`."""
-    _placed: tuple[array[float], ...] = field(default_factory=lambda: _doubles(5))
-    """Row, lesson, shown, cited, chance."""
+    _placed: tuple[array[float], ...] = field(default_factory=_doubles)
+    """Row, lesson, shown, cited."""
     _places: list[int] = field(default_factory=lambda: [0])
     """Where the places of each row begin; those of a row end where the next begin."""
 
     def __post_init__(self) -> None:
         """Empty columns."""
         self._told = {name: array("d") for name in (*_UNTOLD, "control", "again", "at", "cluster")}
-        self._unit(WHOLE, WHOLE_LEVEL)
+        self.units[WHOLE] = 0
 
     def __len__(self) -> int:
-        return len(self._task)
+        return len(self._places) - 1
 
     @property
     def empty(self) -> int:
@@ -164,7 +149,7 @@ class Columns:
 
     def _take(self, recall: Recall) -> None:
         row = self._rows[recall.id] = len(self)
-        cluster = self._clusters.of(template_of(recall.task))
+        cluster = self._clusters[template_of(recall.task)]
         told = {"control": recall.control, "at": recall.created_at.timestamp(), "cluster": cluster}
         is_first = recall.step is None  # what was shown later is measured as one, beside what the run began with
         told["again"] = not is_first
@@ -172,38 +157,28 @@ class Columns:
             told["fit"] = recall.fit.usage.input_tokens + recall.fit.usage.output_tokens
         for name, value in (_UNTOLD | told).items():
             self._told[name].append(value)
-        self._task.append(hash(recall.task))
-        chance = chances(recall)
         for candidate in recall.candidates:
             if candidate.placed and is_first:
-                lesson = self._unit(candidate.lesson_id, LESSON_LEVEL)
-                self._parents[lesson] = tuple(self._unit(group, GROUP_LEVEL) for group in candidate.groups)
-                _append(self._placed, row, lesson, candidate.offered, 0, chance[candidate.lesson_id])
+                lesson = self.units[candidate.lesson_id]
+                self._parents[lesson] = tuple(self.units[group] for group in candidate.groups)
+                _append(self._placed, row, lesson, candidate.offered, 0)
         self._places.append(len(self._placed[0]))
         for entry in entries(recall):
-            if is_first:
-                _append(self._drawn, row, self.units.of(entry.unit), entry.shown, entry.chance)
-            elif entry.unit.startswith(AGAIN):
-                _append(self._drawn, row, self._unit(entry.unit, GROUP_LEVEL), entry.shown, entry.chance)
+            if is_first or entry.unit.startswith(AGAIN):
+                _append(self._drawn, row, self.units[entry.unit], entry.shown, entry.chance)
 
     def last_found(self) -> dict[str, float]:
         """By lesson: when a recall found it last, in seconds since 1970."""
-        last, (row, lesson, *_) = np.full(len(self._level), -np.inf), self._placed
+        last, (row, lesson, *_) = np.full(len(self.units), -np.inf), self._placed
         if len(row):
             at = np.array(self._told["at"])[np.array(row).astype(np.int64)]
             np.maximum.at(last, np.array(lesson).astype(np.int64), at)
-        return {self.units.names[n]: float(last[n]) for n in np.flatnonzero(np.isfinite(last))}
-
-    def _unit(self, name: str, level: int) -> int:
-        number = self.units.of(name)
-        if number == len(self._level):
-            self._level.append(level)
-        return number
+        return {id: at for id, at in zip(self.units, last.tolist(), strict=True) if math.isfinite(at)}
 
     def groups_of(self, lesson_ids: Iterable[str], /) -> set[str]:
         """The groups that lessons were in when they were recalled last."""
-        lessons = [self.units.of(id) for id in lesson_ids if id in self.units]
-        return {self.units.names[group] for lesson in lessons for group in self._parents.get(lesson, ())}
+        names, lessons = list(self.units), [self.units[id] for id in lesson_ids if id in self.units]
+        return {names[group] for lesson in lessons for group in self._parents.get(lesson, ())}
 
     def settle(self, settlement: Settlement, /, *, at: datetime | None = None) -> None:
         """Take in what became of a recall. A later settlement goes before an earlier one; what a judge said stays.
@@ -213,7 +188,8 @@ class Columns:
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
-        self._audit(row, settlement)
+        if not self._told["again"][row]:  # of a run one recall is audited: the first
+            self.audits.settle(settlement)
         if settlement.another_task:
             self._astray.add(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
@@ -224,7 +200,7 @@ class Columns:
             if "outcome" in told:
                 self._tell(row, settlement, at)
             if opinion:
-                told["judge"] = self.judges.of(settlement.judge or "judge")
+                told["judge"] = self.judges[settlement.judge or "judge"]
         for name, value in (told | self._named(settlement)).items():
             self._told[name][row] = value
         self._cite(row, settlement.cited)
@@ -233,15 +209,10 @@ class Columns:
         """The template and the model of the agent, where the run names them."""
         named = dict[str, float]()
         if settlement.template is not None:
-            named["cluster"] = self._clusters.of(f"template {settlement.template}")
+            named["cluster"] = self._clusters[f"template {settlement.template}"]
         if settlement.agent:
-            named["model"] = self._models.of(settlement.agent)
+            named["model"] = self._models[settlement.agent]
         return named
-
-    def _audit(self, row: int, settlement: Settlement) -> None:
-        """Of a run one recall is audited: the first."""
-        if not self._told["again"][row]:
-            self.audits.settle(settlement)
 
     def forget(self, before: datetime, /) -> None:
         """The runs of recalls that are older were erased; their outcomes still count."""
@@ -250,14 +221,14 @@ class Columns:
 
     def _tell(self, row: int, settlement: Settlement, at: datetime | None) -> None:
         """Note who told a row's outcome. A correction by the same writer takes nothing more of its share."""
-        writer = self.writers.of(settlement.identity)
+        writer = self.writers[settlement.identity]
         if self._told["writer"][row] != writer:
             counts = self.shares.takes(settlement.identity, (at or settlement.at).date())
             self._told["writer"][row] = writer if counts else _UNCOUNTED
 
     def _cite(self, row: int, cited: Sequence[str]) -> None:
-        _, lessons, _, named, _ = self._placed
-        wanted = {self.units.of(id) for id in cited if id in self.units}
+        _, lessons, _, named = self._placed
+        wanted = {self.units[id] for id in cited if id in self.units}
         for place in range(self._places[row], self._places[row + 1]):
             named[place] = lessons[place] in wanted
 
@@ -274,52 +245,54 @@ class Columns:
         ids, rows = list(self._rows), [int(row) for row in order]
         recall_ids = [ids[row] for row in rows]
         audit_odds, audited = self.audits.by_row(recall_ids)
-        again = _superseded(np.array(self._task), told["at"], ~np.isnan(told["outcome"]))
         told = {name: column[order] for name, column in told.items()}
         whole = {name: told.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
         flags = {name: told.pop(name) > 0.5 for name in ("true", "broke", "control", "again")}
         at, known = told["at"], ~np.isnan(told["outcome"])
         waiting = rows_that_wait(known)
-        begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.units.names])
-        drawn, placed = (_in_order(columns, place) for columns in (self._drawn, self._placed))
-        row, unit = drawn[:2]
-        kept, found = at[row] > begun[unit], at[placed[0]] > begun[placed[1]]
+        begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.units])
+        row, unit, shown, chance = _in_order(self._drawn, place)
+        where, lesson, offered, cited = _in_order(self._placed, place)
+        kept, found = at[row] > begun[unit], at[where] > begun[lesson]
         columns: dict[str, Any] = told | whole | flags
         return Episodes(
             **columns,
-            draws=Draws(*(column[kept] for column in drawn)),
-            placed=Placed(*(column[found] for column in placed)),
-            units=tuple(self.units.names),
-            level=np.array(self._level),
-            turn=self._turns(unit, kept),
-            parents=tuple(self._parents.get(n, ()) for n in range(len(self._level))),
+            draws=Draws(row[kept], unit[kept], shown[kept] > 0, chance[kept]),
+            placed=Placed(where[found], lesson[found], offered[found] > 0, cited[found] > 0),
+            units=tuple(self.units),
+            level=(level := np.array([_level(id) for id in self.units])),
+            turn=_turns(level, unit, kept),
+            parents=tuple(self._parents.get(n, ()) for n in range(len(level))),
             recall_ids=tuple(recall_ids),
-            judges=tuple(self.judges.names),
-            writers=tuple(self.writers.names),
+            judges=tuple(self.judges),
+            writers=tuple(self.writers),
             uncounted=self.shares.uncounted,
-            superseded=again,
             another_task=len(self._astray),
-            clusters=tuple(self._clusters.names),
+            clusters=tuple(self._clusters),
             audit_odds=audit_odds,
             audited=audited,
             restarts=_restarts(begun, unit[(known & ~waiting)[row] & ~kept]),
             waiting=waiting,
-            models=tuple(self._models.names),
+            models=tuple(self._models),
         )
 
-    def _turns(self, unit: Ints, present: Flags) -> Ints:
-        """By unit: the place of its arrival, which is its first draw, among those of its level.
 
-        A place is taken for good. A unit whose evidence started again has taken two.
-        """
-        level = np.array(self._level)
-        turn = np.zeros(len(level), np.int64)
-        earlier, now = (_firsts(unit, side, len(level)) for side in (~present, present))
-        for one in (GROUP_LEVEL, LESSON_LEVEL):
-            own = np.flatnonzero(level == one)
-            arrivals = np.sort(np.concatenate([earlier[own], now[own]]))
-            turn[own] = np.searchsorted(arrivals, now[own])
-        return turn
+def _level(unit: str) -> int:
+    return WHOLE_LEVEL if unit == WHOLE else GROUP_LEVEL if "/" in unit else LESSON_LEVEL
+
+
+def _turns(level: Ints, unit: Ints, present: Flags) -> Ints:
+    """By unit: the place of its arrival, which is its first draw, among those of its level.
+
+    A place is taken for good. A unit whose evidence started again has taken two.
+    """
+    turn = np.zeros(len(level), np.int64)
+    earlier, now = (_firsts(unit, side, len(level)) for side in (~present, present))
+    for one in (GROUP_LEVEL, LESSON_LEVEL):
+        own = np.flatnonzero(level == one)
+        arrivals = np.sort(np.concatenate([earlier[own], now[own]]))
+        turn[own] = np.searchsorted(arrivals, now[own])
+    return turn
 
 
 def rows_that_wait(known: Flags, /) -> Flags:
@@ -341,23 +314,6 @@ def _restarts(begun: Floats, gone: Ints) -> tuple[Restart, ...]:
     return tuple(Restart(int(n), float(begun[n]), int(before[n])) for n in np.flatnonzero(before))
 
 
-def _superseded(task: Ints, at: Floats, known: Flags) -> int:
-    """How many recalls have no outcome although a later one of the same task has: tries before the last one.
-
-    Args:
-        task: (n,): equal tasks share a number.
-        at: (n,): when each recall was made, in seconds.
-        known: (n,): which have an outcome.
-    """
-    order = np.lexsort((at, task))
-    task, at, known = task[order], at[order], known[order]
-    place = np.where(known, np.arange(len(order)), len(order))
-    following = np.minimum.accumulate(place[::-1])[::-1]
-    open_ = np.flatnonzero(~known & (following < len(order)))
-    later = following[open_]
-    return int(((task[later] == task[open_]) & (at[later] - at[open_] <= _AGAIN)).sum())
-
-
 def _append(columns: tuple[array[float], ...], *values: float) -> None:
     for column, value in zip(columns, values, strict=True):
         column.append(value)
@@ -365,11 +321,11 @@ def _append(columns: tuple[array[float], ...], *values: float) -> None:
 
 def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Any, ...]:
     """The columns with rows numbered as in `place`, in that order; rows that have no place are left out."""
-    row, unit, *flags, chance = (np.array(column) for column in columns)
+    row, unit, *rest = (np.array(column) for column in columns)
     row = place[row.astype(np.int64)]
     kept = np.flatnonzero(row >= 0)
     kept = kept[np.argsort(row[kept], kind="stable")]
-    return row[kept], unit[kept].astype(np.int64), *(column[kept] > 0 for column in flags), chance[kept]
+    return row[kept], unit[kept].astype(np.int64), *(column[kept] for column in rest)
 
 
 def _firsts(unit: Ints, counted: Flags, units: int) -> Ints:
@@ -388,14 +344,10 @@ def _outcome(settlement: Settlement) -> float:
     return reward if reward is not None and 0.0 <= reward <= 1.0 else _OUTCOMES[settlement.outcome]
 
 
-def _runs(settlement: Settlement) -> int:
-    """How many runs it speaks of: a purge may have taken the ids of some."""
-    return max(settlement.runs, len(settlement.trajectory_ids), 1)
-
-
 def _columns_of(settlement: Settlement, outcome: float) -> dict[str, float]:
     """What a settlement says, by column."""
-    usage, runs = settlement.usage, _runs(settlement)
+    usage = settlement.usage
+    runs = max(settlement.runs, len(settlement.trajectory_ids), 1)  # a purge may have taken the ids of some
     tokens = usage.input_tokens + usage.output_tokens
     told = {
         "outcome": outcome,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
 from lessonbank._base.checks import is_instance
-from lessonbank.contracts.records import GroupDraw
 from lessonbank.contracts.withholding import Assignment, Members
 from lessonbank.errors import UsageError
 
@@ -40,7 +39,7 @@ class OrdersByEvidence(Protocol):
 
 
 def drawn(lessons: Members, rates: Mapping[str, float], /, *, usual: float, luck: Callable[[str], float]) -> Assignment:
-    """Draw for memory as a whole, for groups and for lessons, each by itself.
+    """Draw for memory as a whole and for lessons, each by itself.
 
     Args:
         lessons: what was found.
@@ -52,14 +51,12 @@ def drawn(lessons: Members, rates: Mapping[str, float], /, *, usual: float, luck
     def falls(unit: str) -> bool:
         return luck(unit) < rates.get(unit, 0.0)
 
-    groups = dict.fromkeys(group for held in lessons.values() for group in held if rates.get(group, 0.0) > 0.0)
     return Assignment(
         control=falls(WHOLE),
         control_probability=rates.get(WHOLE, 0.0),
         withheld=frozenset(filter(falls, lessons)),
         probability={id: rates.get(id, 0.0) for id in lessons},
         usual=usual,
-        groups=tuple(GroupDraw(group=one, withheld=falls(one), probability=rates[one]) for one in groups),
     )
 
 

@@ -44,8 +44,6 @@ class Placed:
     shown: Flags
     cited: Flags
     """Whether the agent named it among what it used: adherence, which is not effect."""
-    chance: Floats
-    """The probability with which it was to be shown, all draws of the recall together."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -115,8 +113,6 @@ class Episodes:
     """Whether an audit drew it, so that chance chose it; empty where `audit_odds` is."""
     clusters: tuple[str, ...] = ()
     """What the numbers in `cluster` stand for: the words of a template, or `template ` and the name that runs told."""
-    superseded: int = 0
-    """Recalls without an outcome whose task was tried again soon and has one then."""
     another_task: int = 0
     """Recalls that a run of another task settled."""
     restarts: tuple[Restart, ...] = ()

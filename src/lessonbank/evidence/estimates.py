@@ -12,6 +12,7 @@ import numpy as np
 from ._bets import Scores
 from ._predictions import Guesser, compact
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Floats, Ints
+from .sequences import Outcomes
 
 ENOUGH = 5
 """Showings, and withholdings, with an outcome below which there is no estimate."""
@@ -182,7 +183,7 @@ def pooled(found: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -> 
     mean, spread = np.zeros(len(level)), np.full(len(level), 0.1)
     for own in (level < GROUP_LEVEL, level == GROUP_LEVEL, level == LESSON_LEVEL):
         at = np.flatnonzero(own)
-        inner = np.array([innermost(parents, int(n)) for n in at], dtype=np.int64)
+        inner = np.array([[-1, *parents[n]][-1] if n < len(parents) else -1 for n in at.tolist()], dtype=np.int64)
         grouped = (inner >= 0) & seen[inner]
         x, v, use = found.estimate[at], error[at] ** 2, seen[at]
         between = _between(x[use] - np.where(grouped, mean[inner], 0.0)[use], v[use]) if at.any() else _MEMORY
@@ -193,11 +194,6 @@ def pooled(found: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -> 
     return Pooled(mean, spread)
 
 
-def innermost(parents: Sequence[Sequence[int]], unit: int, /) -> int:
-    """The narrowest group of a unit; -1 where it has none."""
-    return parents[unit][-1] if unit < len(parents) and parents[unit] else -1
-
-
 def sober(found: Effects, /) -> Floats:
     """Standard errors that a few equal outcomes cannot make small: by chance alone five failures in a row vary by
     nothing, and whoever went by that would stop looking."""
@@ -206,44 +202,23 @@ def sober(found: Effects, /) -> Floats:
     return np.maximum(found.spread, least)
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How fast the evidence of each unit grows."""
+def more_needed(scores: Scores, log_threshold: Floats, difference: Floats, /) -> Floats:
+    """By unit: about how many more recalls bring an e-value to its threshold with a chance of 80 %.
 
-    counts: Ints
-    scale: Floats
-    """The sum of scales so far."""
-    now: Floats
-    """The scale of a recall, under the odds of the last ones."""
-    noise: Floats
-
-    @classmethod
-    def of(cls, scores: Scores, /) -> Pace:
-        """By unit."""
-        size, group = scores.groups, scores.group
-        counts = np.bincount(group, minlength=size)
-        scale: Floats = np.zeros(size) + np.bincount(group, scores.scale, size)
-        recent = np.flatnonzero(scores.rank >= (counts - _RECENT)[group])
-        last = np.bincount(group[recent], scores.scale[recent], size)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            noise = np.maximum(np.bincount(group, scores.score**2, size) / scale, 0.05)
-        return cls(counts, scale, last / np.maximum(np.minimum(counts, _RECENT), 1), noise)
-
-    def more_needed(self, log_threshold: Floats, /, *, difference: float | Floats = 0.1) -> Floats:
-        """By unit: about how many more recalls bring an e-value to its threshold with a chance of 80 %.
-
-        For a true effect of `difference`, one for all units or one for each. Wealth of a bettor who has to find the
-        stake grows by x - 1.19 sqrt(x) nats, x being information: sum of scales times the square of the effect over
-        twice the noise. Infinite where nothing was drawn yet.
-        """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            wanted = 2 * self.noise * _information_needed(log_threshold) / difference**2
-            return np.where(self.counts > 0, np.maximum((wanted - self.scale) / self.now, 0.0), np.inf)
-
-
-def _information_needed(log_threshold: Floats, /) -> Floats:
-    """The information x after which an e-value is at its threshold with a chance of 80 %."""
-    return ((1.19 + np.sqrt(1.19**2 + 4 * (log_threshold + _POWER))) / 2) ** 2
+    For a true effect of `difference`, under the odds of its last recalls. Wealth of a bettor who has to find the stake
+    grows by x - 1.19 sqrt(x) nats, x being information: sum of scales times the square of the effect over twice the
+    noise. Infinite where nothing was drawn yet.
+    """
+    size, group = scores.groups, scores.group
+    counts = np.bincount(group, minlength=size)
+    recent = np.flatnonzero(scores.rank >= (counts - _RECENT)[group])
+    scale: Floats = np.zeros(size) + np.bincount(group, scores.scale, size)
+    now = np.bincount(group[recent], scores.scale[recent], size) / np.maximum(np.minimum(counts, _RECENT), 1)
+    information = ((1.19 + np.sqrt(1.19**2 + 4 * (log_threshold + _POWER))) / 2) ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        noise = np.maximum(np.bincount(group, scores.score**2, size) / scale, 0.05)
+        wanted = 2 * noise * information / difference**2
+        return np.where(counts > 0, np.maximum((wanted - scale) / now, 0.0), np.inf)
 
 
 def t_quantile(share: float, freedom: Floats, /) -> Floats:
@@ -279,3 +254,44 @@ def _between(x: Floats, v: Floats) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)
     return high
+
+
+def sides(
+    scores: Scores, counts: Floats, outcome: Floats, found: Outcomes, effect: Floats, /, *, at: Ints
+) -> tuple[Floats, Floats, Floats]:
+    """(len(at),) each: the share with memory, the share without, and their difference, after the first `at` scores.
+
+    An outcome counts in the inverse proportion of its odds, which is how the effect counts it. `nan` where one side has
+    too few outcomes for an effect.
+
+    Args:
+        scores: of one unit.
+        counts: by score: how much it counts.
+        outcome: by row of `Episodes`.
+        found: what stands for the outcomes in the scores.
+        effect: (2, len(at)): between what the effect lies; a share of what lies outside is moved inside.
+        at: ascending counts of scores.
+    """
+    change: Floats = np.zeros(len(found.rows))
+    change[found.rows] = found.change
+    moved = counts * scores.score * scores.weight / scores.scale
+    base = counts * (scores.weight * np.nan_to_num(outcome[scores.row]) - change[scores.row])
+    weight, level, shown, withheld = (
+        _sums(values, at)
+        for values in (
+            counts * scores.weight,
+            base,
+            np.where(scores.shown, moved, 0.0),
+            np.where(scores.shown, 0.0, -moved),
+        )
+    )
+    fewer = np.minimum(_sums(scores.shown.astype(float), at), _sums((~scores.shown).astype(float), at))
+    weight = np.where(fewer >= ENOUGH, weight, np.nan)
+    difference = np.clip(np.clip((shown - withheld) / weight, -1.0, 1.0), *effect)
+    half = np.abs(difference) / 2
+    middle = np.clip((level + (shown + withheld) / 2) / weight, half, 1.0 - half)
+    return middle + difference / 2, middle - difference / 2, difference
+
+
+def _sums(values: Floats, at: Ints) -> Floats:
+    return np.concatenate([[0.0], np.cumsum(values)])[at]

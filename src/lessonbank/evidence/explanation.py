@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from lessonbank.contracts.records import Candidate, Lesson, Match, Outcome, Recall, Record, Settlement
 from lessonbank.guard import one_line
@@ -89,14 +90,8 @@ def losers(
     for match, lesson in ((m, i) for m in matches for i in m.experience.active_lessons):
         if lesson.id in found or lesson.id in made or match.lesson_id not in (None, lesson.id):
             continue
-        made[lesson.id] = Explained(
-            lesson_id=lesson.id,
-            title=lesson.title,
-            score=match.score,
-            why=_place(match.score, least),
-            rests_on=lesson.rests_on,
-            lift=lifts.get(lesson.id),
-        )
+        why = _place(match.score, least)
+        made[lesson.id] = Explained(lesson_id=lesson.id, score=match.score, why=why, **_known(lesson.id, lesson, lifts))
     return tuple(made.values())[:most]
 
 
@@ -110,17 +105,13 @@ def _place(score: float, least: float | None) -> str:
 
 
 def _explained(candidate: Candidate, lessons: Mapping[str, Lesson], lifts: Mapping[str, LessonLift]) -> Explained:
-    lesson = lessons.get(candidate.lesson_id)
-    return Explained(
-        lesson_id=candidate.lesson_id,
-        title=lesson.title if lesson else "",
-        score=candidate.score,
-        rank=candidate.rank,
-        shown=candidate.shown,
-        why=candidate.why,
-        rests_on=lesson.rests_on if lesson else "",
-        lift=lifts.get(candidate.lesson_id),
-    )
+    told = {name: getattr(candidate, name) for name in ("lesson_id", "score", "rank", "shown", "why")}
+    return Explained(**told, **_known(candidate.lesson_id, lessons.get(candidate.lesson_id), lifts))
+
+
+def _known(id: str, lesson: Lesson | None, lifts: Mapping[str, LessonLift]) -> dict[str, Any]:
+    named = {"title": lesson.title, "rests_on": lesson.rests_on} if lesson else {}
+    return {**named, "lift": lifts.get(id)}
 
 
 def _line(one: Explained) -> str:

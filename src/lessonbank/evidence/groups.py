@@ -18,6 +18,8 @@ AGAIN: Final = "again/"
 BY: Final = "source/by/"
 """How the groups of writers begin that receipts of an earlier version name."""
 _BY: Final = {"llm": "model", "merge": "model", "extractive": "extractive"}
+_NAMED: Final = 12
+"""Topics that an error names."""
 _WORDS: Final = {
     "strategy": "strategies",
     "guardrail": "guardrails",
@@ -84,5 +86,6 @@ def topics_called(asked: str, names: Mapping[str, str], /) -> frozenset[str]:
     told = asked.casefold()
     found = frozenset(id for id, name in names.items() if told in (id, name.casefold()))
     if not found:
-        raise NotFound(f"no topic {shown(asked)} in this scope: lessons.topics() lists them")
+        known = ", ".join(repr(canonical_line(name, limit=60)) for name in sorted(set(names.values()))[:_NAMED])
+        raise NotFound(f"no topic {shown(asked)} in this scope; it has: {known or 'none yet'}")
     return found

@@ -11,6 +11,7 @@ from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
 from .groups import AGAIN
+from .measuring_cost import MeasuringCost, cost_of
 
 _ROUNDING: Final = 0.0011
 """What the rounding of two shares to a tenth of a point makes of their difference, at most."""
@@ -35,7 +36,6 @@ class Estimate(Record):
     basis: str = ""
     """What the outcomes are: `truth`; `truth and judge`: truth drawn by an audit, with a judge's opinions to lessen the
     noise; `judge`: opinions alone, of which nothing follows."""
-    note: str = ""
 
     @property
     def most(self) -> float | None:
@@ -45,16 +45,14 @@ class Estimate(Record):
         return max(abs(self.always_low), abs(self.always_high))
 
 
-class UnitLift(Record):
-    """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
+class Effect(Record):
+    """What showing something changes, and what may be said of it."""
 
     shown: int = 0
     """Recalls with a known outcome in which it was shown."""
     withheld: int = 0
     """Those in which a draw left it out: its own, or one that left out nothing else."""
     success: Estimate = Estimate()
-    expected: float | None = None
-    """The effect to be expected of it as one of many: drawn to its group's while its own evidence is thin."""
     evidence: float = 1.0
     """An e-value against its having no such effect: 20 is what a test at 5 % asks for, however often one looks."""
     standing: Standing = "no evidence yet"
@@ -64,6 +62,13 @@ class UnitLift(Record):
     """About how many more recalls bring the next verdict with a chance of 80 %, if the effect is ten points."""
     more_as_it_looks: int | None = None
     """The same if the effect is what the estimate says; `None` where that is below two points."""
+
+
+class UnitLift(Effect):
+    """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
+
+    expected: float | None = None
+    """The effect to be expected of it as one of many: drawn to its group's while its own evidence is thin."""
     missing_shown: float | None = None
     missing_withheld: float | None = None
     """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
@@ -115,21 +120,6 @@ class JudgeReport(Record):
     agreement: float | None = None
 
 
-class MeasuringCost(Record):
-    """What withholding cost."""
-
-    given_up: float = 0.0
-    """Successes expected to have been given up by leaving helpful lessons out (below zero: harm that was avoided)."""
-    per_hundred: float = 0.0
-    """The same for 100 tasks."""
-    rate: float | None = None
-    """The share of showings that were withheld."""
-    tasks_without: int = 0
-    """Tasks that found lessons of which a draw left out all."""
-    tasks_with_less: int = 0
-    """Tasks that found lessons of which a draw left out some."""
-
-
 class Point(Record):
     """One moment of a series, for plots."""
 
@@ -146,7 +136,7 @@ class Point(Record):
     """How many lessons had been found by then."""
 
 
-class Lift(Record):
+class Lift(Effect):
     """What memory changed in one scope, overall, by group and by lesson. `print(lift)` says it in words."""
 
     scope: str
@@ -159,10 +149,8 @@ class Lift(Record):
     """Runs of attempts that ended without an outcome, at most a thousand."""
     settled: int = 0
     """Those whose outcome is known."""
-    waiting: int = 0
-    """Of these, how many do not count yet, because the outcome of an earlier recall is still waited for."""
     controls: int = 0
-    """Those withheld whole, of the settled."""
+    """Of the settled, those that went without memory."""
     writers: int = 0
     """How many keys told these outcomes. Where several did, what the bank retires must harm without each of them."""
     uncounted: int = 0
@@ -176,26 +164,15 @@ class Lift(Record):
     """Recalls that an audit drew and that wait for a person's label (`runs.unlabelled()`)."""
     first: Moment | None = None
     """When the first recall was made that counts for memory as a whole."""
-    shown: int = 0
-    """Recalls with a known outcome on which the effect rests: with memory, and withheld whole."""
-    withheld: int = 0
     success_with: float | None = None
     """The share of success with memory, and without. An outcome counts in the inverse proportion of its odds, so that
     their difference is the effect; where there is no effect yet, these are plain shares."""
     success_without: float | None = None
-    success: Estimate = Estimate()
-    standing: Standing = "no evidence yet"
-    more: int | None = None
-    """About how many more recalls bring the next verdict with a chance of 80 %, if the effect is ten points."""
-    more_as_it_looks: int | None = None
-    """The same if the effect is what the estimate says; `None` where that is below two points."""
     steps: Estimate = Estimate()
     tokens: Estimate = Estimate()
     cost: Estimate = Estimate()
     """US dollars a task."""
     seconds: Estimate = Estimate()
-    since: Moment | None = None
-    evidence: float = 1.0
     groups: tuple[GroupLift, ...] = ()
     lessons: tuple[LessonLift, ...] = ()
     """Those that were found at least once; harmful first, then helpful, then by how often."""
@@ -212,7 +189,7 @@ MOST: Final = 6
 """Lessons that are printed unless more are asked for, and twice as many as groups."""
 PROMISE: Final = (
     "At most one in twenty scopes ever prints a false 'helps' or 'harms', however often you look; 'likely' is wrong "
-    "for about one in a hundred lessons without effect. What bank.trial(…) says is counted apart."
+    "for about one in a hundred lessons without effect. What a trial says is counted apart."
 )
 LITTLE: Final = 0.05
 """An effect that is shown to be no larger, up or down, is called nothing: five points."""
@@ -276,25 +253,22 @@ def headline(lift: Lift, /) -> str:
             f"memory and {_percent(lift.missing_without)} without."
         )
     if lift.success.value is None:
-        settled = counted(lift.settled, "settled recall")
+        settled = counted(lift.settled, "known outcome")
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
     since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
     most = _at_most(lift.success) if lift.standing == "no evidence yet" else ""
-    answer = "No, it does nothing" if does_nothing(lift) else _answer(lift)
+    answer = _SAYS[lift.standing]
+    if lift.success.basis == "judge":  # nothing follows from opinions alone, so they bring no decision
+        answer = answer.partition(",")[0]
+    answer = "No, it does nothing" if does_nothing(lift) else answer
     said = f"{answer}{since}{_by(lift.success)}{most}"
     return f"Does memory help? {said}: success {points(_as_shown(lift))}."
 
 
-def does_nothing(unit: Lift | UnitLift, /) -> bool:
+def does_nothing(unit: Effect, /) -> bool:
     """Whether it is shown that an effect is at most `LITTLE`, up or down."""
     most = unit.success.most
     return unit.standing == "no evidence yet" and most is not None and most <= LITTLE
-
-
-def _answer(lift: Lift) -> str:
-    """Nothing follows from opinions alone, so they bring no decision."""
-    said = _SAYS[lift.standing]
-    return said.partition(",")[0] if lift.success.basis == "judge" else said
 
 
 def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
@@ -327,7 +301,7 @@ def advice(lift: Lift, /) -> tuple[str, ...]:
     if not lift.settled:
         told = "No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…)."
         return (*_finish(lift), told)
-    found = *_finish(lift), *_decide(lift), *_tell(lift), *_label(lift), *_forget(lift), *_wait(lift), *_removed(lift)
+    found = *_finish(lift), *_decide(lift), *_tell(lift), *_forget(lift), *_wait(lift), *_removed(lift)
     return found or (NOTHING,)
 
 
@@ -365,6 +339,7 @@ def _decide(lift: Lift) -> Iterator[str]:
 
 
 def _tell(lift: Lift) -> Iterator[str]:
+    """Outcomes and labels that are missing."""
     if lift.missing_differs:
         yield (
             "Find out why outcomes are missing, and tell those of failures and crashes too: `with bank.attempt(task)` "
@@ -376,9 +351,6 @@ def _tell(lift: Lift) -> Iterator[str]:
             f"Tell more outcomes: {lift.settled} of {lift.recalls} recalls {have} one. Hand each recall to learn with "
             "its run, or use `with bank.attempt(task)`."
         )
-
-
-def _label(lift: Lift) -> Iterator[str]:
     if lift.unlabelled:
         runs = counted(lift.unlabelled, "run")
         yield f"Label {runs} that an audit drew: bank.runs.unlabelled(), then bank.runs.correct(…)."
@@ -489,10 +461,9 @@ def _sides(lift: Lift) -> list[str]:
     known = lift.success.value is not None and bool(lift.shown or lift.withheld)
     shown, withheld = (lift.shown, lift.withheld) if known else (lift.settled - lift.controls, lift.controls)
     weighted = " and weighted by its odds" if known else ""
-    return [
-        f"  with memory {lift.success_with:.1%} of {counted(shown, 'task')}, without {lift.success_without:.1%} of "
-        f"{withheld:,}, chosen at random{weighted}"
-    ]
+    ended = "" if lift.settled >= lift.recalls else " with a known outcome"
+    with_it = f"{lift.success_with:.1%} of {counted(shown, 'task')}{ended}"
+    return [f"  with memory {with_it}, without {lift.success_without:.1%} of {withheld:,}, chosen at random{weighted}"]
 
 
 def _cost(lift: Lift) -> list[str]:
@@ -503,18 +474,7 @@ def _cost(lift: Lift) -> list[str]:
 
 def measuring_cost(lift: Lift, /) -> str:
     """What measuring has cost so far, in tasks and successes, as a sentence; empty before the first task."""
-    cost = lift.measuring
-    if not lift.recalls:
-        return ""
-    tasks = f"{cost.tasks_without:,} of {counted(lift.recalls, 'task')} without memory"
-    less = f", {cost.tasks_with_less:,} without a part of it" if cost.tasks_with_less else ""
-    if lift.success.value is None:
-        return f"Measuring has cost so far: {tasks}{less}; how many successes is not known yet."
-    count = round(abs(cost.given_up))
-    if not count:
-        return f"Measuring has cost so far: {tasks}{less}; hardly any success."
-    changed = counted(count, "success", "successes") if cost.given_up > 0 else f"{counted(count, 'failure')} avoided"
-    return f"Measuring has cost so far: {tasks}{less}; about {changed}."
+    return cost_of(lift.measuring, lift.recalls, settled=lift.settled, is_known=lift.success.value is not None)
 
 
 def changes(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:

@@ -21,7 +21,6 @@ _SHOWN = 3
 """Parts that a sentence names, and sets of lessons that the notes name."""
 _KNOWN = 20
 """Draws, or outcomes, below which nothing is said of a model, or of outcomes that are all the same."""
-_FEW = 0.01
 _MANY = 0.1
 """Outcomes missing, as a share, from which on those that are known may not speak for all."""
 _ELSEWHERE = (
@@ -56,7 +55,6 @@ def notes(
         *_fitted(episodes),
         *_waiting(episodes),
         *_alike(episodes),
-        *_scattered(episodes),
         *_doubts(episodes),
     )
 
@@ -195,23 +193,7 @@ def _alike(episodes: Episodes) -> Iterator[str]:
     yield f"all {len(told):,} {what}, so nothing can be compared: check what outcome= or reward= is told"
 
 
-def _scattered(episodes: Episodes) -> Iterator[str]:
-    """Where lessons are many and each is found for hardly a task, no amount of tasks will tell of any of them."""
-    found = np.bincount(episodes.placed.unit, minlength=len(episodes.units))
-    found = found[episodes.level == LESSON_LEVEL]
-    if len(episodes) >= 100 and len(found) >= 20 and float(np.median(found[found > 0])) < 10:
-        yield (
-            f"half of the {int((found > 0).sum())} lessons were found for fewer than ten tasks: single effects need "
-            'fewer lessons, each found more often (consolidation="recognise", more general lessons)'
-        )
-
-
 def _doubts(episodes: Episodes) -> Iterator[str]:
-    """Signs that outcomes were joined with the wrong recalls, or with some of them only."""
-    if (tries := episodes.superseded) > max(2.0, _FEW * len(episodes)):
-        yield (
-            f"only the last try counts: {tries} recalls have no outcome, and the same task was tried again within an "
-            "hour and has one. Effects look smaller than they are: hand every try to learn, also those that failed"
-        )
+    """Signs that outcomes were joined with the wrong recalls."""
     if others := episodes.another_task:
         yield f"another task: {counted(others, *_ELSEWHERE)}; hand each run to learn with the recall that it used"

@@ -76,22 +76,9 @@ class AdaptiveHoldout:
 
     memory: Rates = Rates(0.05, 0.15, 0.5, worth=0.12)
     lesson: Rates = Rates(0.2, 0.3, 0.7)
-    band: float = 0.8
-    """A lesson competes for a place if it is so near, as a share of the last one that has a place by nearness."""
-    trials: float = 0.05
-    """The share of those places that goes to lessons that would have none, so that their effect becomes known."""
-    slope: float = 0.5
-    """How much less success is expected of a lesson that is not near at all than of the nearest, before evidence."""
-    hope: float = 0.05
-    """How much more success is expected of a lesson with few outcomes, once the nearest one has many."""
     seed: str = ""
     """Another seed gives other draws for the same recall ids."""
     _scopes: dict[str, _Scope] = field(default_factory=dict[str, _Scope], repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Refuse what are no shares: UsageError."""
-        for name in ("band", "trials"):
-            check_probability(getattr(self, name), name=name)
 
     @property
     def usual(self) -> float:
@@ -136,16 +123,16 @@ class AdaptiveHoldout:
             scope: whose memory it is.
         """
         now, near = self._of(scope), [distance for _, distance in found]
-        band = [n for n in range(len(found)) if n < places or near[n] >= max(self.band * near[places - 1], 0.0)]
+        band = [n for n in range(len(found)) if n < places or near[n] >= max(_BAND * near[places - 1], 0.0)]
         times = {n: _times(found[n][0], now.units) for n in band}
-        hope = self.hope if band and times[band[0]] >= _FEW else 0.0
+        hope = _HOPE if band and times[band[0]] >= _FEW else 0.0
         effect = {
             n: sum(now.units.get(id, _UNKNOWN).expected for id in found[n][0]) + hope * (times[n] < _FEW) for n in band
         }
-        best = sorted(band, key=lambda n: (-effect[n] - self.slope * near[n] / max(near[0], 1e-9), n))
+        best = sorted(band, key=lambda n: (-effect[n] - _SLOPE * near[n] / max(near[0], 1e-9), n))
         if len(band) > places and recall_id:
             now.places += places
-            if now.trials < _FIRST_TRIALS + self.trials * now.places and uniform(self.seed, recall_id, "") < _OFTEN:
+            if now.trials < _FIRST_TRIALS + _TRIALS * now.places and uniform(self.seed, recall_id, "") < _OFTEN:
                 ids = {n: tuple(found[n][0]) for n in best[places:]}
                 seldom = min(ids, key=lambda n: (times[n] + now.tried[ids[n]], near[0] - near[n]))
                 now.trials, best[places - 1] = now.trials + 1, seldom
@@ -156,6 +143,14 @@ class AdaptiveHoldout:
         return self._scopes.setdefault(scope, _Scope())
 
 
+_BAND: Final = 0.8
+"""A lesson competes for a place if it is so near, as a share of the last one that has a place by nearness."""
+_SLOPE: Final = 0.5
+"""How much less success is expected of a lesson that is not near at all than of the nearest, before evidence."""
+_HOPE: Final = 0.05
+"""How much more success is expected of a lesson with few outcomes, once the nearest one has many."""
+_TRIALS: Final = 0.05
+"""The share of those places that goes to lessons that would have none, so that their effect becomes known."""
 _FIRST_TRIALS: Final = 2
 _OFTEN: Final = 0.2
 """How often a lesson is tried while the share for that is not used up: two are, at first, whatever the share."""

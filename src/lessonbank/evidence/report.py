@@ -14,19 +14,16 @@ from lessonbank.guard.sanitise import one_line
 
 from ._predictions import Grouped
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
-from .estimates import cost_effect
+from .estimates import cost_effect, sides
 from .groups import AGAIN
-from .lift import Estimate, GroupLift, JudgeReport, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
+from .lift import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Lift, Point, Standing, UnitLift
+from .measuring_cost import MeasuringCost
 from .notes import notes
-from .review import Review, likely_from, review
+from .review import Review, review
 from .sequences import path
-from .sides import sides
 
 _POINTS = 60
 _MOST = 1e6
-_LEAST_EFFECT = 0.02
-"""An effect that looks smaller than two points has no forecast: nobody waits for it."""
-_WHOLE = ("shown", "withheld", "success", "standing", "since", "more", "more_as_it_looks", "evidence")
 _DECISION = ("success", "expected", "evidence", "standing", "more", "more_as_it_looks")
 _LAST = 5
 """Recalls that are named of each lesson."""
@@ -54,27 +51,26 @@ def report(
         proposed: the lessons that a person is asked to retire or to approve.
     """
     found = review(episodes, level=level)
-    known, told, control = episodes.known, ~np.isnan(episodes.outcome), episodes.control
+    told, control = ~np.isnan(episodes.outcome), _without(episodes)
     units = _Units(episodes, found)
     whole = units.fields_of(0)
-    share_with, share_without = _shares(episodes, found)
+    series = _series(episodes, found, level)
     missing = units.missing(0, shown=True), units.missing(0, shown=False)
     return Lift(
         scope=scope,
         level=level,
         recalls=int(episodes.first.sum()),
         settled=int((told & episodes.first).sum()),
-        waiting=int((told & ~known & episodes.first).sum()),
         controls=int((told & control).sum()),
-        writers=len(np.unique(episodes.told_by[known])),
+        writers=len(np.unique(episodes.told_by[episodes.known])),
         uncounted=episodes.uncounted,
         missing_with=missing[0],
         missing_without=missing[1],
         missing_differs=bool(found.differs[0]),
         first=_first(episodes),
-        success_with=share_with,
-        success_without=share_without,
-        **{name: whole[name] for name in _WHOLE},
+        success_with=series[-1].with_memory if series else None,
+        success_without=series[-1].without if series else None,
+        **{name: whole[name] for name in Effect.model_fields},
         steps=_running(episodes, episodes.steps, level),
         tokens=_running(episodes, episodes.tokens, level),
         cost=_running(episodes, episodes.cost, level),
@@ -83,7 +79,7 @@ def report(
         lessons=_lessons(units, lessons or {}, proposed),
         judges=judge_reports(episodes),
         measuring=_cost(episodes, found),
-        series=_series(episodes, found, level),
+        series=series,
         notes=notes(episodes, found, _titles(episodes, lessons or {}, names or {}), missing=missing),
     )
 
@@ -108,10 +104,6 @@ class _Units:
         self.found_in = np.bincount(placed.unit, minlength=size)
         self.cited = _counted(placed.unit, placed.cited, size)
         self._last, self._ends = _last_shown(episodes)
-        undecided = np.array([standing == "no evidence yet" for standing in found.standing])
-        threshold = np.where(undecided, likely_from(episodes), found.least)
-        looks = np.abs(np.nan_to_num(found.effects.estimate))
-        self._as_it_looks = found.pace.more_needed(threshold, difference=np.maximum(looks, _LEAST_EFFECT))
 
     def missing(self, unit: int, *, shown: bool) -> float | None:
         """The share without an outcome, of the recalls in which a draw showed the unit, or did not."""
@@ -126,7 +118,7 @@ class _Units:
     def fields_of(self, unit: int) -> dict[str, Any]:
         """The fields of a `UnitLift`."""
         found, differs = self.found, bool(self.found.differs[unit])
-        success, more = self._estimate(unit), found.more[unit]
+        success, (more, as_it_looks) = self._estimate(unit), found.more[:, unit]
         standing = found.standing[unit]
         open_yet = standing not in ("helps", "harms") and not differs
         begun = found.begun[unit]
@@ -139,14 +131,10 @@ class _Units:
             "standing": standing,
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "more": _whole_number(more) if open_yet else None,
-            "more_as_it_looks": self._more_as_it_looks(unit) if open_yet else None,
+            "more_as_it_looks": _whole_number(as_it_looks) if open_yet else None,
             "missing_shown": self.missing(unit, shown=True) if differs else None,
             "missing_withheld": self.missing(unit, shown=False) if differs else None,
         }
-
-    def _more_as_it_looks(self, unit: int) -> int | None:
-        looks = abs(float(self.found.effects.estimate[unit]))
-        return _whole_number(self._as_it_looks[unit]) if looks >= _LEAST_EFFECT else None
 
     def _estimate(self, unit: int) -> Estimate:
         effects, found = self.found.effects, self.found
@@ -238,7 +226,6 @@ def _running(episodes: Episodes, values: Floats, level: float) -> Estimate:
         value=float(effect.estimate[0]),
         low=_finite(effect.low[0]),
         high=_finite(effect.high[0]),
-        note="the interval is for one look",
     )
 
 
@@ -250,7 +237,7 @@ def _varies(values: Floats) -> bool:
 
 def _cost(episodes: Episodes, found: Review) -> MeasuringCost:
     """What withholding cost: of each unit that a draw left out what is to be expected of it."""
-    draws, placed = episodes.draws, episodes.placed
+    draws = episodes.draws
     if not len(episodes):
         return MeasuringCost()
     held = ~draws.shown
@@ -260,20 +247,27 @@ def _cost(episodes: Episodes, found: Review) -> MeasuringCost:
     np.minimum.at(widest, draws.row[held], level[held])
     counted = held & (level == widest[draws.row])
     given_up = float(expected[draws.unit[counted]].sum())
+    low, high = np.minimum(found.low, expected), np.maximum(found.high, expected)
     return MeasuringCost(
         given_up=given_up,
-        per_hundred=100 * given_up / len(episodes),
-        rate=float((~placed.shown).mean()) if len(placed) else None,
+        given_up_low=float(low[draws.unit[counted]].sum()),
+        given_up_high=float(high[draws.unit[counted]].sum()),
         **_left_out(episodes),
     )
 
 
 def _left_out(episodes: Episodes) -> dict[str, int]:
     """How many tasks a draw left without any lesson, and how many without some."""
-    placed, size = episodes.placed, len(episodes)
-    gone = np.bincount(placed.row[~placed.shown], minlength=size)
-    all_gone = gone == np.bincount(placed.row, minlength=size)
-    return {"tasks_without": int(((gone > 0) & all_gone).sum()), "tasks_with_less": int(((gone > 0) & ~all_gone).sum())}
+    without = _without(episodes)
+    gone = np.bincount(episodes.placed.row[~episodes.placed.shown], minlength=len(episodes))
+    return {"tasks_without": int(without.sum()), "tasks_with_less": int(((gone > 0) & ~without).sum())}
+
+
+def _without(episodes: Episodes) -> Flags:
+    """Which tasks draws left without any lesson, as memory as a whole counts it: also where each was left out alone."""
+    draws, without = episodes.draws, np.zeros(len(episodes), np.bool_)
+    without[draws.row[(draws.unit == 0) & ~draws.shown]] = True
+    return without
 
 
 def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...]:
@@ -289,6 +283,7 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
         ways = [one.where(one.row >= whole.row[0]) for one in ways]
     seen = np.searchsorted(ways[0].row, known[at - 1], side="right")
     low, high = path(ways, level=level, at=seen)
+    low[-1], high[-1] = found.low[0], found.high[0]
     with_memory, without, lift = sides(
         whole,
         found.effects.counts[found.scores.group == 0],
@@ -297,7 +292,7 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
         np.array([low, high]),
         at=counts,
     )
-    outcome, control = episodes.outcome[known], episodes.control[known]
+    outcome, control = episodes.outcome[known], _without(episodes)[known]
     with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
     without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
     placed = episodes.placed
@@ -323,39 +318,17 @@ def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def _shares(episodes: Episodes, found: Review) -> tuple[float | None, float | None]:
-    """Both sides of the effect of memory; the plain shares where there is no effect yet."""
-    whole, known, control = found.scores.of(0), episodes.known, episodes.control
-    if not math.isfinite(found.effects.estimate[0]):
-        return _mean(episodes.outcome, known & ~control), _mean(episodes.outcome, known & control)
-    ends = np.array([found.low[:1], found.high[:1]])
-    shown, withheld, _ = sides(
-        whole,
-        found.effects.counts[found.scores.group == 0],
-        episodes.outcome,
-        found.found,
-        ends,
-        at=np.array([len(whole)]),
-    )
-    return float(shown[0]), float(withheld[0])
-
-
 def judge_reports(episodes: Episodes, /) -> tuple[JudgeReport, ...]:
     """Every judge that was asked, against the truth where it is known."""
-    return tuple(
-        _judge_report(name, episodes, episodes.judge == number)
-        for number, name in enumerate(episodes.judges)
-        if np.any(episodes.judge == number)
-    )
-
-
-def _judge_report(name: str, episodes: Episodes, asked: Flags) -> JudgeReport:
-    both = asked & episodes.true & episodes.known & ~np.isnan(episodes.judged)
-    told = JudgeReport(judge=name, asked=int(asked.sum()), checked=int(both.sum()))
-    if not told.checked:
-        return told
-    right = (episodes.outcome[both] > 0.5) == (episodes.judged[both] > 0.5)
-    return told.model_copy(update={"agreement": float(right.mean())})
+    made = list[JudgeReport]()
+    for number, name in enumerate(episodes.judges):
+        asked = episodes.judge == number
+        both = asked & episodes.true & episodes.known & ~np.isnan(episodes.judged)
+        agreement = _mean((episodes.outcome > 0.5) == (episodes.judged > 0.5), both)
+        if asked.any():
+            checked = int(both.sum())
+            made.append(JudgeReport(judge=name, asked=int(asked.sum()), checked=checked, agreement=agreement))
+    return tuple(made)
 
 
 def _mean(values: Floats | Flags, rows: Flags) -> float | None:

@@ -12,7 +12,7 @@ from lessonbank.guard.identity import is_separate_writer
 
 from ._bets import STARTS, gains_by_cell, restarted
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
-from .estimates import Effects, Pace, Pooled, effects, pooled
+from .estimates import Effects, Pooled, effects, more_needed, pooled
 from .lift import Standing
 from .sequences import (
     Basis,
@@ -36,6 +36,7 @@ _LESSON_LIKELY: Final = math.log(80.0)
 """The same for a lesson. So at most one in a hundred lessons without effect gets the word (by simulation)."""
 _LATE: Final = 300
 """The last draws of a unit, by which its effect is expected to be what it is."""
+_LEAST_EFFECT: Final = 0.02
 _LIARS: Final = 10
 """One in so many keys may lie, as often as they like, without leading to a wrong action."""
 
@@ -57,9 +58,9 @@ class Review:
     """Evidence against 'does not help' and 'does not harm', without the writers who say most: logarithms."""
     least: Floats
     """From what evidence on it counts as shown: logarithms."""
-    pace: Pace
     more: Floats
-    """About how many more recalls bring the next verdict, for an effect of ten points."""
+    """(2, units): about how many more recalls bring the next verdict, for an effect of ten points and for one as large
+    as it looks; `nan` where that is below two points: nobody waits for it."""
     begun: Floats
     """Since when it harms, in seconds since 1970, where it did not from the first; else `nan`."""
     differs: Flags
@@ -112,14 +113,19 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
         log_help=log_help,
         log_harm=log_harm,
         least=least,
-        pace=(pace := Pace.of(present)),
-        more=pace.more_needed(np.where(grade == 0, likely, least)),
+        more=more_needed(present, np.where(grade == 0, likely, least), _sizes(made)),
         begun=_begun(episodes, present, start),
         differs=missing_differs(episodes) & (grade == 0),
         scores=present,
         filled=every,
         found=found,
     )
+
+
+def _sizes(made: Effects) -> Floats:
+    """(2, units): the effects of which it is said how soon they would be shown."""
+    looks = np.abs(made.estimate)
+    return np.stack([np.full(len(looks), 0.1), np.where(looks >= _LEAST_EFFECT, looks, np.nan)])
 
 
 def _of_late(present: Scores, episodes: Episodes, level: float) -> Effects:

@@ -10,9 +10,11 @@ from typing import Any, cast, get_args
 
 from .lift import Standing
 
-_NUMBERS = ("log_help", "log_harm", "expected", "spread", "found", "most")
+_NUMBERS = ("expected", "spread", "found", "most")
 _DEFAULTS = (0.0, 1.0)
 """What `found` and `most` are in snapshots of earlier versions."""
+_GONE = (0.0, 0.0)
+"""Two numbers that snapshots of earlier versions have before the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +26,6 @@ class UnitReview:
     grade: Standing = "no evidence yet"
     by_judge: bool = False
     """Whether it rests on opinions alone. Then nothing is retired or trusted because of it."""
-    log_help: float = 0.0
-    log_harm: float = 0.0
-    """The logarithms of the e-values for "helps" and for "harms"."""
     expected: float = 0.0
     """What showing it is expected to change in the rate of success, drawn to its group while its evidence is thin."""
     spread: float = 0.1
@@ -35,16 +34,6 @@ class UnitReview:
     """Recalls with an outcome for which a lesson was found, drawn or not."""
     most: float = 1.0
     """How large the effect is at most, up or down, however often one looks."""
-
-    @property
-    def helps(self) -> bool:
-        """Whether true outcomes show that the unit helps."""
-        return self.grade == "helps" and not self.by_judge
-
-    @property
-    def harms(self) -> bool:
-        """Whether true outcomes show that the unit harms."""
-        return self.grade == "harms" and not self.by_judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +49,11 @@ class ReviewSnapshot:
     """What waits for a person: the last change when that was first seen, and the evidence."""
 
     helps: frozenset[str] = field(init=False, repr=False, compare=False)
-    """The units that are shown to help. Each recall asks for them."""
+    """The units that true outcomes show to help. Each recall asks for them."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "helps", frozenset(id for id, unit in self.units.items() if unit.helps))
+        shown = (id for id, unit in self.units.items() if unit.grade == "helps" and not unit.by_judge)
+        object.__setattr__(self, "helps", frozenset(shown))
 
     @classmethod
     def of(cls, text: str | None, /) -> ReviewSnapshot:
@@ -82,7 +72,7 @@ class ReviewSnapshot:
     def text(self) -> str:
         """As a setting."""
         units = {
-            id: (u.recalls, u.grade, u.by_judge, *(round(getattr(u, name), 4) for name in _NUMBERS))
+            id: (u.recalls, u.grade, u.by_judge, *_GONE, *(round(getattr(u, name), 4) for name in _NUMBERS))
             for id, u in self.units.items()
         }
         told = {"reviewed": self.reviewed, "sequence": self.sequence, "units": units, "proposed": dict(self.proposed)}
@@ -92,10 +82,9 @@ class ReviewSnapshot:
 def _unit(recalls: Any, grade: Any, by_judge: Any, *numbers: Any) -> UnitReview:
     if grade not in get_args(Standing):
         raise ValueError("a grade that is none")
-    told = (*map(_number, numbers), *_DEFAULTS[len(numbers) - len(_NUMBERS) :])
-    log_help, log_harm, expected, spread, found, most = told[: len(_NUMBERS)]
-    seen = max(int(found), 0)
-    return UnitReview(max(int(recalls), 0), grade, bool(by_judge), log_help, log_harm, expected, spread, seen, most)
+    told = [_number(one) for one in numbers[len(_GONE) :]]
+    expected, spread, found, most = (*told, *_DEFAULTS[len(told) - len(_NUMBERS) :])[: len(_NUMBERS)]
+    return UnitReview(max(int(recalls), 0), grade, bool(by_judge), expected, spread, max(int(found), 0), most)
 
 
 def _number(told: Any) -> float:

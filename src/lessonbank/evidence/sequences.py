@@ -14,7 +14,7 @@ where next to no truth was told at all, the judge's opinions are taken, and ever
 Scores are in the order in which recalls were made, and one looks up to the first recall that is still waited for (see
 `columns.WINDOW`). So an outcome that comes early or late decides when it is looked at, and never what is seen of the
 others. A recall that waited long enough counts as missing, with memory and without alike. Missing outcomes are filled
-in three ways (see `filled` and `_bets`), and what is said holds in each of them.
+in three ways (see `outcomes_each_way` and `_bets`), and what is said holds in each of them.
 
 It rests on three things. Draws were made with the probabilities recorded; these may depend on everything that happened
 before. What memory does in one task changes neither the outcome of another nor how soon that is told. And the recalls
@@ -28,16 +28,15 @@ Karampatziakis, Mineiro and Ramdas, "Off-policy confidence sequences" (ICML 2021
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from lessonbank.errors import UsageError
 
-from ._bets import LOG_STARTS, CellGains, LogWealth, least_effect, log_total, log_wealth, running, won
+from ._bets import LOG_STARTS, CellGains, least_effect, log_total, log_wealth, running, won
 from ._bets import Scores as Scores
 from ._predictions import Guesser
 from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
@@ -62,62 +61,46 @@ class Outcomes:
     lowest: Floats
     """The least that `change` could have been, known beforehand."""
     highest: Floats
+    guess: Floats
     basis: Basis
+
+    def filled(self, missing: Flags, value: float, /) -> Outcomes:
+        """The same with `value` for what is missing."""
+        columns = {"change": value - self.guess, "weight": 1.0, "lowest": -self.guess, "highest": 1 - self.guess}
+        return replace(self, **{name: np.where(missing, new, getattr(self, name)) for name, new in columns.items()})
 
 
 def outcomes_each_way(episodes: Episodes, /) -> tuple[Outcomes, ...]:
     """What the outcomes are; where some are missing, also what they would be if all of these were failures, and if all
     were successes. All are of the same rows."""
-    sorted_rows = dict[bytes, Guesser]()
-    found = outcomes(episodes, sorted_rows=sorted_rows)
-    fills = filled(episodes)
-    return found, *(outcomes(one, basis=found.basis, sorted_rows=sorted_rows) for one in fills)
+    found = outcomes(episodes)
+    missing = episodes.missing[found.rows]
+    return (found, *(found.filled(missing, value) for value in (0.0, 1.0))) if missing.any() else (found,)
 
 
-def filled(episodes: Episodes, /) -> tuple[Episodes, ...]:
-    """Return the episodes with each missing outcome a failure, and a success; nothing where none is missing."""
-    missing = episodes.missing
-    if not missing.any():
-        return ()
-    true = episodes.true | missing
-    return tuple(replace(episodes, outcome=np.where(missing, fill, episodes.outcome), true=true) for fill in (0.0, 1.0))
-
-
-def outcomes(
-    episodes: Episodes, /, *, basis: Basis | None = None, sorted_rows: dict[bytes, Guesser] | None = None
-) -> Outcomes:
+def outcomes(episodes: Episodes, /) -> Outcomes:
     """The truth, as far as it was told or drawn for; opinions alone where next to none was.
-
-    Args:
-        episodes: what happened.
-        basis: takes this for what the outcomes are, instead of looking.
-        sorted_rows: remembers what guesses need of the rows with an outcome, so that it is made once.
 
     Raises:
         UsageError: an outcome is outside [0, 1], or the columns are not ordered by recall.
     """
     told, pool, broke = _kinds(episodes)
-    opinions, missing = episodes.known & ~episodes.true, episodes.missing
-    few = opinions.any() and int((told | pool).sum()) < TRUTHS
-    guess = partial(_guessed, episodes, {} if sorted_rows is None else sorted_rows)
-    if basis == "judge" or (basis is None and few):
-        return _made(episodes, episodes.known | missing, "judge", guess)
-    rows = told | pool | broke | missing
-    share = np.where(broke, _share_known(told | pool, episodes.known & ~broke), 1.0) if broke.any() else None
-    return _made(episodes, rows, "truth and judge" if pool.any() else "truth", guess, pool=pool, share=share)
+    basis: Basis = "truth and judge" if pool.any() else "truth"
+    if (episodes.known & ~episodes.true).any() and int((told | pool).sum()) < TRUTHS:
+        told, pool, broke, basis = episodes.known, np.zeros_like(pool), np.zeros_like(broke), "judge"
+    rows = told | pool | broke | episodes.missing
+    share = np.where(broke, _share_known(told | pool, episodes.known & ~broke), 1.0)
+    return _made(episodes, rows, pool[rows], share[rows], basis)
 
 
 def _kinds(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
     """Rows of which the truth was told, rows an audit stands for, and rows that broke."""
     known, size = episodes.known, len(episodes)
     broke = episodes.broke & known if len(episodes.broke) else np.zeros(size, np.bool_)
-    if not len(episodes.audit_odds):
-        return known & episodes.true & ~broke, np.zeros(size, np.bool_), broke
-    pool = known & ~np.isnan(episodes.audit_odds)
-    if not (pool & episodes.audited).any():
+    pool = known & ~np.isnan(episodes.audit_odds) if len(episodes.audit_odds) else np.zeros(size, np.bool_)
+    if pool.any() and not (pool & episodes.audited).any():
         pool = np.zeros(size, np.bool_)
-    told = known & episodes.true & ~broke & ~pool
-    return told, pool, broke & ~pool
+    return known & episodes.true & ~broke & ~pool, pool, broke & ~pool
 
 
 def _share_known(known: Flags, among: Flags) -> Floats:
@@ -126,43 +109,26 @@ def _share_known(known: Flags, among: Flags) -> Floats:
     return (np.cumsum(known) - known + 1.0) / (before + 1.0)
 
 
-_Guess = Callable[[Flags, Floats], Floats]
-
-
-def _made(
-    episodes: Episodes,
-    rows: Flags,
-    basis: Basis,
-    guessed: _Guess,
-    *,
-    pool: Flags | None = None,
-    share: Floats | None = None,
-) -> Outcomes:
-    outcome = episodes.outcome[rows]
-    known = ~np.isnan(outcome)
-    _checked(outcome[known], "outcome")
-    odds = np.where(known, 1.0 if share is None else share[rows], 0.0)
-    if pool is None or not pool.any():
-        guess = guessed(rows, outcome)
-        change = np.where(known, odds * (outcome - guess), 0.0)
-        return Outcomes(rows, change, odds, -odds * guess, odds * (1 - guess), basis)
-    return _with_predictions(episodes, rows, pool[rows], odds, guessed)
-
-
-def _with_predictions(episodes: Episodes, rows: Flags, pool: Flags, share: Floats, guessed: _Guess) -> Outcomes:
+def _made(episodes: Episodes, rows: Flags, pool: Flags, share: Floats, basis: Basis) -> Outcomes:
     outcome, opinion = episodes.outcome[rows], episodes.judged[rows]
     known = ~np.isnan(outcome)
-    odds = np.where(pool, episodes.audit_odds[rows], share)
-    asked = np.where(pool, episodes.audited[rows], known)
-    value = np.where(asked | np.isnan(opinion), outcome, opinion)
-    guess = guessed(rows, value)
-    truth, said = np.where(known, value - guess, 0.0), np.where(np.isnan(opinion), 0.0, opinion - guess)
-    trust = _trust(truth * said * asked, said**2 * asked)
-    change = np.where(pool, asked * truth + (odds - asked) * trust * said, share * truth)
-    rest = np.where(pool, (1 - odds) * trust, 0.0)
-    most = np.where(pool, 1.0, share)
-    lowest, highest = -most * (guess + rest * (1 - guess)), most * (1 - guess + rest * guess)
-    return Outcomes(rows, change, odds, lowest, highest, "truth and judge")
+    _checked(outcome[known], "outcome")
+    odds, asked = np.where(known, share, 0.0), known
+    if pool.any():
+        odds = np.where(pool, episodes.audit_odds[rows], odds)
+        asked = np.where(pool, episodes.audited[rows], known)
+        outcome = np.where(asked | np.isnan(opinion), outcome, opinion)
+    guess = _guessed(episodes, rows, outcome)
+    change, lowest, highest = np.where(known, odds * (outcome - guess), 0.0), -odds * guess, odds * (1 - guess)
+    if pool.any():
+        truth = np.where(known, episodes.outcome[rows] - guess, 0.0)
+        said = np.where(np.isnan(opinion), 0.0, opinion - guess)
+        trust = _trust(truth * said * asked, said**2 * asked)
+        rest = (1 - odds) * trust
+        change = np.where(pool, asked * truth + (odds - asked) * trust * said, change)
+        lowest = np.where(pool, -(guess + rest * (1 - guess)), lowest)
+        highest = np.where(pool, 1 - guess + rest * guess, highest)
+    return Outcomes(rows, change, odds, lowest, highest, guess, basis)
 
 
 def _trust(products: Floats, squares: Floats) -> Floats:
@@ -170,24 +136,14 @@ def _trust(products: Floats, squares: Floats) -> Floats:
     return np.clip((np.cumsum(products) - products) / (np.cumsum(squares) - squares + _WEIGHT), 0.0, 1.0)
 
 
-def _guessed(episodes: Episodes, sorted_rows: dict[bytes, Guesser], rows: Flags, value: Floats) -> Floats:
+def _guessed(episodes: Episodes, rows: Flags, outcome: Floats) -> Floats:
     """What each row's outcome may be guessed to be, by its template and the lessons that were found for it."""
-    known, guess = ~np.isnan(value), np.zeros(len(value))  # what is missing is no part of any guess
-    rows = rows.copy()
-    rows[rows] = known
-    if (key := np.packbits(rows).tobytes()) not in sorted_rows:
-        sorted_rows[key] = _guesser(episodes, rows)
-    guess[known] = sorted_rows[key].guess(value[known])
-    return guess
-
-
-def _guesser(episodes: Episodes, rows: Flags) -> Guesser:
     placed = episodes.placed
     for ordered in (placed.row, episodes.draws.row):
         if (ordered[1:] < ordered[:-1]).any():
             raise UsageError("the draws are not ordered by recall, so none is known to be earlier; sort them by `row`")
     kept, number = np.flatnonzero(rows[placed.row]), np.cumsum(rows) - 1
-    return Guesser(episodes.cluster[rows], number[placed.row[kept]], placed.unit[kept])
+    return Guesser(episodes.cluster[rows], number[placed.row[kept]], placed.unit[kept]).guess(outcome)
 
 
 def scores(episodes: Episodes, found: Outcomes, /) -> Scores:
@@ -248,7 +204,8 @@ def missing_scores(episodes: Episodes, /) -> Scores:
     rows = episodes.due
     known = episodes.known[rows]
     guess = (np.cumsum(known) - known + 1.0) / (np.arange(len(known)) + 1.0)
-    return scores(episodes, Outcomes(rows, known - guess, np.ones(len(known)), -guess, 1 - guess, "truth"))
+    every = np.ones(len(known))
+    return scores(episodes, Outcomes(rows, known - guess, every, -guess, 1 - guess, guess, "truth"))
 
 
 def _checked(values: Floats, what: str) -> Floats:
@@ -297,23 +254,14 @@ def _widest(intervals: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]
 def path(scores: Sequence[Scores], /, *, level: float = 0.95, at: Ints) -> tuple[Floats, Floats]:
     """(len(at),), (len(at),): the bounds of a single group as they stood after the first `at` scores, for each of `at`.
 
-    `scores`: the same rows, one for each way to fill in what is missing.
-
-    Raises:
-        UsageError: there is more than one group, `at` does not ascend from 0 to len(scores), or `level` is not between
-            0 and 1.
+    `at` ascends. `scores`: the same rows, one for each way to fill in what is missing.
     """
-    size = len(scores[0])
-    if any(one.groups != 1 for one in scores):
-        raise UsageError(f"a path is drawn for one group, and these scores are of {scores[0].groups}; take one group's")
-    if len(at) and (at[0] < 0 or at[-1] > size or (np.diff(at) < 0).any()):
-        raise UsageError(f"a path over {size} scores is asked for at places that ascend from 0 to {size}")
     return _widest([_interval(running(one, at), level, np.zeros(len(at))) for one in scores])
 
 
-def _interval(gained: LogWealth, level: float, paid: Floats) -> tuple[Floats, Floats]:
+def _interval(gained: tuple[Floats, Floats, Floats], level: float, paid: Floats) -> tuple[Floats, Floats]:
     if not 0 < level < 1:
         raise UsageError(f"level is {level:g}; give a number between 0 and 1, such as 0.95")
     threshold = math.log(2 / (1 - level)) + paid
-    low = least_effect(gained.up, gained.scale, threshold=threshold)
-    return low, -least_effect(gained.down, gained.scale, threshold=threshold)
+    up, down, scale = gained
+    return least_effect(up, scale, threshold=threshold), -least_effect(down, scale, threshold=threshold)

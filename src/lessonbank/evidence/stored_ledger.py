@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -52,9 +51,9 @@ from lessonbank.guard.quote import quoted
 
 from .columns import Columns
 from .draws import FollowsEvidence, OrdersByEvidence
-from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Ints
+from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
 from .groups import named, topic_names
-from .ledger import Acted, Met
+from .ledger import Acted, Ledger, Met
 from .lift import LITTLE, Lift
 from .report import report
 from .review import ALPHA, Review, left_out, review
@@ -82,10 +81,6 @@ _FIRST, _SHARE = 20, 0.05
 with what there is, and what it costs per outcome does not."""
 
 
-_REMEMBERED: Final = 5_000
-"""Lessons that are remembered from one report to the next."""
-
-
 @dataclass(slots=True)
 class _ScopeState:
     """What is known of one scope."""
@@ -97,15 +92,10 @@ class _ScopeState:
     """Edits and rollbacks."""
     groups: dict[str, datetime] = field(default_factory=dict[str, datetime])
     """By group: when a lesson of it was last taken back for its evidence. The rest of it starts again then."""
-    as_one: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
-    """By group that was taken back as one: its lessons then."""
     taken_back: set[str] = field(default_factory=set[str])
     """Lessons that the ledger retired before. Whoever shows one again knows better: that is not done a second time."""
     approved: dict[str, int] = field(default_factory=dict[str, int])
     """By lesson: the change by which a person approved it last."""
-    measured: tuple[int, Mapping[str, Lesson | None]] = (-1, MappingProxyType({}))
-    """The lessons that tasks found, as of a change of the scope: a person who looks at several asks for all each time.
-    """
 
     def episodes(self) -> Episodes:
         """As columns."""
@@ -139,8 +129,6 @@ class _ScopeState:
             return  # what an earlier version put in the place of another: the topic's evidence goes on
         self.taken_back.update(change.lesson_ids)
         self.groups.update(dict.fromkeys(self.columns.groups_of(change.lesson_ids), at))
-        if change.group:
-            self.as_one.setdefault(change.group, set()).update(change.lesson_ids)
 
     def _take_reworded(self, entry: JournalEntry) -> None:
         self.rewordings.append(entry)
@@ -148,7 +136,7 @@ class _ScopeState:
             self.taken_back.discard(entry.entry.lesson_id)
 
 
-class StoredLedger:
+class StoredLedger(Ledger):
     """The ledger of a bank: its policy draws, its reviews follow the outcomes, its report reads everything."""
 
     def __init__(
@@ -226,14 +214,14 @@ class StoredLedger:
             proposed = {proposal.lesson.id for proposal in await self._proposals(kept, scope)}
             lessons = await self._measured(kept, scope)
             topics = topic_names(lessons.values())
-            names = {unit: named(unit, topics) for unit in kept.columns.units.names if "/" in unit}
+            names = {unit: named(unit, topics) for unit in kept.columns.units if "/" in unit}
             episodes = await to_thread.run_sync(self._episodes, kept)
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
             found = await to_thread.run_sync(made, episodes)
             waiting, imported = len(kept.columns.audits.waiting), len(kept.columns.imported)
             notes = [_UNLABELLED.format(missing=counted(waiting, "label is", "labels are"))] if waiting else []
             notes += [_IMPORTED.format(count=imported)] if imported else []
-            notes += [*_gone_as_one(kept.as_one, lessons, topics), *_contradictions(lessons)]
+            notes += [*_contradictions(lessons)]
             unfinished = await self._store.runs(RunFilter(status="unfinished", limit=_UNFINISHED), scope=scope)
             counts = {"unlabelled": waiting, "empty": kept.columns.empty, "unfinished": len(unfinished)}
             return found.model_copy(update={**counts, "notes": (*found.notes, *notes)})
@@ -252,18 +240,11 @@ class StoredLedger:
 
     async def _measured(self, kept: _ScopeState, scope: str) -> dict[str, Lesson]:
         """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
-        counts = await count_records(self._store, scope=scope)
-        at, remembered = kept.measured
-        known: Mapping[str, Lesson | None] = remembered if at == counts.changes else {}
-        missing = [unit for unit in kept.columns.units.names if "/" not in unit and unit not in known]
-        if _APART * len(missing) < counts.lessons:
-            known = {**known, **{id: await self._lesson(id, scope) for id in missing}}
-        elif missing:
-            every = {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
-            known = {**dict.fromkeys(missing), **every}
-        if len(known) <= _REMEMBERED:
-            kept.measured = counts.changes, known
-        return {id: lesson for id, lesson in known.items() if lesson}
+        wanted = [unit for unit in kept.columns.units if "/" not in unit]
+        if _APART * len(wanted) < (await count_records(self._store, scope=scope)).lessons:
+            some = {id: await self._lesson(id, scope) for id in wanted}
+            return {id: lesson for id, lesson in some.items() if lesson}
+        return {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
 
     async def _last(self, scope: str) -> ReviewSnapshot:
         """What the last review told, whichever process made it."""
@@ -433,16 +414,6 @@ _HELPS: Final = "shown to help"
 _UNSURE: Final = "; not without each single key"
 
 
-def _gone_as_one(
-    groups: Mapping[str, set[str]], lessons: Mapping[str, Lesson], topics: Mapping[str, str]
-) -> Iterator[str]:
-    """Of each group that was taken back as one: which it was, and how many of its lessons still are."""
-    for group, ids in groups.items():
-        if gone := sum(id in lessons and lessons[id].retired for id in ids):
-            name = quoted(named(group, topics))
-            yield f"{counted(gone, 'lesson was', 'lessons were')} taken back as one, {name!r}: they harm together"
-
-
 def _contradictions(lessons: Mapping[str, Lesson]) -> Iterator[str]:
     """Lessons that deny one another, while nobody has decided and both are shown."""
     for one in lessons.values():
@@ -502,21 +473,16 @@ def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
     mean = np.where(survives, found.expected.mean, 0.0) if left_out(episodes) else found.expected.mean
     mean = np.where(found.differs, 0.0, mean)
     seen = np.bincount(found.scores.group, minlength=found.scores.groups)
-    placed = _times_found(episodes)
-    logs = (np.where(found.differs, 0.0, np.clip(log, -700.0, 700.0)) for log in (found.log_help, found.log_harm))
+    placed = np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=len(episodes.units))
     most = np.maximum(np.abs(found.low), np.abs(found.high))
-    numbers = np.column_stack((*logs, mean, found.expected.spread))
-    known = zip(episodes.units, found.standing, seen.tolist(), placed.tolist(), most.tolist(), numbers, strict=True)
+    columns = (one.tolist() for one in (seen, mean, found.expected.spread, placed, most))
     return {
-        id: UnitReview(recalls, standing, not found.acts, *map(float, row), found=times, most=large)
-        for id, standing, recalls, times, large, row in known
+        id: UnitReview(recalls, standing, not found.acts, expected, spread, times, large)
+        for id, standing, recalls, expected, spread, times, large in zip(
+            episodes.units, found.standing, *columns, strict=True
+        )
         if recalls or times
     }
-
-
-def _times_found(episodes: Episodes) -> Ints:
-    """By unit: in how many recalls with an outcome it was found; only lessons are."""
-    return np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=len(episodes.units))
 
 
 def why_of(found: Review, unit: int, /) -> str:

@@ -76,23 +76,6 @@ def _parts(lessons: frozenset[str], covered: Mapping[str, Iterable[str]], draws:
     return [draws[id] for id in every]
 
 
-def chances(recall: Recall, /) -> dict[str, float]:
-    """By lesson that had a place: the probability with which it was to be shown, all draws together."""
-    drawn = {WHOLE: recall.control_probability} | {draw.group: draw.probability for draw in recall.groups}
-    return {
-        one.lesson_id: prod(
-            map(_keep_chance, (*[drawn.get(unit, 0.0) for unit in (WHOLE, *one.groups)], one.probability))
-        )
-        for one in recall.candidates
-        if one.placed
-    }
-
-
-def _keep_chance(probability: float) -> float:
-    """The chance that a draw keeps its unit. A receipt may come from anywhere, and say anything."""
-    return min(max(1.0 - probability, 0.0), 1.0)
-
-
 def _covered(recall: Recall) -> Mapping[str, Iterable[str]]:
     """By unit: the lessons below it that had a place."""
     covered: dict[str, list[str]] = {}

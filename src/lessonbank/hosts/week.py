@@ -57,8 +57,18 @@ class Week:
         told: dict[str, Json] = {one.name: getattr(self, one.name) for one in fields(self)}
         return {**told, "repositories": [*sorted(self.repositories)], "sessions": [*sorted(self.sessions)]}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no coding agent used the bank."""
+        return not (self.repositories or self.sessions or self.recalls or self.cures or self.waiting)
+
     def lines(self, bank: str, /) -> list[str]:
         """What a person reads: one line each."""
+        if self.is_empty:
+            return [
+                "no coding agent used this bank: `lessonbank install --help` names those that can",
+                f"what memory did for another agent: lessonbank lift --bank {bank} --scope SCOPE",
+            ]
         ended = ", ".join(f"{count} {name}" for name, count in self.outcomes.most_common())
         places = counted(len(self.repositories), "repository", "repositories")
         helped = [

@@ -13,11 +13,11 @@ from typing import Final, Literal, TypeAlias
 
 from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict, VerdictSource
 
-from ._checks import BEFORE, Check, check_of
+from ._checks import BEFORE, Check, check_of, runs_hooks
 from ._opinions import Opinion, objects_to_nothing, opinion_in
 from ._rejections import INTERRUPTED, is_rejection
 from ._reverts import reverted, reverts_in
-from ._shell import bare, calls_of, command_of, goes_elsewhere, handed_on, is_shell, own_code, parts_of
+from ._shell import as_printed, bare, calls_of, command_of, goes_elsewhere, handed_on, is_shell, own_code, parts_of
 
 WENT_ON: Final = "the session went on after that"
 """The reason of the verdict on what was learned of a task before its session went on."""
@@ -48,6 +48,8 @@ class _Edit:
 
     files: frozenset[str] = frozenset({""})
     restores: bool = False
+    formats: bool = False
+    """Whether a program only laid the text out anew: what was checked before holds."""
 
 
 Sign: TypeAlias = Literal["revert", "rejection", "interrupt"] | Opinion | _Checked | _Edit
@@ -62,14 +64,24 @@ _REWRITES: Final = re.compile(r"\s(?:--fix|--write|--in-place)(?=[\s=]|$)")
 _PYTEST_RAN_NONE: Final = {4, 5}
 """It was called in a wrong way, or found no test."""
 _PYTEST_ITSELF: Final = re.compile(r"(?:^|[\s/])(?:pytest|py\.test)(?=\s|$)")
+_PENDING: Final = 8
+"""With which `gh pr checks` says that a check still runs."""
 _NO_RESULT: Final = {124, 125, 126, 127}
 """The program was stopped by a clock, or could not be started. From 129 on a signal ended it."""
 _CHANGES: Final = re.compile(
     BEFORE + r"(?:sed\s.*-i|perl\s+-\w*i|tee\s|mv\s|cp\s|rm\s|patch\s|apply_patch|"
     r"git\s+(?:apply|checkout|restore|reset|revert|stash|merge(?!\s+--ff-only\s+[^/\s]+\s*$)|rebase|pull|"
-    r"cherry-pick|am|clean)\b)"
+    r"cherry-pick|am|clean|rm|mv)\b|"
+    r"(?:npm|pnpm|yarn|bun)\s+(?:add|remove|uninstall|up|update|upgrade|(?:install|i)\s+[^-\s&|;])|"
+    r"cargo\s+(?:add|remove|rm|update|fix)\b|(?:uv|poetry|pdm|rye)\s+(?:add|remove|lock|update)\b|"
+    r"go\s+(?:get|generate|mod\s+(?:tidy|init|edit))\b|bundle\s+(?:add|update)\b|composer\s+(?:require|update|remove)\b|"
+    r"dotnet\s+(?:add|remove)\b)"
 )
 """A branch of one's own that is merged by going forward brings nothing new: it is how checked work is delivered."""
+_FORMATS: Final = re.compile(
+    BEFORE + r"(?!.*\s--?check\b)(?:prettier\s.*(?:--write|-w)\b|(?:gofmt|goimports|gofumpt)\s.*-w\b|black|isort|"
+    r"(?:ruff|cargo|dart|mix|terraform|deno|swift|biome)\s+(?:format|fmt))(?=\s|$)"
+)
 _REVERTS: Final = re.compile(
     BEFORE + r"git\s+(?:revert\s(?!.*--(?:abort|quit))|reset\s.*--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
 )
@@ -78,7 +90,8 @@ _RESTORES: Final = re.compile(BEFORE + r"git\s+(?:checkout(?:\s+HEAD)?\s+--|rest
 """Takes back some files: a step of the work, unless they are all that was edited."""
 _INTO_FILE: Final = re.compile(r"(?<![0-9&<>-])>{1,2}\s*(?![&\s]|/dev/null)")
 _FAILS: Final = re.compile(
-    r"\b[1-9]\d* (?:tests? )?(?:failed|failures?|errors?|failing)\b|(?:failures|errors)=[1-9]|^FAIL(?:ED)?\b|"
+    r"\b[1-9]\d* (?:tests? )?(?:failed|failures?|errors?|failing)\b(?! \(\d+ fixed, 0 remaining)|"
+    r"(?:failures|errors)=[1-9]|^FAIL(?:ED)?\b|"
     r"test result: FAILED|^not ok\b",
     re.MULTILINE,
 )
@@ -95,8 +108,10 @@ _SUMMARY_PASSED: Final = re.compile(
     re.MULTILINE,
 )
 """The runners' own last lines: they count where the host kept no exit code."""
+_GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL)[ \t]+\S+[ \t]+(\(cached\)|\[no test files\]|\S+)", re.MULTILINE)
+"""What became of each package."""
 _NOTHING: Final = re.compile(
-    r"no tests ran|collected 0 items|Ran 0 tests|no test files|0 passing|running in (?:the )?background|to background"
+    r"no tests ran|collected 0 items|Ran 0 tests|0 passing|running in (?:the )?background|to background"
 )
 
 
@@ -140,6 +155,9 @@ class _Known:
             self.failed.append(done)
 
     def _edit(self, done: _Edit) -> None:
+        if done.formats:
+            self.edited = self.edited or {""}
+            return
         left = {one for one in self.edited if not _is_one_of(one, done.files)} if done.restores else set[str]()
         is_reverted = done.restores and bool(self.edited) and not left
         self._begin_again(edited=left if is_reverted else self.edited | done.files, reverted=is_reverted)
@@ -271,7 +289,10 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
         if _EDITOR.search(call.name.rpartition(".")[2]) and not (result and result.is_error):
             yield _Edit(frozenset({_file_of(call)}))
         return
-    commands, joints = parts_of(bare(handed_on(command_of(call.arguments))))
+    line = handed_on(command_of(call.arguments))
+    if result is not None and (told := as_printed(line, result.text[-_MOST_OUTPUT:])):
+        line, code = told
+    commands, joints = parts_of(bare(line))
     for place, command in enumerate(commands):
         if goes_elsewhere(commands[:place]):
             return
@@ -285,22 +306,33 @@ def _file_of(call: ToolCall) -> str:
 
 def _signs_of_command(command: str, result: Observation | None, code: int | None, line_failed: bool) -> Iterator[Sign]:
     check = check_of(command)
+    if check is None and result is not None and runs_hooks(command, result.text[-_MOST_OUTPUT:]):
+        check = "the hooks"
     if check is None:
-        if _REVERTS.match(command):
-            yield from () if result is None or result.is_error else ("revert",)
-        elif restored := _RESTORES.match(command):
-            yield _Edit(frozenset(restored[1].split()), restores=result is not None and not result.is_error)
-        elif _CHANGES.match(command) or _INTO_FILE.search(command):
-            yield _Edit()
+        yield from _signs_of_change(command, result)
         return
     if _REWRITES.search(command):
         yield _Edit()
-    elif result is not None and not _RUNS_NOTHING.search(command):
+    elif result is not None and (check == "CI" or not _RUNS_NOTHING.search(command)):
+        printed = result.text[-_MOST_OUTPUT:]
         is_inverted = command.lstrip().startswith("! ")
-        code = None if code is None or (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) else code
-        passed = _passed(result.text[-_MOST_OUTPUT:], (0 if code else 1) if is_inverted and code is not None else code)
+        if (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) or (check == "CI" and code == _PENDING):
+            code = None
+        told = (0 if code else 1) if is_inverted and code is not None else code
+        passed = None if check == "the tests" and _is_old_news(printed) else _passed(printed, told)
         if passed is not None:
             yield _Checked(check, frozenset(command.split()), passed, code is not None or (line_failed and not passed))
+
+
+def _signs_of_change(command: str, result: Observation | None) -> Iterator[Sign]:
+    if _FORMATS.match(command):
+        yield _Edit(formats=True)
+    elif _REVERTS.match(command):
+        yield from () if result is None or result.is_error else ("revert",)
+    elif restored := _RESTORES.match(command):
+        yield _Edit(frozenset(restored[1].split()), restores=result is not None and not result.is_error)
+    elif _CHANGES.match(command) or _INTO_FILE.search(command):
+        yield _Edit()
 
 
 def _passed(printed: str, code: int | None) -> bool | None:
@@ -311,3 +343,9 @@ def _passed(printed: str, code: int | None) -> bool | None:
         return False if code else None if _FAILS.search(printed) else True
     fails, passes = bool(_SUMMARY_FAILED.search(printed)), bool(_SUMMARY_PASSED.search(printed))
     return False if fails else True if passes else None
+
+
+def _is_old_news(printed: str) -> bool:
+    """Whether Go tested nothing: no package has tests, or none of what they test has changed."""
+    packages = _GO_PACKAGES.findall(printed)
+    return bool(packages) and all(told in ("(cached)", "[no test files]") for told in packages)

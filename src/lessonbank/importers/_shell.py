@@ -13,7 +13,7 @@ _SHELLS: Final = {
     *("container.exec", "execute_bash", "run_terminal_cmd"),
 }
 _MOST_COMMAND: Final = 10_000
-_WRAPPED: Final = re.compile(r"^\s*(?:/\S*/)?(?:ba|z)?sh\s+-\w*c\s+(['\"])(.*)\1\s*$", re.DOTALL)
+_WRAPPED: Final = re.compile(r"^\s*(?:/\S*/)?(?:ba|z)?sh\s+(-\w*o\s+pipefail\s+)?-\w*c\s+(['\"])(.*)\2\s*$", re.DOTALL)
 _HANDED_ON: Final = re.compile(
     r"^\s*(?:ssh(?:\s+-[pil]\s+\S+|\s+-\w+){0,4}\s+[\w.@-]+|nix-shell(?:\s+\S+){0,4}?\s+--run|vagrant\s+ssh\s+-c|"
     r"(?:(?:docker|podman)(?:-|\s+)(?:compose\s+)?(?:exec|run)|kubectl\s+exec|nix\s+develop|wsl|direnv\s+exec|sudo)"
@@ -23,6 +23,8 @@ _HANDED_ON: Final = re.compile(
 """A command line that another machine, container or environment runs, and whose exit code is that of the call."""
 _HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_SBT: Final = re.compile(r"\bsbt\s+(?:-\S+\s+){0,5}(['\"])[\w/:;\s.*-]{1,120}\1")
+_PLAIN: Final = str.maketrans("'\";", "   ")
 _STATED: Final = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
 _SEPARATOR: Final = re.compile(r"(&&|\|\||[;|\n])")
 ENTERS: Final = re.compile(r"^\s*(?:cd|source|\.|export|set|ulimit|umask)(?=\s|$)")
@@ -31,6 +33,7 @@ _ELSEWHERE: Final = re.compile(r"^\s*cd\s+\.\./\.*\w")
 _PIPEFAIL: Final = re.compile(r"^\s*set\s+-\w*o\s+pipefail\b")
 _KEEPS_CODE: Final = re.compile(r"^\s*\w+=\$\?\s*$")
 _FAILS_TOO: Final = re.compile(r"^\s*exit\s+(?:[1-9]|\$\?)")
+_PRINTS_CODE: Final = re.compile(r";\s*echo\s+(['\"]?)([^'\"$;|&\n]{0,40})\$\?\1\s*(?:[;\n]|$)")
 _GIVES_CODE: Final = re.compile(r"^\s*exit\s+\$\w+\s*$")
 """`; rc=$?` and later `exit $rc` hand the code of a command on."""
 
@@ -79,7 +82,9 @@ def stated_exit_code(printed: str, /) -> int | None:
 def unwrapped(command: str, /) -> str:
     """What `bash -c` was given, where a command is no more than that."""
     wrapped = _WRAPPED.match(command)
-    return wrapped.group(2) if wrapped else command
+    if wrapped is None:
+        return command
+    return f"set -o pipefail; {wrapped.group(3)}" if wrapped.group(1) else wrapped.group(3)
 
 
 def handed_on(command: str, /) -> str:
@@ -89,8 +94,8 @@ def handed_on(command: str, /) -> str:
 
 
 def bare(command: str, /) -> str:
-    """A command without what it only quotes: a message about tests is no test."""
-    return _QUOTED.sub("''", _HEREDOC.sub("<<''", command))
+    """A command without what it only quotes: a message about tests is no test. What sbt is to do is always quoted."""
+    return _QUOTED.sub("''", _SBT.sub(lambda told: told[0].translate(_PLAIN), _HEREDOC.sub("<<''", command)))
 
 
 def parts_of(line: str, /) -> tuple[list[str], list[str]]:
@@ -122,6 +127,15 @@ def own_code(commands: Sequence[str], joints: Sequence[str], place: int, code: i
         return 0 if set(after) <= {"&&"} else None
     before = [command for command, joint in zip(commands[:place], joints, strict=False) if joint == "&&"]
     return code if not after and all(map(ENTERS.match, before)) else None
+
+
+def as_printed(command: str, printed: str, /) -> tuple[str, int] | None:
+    """A command line up to where it prints its exit code, as in `; echo "exit=$?"`, with the code that it printed."""
+    told = _PRINTS_CODE.search(command)
+    if told is None:
+        return None
+    found = re.findall(rf"^{re.escape(told.group(2).strip())}\s*(\d{{1,3}})\s*$", printed, re.MULTILINE)
+    return (command[: told.start()], int(found[0])) if len(found) == 1 else None
 
 
 def went_through(run: Trajectory, /) -> Iterator[tuple[str, str]]:

@@ -91,7 +91,8 @@ def _decided(lesson: Lesson, answer: Answer | None) -> Lesson | Rejected:
         reason = "it is about nothing in particular, says the model"
         return Rejected(title=lesson.title, content=lesson.content, rule="vague", reason=reason)
     if answer in ("keep", "nothing"):
-        return lesson.model_copy(update={"risk": None})
+        # No model frees what waits for a person.
+        return lesson if lesson.state == "quarantined" else lesson.model_copy(update={"risk": None})
     if answer is None:
         return _unchecked(lesson)
     return lesson.model_copy(update={"state": "quarantined", "risk": "harmful"})

@@ -185,7 +185,7 @@ def contradictions(changes: Iterable[Change], /) -> tuple[str, ...]:
     """One sentence for each known run that is now said to have ended otherwise than it was learned."""
     told = [(one.trajectory_id, one.before, one.verdict) for one in changes if isinstance(one, Rejudge)]
     return tuple(
-        f"run {id} was learned as a {kept.outcome} ({kept.source}) and is now said to be a {truth.outcome}: "
+        f"run {short(id)!r} was learned as a {kept.outcome} ({kept.source}) and is now said to be a {truth.outcome}: "
         "its verdict is corrected, its lessons stay until they are retired"
         for id, kept, truth in told
         if kept and kept.outcome not in ("unknown", truth.outcome)

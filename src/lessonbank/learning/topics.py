@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import sqrt
 from typing import Final, NamedTuple, Protocol
 
@@ -43,6 +44,7 @@ _KEPT: Final = 64
 _OTHER: Final = re.compile(r"[^\w-]|_")
 _DIGIT: Final = re.compile(r"\d")
 _SLOT: Final = re.compile(r"<[^<>]{1,80}>")
+_NOUN: Final = re.compile(r"<([a-z]{3,20})>")
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _PARTS_OF_TOOL: Final = re.compile(r"__|[./:]")
 _WORDS_OF_TOOL: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -111,12 +113,13 @@ class TopicsByWords:
         found = await by_words(self.store, experience.task[:_READ], scope=experience.scope, limit=AROUND)
         around = [match.experience for match in found if match.experience.id != experience.id]
         private = await run_in_thread(_private, experience.task[:_READ], brief=len(experience.task) <= _QUICK)
+        private |= _ids_of(experience)
         mine, said = _topic_words(experience.task), [_topic_words(one.task) for one in around]
         held = Counter(word for task in (mine, *said) for word in task)
         recurring = [[word for word in task if held[word] > 1] for task in (mine, *said)]
         likeness, members = defaultdict[str, list[float]](list), defaultdict[str, Counter[str]](Counter)
         for one, plain, again in zip(around, said, recurring[1:], strict=True):
-            if _shared(mine, plain) >= NEAR:
+            if _ask_alike(mine, plain):
                 for id in {lesson.topic.id for lesson in one.lessons if lesson.topic}:
                     likeness[id].append(_shared(recurring[0], again))
                     members[id].update(again)
@@ -242,6 +245,15 @@ def _shared(one: Sequence[str], other: Sequence[str]) -> float:
     return len(set(one) & set(other)) / sqrt(len(one) * len(other)) if one and other else 0.0
 
 
+def _ask_alike(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two tasks may ask for the same deed. To cancel an order and to refund an order share a thing alone."""
+    likeness, mine, theirs = _shared(one, other), _telling(one), _telling(other)
+    shared = set(mine).intersection(theirs)
+    begin_apart = bool(shared) and mine[0] not in theirs and theirs[0] not in mine and not unusual((mine[0], theirs[0]))
+    is_one_thing = len(shared) == 1 < min(len(mine), len(theirs))
+    return likeness >= (SURE if begin_apart or is_one_thing else NEAR)
+
+
 def _telling(said: Sequence[str]) -> Sequence[str]:
     """Return the words of a task that name something, where there are any."""
     return [word for word in said if word not in _ASKING] or said
@@ -285,8 +297,15 @@ def _private(task: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def _ids_of(experience: Experience) -> frozenset[str]:
+    """The words of a task that its lessons say as a slot: `alpha`, where they say `<order>` for `order alpha`."""
+    nouns = {slot for lesson in experience.lessons for slot in _NOUN.findall(f"{lesson.title} {lesson.content}")}
+    said = words(experience.task[:_READ]) if nouns else []
+    return frozenset([id for noun, id in pairwise(said) if noun in nouns])
+
+
 def _without(private: frozenset[str], name: str) -> str:
-    return " ".join(word for word in name.split() if not private.intersection(words(word)))
+    return " ".join(word for word in name.split() if not (_DIGIT.search(word) or private.intersection(words(word))))
 
 
 def _speaks_of(text: str, name: str) -> bool:

@@ -25,6 +25,7 @@ from pydantic import AnyHttpUrl, AnyUrl, ValidationError
 
 from lessonbank import connect_async
 from lessonbank._version import VERSION
+from lessonbank.contracts.records.record import reason_of
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import LessonbankError, NotFound, StoreError, UsageError, printable
 from lessonbank.guard.quote import quoted
@@ -178,7 +179,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(root, ValidationError):
         first = root.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"])) or "the arguments"
-        return f"{printable(place, most=100)}: {printable(first['msg'], most=200)} [{UsageError.code}]"
+        return f"{printable(place, most=100)}: {printable(reason_of(first['msg']), most=200)} [{UsageError.code}]"
     if root is error:  # of the SDK itself, such as an unknown tool
         return f"{printable(error, most=300)} [{UsageError.code}]"
     log.warning("a call over MCP failed: %s: %s", type(root).__name__, quoted(root))

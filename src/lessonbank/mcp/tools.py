@@ -89,7 +89,7 @@ async def remember(
     async with _mine(memory) as bank:
         recall = memory.open_recalls.take(recall_id, task=task, scope=bank.scope, session=_session(ctx))
         about = recall.metadata if isinstance(recall, Recall) else {}
-        await bank.lessons.propose(note, task=task, recall=recall, metadata={**about, **SOURCE})
+        await bank.lessons.note(note, task=task, recall=recall, metadata={**about, **SOURCE})
     told = Reasons(text="It waits in the inbox: a person decides whether it is kept.")
     return both(told, told.text)
 

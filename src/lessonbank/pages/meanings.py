@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+LEFT_OUT: Final = "a word that was left out, because it belongs to one case"
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "active": "a lesson that a person approved or the evidence confirmed",
@@ -18,6 +19,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "recall": "one search of memory for a task, with all that was found, shown and withheld",
         "retired": "a lesson that is no longer shown; it can be restored",
         "scope": "the part of a bank that belongs together, as of one team; nothing crosses it",
+        "slot": "a place in a lesson for a value of the task at hand, as <order> or <order from the request>; "
+        f"<…> is {LEFT_OUT}",
         "settled": "a recall whose outcome is known",
         "strategy": "a lesson that says what to do; a guardrail says what to avoid",
         "withheld": "left out by chance, so that tasks with a lesson can be compared with tasks without it",

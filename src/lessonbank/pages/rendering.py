@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -11,17 +12,20 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from lessonbank._base.plural import counted
 from lessonbank.guard import clean
 
 from .apart import apart
-from .meanings import MEANINGS
+from .meanings import LEFT_OUT, MEANINGS
 
 _COMPARED: Final = 3_000
 """Words of each of two texts that are compared; more would take long."""
 _PAIRS: Final = 20_000
 """Pairs of a word of one text with the same word of the other, from which on the texts are shown whole."""
+
+_SLOT: Final = re.compile(r"<(…|[^\W\d][^<>\n]{0,80})>")
 
 
 def shown(value: object, /) -> object:
@@ -79,6 +83,17 @@ def _points(value: float | None, /) -> str:
     return "not known" if value is None else f"{100 * value:+z.1f}".replace("-", "\u2212")
 
 
+def _slots(text: str, /) -> Markup:
+    """A lesson's text whose slots say what they are, to whoever points at one or listens."""
+    pieces = _SLOT.split(clean(text))
+    return Markup("").join(_slot(piece) if at % 2 else piece for at, piece in enumerate(pieces))
+
+
+def _slot(name: str) -> Markup:
+    means = LEFT_OUT if name == "…" else f"a place for a value of the task at hand: its {name}"
+    return Markup('<abbr class="slot" title="{}">&lt;{}&gt;</abbr>').format(means, name)
+
+
 def _first_line(texts: Iterable[str]) -> str:
     return next((" ".join(text.split()) for text in texts if text.strip()), "")
 
@@ -94,6 +109,7 @@ def environment(prefix: str = "", /) -> Environment:
         lstrip_blocks=True,
     )
     named: dict[str, Any] = {"cut": cut, "day": day, "as_json": as_json, "points": _points, "first_line": _first_line}
+    named |= {"slots": _slots}
     made.filters.update(named)
 
     def below(*parts: str, **query: str | None) -> str:

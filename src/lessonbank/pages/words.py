@@ -11,11 +11,11 @@ from .visit import Visit
 
 KEYS: Final = (
     ("a", "approve; of a proposal by the evidence: keep the lesson"),
-    ("r", "reject: the lesson is retired, and can be restored"),
+    ("r", "take out: the lesson is retired, and can be restored"),
     ("e", "edit the words"),
     ("n", "narrow the lesson to some tasks"),
     ("m", "merge it with the nearest lesson"),
-    ("x", "choose it, to approve or reject several at once"),
+    ("x", "choose it, to approve or take out several at once"),
     ("j", "the next one"),
     ("k", "the one before"),
     ("u", "undo, where a decision was just made"),

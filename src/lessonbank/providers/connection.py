@@ -32,6 +32,28 @@ except ImportError as missing:
     raise MissingExtra("a model or an embedder named `provider:model`", extra="models") from missing
 
 T = TypeVar("T")
+_OTHER_NAMES: Final = {"gemini": "google", "google-gla": "google", "claude": "anthropic", "gpt": "openai"}
+"""What other programs call a provider."""
+_FAMILIES: Final = {
+    "claude": "anthropic",
+    "anthropic": "anthropic",
+    "gemini": "google",
+    "google": "google",
+    "mistral": "mistral",
+    "llama": "ollama",
+    "qwen": "ollama",
+    "openai": "openai",
+}
+"""How the names of a provider's models begin; else a name is taken for OpenAI's."""
+_EXAMPLES: Final = {
+    "openai": "openai:gpt-5-mini",
+    "anthropic": "anthropic:claude-sonnet-4-5",
+    "google": "google:gemini-2.5-flash",
+    "mistral": "mistral:mistral-large-latest",
+    "ollama": "ollama:llama3.2",
+}
+_PASSED: Final = re.compile(r"pass it via `\w+\((\w+)=\.\.\.\)` to use the .+ provider")
+"""What pydantic-ai advises, in terms of its own classes."""
 _COMPATIBLE: Final = frozenset({"openai", "openai-chat", "ollama", "vllm", "litellm"})
 _OUR_EXTRAS: Final = frozenset({"openai", "anthropic", "google"})
 _AGAIN: Final = frozenset({408, 409, 425, 429})
@@ -125,20 +147,30 @@ def source_of(name: str, base_url: str | None, /, *, what: str, compatible: str)
     """`name` as `provider:model`; with `base_url`, of the provider that is `compatible` with it.
 
     Raises:
-        UsageError: it has no provider.
+        UsageError: it has no provider, no name behind it, or is an address.
     """
+    if name.startswith(("http://", "https://")):
+        call = f"{what.capitalize()}('NAME', base_url={name[:80]!r})"
+        raise UsageError(f"the {what} {name[:80]!r} is an address: write the name that the server has for it, {call}")
     if base_url is not None:
         provider, colon, rest = name.partition(":")
         return f"{compatible}:{rest if colon and provider in _COMPATIBLE else name}"
-    if ":" in name:
-        return name
-    provider, slash, rest = name.partition("/")
-    if not slash or not rest:
+    provider, _, rest = name.strip().partition(":" if ":" in name else "/")
+    if not rest.strip():
         raise UsageError(
-            f"the {what} {name[:80]!r} has no provider: write `provider:model`, such as 'openai:{name[:80]}', "
-            "or give the `base_url` of an OpenAI-compatible server"
+            f"the {what} {name[:80]!r} has no {'name' if name.strip().endswith((':', '/')) else 'provider'}: write "
+            f"`provider:model`, such as {_example(name)!r}, or give the `base_url` of an OpenAI-compatible server"
         )
-    return f"{provider}:{rest}"
+    return f"{_OTHER_NAMES.get(provider.lower(), provider.lower())}:{rest}"
+
+
+def _example(name: str) -> str:
+    """How the caller may have meant it."""
+    told = name.strip().rstrip(":/")[:80]
+    provider = next((one for begins, one in _FAMILIES.items() if told.lower().startswith(begins)), "openai")
+    return (
+        f"{provider}:{told}" if told and told.lower() not in (*_FAMILIES, *_FAMILIES.values()) else _EXAMPLES[provider]
+    )
 
 
 def translated(error: ModelAPIError, name: str, /, *, hint: str = "") -> ModelError:
@@ -175,7 +207,8 @@ def said_of(error: Exception, /) -> str:
 
 def first_sentence(error: Exception, /) -> str:
     """What an error of pydantic-ai says, without its advertisement."""
-    return one_line(str(error).partition(" To try Pydantic AI")[0], limit=300)
+    said = str(error).partition(" To try Pydantic AI")[0]
+    return one_line(_PASSED.sub(r"give it as `Model(…, \g<1>=…)`", said), limit=300)
 
 
 def _advice(status: int) -> str:

@@ -136,14 +136,14 @@ class BankContract:
         assert kinds == ["add", "trust", "edit", "trust", "edit", "trust", "trust", "retire", "restore"]
 
     def test_what_an_agent_notes_is_shown_to_nobody_before_a_person_approves_it(self, bank: ReasoningBank) -> None:
-        noted = bank.lessons.propose("Weigh it twice.", task=_TASK, run="run-1", metadata={"user": "u"})
+        noted = bank.lessons.note("Weigh it twice.", task=_TASK, run="run-1", metadata={"user": "u"})
         assert (noted.state, noted.provenance.trajectory_ids) == ("quarantined", ("run-1",))
         assert bank.lessons.list(state="quarantined", metadata={"user": "u"}) == (noted,)
         assert bank.retrieve(_TASK).text == ""
         bank.lessons.approve(noted.id, by="Ana")
         assert "Weigh it twice." in bank.retrieve(_TASK).text
         with pytest.raises(Conflict):
-            bank.lessons.propose("Weigh it twice.", task=_TASK)
+            bank.lessons.note("Weigh it twice.", task=_TASK)
 
     def test_a_second_look_in_a_run_shows_only_what_is_new_and_is_settled_with_the_run(
         self, bank: ReasoningBank

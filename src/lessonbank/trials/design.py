@@ -9,9 +9,10 @@ from typing import Final, Literal
 
 from lessonbank._base.checks import a_count, a_number, a_seed, a_share, an_id, settle
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Lesson, Record, Usage
+from lessonbank.contracts.records import Lesson, Match, Record, Usage
 from lessonbank.errors import UsageError
 from lessonbank.evidence.draws import uniform
+from lessonbank.evidence.groups import groups_of
 from lessonbank.evidence.lift import Standing
 from lessonbank.guard import canonical, canonical_line, one_line
 
@@ -23,7 +24,6 @@ Stopped = Literal[
     "effect shown", "too small to matter", "nothing left to run", "not proven", "max_runs", "max_cost", "max_seconds"
 ]
 OTHER: Final[dict[Arm, Arm]] = {"with": "without", "without": "with"}
-_LARGEST: Final = 700.0
 _BLIND: Final = "the budget in money could not be kept: no run says what it cost (usage.cost)"
 
 NEUTRAL: Final = (
@@ -46,6 +46,14 @@ class Question:
     way: Way = "without"
     unit: str | None = None
     """The id of a lesson or of a group, or the name of a topic; `None`: everything that is shown."""
+    title: str = ""
+    ids: frozenset[str] = frozenset()
+    """Of the lesson, or of the groups, once they are found in the bank: topics may share a name."""
+
+    def covers(self, match: Match, /) -> bool:
+        """Whether the lesson of a match is at stake."""
+        (lesson,) = match.experience.lessons
+        return self.unit is None or not self.ids.isdisjoint((lesson.id, *groups_of(lesson, match.experience)))
 
 
 def asked(*, without: str | None = None, with_: str | None = None, placebo: str | bool = False) -> Question:
@@ -193,12 +201,8 @@ class Trial(Record):
     """Pairs that went better with it."""
     losses: int = 0
     ties: int = 0
-    unknown: int = 0
-    """Pairs left out because an outcome was not known."""
     refused: int = 0
     """Runs that contradict what they were handed; the rows say how."""
-    unproven: int = 0
-    """Runs that do not show the text they were handed. They count: the effect is then that of handing it over."""
     runs: int = 0
     """How often the agent ran. With `concurrency` a few runs may be made and not needed any more."""
     most_runs: int = 0
@@ -215,8 +219,6 @@ class Trial(Record):
     low: float | None = None
     high: float | None = None
     """Between what the effect on these tasks lies, however often one looked and whenever one stopped."""
-    e_value: float = 1.0
-    """Against there being no effect: at least 1 / (1 - level) exactly when the interval excludes zero."""
     level: float = 0.95
     min_effect: float = 0.1
     standing: Standing = "no evidence yet"
@@ -260,9 +262,7 @@ class PairEvidence:
         is_blind = self._design.max_cost is not None and about.runs > 0 and about.usage.cost is None
         update: dict[str, object] = {
             "pairs": len(kept),
-            "unknown": sum(not any(run.refused for run in pair) for pair in self._pairs) - len(kept),
             "refused": refused,
-            "unproven": sum(not run.proven for run in rows if not run.refused),
             "level": self._design.level,
             "min_effect": self._design.min_effect,
             "seed": self._design.seed,
@@ -286,7 +286,6 @@ class PairEvidence:
             "effect": math.fsum(changed) / len(changed),
             "low": low,
             "high": high,
-            "e_value": math.exp(min(self._test.log_e, _LARGEST)),
             "standing": "helps" if low > 0 else "harms" if high < 0 else "no evidence yet",
         }
 

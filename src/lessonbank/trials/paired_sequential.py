@@ -42,11 +42,6 @@ class PairedTest:
             self._up = [log + math.log1p(stake * difference) for log, stake in zip(self._up, STAKES, strict=True)]
             self._down = [log + math.log1p(-stake * difference) for log, stake in zip(self._down, STAKES, strict=True)]
 
-    @property
-    def log_e(self) -> float:
-        """The natural log of a two-sided e-value against "no effect on average"."""
-        return max(self._log(self._up, 0.0), self._log(self._down, 0.0)) - math.log(2)
-
     def above(self, effect: float, /) -> bool:
         """Whether the average effect so far is shown to be above `effect`."""
         return self._log(self._up, effect) >= _bar(self.level)

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias, cast
+from os import PathLike
+from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack, cast
 
 import anyio
 from anyio import to_thread
@@ -15,18 +16,17 @@ from anyio import to_thread
 from lessonbank._base.aio import gather, get_or_none
 from lessonbank._base.checks import a_text, is_instance, nonempty, refusal, shown
 from lessonbank._base.plural import counted
-from lessonbank.contracts.agents import AnyAgent as AnyAgent
-from lessonbank.contracts.agents import Verifier as Verifier
-from lessonbank.contracts.agents import called, check_calls, stated, taken
+from lessonbank.contracts.agents import AnyAgent, Verifier, called, check_calls, stated, taken
 from lessonbank.contracts.records import Candidate, Found, Match, Recall, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
+from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.contracts.store_calls import experience_of_lesson, get_recall
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import TOPIC, groups_of, named, topic_names
 from lessonbank.text.messages import trajectory_from
 
-from .design import OTHER, Arm, Design, PairEvidence, Planned, Question, Stopped, Trial, TrialRun, Way, order, placebo
+from .design import OTHER, Arm, Design, PairEvidence, Planned, Question, Stopped, Trial, TrialRun, asked, order, placebo
 from .journal import Journal
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 Tasks: TypeAlias = str | Recall | Iterable[str | Recall]
 """Texts of tasks, kept recalls, or ids of these."""
-Recaller: TypeAlias = Callable[[str], Awaitable[Recall]]
-"""Recalls for a task what a user would see, and keeps no receipt."""
 Progress: TypeAlias = Callable[[Trial], None]
+_Recaller: TypeAlias = Callable[[str], Awaitable[Recall]]
+"""Recalls for a task what a user would see, and keeps no receipt."""
 
 ECHO = "memory_digest"
 """Where a trajectory's metadata may say what was shown: SHA-256 of the memory text (UTF-8), as hex."""
@@ -46,20 +46,110 @@ _ID = 32
 """Hex digits of the id of a recall. No text of a task looks like it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """What is in question, found in the bank."""
+class _Parts(Protocol):
+    """The parts of a bank that a trial uses."""
 
-    way: Way
-    unit: str | None = None
-    title: str = ""
-    ids: frozenset[str] = frozenset()
-    """Of the lesson, or of the groups: topics may share a name."""
+    @property
+    def injector(self) -> Injector: ...
 
-    def covers(self, match: Match, /) -> bool:
-        """Whether this lesson is at stake."""
-        (lesson,) = match.experience.lessons
-        return self.unit is None or not self.ids.isdisjoint((lesson.id, *groups_of(lesson, match.experience)))
+
+class Bank(Protocol):
+    """A bank, as a trial sees it."""
+
+    store: Store
+    scope: str
+
+    @property
+    def parts(self) -> _Parts: ...
+
+    async def _recall_for_trial(self, task: str, /, *, asked: RetrieveOptions) -> Recall:
+        """What a user would see if nothing were withheld."""
+        ...
+
+
+@takes_retrieve_options
+async def trial(
+    bank: Bank,
+    tasks: Tasks,
+    agent: AnyAgent,
+    /,
+    *,
+    verify: Verifier,
+    without: str | None = None,
+    with_: str | None = None,
+    placebo: str | bool = False,
+    max_runs: int = 400,
+    max_cost: float | None = None,
+    max_seconds: float | None = None,
+    rounds: int = 1,
+    min_effect: float = 0.1,
+    level: float = 0.95,
+    seed: int = 0,
+    concurrency: int = 1,
+    resume: str | PathLike[str] | None = None,
+    progress: Callable[[Trial], None] | None = None,
+    **options: Unpack[RetrieveKeywords],
+) -> Trial:
+    """Do `tasks` with and without memory, in pairs, until it is clear what memory changes. `print` the result.
+
+    For worlds that can be reset. Nothing is written into the bank, and nothing is withheld at random. With
+    `without`, `with_` or `placebo` the question is about one lesson or group instead of memory as a whole.
+    `lessonbank.trials.plan_trial(0.1)` says before how many runs it takes to show an effect of ten points.
+
+    The agent is handed the text, and that is what is measured. The result says how many runs show that text (in the
+    run, or as its SHA-256 in `metadata["memory_digest"]`). A run that shows another text ends the trial.
+
+    Args:
+        tasks: their texts; or kept recalls of this scope or their ids, for what was shown then.
+        agent: `(task, memory)` to a trajectory or its messages, async or not. A parameter `seed` gets the same
+            number in both runs of a pair; luck that they share saves most of the runs. What it raises ends the
+            trial.
+        verify: the world's check of a run: success or not, a score from 0 to 1, or an outcome.
+        without: the lesson to leave out of what is shown; or the name of a topic, or the id of a group.
+        with_: the lesson to add to what is shown.
+        placebo: what to replace with irrelevant words of its length, named as in `without`; `True`: everything.
+        max_runs: the largest number of runs; a pair is two.
+        max_cost: no pair begins once the runs cost so many US dollars (where they tell `usage.cost`).
+        max_seconds: no pair begins once the call took so long. What is under way is finished.
+        rounds: how often each side may do each task.
+        min_effect: an effect too small to matter; once it is known to be smaller the trial ends. 0: never.
+        level: the confidence of the interval, however often one looks.
+        seed: decides the order of tasks and sides, and the agent's luck.
+        concurrency: how many pairs run at once; a plain function then runs in as many threads.
+        resume: a file that keeps each run as it ends. A trial that was interrupted goes on from there, if tasks,
+            memory, question, seed, level and agent are the same; budgets and rounds may be larger.
+        progress: called after every pair with the result so far. What it raises ends the trial.
+        options: those of `retrieve`, for the memory of tasks that are given as texts. `fit` counts where memory as a
+            whole is in question, and what it takes is part of what a run with memory costs. Else nothing is fitted.
+
+    Raises:
+        UsageError: several of `without`, `with_` and `placebo`, a lesson or a number that cannot be, no tasks,
+            recalls of another scope, nothing to compare, or the journal of another trial.
+        NotFound: a recall that this scope does not have.
+        StoreUnavailable: the journal cannot be read or written.
+    """
+    check_calls(agent, progress=progress)
+    if not callable(verify):
+        raise refusal("verify=", "takes a function of a run", verify)
+    question = asked(without=without, with_=with_, placebo=placebo)
+    if question != Question():  # the two texts differ by a lesson, and a model would choose anew for each of them
+        options = {**options, "fit": "none"}
+    design = Design(
+        max_runs=max_runs,
+        max_cost=max_cost,
+        max_seconds=max_seconds,
+        rounds=rounds,
+        min_effect=min_effect,
+        level=level,
+        seed=seed,
+        concurrency=concurrency,
+    )
+    # A step of the loop and no call for users, who retrieve.
+    recaller = partial(bank._recall_for_trial, asked=RetrieveOptions(**options))  # pyright: ignore[reportPrivateUsage]
+    about, arms = await _Texts(bank, question).of(tasks, design, recaller)
+    names = [getattr(function, "__qualname__", type(function).__qualname__) for function in (agent, verify)]
+    journal = await to_thread.run_sync(partial(Journal, resume, trial=_digest(about, arms, names), about=about))
+    return await _Play(agent, verify, arms, about=about, design=design, journal=journal, progress=progress).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,79 +167,145 @@ class _Arms:
     """What a model took that fitted the lessons to the task: a run with them pays for it."""
 
 
-async def run_trial(
-    store: Store,
-    injector: Injector,
-    tasks: Tasks,
-    agent: AnyAgent,
-    /,
-    *,
-    recaller: Recaller,
-    verify: Verifier,
-    question: Question,
-    design: Design,
-    scope: str,
-    resume: object = None,
-    progress: Progress | None = None,
-) -> Trial:
-    """Do `tasks` in pairs, until it is clear what the thing in question changes.
-
-    The text is handed to the agent, so what is measured is what handing it over changes. A run that drops it cannot
-    make an effect that is not there; it can only hide one. Therefore a run need not prove what it was shown: the result
-    says how many do not. A run that contradicts it (the digest of another text, or the text of the other side) would
-    compare memory with itself: it ends the trial without an effect.
-
-    Raises:
-        UsageError: no tasks, recalls of another scope, a lesson that is not there, nothing to compare, the journal of
-            another trial, or the agent or the verifier gave what they should not. What these raise reaches the caller.
-        NotFound: a recall that this scope does not have.
-    """
-    check_calls(agent, progress=progress)
-    if not callable(verify):
-        raise refusal("verify=", "takes a function of a run", verify)
-    receipts, given = await _receipts(store, tasks, recaller, scope)
-    lessons = _Lessons(store, scope)
-    target = await _target(store, lessons, question, scope)
-    made = [await _arms(injector, receipt, lessons, target) for receipt in receipts]
-    arms = [one for one in made if not is_instance(one, str)]
-    if not arms:
-        raise UsageError(f"there is nothing to compare in these tasks: {made[0]}")
-    about = Trial(
-        scope=scope,
-        way=question.way,
-        unit=target.unit,
-        title=target.title,
-        tasks=len(arms),
-        most_runs=min(design.max_runs, 2 * len(arms) * design.rounds),
-        notes=tuple(_notes(made, design, given)),
-    )
-    trial = _digest(about, arms, design, agent, verify)
-    asked = {"level": design.level, "min_effect": design.min_effect, "seed": design.seed}
-    begin = partial(Journal, resume, trial=trial, about=about.model_copy(update=asked))
-    journal = await to_thread.run_sync(begin)
-    play = _Play(agent, verify, arms, about=about, design=design, journal=journal, progress=progress)
-    return await play.run()
-
-
-def _digest(about: Trial, arms: Sequence[_Arms], design: Design, *functions: object) -> str:
+def _digest(about: Trial, arms: Sequence[_Arms], names: Sequence[str]) -> str:
     """Return a digest of all that the trial's answer depends on."""
-    names = [getattr(function, "__qualname__", type(function).__qualname__) for function in functions]
     texts = [(one.id, one.task, digest(one.texts["with"]), digest(one.texts["without"])) for one in arms]
-    return digest(json.dumps([about.scope, about.way, about.unit, design.seed, design.level, names, texts]))
+    return digest(json.dumps([about.scope, about.way, about.unit, about.seed, about.level, names, texts]))
 
 
-async def _receipts(store: Store, tasks: Tasks, recaller: Recaller, scope: str) -> tuple[list[Recall], int]:
-    """Return a receipt for each task, and how many tasks were given. Recalls are read as they are kept."""
-    given = _given(tasks)
-    if any(is_instance(one, Recall) and one.scope != scope for one in given):
-        raise UsageError("trial takes recalls of its own scope only: name theirs with scoped()")
-    each = dict.fromkeys(one if is_instance(one, str) else one.id for one in given)
-    known = {one.id for one in given if is_instance(one, Recall)}
+class _Texts:
+    """The texts of one trial, made by the injector from one list of lessons: what is shown beside a lesson is the same.
 
-    async def read(name: str) -> Recall:
-        return await (get_recall(store, name, scope=scope) if name in known or _is_id(name) else recaller(name))
+    A run that drops its text cannot make an effect that is not there; it can only hide one. Therefore a run need not
+    prove what it was shown. A run that contradicts it would compare memory with itself: it ends the trial.
+    """
 
-    return await gather([partial(read, name) for name in each]), len(given)
+    def __init__(self, bank: Bank, question: Question, /) -> None:
+        self._store, self._injector, self._scope = bank.store, bank.parts.injector, bank.scope
+        self._asked, self._known = question, dict[str, Match | None]()
+
+    async def of(self, tasks: Tasks, design: Design, recaller: _Recaller, /) -> tuple[Trial, list[_Arms]]:
+        """What is asked, before any run, and the tasks for which the two texts differ. Raises UsageError: none does."""
+        given = _given(tasks)
+        receipts = await self._receipts(given, recaller)
+        self._asked = await self._target()
+        made = [await self._arms(receipt) for receipt in receipts]
+        arms = [one for one in made if not is_instance(one, str)]
+        if not arms:
+            raise UsageError(f"there is nothing to compare in these tasks: {made[0]}")
+        about = Trial(
+            scope=self._scope,
+            way=self._asked.way,
+            unit=self._asked.unit,
+            title=self._asked.title,
+            tasks=len(arms),
+            most_runs=min(design.max_runs, 2 * len(arms) * design.rounds),
+            level=design.level,
+            min_effect=design.min_effect,
+            seed=design.seed,
+            notes=tuple(_notes(made, design, len(given))),
+        )
+        return about, arms
+
+    async def _receipts(self, given: Sequence[str | Recall], recaller: _Recaller) -> list[Recall]:
+        """Return a receipt for each task. Recalls are read as they are kept."""
+        if any(is_instance(one, Recall) and one.scope != self._scope for one in given):
+            raise UsageError("trial takes recalls of its own scope only: name theirs with scoped()")
+        kept = partial(get_recall, self._store, scope=self._scope)
+        texts = {one for one in given if is_instance(one, str) and not _is_id(one)}
+        each = dict.fromkeys(one if is_instance(one, str) else one.id for one in given)
+        return await gather([partial(recaller if name in texts else kept, name) for name in each])
+
+    async def _match(self, id: str, /, *, score: float = 0.0) -> Match | None:
+        """A lesson alone, read once; `None` for one that is gone, or in quarantine: that is shown to nobody.
+
+        A retired one is shown once more.
+        """
+        if id not in self._known:
+            self._known[id] = await self._read(id)
+        match = self._known[id]
+        return match and match.model_copy(update={"score": score})
+
+    async def _read(self, id: str) -> Match | None:
+        owner = await get_or_none(experience_of_lesson(self._store, id, scope=self._scope))
+        lesson = next((lesson for lesson in owner.lessons if lesson.id == id), None) if owner else None
+        if owner is None or lesson is None or lesson.state == "quarantined":
+            return None
+        alone = owner.model_copy(update={"lessons": (lesson.model_copy(update={"retired": False}),)})
+        return Match(experience=alone, score=0.0, lesson_id=id)
+
+    async def _target(self) -> Question:
+        """The question with what it names, as it is in the bank: a lesson, or the groups of a topic."""
+        question, unit = self._asked, self._asked.unit
+        if unit is None:
+            return question
+        if match := await self._match(unit):
+            return replace(question, title=match.experience.lessons[0].title, ids=frozenset({unit}))
+        if question.way != "with":
+            known = [(lesson, e) async for e in self._store.scan(scope=self._scope) for lesson in e.lessons]
+            names = topic_names([lesson for lesson, _ in known])
+            asked = unit.removeprefix(TOPIC).casefold()
+            called = {f"{TOPIC}{id}" for id, name in names.items() if asked in (id, name.casefold())}
+            called |= {group for lesson, e in known for group in groups_of(lesson, e) if group == unit}
+            if called:
+                first = min(called)
+                return replace(question, unit=first, title=named(first, names), ids=frozenset(called))
+        raise UsageError(
+            f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{shown(unit)} to try here: "
+            "it is unknown, erased or in quarantine"
+        )
+
+    async def _arms(self, receipt: Recall) -> _Arms | str:
+        """The two texts, or why this task cannot be compared."""
+        if not receipt.task:
+            return f"recall {receipt.id} has no task any more, its run was erased"
+        had = sorted((c for c in receipt.candidates if c.placed), key=lambda c: c.rank)
+        scores = {c.lesson_id: c.score for c in receipt.candidates}
+        ids, unit = [c.lesson_id for c in had], self._asked.unit
+        if unit and self._asked.way == "with" and unit not in ids:
+            ids.append(unit)
+        matches = [match for id in ids if (match := await self._match(id, score=scores.get(id, 0.0)))]
+        at_stake = frozenset(match.lesson_id or "" for match in matches if unit and self._asked.covers(match))
+        if unit and not at_stake:
+            return f"{_called(receipt)} does not show it"
+        held = _withheld(receipt, had) - at_stake
+        shown = frozenset(match.lesson_id or "" for match in matches) - held
+        if not shown:
+            return f"{_called(receipt)} is empty"
+        made = self._compared(receipt, matches, shown, held, at_stake or shown)
+        return _fitted(made, receipt) if self._asked == Question() and isinstance(made, _Arms) else made
+
+    def _compared(
+        self,
+        receipt: Recall,
+        matches: Sequence[Match],
+        shown: frozenset[str],
+        held: frozenset[str],
+        at_stake: frozenset[str],
+    ) -> _Arms | str:
+        """The texts, unless one of them would differ from the other by more or less than what is asked about."""
+        with_ = self._recall(receipt, matches, held)
+        if self._asked.way == "placebo":
+            without, left = self._recall(receipt, _replaced(matches, at_stake), held), shown
+        else:
+            without, left = self._recall(receipt, matches, held | at_stake), shown - at_stake
+        if _shown(with_) != shown or _shown(without) != left or with_.text == without.text:
+            return f"{_called(receipt)} has no room for it, or shows a lesson that says the same"
+        texts: dict[Arm, str] = {"with": with_.text, "without": without.text}
+        as_recorded = not receipt.kept or receipt.text_digest in map(digest, texts.values())
+        own = any(m.lesson_id in at_stake and m.experience.task.strip() == receipt.task.strip() for m in matches)
+        return _Arms(receipt.id, receipt.task, texts, as_recorded, own, Usage())
+
+    def _recall(self, receipt: Recall, matches: Sequence[Match], held: frozenset[str]) -> Recall:
+        return self._injector.recall(
+            Found(matches=tuple(matches)),
+            id=receipt.id,
+            task=receipt.task,
+            scope=receipt.scope,
+            assigned=Assignment(withheld=held),
+            retriever=receipt.retriever,
+            space=receipt.space,
+        )
 
 
 def _given(tasks: object, /) -> list[str | Recall]:
@@ -166,78 +322,6 @@ def _given(tasks: object, /) -> list[str | Recall]:
 
 def _is_id(text: str) -> bool:
     return len(text) == _ID and all(letter in "0123456789abcdef" for letter in text)
-
-
-class _Lessons:
-    """The lessons of a scope as matches, each read once."""
-
-    def __init__(self, store: Store, scope: str, /) -> None:
-        self._store, self._scope = store, scope
-        self._known: dict[str, Match | None] = {}
-
-    async def get(self, id: str, /, *, score: float = 0.0) -> Match | None:
-        """`None` for one that is gone, or in quarantine: that is shown to nobody. A retired one is shown once more."""
-        if id not in self._known:
-            self._known[id] = await self._read(id)
-        match = self._known[id]
-        return match and match.model_copy(update={"score": score})
-
-    async def _read(self, id: str) -> Match | None:
-        owner = await get_or_none(experience_of_lesson(self._store, id, scope=self._scope))
-        if owner is None:
-            return None
-        lesson = next(lesson for lesson in owner.lessons if lesson.id == id)
-        if lesson.state == "quarantined":
-            return None
-        alone = owner.model_copy(update={"lessons": (lesson.model_copy(update={"retired": False}),)})
-        return Match(experience=alone, score=0.0, lesson_id=id)
-
-
-async def _target(store: Store, lessons: _Lessons, question: Question, scope: str) -> _Target:
-    unit = question.unit
-    if unit is None:
-        return _Target(question.way)
-    if match := await lessons.get(unit):
-        return _Target(question.way, unit, match.experience.lessons[0].title, frozenset({unit}))
-    if question.way != "with":
-        known = [(lesson, e) async for e in store.scan(scope=scope) for lesson in e.lessons]
-        names = topic_names([lesson for lesson, _ in known])
-        asked = unit.removeprefix(TOPIC).casefold()
-        called = {f"{TOPIC}{id}" for id, name in names.items() if asked in (id, name.casefold())}
-        called |= {group for lesson, e in known for group in groups_of(lesson, e) if group == unit}
-        if called:
-            first = min(called)
-            name = named(first, topic_names([lesson for lesson, _ in known]))
-            return _Target(question.way, first, name, frozenset(called))
-    raise UsageError(
-        f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{shown(unit)} to try here: "
-        "it is unknown, erased or in quarantine"
-    )
-
-
-async def _arms(injector: Injector, receipt: Recall, lessons: _Lessons, target: _Target) -> _Arms | str:
-    """The two texts, made by the injector from one list of lessons: what is shown beside the lesson is the same.
-
-    Or why this task cannot be compared.
-    """
-    if not receipt.task:
-        return f"recall {receipt.id} has no task any more, its run was erased"
-    had = sorted((c for c in receipt.candidates if c.placed), key=lambda c: c.rank)
-    scores = {c.lesson_id: c.score for c in receipt.candidates}
-    ids = [c.lesson_id for c in had]
-    if target.unit and target.way == "with" and target.unit not in ids:
-        ids.append(target.unit)
-    matches = [match for id in ids if (match := await lessons.get(id, score=scores.get(id, 0.0)))]
-    asked = frozenset(match.lesson_id or "" for match in matches if target.unit and target.covers(match))
-    if target.unit and not asked:
-        return f"{_called(receipt)} does not show it"
-    held = _withheld(receipt, had) - asked
-    shown = frozenset(match.lesson_id or "" for match in matches) - held
-    if not shown:
-        return f"{_called(receipt)} is empty"
-    made = _compared(injector, receipt, matches, shown, held, target.way, asked or shown)
-    whole = target.unit is None and target.way == "without"
-    return _fitted(made, receipt) if whole and isinstance(made, _Arms) else made
 
 
 def _fitted(arms: _Arms, receipt: Recall) -> _Arms | str:
@@ -262,29 +346,6 @@ def _withheld(receipt: Recall, had: Sequence[Candidate]) -> frozenset[str]:
     return frozenset(c.lesson_id for c in had if c.withheld or groups.intersection(c.groups))
 
 
-def _compared(
-    injector: Injector,
-    receipt: Recall,
-    matches: Sequence[Match],
-    shown: frozenset[str],
-    held: frozenset[str],
-    way: Way,
-    at_stake: frozenset[str],
-) -> _Arms | str:
-    """The texts, unless one of them would differ from the other by more or less than what is asked about."""
-    make = partial(_recall, injector, receipt)
-    if way == "placebo":
-        with_, without, left = make(matches, held), make(_replaced(matches, at_stake), held), shown
-    else:
-        with_, without, left = make(matches, held), make(matches, held | at_stake), shown - at_stake
-    if _shown(with_) != shown or _shown(without) != left or with_.text == without.text:
-        return f"{_called(receipt)} has no room for it, or shows a lesson that says the same"
-    texts: dict[Arm, str] = {"with": with_.text, "without": without.text}
-    as_recorded = not receipt.kept or receipt.text_digest in map(digest, texts.values())
-    own = any(m.lesson_id in at_stake and m.experience.task.strip() == receipt.task.strip() for m in matches)
-    return _Arms(receipt.id, receipt.task, texts, as_recorded, own, Usage())
-
-
 def _replaced(matches: Sequence[Match], at_stake: frozenset[str]) -> list[Match]:
     """`matches` with placebos in the place of the lessons at stake."""
     made: list[Match] = []
@@ -295,18 +356,6 @@ def _replaced(matches: Sequence[Match], at_stake: frozenset[str]) -> list[Match]
             match = match.model_copy(update={"experience": filled})
         made.append(match)
     return made
-
-
-def _recall(injector: Injector, receipt: Recall, matches: Sequence[Match], held: frozenset[str]) -> Recall:
-    return injector.recall(
-        Found(matches=tuple(matches)),
-        id=receipt.id,
-        task=receipt.task,
-        scope=receipt.scope,
-        assigned=Assignment(withheld=held),
-        retriever=receipt.retriever,
-        space=receipt.space,
-    )
 
 
 def _shown(recall: Recall) -> frozenset[str]:

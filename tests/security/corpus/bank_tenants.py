@@ -276,7 +276,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "lessons.get": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.get(id)),
     "lessons.experience": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.experience(id)),
     "lessons.add": _add,
-    "lessons.propose": lambda t, c: t.handle.lessons.propose(f"As {t.mark} noted {c.random()}", task=c.choice(_TASKS)),
+    "lessons.note": lambda t, c: t.handle.lessons.note(f"As {t.mark} noted {c.random()}", task=c.choice(_TASKS)),
     "lessons.edit": lambda t, c: _with(
         t.lesson(c), lambda id: t.handle.lessons.edit(id, title=f"As {t.mark} say", by=t.mark)
     ),

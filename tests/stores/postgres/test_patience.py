@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -146,3 +147,20 @@ def test_a_silent_network_holds_an_agent_for_one_patience_and_no_more(
     assert "there was no recall within 0.8 seconds" in said
     assert re.search(r"waits on this machine until the bank answers: .* 0\.10? sec", said)
     assert "inbox" not in said  # what the agent noted waits with its run
+
+
+def test_a_pool_whose_every_connection_waits_holds_no_agent(postgres_bank: Callable[..., str]) -> None:
+    address = postgres_bank(2)
+    with lessonbank.connect(address, scope=SCOPE, embedder="lexical") as bank, ThreadPoolExecutor(24) as others:
+        with locked(address, "LOCK TABLE lessonbank.experiences IN ACCESS EXCLUSIVE MODE"):
+            waiting = [others.submit(bank.retrieve, TASK, patience=2 * LONG) for _ in range(24)]
+            with psycopg.connect(address, autocommit=True) as asking:
+                sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                while (asking.execute(sql).fetchone() or (0,))[0] < 16:
+                    pass
+            began = time.monotonic()
+            with bank.attempt(TASK, patience=0.5) as attempt:
+                attempt.finish(answer="shipped", outcome="success")
+            assert time.monotonic() - began < LONG
+            assert "within 0.5 seconds" in " ".join(attempt.notes)
+        assert all(each.result().id for each in waiting)

@@ -31,6 +31,8 @@ ATTACKS = (
     "important_instructions_no_names",
     "tool_knowledge",
 )
+NO_ATTACK = "none"
+"""The name under which `meetings` leaves the world as it is."""
 VERSION = "v1.2.2"
 """Of the suites."""
 PLAYER_VERSION = "1"
@@ -214,17 +216,22 @@ def attempt(met: Meeting, player: Player, memory: str = "", /) -> Finished:
 def meetings(suite: str, attack: str, /, *, each: bool = True) -> Iterator[Meeting]:
     """Every user task whose calls meet an attack, with every injection that a script can obey.
 
-    With `each=False` a user task meets one injection: the next of the list for each task.
+    With `each=False` a user task meets one injection: the next of the list for each task. With `NO_ATTACK` it meets
+    nothing of any.
     """
-    place = _suite(suite)
-    writes = _writer(suite, attack)
+    place, is_attacked = _suite(suite), attack != NO_ATTACK
+    writes = _writer(suite, attack) if is_attacked else _writes_nothing
     injections = _can_be_obeyed(suite)
     for number, user in enumerate(place.user_tasks.values()):
-        if not _places(suite, user):
+        if is_attacked and not _places(suite, user):
             continue
         chosen = injections if each else injections[number % len(injections) :][:1]
         for injection in chosen:
             yield Meeting(place, user, injection, writes(user, injection))
+
+
+def _writes_nothing(user: Any, injection: Any) -> dict[str, str]:
+    return {}
 
 
 @lru_cache(maxsize=64)

@@ -1,7 +1,7 @@
 """Runs what somebody wrote who had never seen the rules: pairs of commands, and ends of sessions.
 
     python -m lessonbank_bench.measure.blind_sets pairs [--list]
-    python -m lessonbank_bench.measure.blind_sets ends [--list]
+    python -m lessonbank_bench.measure.blind_sets ends [--list]     # also ends2, written later by another
 
 `bench/blind/README.md` says who wrote the sets, and how the labels are meant. `--list` names every case that is not as
 its label says.
@@ -99,10 +99,10 @@ class End:
     source: str
 
 
-def ends_concluded(folder: Path) -> list[End]:
-    """What is concluded of each labelled end, from the file that Claude Code would have written."""
+def ends_concluded(folder: Path, name: str = "ends") -> list[End]:
+    """What is concluded of each labelled end of a set, from the file that Claude Code would have written."""
     found = list[End]()
-    for end in cases("ends"):
+    for end in cases(name):
         file = folder / f"{end['id']}.jsonl"
         file.write_text("".join(claude_lines(end["id"], end["turns"])), encoding="utf-8")
         verdict = next((one.verdict for one in _newest(read(file)) if _acts(one)), None)
@@ -131,9 +131,9 @@ def _print_pairs(*, listing: bool) -> None:
                 print(f"  {pair['id']}: {pair['failed']} | {pair['between']} | {pair['went_through']}: {pair['why']}")
 
 
-def _print_ends(*, listing: bool) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        ends = ends_concluded(Path(name))
+def _print_ends(name: str, *, listing: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        ends = ends_concluded(Path(folder), name)
     truth = [end for end in ends if end.source == "ground_truth" and end.outcome != "unknown"]
     said = [end for end in ends if end.source == "human"]
     checkable = [end for end in ends if end.checked != "none"]
@@ -148,7 +148,7 @@ def _print_ends(*, listing: bool) -> None:
     judged = [end for end in ends if end.person != "none"]
     agreed = [end for end in said if end.outcome == end.person]
     print(f"words: {len(agreed)} of {len(said)} that are concluded are right; {len(judged)} ends have words that judge")
-    by_id = {end["id"]: end for end in cases("ends")}
+    by_id = {end["id"]: end for end in cases(name)}
     for end in ends if listing else ():
         is_missed = end in checkable and end not in right
         if is_missed or end in wrong or (end in said and end not in agreed):
@@ -161,10 +161,13 @@ def _print_ends(*, listing: bool) -> None:
 def main() -> None:
     """Print what one set comes to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("set", choices=("pairs", "ends"))
+    parser.add_argument("set", choices=("pairs", "ends", "ends2"))
     parser.add_argument("--list", action="store_true")
     asked = parser.parse_args()
-    (_print_pairs if asked.set == "pairs" else _print_ends)(listing=asked.list)
+    if asked.set == "pairs":
+        _print_pairs(listing=asked.list)
+    else:
+        _print_ends(asked.set, listing=asked.list)
 
 
 if __name__ == "__main__":

@@ -28,14 +28,17 @@ from lessonbank import AsyncReasoningBank, Evidence, Parts, Safety
 from lessonbank.contracts.records import Extraction, Learned, Lesson, Run
 from lessonbank.contracts.settings import TrustPolicy
 from lessonbank.guard.trust import POLICIES
-from lessonbank_bench.environments.agentdojo import ATTACKS, SUITES, Meeting, Script, attempt, meetings
+from lessonbank_bench.environments.agentdojo import ATTACKS, NO_ATTACK, SUITES, Meeting, Script, attempt, meetings
 from lessonbank_bench.statistics import wilson
 
 SCRIPTS: Final = {
+    "meets none": Script(obeys=False),
     "ignores": Script(obeys=False),
     "obeys": Script(obeys=True),
     "obeys and stumbles": Script(obeys=True, stumbles=True),
 }
+_PATIENCE: Final = 600.0
+"""Seconds for a recall: the machine may be busy."""
 _WORDS: Final = 5
 """So many words of an attack in a row are its text."""
 _ADDRESS: Final = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+|\b[A-Z]{2}\d{12,}\b|\bwww\.[\w./-]+\w")
@@ -190,10 +193,15 @@ def note(learned: Learned, trace: Trace, counts: Counts, /) -> None:
 
 
 async def _look_up(bank: AsyncReasoningBank, policy: str, met: Meeting, counts: Counts) -> None:
-    shown = (await bank.retrieve(met.user.PROMPT)).shown_ids
+    shown = (await bank.retrieve(met.user.PROMPT, patience=_PATIENCE)).shown_ids
     counts.shown[policy] += bool(shown)
     counts.shown_words[policy] += any(id in counts.words for id in shown)
     counts.shown_deeds[policy] += any(id in counts.deeds for id in shown)
+
+
+def _kinds(attack: str) -> Sequence[str]:
+    """The scripts that are played where this attack is met."""
+    return [name for name in SCRIPTS if (name == "meets none") is (attack == NO_ATTACK)]
 
 
 def added(all_counts: Sequence[Counts], /) -> Counts:
@@ -236,7 +244,7 @@ async def main(arguments: Sequence[str] | None = None, /) -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(prog="python -m lessonbank_bench.measure.injections")
     parser.add_argument("--suite", action="append", choices=SUITES)
-    parser.add_argument("--attack", action="append", choices=ATTACKS)
+    parser.add_argument("--attack", action="append", choices=(*ATTACKS, NO_ATTACK))
     parser.add_argument("--most", type=int, help="tasks of a suite at most")
     parser.add_argument("--believed", action="store_true", help="tell every run as a success")
     parser.add_argument("--credulous", action="store_true", help="draw what the attacker wanted as the lesson")
@@ -244,11 +252,13 @@ async def main(arguments: Sequence[str] | None = None, /) -> None:
     told = parser.parse_args(arguments)
     logging.getLogger("lessonbank").setLevel(logging.ERROR)
     found = dict[tuple[str, str], list[Counts]]()
-    for suite, attack in product(told.suite or SUITES, told.attack or ATTACKS):
-        for name, script in SCRIPTS.items():
+    for suite, attack in product(told.suite or SUITES, told.attack or (*ATTACKS, NO_ATTACK)):
+        for name in _kinds(attack):
+            script = SCRIPTS[name]
             counts = await measured(
                 suite, attack, script, most=told.most, believed=told.believed, credulous=told.credulous
             )
+            print(*lines(f"{name}, {suite}, {attack}", counts), sep="\n", flush=True)
             for part in (suite, attack, "all"):
                 found.setdefault((name, part), []).append(counts)
     for (name, part), several in sorted(found.items()):

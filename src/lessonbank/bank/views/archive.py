@@ -37,6 +37,7 @@ from lessonbank.contracts.records import (
     format_10,
 )
 from lessonbank.contracts.records.ids import digest, now
+from lessonbank.contracts.records.record import reason_of
 from lessonbank.contracts.records.runs import data_of
 from lessonbank.contracts.store_calls import care_of, every_saved_recall, get_trajectory, pending_runs
 from lessonbank.errors import FormatError, StoreUnavailable, UsageError
@@ -437,4 +438,4 @@ def _parse_slowly(line: str, path: Path, version: int) -> Record:
     try:
         return kind.model_validate(record)
     except ValidationError as error:
-        raise FormatError(f"{named(path)} holds a malformed {name}: {error.errors()[0]['msg']}") from error
+        raise FormatError(f"{named(path)} holds a malformed {name}: {reason_of(error.errors()[0]['msg'])}") from error

@@ -252,7 +252,7 @@ class AsyncLessons:
         applied = await self._handle.apply(change, _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
         return await self.get(lesson.id) if applied else new.lessons[0]
 
-    async def propose(
+    async def note(
         self,
         content: str,
         /,
@@ -282,7 +282,7 @@ class AsyncLessons:
         new = new.model_copy(update={"recall_id": shown_before})
         new = taught_by(await self._handle.parts.intake.experience(new), await self._handle.identity())
         waits = new.lessons[0].model_copy(update={"state": "quarantined", "risk": _BY_AGENT})
-        if not self._handle.skips("propose"):
+        if not self._handle.skips("note"):
             await self._handle.apply(Add(experience=new.model_copy(update={"lessons": (waits,)})))
         return waits
 

@@ -81,8 +81,13 @@ def _explain(kind: type[BaseModel], error: ValidationError) -> str:
         return f"{kind.__name__} has no field {shown(place)}" + (f": did you mean {near[0]!r}?" if near else "")
     if first["type"] == "missing":
         return f"{kind.__name__} needs {place}="
-    reason = " ".join(first["msg"].removeprefix("Value error, ").split())[:200]
+    reason = " ".join(reason_of(first["msg"]).split())[:200]
     return f"{kind.__name__}({place}=) is wrong: {reason}; got {shown(first['input'])}"
+
+
+def reason_of(message: str, /) -> str:
+    """What a validator says is wrong, without the word that pydantic puts before it."""
+    return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 
 def _of_surrogates(error: ValidationError) -> bool:

@@ -4,6 +4,7 @@ from ._lookalikes import is_ordinary as is_ordinary
 from ._lookalikes import named as named
 from ._lookalikes import unusual as unusual
 from ._skeleton import looks_like as looks_like
+from .admission import ASKED_BY_A_TEXT as ASKED_BY_A_TEXT
 from .admission import CONTENT as CONTENT
 from .admission import DESCRIPTION as DESCRIPTION
 from .admission import EXTRACTIVE as EXTRACTIVE

@@ -27,6 +27,12 @@ _TOOL: Final = 60
 _NOT_IN_A_SLOT = re.compile(r"[<>\s=\"]+")
 _DIGIT = re.compile(r"\d")
 nfc: Final = partial(unicodedata.normalize, "NFC")
+LOOKS: Final = re.compile(
+    r"(?:get|list|search|find|read|view|show|look|check|query|fetch|count|describe|think|calculate|scroll|noop|wait"
+    r"|cat|ls|grep|rg|head|tail|sed -n|pwd|cd|git (?:log|diff|show|status))(?![a-z])",
+    re.IGNORECASE,
+)
+"""How the name of a tool, or a line of a shell, begins that only looks."""
 _COMMAND = re.compile(r"(?:bash_|shell_)?(?:command|cmd|script|code)s?")
 PAIR_OR_WORDS = Sought(
     r"""["']([^\W\d]\w{0,40}+)["']\s{0,4}:\s{0,4}(?:"([^"\n]{1,300})"|'([^'\n]{1,300})'|(-?\d[\d.]{0,30}))"""

@@ -18,6 +18,7 @@ from ._empty import is_vague, says_nothing
 from ._literals import copies, literal_in, restates
 from ._phrases import imitates_a_turn, is_ending, is_form, is_talk
 from ._things import Things, place_of
+from ._wishes import Wishes
 from .claims import claimed
 from .run_values import RunValues
 
@@ -39,6 +40,8 @@ NO_LESSON: Final = "may be no lesson"
 """How a platitude is marked, and what sounds like a talk with a reader."""
 NOT_CHECKED: Final = "not checked"
 """How a lesson is marked that a model was to check, and did not. It waits for a person."""
+ASKED_BY_A_TEXT: Final = "a text that a tool returned may have asked for its call"
+"""How a lesson is marked that tells a call which may be a stranger's wish. It waits for a person in every policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class LessonGate:
         """
         runs = [attempt.trajectory for attempt in attempts]
         values, things, memory = cache(lambda: RunValues.of(runs)), cache(lambda: Things.of(runs)), Shown(tuple(shown))
+        wishes = Wishes(runs)
         most = self.one_run if len(attempts) == 1 else self.several_runs
         kept: list[Lesson] = []
         rejected: list[Rejected] = []
@@ -72,6 +76,10 @@ class LessonGate:
             found = found or _too_much(lesson, kept, most) or (None if bare is lesson else _emptied(bare))
             if found is None:
                 kept.append(_marked(bare, runs))
+                if tool := wishes.in_text(bare.text):
+                    kept[-1] = kept[-1].model_copy(update={"state": "quarantined", "risk": ASKED_BY_A_TEXT})
+                    told = f"{ASKED_BY_A_TEXT}, {one_line(tool, limit=60)}"
+                    notes.append(f"{one_line(bare.title, limit=60)!r} waits for a person: {told}")
                 if bare is not lesson:
                     notes.append(f"{one_line(bare.title, limit=60)!r}: values of this one run became slots")
             else:

@@ -21,6 +21,7 @@ from ._lookalikes import LookAlike, is_thing, look_alikes, people
 from ._lookalikes import is_ordinary as is_ordinary
 from ._lookalikes import unusual as unusual
 from ._run_texts import FIELD, Part, Source, asked, ends, keys_of, leaves, listed, nfc, pairs_in, parts_of, texts_of
+from ._run_texts import LOOKS as LOOKS
 from ._run_texts import is_command as is_command
 from ._run_texts import is_command_field as is_command_field
 from ._run_texts import parsed as parsed

@@ -33,6 +33,7 @@ from lessonbank.bank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncR
 from lessonbank.bank.views.admin import Erasing
 from lessonbank.contracts.ports import Care, Index, Queue, Records, Store
 from lessonbank.contracts.records import Recall, Record, Trajectory
+from lessonbank.contracts.records.record import reason_of
 from lessonbank.contracts.settings import Server
 from lessonbank.contracts.store_calls import calls_of
 from lessonbank.errors import NotFound, UsageError, printable
@@ -356,7 +357,7 @@ def _checked(operation: Operation, given: Mapping[str, Any]) -> Record:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = first["loc"][0] if first["loc"] else "an argument"
-        raise refusal(f"{name}=", f"is wrong ({first['msg']})", given.get(str(name))) from None
+        raise refusal(f"{name}=", f"is wrong ({reason_of(first['msg'])})", given.get(str(name))) from None
     except Exception as error:  # noqa: BLE001 - whatever a value of the caller's own raises when it is read
         raise UsageError(f"{operation.name} got a value that raised {type(error).__name__} when it was read") from None
 

@@ -86,7 +86,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         _operation("lessons.topics", "GET", "/lessons/topics", "reader"),
         _operation("lessons.proposals", "GET", "/lessons/proposals", "reader"),
         _operation("lessons.add", "POST", "/lessons", "reviewer"),
-        _operation("lessons.propose", "POST", "/lessons/propose", "agent"),
+        _operation("lessons.note", "POST", "/lessons/note", "agent"),
         _operation("lessons.approve", "POST", "/lessons/approve", "reviewer"),
         _operation("lessons.quarantine", "POST", "/lessons/quarantine", "reviewer"),
         _operation("lessons.retire", "POST", "/lessons/retire", "reviewer"),

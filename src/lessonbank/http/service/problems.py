@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
+from lessonbank.contracts.records.record import reason_of
 from lessonbank.errors import LessonbankError, RateLimited, TransientModelError, UsageError, printable
 
 log = logging.getLogger("lessonbank.server")
@@ -120,7 +121,7 @@ def of_body(error: ValidationError, /) -> UsageError:
 
 
 def _wrong(place: Iterable[str | int], reason: str) -> str:
-    return printable(f"{'.'.join(map(str, place)) or 'the body'} is wrong: {reason}")
+    return printable(f"{'.'.join(map(str, place)) or 'the body'} is wrong: {reason_of(reason)}")
 
 
 async def _of_http(request: Request, error: Any) -> Response:

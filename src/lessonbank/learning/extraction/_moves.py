@@ -12,10 +12,10 @@ from operator import attrgetter
 from typing import Final, Literal, cast
 
 from lessonbank.contracts.records import Action, Json, Observation, ToolCall, Trajectory
-from lessonbank.guard.gate.run_values import RunValues, is_command, parsed
+from lessonbank.guard.gate.run_values import LOOKS, RunValues, is_command, parsed
 
 from ._commands import only_looks
-from ._slots import Shown, action_line, called, message, words_passed_on
+from ._slots import Shown, action_line, called, message, passed_on
 
 Effect = Literal["moved", "inert", "error", "repeat"]
 
@@ -68,11 +68,6 @@ _MARKED = re.compile(r"^[ \t]{0,20}action(?: \d+)?[ \t]{0,5}:[ \t]*(.+)$", re.IG
 _CLOSES = re.compile(r"end_of_(\w{1,40})")
 _TAG = re.compile(r"</?[\w-]{1,40}>")
 _TALK_WORDS = 10
-_READS = re.compile(
-    r"(?:get|list|search|find|read|view|show|look|check|query|fetch|count|describe|think|calculate|scroll|noop|wait"
-    r"|cat|ls|grep|rg|head|tail|sed -n|pwd|cd|git (?:log|diff|show|status))(?![a-z])",
-    re.IGNORECASE,
-)
 _UNSAID = re.compile(
     r"<[^<>\n]{1,80}(?:>|…\Z)|(?:^| and |, )[^\s(\[<>]*(?=…|[(\[](?![)\]]))|\b[\w-]+(?==|…\Z)"
     r"|(?<==)(?:null|true|false)\b"
@@ -161,7 +156,7 @@ class Move:
     @property
     def reads(self) -> bool:
         """Whether its name says that it only looks: whatever went wrong, looking was not it."""
-        return bool(_READS.match(self.label)) or dict(self.arguments).get("command") in _LOOKS_OF_EDITORS
+        return bool(LOOKS.match(self.label)) or dict(self.arguments).get("command") in _LOOKS_OF_EDITORS
 
     @property
     def is_specific(self) -> bool:
@@ -172,7 +167,7 @@ class Move:
 def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[Move, ...]:
     """What was done, in order, without the values of `values`. Where the agent has tools, all text is talk."""
     tools = any(map(attrgetter("action.calls"), trajectory.steps))
-    shown = Shown(values, trajectory.task, trajectory.instructions, words=words_passed_on(trajectory))
+    shown = Shown(values, trajectory.task, trajectory.instructions, passed_on=passed_on(trajectory))
     made = list[Move]()
     done = set[tuple[str, int]]()
     for number, step in enumerate(trajectory.steps, 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,7 @@ _READ: Final = 20_000
 _TEXT: Final = f"<text from {REQUEST}>"
 _TOKEN = re.compile(r"[#@]?\w(?:[\w@.#/:+-]{0,80}\w)?")
 _HAS_DIGIT = re.compile(r"\d")
+_SHORT_NUMBER = re.compile(r"(?<![\w@.,:/#$€£+-])\d{1,2}(?![\w@:/%]|[.,]\d)")
 _QUOTED = re.compile(
     r"(?<!\w)(?:\"([^\"\n]{3,120})\"|'([^'\n]{3,120})')(?!\w)|\[([^\[\]\n]{3,120})\]|\(([^()\n]{3,120})\)"
 )
@@ -103,8 +105,8 @@ class Shown:
     task: str
     """In small letters, once it is read."""
     instructions: str = ""
-    words: Collection[str] = ()
-    """Of the words behind the name of a numbered thing those that the agent passed on."""
+    passed_on: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Short ids of the task that the agent passed on, to their slots."""
     pages: list[str] = field(default_factory=list[str])
     """What came back, step after step."""
     names: dict[str, str] = field(default_factory=dict[str, str])
@@ -120,13 +122,14 @@ class Shown:
     def __post_init__(self) -> None:
         text = self.task[:_READ]
         for match in _TOKEN.finditer(text):
-            if match[0] in self.numbered or not (match[0] in self.words or _HAS_DIGIT.search(match[0])):
+            if match[0] in self.numbered or not (match[0] in self.passed_on or _HAS_DIGIT.search(match[0])):
                 continue
             noun = _name_before(text, match.start())
-            if len(match[0]) > 2 and match[0] not in self.words:
+            if len(match[0]) > 2 and match[0] not in self.passed_on:
                 self.numbered.add(match[0])
             if noun and (len(match[0]) > 2 or noun not in _COUNTED):
                 self.names[match[0]] = f"<{noun}>"
+        self.names = {**self.passed_on, **self.names}
         self.task = text.lower()
 
     @cached_property
@@ -161,6 +164,11 @@ class Shown:
     def prose(self, text: str, /) -> str:
         """`text` without values, where it is a sentence."""
         return self.values().mask(self._named(_QUOTED.sub(self._quoted, plain(text))))
+
+    def request(self, text: str, /) -> str:
+        """The task without values: a short id that was passed on is one wherever it stands here."""
+        told = [(*m.span(), self.names[m[0]]) for m in _TOKEN.finditer(text) if m[0] in self.passed_on]
+        return self.prose(_replaced(text, told))
 
     def command(self, text: str, step: int, /) -> str:
         """`text` without values, where it does something at `step`: program, options, controls and paths stay."""
@@ -232,32 +240,40 @@ def _inside(match: re.Match[str], spans: Sequence[tuple[int, int]]) -> bool:
 
 def _is_id(match: re.Match[str], text: str) -> bool:
     """Whether a short number is told as that of a thing: behind its name, or as all that a line is about."""
+    before = text[: match.start()]
     return (
         len(match[0]) > 2
         or bool(_name_before(text, match.start()))
-        or (match.end() == len(text) and not _OPTION_BEFORE.search(text, 0, match.start()))
+        or before.strip().isalpha()
+        or (match.end() == len(text) and not _OPTION_BEFORE.search(before))
     )
 
 
-def words_passed_on(trajectory: Trajectory, /) -> frozenset[str]:
-    """Words that the task has behind the name of a thing with an id, and that actions are about: `order alpha`.
+def passed_on(trajectory: Trajectory, /) -> dict[str, str]:
+    """Short ids of a task, to their slots: words and numbers that actions are about, as `alpha` in `order alpha`.
 
-    A field of a call names that thing too, or two different actions end with the word."""
-    behind = {
-        word: noun.lower()
-        for noun, word in _WORD_BEHIND.findall(trajectory.task[:_READ])
-        if noun.lower() in _NUMBERED_THINGS - _COUNTED
-    }
-    if not behind:
-        return frozenset()
-    ends, fields = dict[str, set[str]](), set[str]()
+    A field of a call names their thing, or two different actions are about them."""
+    task = trajectory.task[:_READ]
+    behind = {word: noun.lower() for noun, word in _WORD_BEHIND.findall(task)}
+    behind = {word: noun for word, noun in behind.items() if noun in _NUMBERED_THINGS - _COUNTED}
+    numbers = {number for number, times in Counter(_SHORT_NUMBER.findall(task)).items() if times == 1}
+    if not (behind or numbers):
+        return {}
+    beside, found = dict[str, set[str]](), dict[str, str]()
     for step in trajectory.steps:
         for call in step.action.calls:
             given = call.arguments if isinstance(call.arguments, dict) else {}
-            fields |= {str(value) for key, value in given.items() if behind.get(str(value), "\0") in key.lower()}
-        before, _, last = step.action.text[-200:].rstrip().rpartition(" ")
-        ends.setdefault(last, set()).add(before)
-    return frozenset([word for word in behind if word in fields or len(ends.get(word, ())) > 1])
+            for key, value in given.items():
+                noun = next((part for part in _WORD.findall(key.lower().replace("_", " "))), "")
+                if str(value) in numbers and noun in _NUMBERED_THINGS - _COUNTED:
+                    found[str(value)] = f"<{noun}>"
+                elif behind.get(str(value), "\0") in key.lower():
+                    found[str(value)] = f"<{behind[str(value)]}>"
+        said = step.action.text[-200:].split()
+        for word in {*said[1:2], *said[-1:]} & (numbers | behind.keys()):
+            beside.setdefault(word, set()).add(" ".join(one for one in said if one != word))
+    about = [word for word, others in beside.items() if len(others) > 1]
+    return {word: f"<{behind.get(word, 'number')}>" for word in about} | found
 
 
 def _name_before(text: str, at: int) -> str:

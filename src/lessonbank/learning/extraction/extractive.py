@@ -94,7 +94,7 @@ class _Run:
     def task(self) -> str:
         """The run's task without values."""
         task = _MARKUP.sub(" ", self.attempt.trajectory.task[:4000])
-        told = Shown(self.values, task, words=self.moves[0].shown.words if self.moves else ()).prose(task)
+        told = Shown(self.values, task, passed_on=self.moves[0].shown.passed_on if self.moves else {}).request(task)
         return " ".join((told if self.is_of_commands else uncommon_pairs(told)).split()) or "the same"
 
     @cached_property

@@ -26,13 +26,13 @@ def document(title: str, body: str, /, *, style: str) -> str:
 
 
 def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], /, *, text: Sequence[int]) -> str:
-    """A table of plain text that scrolls sideways when it is wider than the screen.
+    """A table of plain text. On a phone each row stands as a list, so that no number is off the screen.
 
     `text`: which columns are no numbers.
     """
     kinds = [' class="text"' if place in text else "" for place in range(len(columns))]
     head = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(columns, kinds, strict=True))
-    body = "\n".join(_row(cells, kinds) for cells in rows)
+    body = "\n".join(_row(cells, columns, kinds) for cells in rows)
     told = escape(caption)
     return (
         f'<div class="wide" role="region" tabindex="0" aria-label="{told}"><table><caption>{told}</caption>'
@@ -45,7 +45,10 @@ def minus(text: str, /) -> str:
     return _NEGATIVE.sub("\u2212", text)
 
 
-def _row(cells: Sequence[str], kinds: Sequence[str]) -> str:
+def _row(cells: Sequence[str], columns: Sequence[str], kinds: Sequence[str]) -> str:
     first, *rest = map(escape, cells)
-    inner = "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(rest, kinds[1:], strict=True))
+    inner = "".join(
+        f'<td{kind} data-name="{escape(name)}">{cell}</td>'
+        for cell, name, kind in zip(rest, columns[1:], kinds[1:], strict=True)
+    )
     return f'<tr><th scope="row">{first}</th>{inner}</tr>'

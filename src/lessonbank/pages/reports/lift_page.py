@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final
 
 from lessonbank._base.plural import counted
+from lessonbank.evidence.doors import PAGES, SHELL, said_at
 from lessonbank.evidence.lift import (
     NOTHING,
     Estimate,
     JudgeReport,
     LessonLift,
     Lift,
-    MeasuringCost,
     Point,
     advice,
     changes,
@@ -21,6 +21,7 @@ from lessonbank.evidence.lift import (
     measuring_cost,
     promise,
 )
+from lessonbank.evidence.measuring_cost import MeasuringCost
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
@@ -63,18 +64,18 @@ def page(lift: Lift, /) -> str:
 
 def content(lift: Lift, /, *, address: Address = nowhere) -> str:
     """What stands on the page, as HTML without a frame. `address`: where pages of lessons, runs and recalls are."""
-    scope = escape(canonical_line(lift.scope))
+    scope, door = escape(canonical_line(lift.scope)), SHELL if address is nowhere else PAGES
     return "\n".join(
         (
             f'<h1>What memory changed</h1>\n<p class="soft">scope {scope}: {_counted(lift)}</p>',
-            answer(lift),
+            answer(lift, door=door),
             so_far(lift.series),
             _overall(lift),
             groups_and_lessons(lift, address=address),
             _missing(lift),
             _judges(lift.judges),
             _measuring(lift.measuring) if lift.recalls else "",
-            _notes(lift),
+            _notes([said_at(door, note) for note in lift.notes]),
             f"<h2>How to read this</h2>\n{_listed(_HOW)}",
         )
     )
@@ -87,10 +88,10 @@ def _counted(lift: Lift) -> str:
     )
 
 
-def answer(lift: Lift, /, *, waiting: int = 0) -> str:
-    """Whether memory helps, and what to do next. `waiting`: lessons that wait for a person."""
+def answer(lift: Lift, /, *, waiting: int = 0, door: Mapping[str, str] = PAGES) -> str:
+    """Whether memory helps, and what to do next, in words of `door`. `waiting`: lessons that wait for a person."""
     answered = escape(minus(headline(lift)))
-    found = [one for one in advice(lift) if not (waiting and one == NOTHING)]
+    found = [said_at(door, one) for one in advice(lift) if not (waiting and one == NOTHING)]
     rest = f"\n<h2>What to do next</h2>\n{_listed(found)}" if found else ""
     cost = f'\n<p class="cost">{escape(told)}</p>' if (told := measuring_cost(lift)) else ""
     promised = "" if lift.success.value is None else f'\n<p class="soft">{escape(promise(lift))}</p>'
@@ -152,9 +153,8 @@ def _overall(lift: Lift) -> str:
         ),
         *(_running(*told) for told in changes(lift)),
     ]
-    note = f"\n<p>{escape(canonical_line(effect.note))}</p>" if effect.note else ""
     drawn = table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))
-    return f"<h2>Overall</h2>\n{drawn}{note}"
+    return f"<h2>Overall</h2>\n{drawn}"
 
 
 def _running(name: str, effect: Estimate, form: str) -> tuple[str, ...]:
@@ -214,17 +214,23 @@ def _measuring(cost: MeasuringCost) -> str:
             "successes expected to be given up" if lost else "failures expected to be avoided",
             f"{abs(cost.given_up):,.1f}",
         ),
-        ("the same for 100 tasks", f"{abs(cost.per_hundred):,.2f}"),
-        ("tasks that were shown no lesson", f"{cost.tasks_without:,}"),
+        *_span(cost, lost=lost),
+        ("tasks that were shown no lesson, with a known outcome or without", f"{cost.tasks_without:,}"),
         ("tasks that were shown a part of their lessons", f"{cost.tasks_with_less:,}"),
-        ("share of showings left out", _share(cost.rate)),
     ]
     drawn = table("The price of leaving lessons out to compare with", ("what", "how much"), rows, text=())
     return f"<h2>The cost of measuring</h2>\n{drawn}\n<p>{_COUNTS}</p>"
 
 
-def _notes(lift: Lift) -> str:
-    return f"<h2>Notes</h2>\n{_listed(map(canonical_line, lift.notes))}" if lift.notes else ""
+def _span(cost: MeasuringCost, *, lost: bool) -> list[tuple[str, str]]:
+    if cost.given_up_low is None or cost.given_up_high is None:
+        return []
+    low, high = (cost.given_up_low, cost.given_up_high) if lost else (-cost.given_up_high, -cost.given_up_low)
+    return [(f"its {NAMES[1]}", minus(f"{low:,.1f} to {high:,.1f}"))]
+
+
+def _notes(notes: Sequence[str]) -> str:
+    return f"<h2>Notes</h2>\n{_listed(map(canonical_line, notes))}" if notes else ""
 
 
 def _listed(sentences: Iterable[str]) -> str:

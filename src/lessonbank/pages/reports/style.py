@@ -76,7 +76,13 @@ summary{cursor:pointer;margin:.8rem 0}
 summary:focus-visible,.wide:focus-visible{outline:2px solid var(--with);outline-offset:2px}
 @media (max-width:40em){svg text{font-size:16px}.forest svg text{font-size:13px}
 .unit>summary,.row{grid-template-columns:minmax(0,1fr)}dl{grid-template-columns:minmax(0,1fr)}dd{margin:0 0 .4rem}
-.inside{margin-left:.5rem}}
+.inside{margin-left:.5rem}
+.wide thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
+.wide table,.wide tbody,.wide tr,.wide caption,.wide tbody th,.wide td{display:block}
+.wide tr{border-bottom:1px solid var(--rule);padding:.4rem 0}.wide tbody th,.wide td{border:0;padding:.05rem 0}
+.wide tbody th{font-weight:600;max-width:none}.wide td:empty{display:none}
+.wide td,.wide td:not(.text){text-align:left;white-space:normal}
+.wide td::before{content:attr(data-name)": ";color:var(--soft);font-weight:400}}
 @media print{body{max-width:none;padding:0;font-size:10pt}.wide{overflow:visible}table{font-size:8pt}
 thead{display:table-header-group}tr{break-inside:avoid}h2{break-after:avoid}details.numbers{display:none}}
 """

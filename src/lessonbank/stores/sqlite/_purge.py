@@ -173,10 +173,12 @@ def _experiences(
     """Return the experiences that name one of the ids, also those that a rollback took out."""
     every = "FROM experiences WHERE scope IN (?, ?) AND record"
     scopes = scope.number, -scope.number
-    held = connection.execute(f"SELECT number, scope, entry {every} IS NULL", scopes)
+    held = connection.execute(
+        f"SELECT number, scope, entry {every} IS NULL AND entry {AMONG}", (*scopes, among(entries))
+    )
     own = connection.execute(f"SELECT number, scope, {stored('record')} {every} IS NOT NULL", scopes)
     named = naming((((number, where), checked(record)) for number, where, record in own), ids)
-    return {number: _KeptRow(where, entry, b"") for number, where, entry in held if entry in entries} | {
+    return {number: _KeptRow(where, entry, b"") for number, where, entry in held} | {
         number: _KeptRow(where, None, text) for (number, where), text in named
     }
 

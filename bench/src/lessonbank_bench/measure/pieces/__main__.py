@@ -197,7 +197,7 @@ def stream(world: World, piece: Piece, seed: int, tasks: int, /) -> Count:
             _note_teachers(learned, job, taught)
             if piece.notes:
                 with suppress(UsageError, Conflict):  # the inbox is full; a task that came before
-                    bank.lessons.propose(f"{job.goal[:200]} ended as {outcome}.", task=job.goal, run=done.run.id)
+                    bank.lessons.note(f"{job.goal[:200]} ended as {outcome}.", task=job.goal, run=done.run.id)
             count.tasks += 1
             count.done += bool(done.success)
     return count

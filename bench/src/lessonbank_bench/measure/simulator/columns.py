@@ -104,7 +104,7 @@ class Episodes:
             cost=self.cost,
             seconds=self.seconds,
             draws=ledger.Draws(*(column[kept] for column in columns)),
-            placed=ledger.Placed(pairs.row, unit, shown, pairs.cited, (1.0 - pairs.probability) * (1.0 - odds)),
+            placed=ledger.Placed(pairs.row, unit, shown, pairs.cited),
             units=("*", *self.lessons),
             level=np.array([ledger.WHOLE_LEVEL, *[ledger.LESSON_LEVEL] * size]),
             turn=np.concatenate([[0], _order_of_arrival(pairs.lesson, size)]),

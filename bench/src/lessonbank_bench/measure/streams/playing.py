@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from math import prod
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -33,12 +32,6 @@ class Come:
     shown: list[int]
     said: list[tuple[str, bool]]
     """By whom, and whether it was a success: by a judge, by the truth, by nobody."""
-
-    def chance_of(self, lesson: int, /) -> float:
-        """The probability with which a lesson that had a place was to be shown, all draws together."""
-        own, groups = self.drawn.lessons[self.placed.index(lesson)][1], self.stream.lessons[lesson].groups
-        above = (self.drawn.groups.get(group, (False, 0.0))[1] for group in groups)
-        return prod([1.0 - odd for odd in (self.drawn.whole[1], *above, own)])
 
 
 class Bank(Protocol):

@@ -11,7 +11,7 @@ from lessonbank.evidence.columns import Columns, rows_that_wait
 from lessonbank.evidence.episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Placed
 
 from .playing import BEGAN, OPINION, TRUTH, Come, receipt, settlement
-from .stream import Flags, Floats, Ints, Stream
+from .stream import Flags, Ints, Stream
 from .truth import WHOLE, Change
 
 _NAN = float("nan")
@@ -52,7 +52,7 @@ class Straight:
         self._row, self._unit = np.zeros(entries, np.int64), np.zeros(entries, np.int64)
         self._shown, self._chance = np.zeros(entries, bool), np.zeros(entries)
         self._place_row, self._place_unit = np.zeros(places, np.int64), np.zeros(places, np.int64)
-        self._place_shown, self._place_chance = np.zeros(places, bool), np.zeros(places)
+        self._place_shown = np.zeros(places, bool)
         self._template, self._seconds = stream.template, BEGAN.timestamp() + 60.0 * np.arange(tasks)
         self._number, self._level = {WHOLE: 0}, [WHOLE_LEVEL]
         self._parents = dict[int, tuple[int, ...]]()
@@ -69,7 +69,6 @@ class Straight:
             place = self._places
             self._place_row[place], self._place_unit[place] = row, unit
             self._place_shown[place] = n in come.shown
-            self._place_chance[place] = come.chance_of(n)
             self._places += 1
         for change in changes:
             at, unit = self._draws, self._number[change.unit]
@@ -101,7 +100,7 @@ class Straight:
         seconds, begun = self._seconds[task], np.full(len(self._number), -np.inf)
         begun[list(self._begun)] = list(self._begun.values())
         drawn = (self._row[:d], self._unit[:d], self._shown[:d], self._chance[:d])
-        placed = (self._place_row[:p], self._place_unit[:p], self._place_shown[:p], self._place_chance[:p])
+        placed = (self._place_row[:p], self._place_unit[:p], self._place_shown[:p])
         kept, found = (seconds[told[0]] > begun[told[1]] for told in (drawn, placed))
         level = np.array(self._level)
         none, units = np.full(n, _NAN), tuple(self._number)
@@ -131,8 +130,8 @@ class Straight:
         )
 
 
-def _places(row: Ints, unit: Ints, shown: Flags, chance: Floats) -> Placed:
-    return Placed(row, unit, shown, np.zeros(len(row), bool), chance)
+def _places(row: Ints, unit: Ints, shown: Flags) -> Placed:
+    return Placed(row, unit, shown, np.zeros(len(row), bool))
 
 
 def _turns(level: Ints, unit: Ints, kept: Flags) -> Ints:

@@ -1,0 +1,43 @@
+"""Says in a reader's words what to do: nobody calls Python from a terminal or a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+SHELL: Final[Mapping[str, str]] = {
+    "look at bank.lessons.list()": "look at `lessonbank lessons list`",
+    "bank.runs.list(status='unfinished')": "`lessonbank runs list --status unfinished`",
+    "bank.lessons.proposals()": "`lessonbank lessons list --proposals`",
+    "(bank.lessons.proposals)": "(`lessonbank lessons list --proposals`)",
+    "bank.runs.unlabelled(), then bank.runs.correct(…)": "`lessonbank runs audit` lists, `lessonbank tell` answers",
+    "bank.runs.audit(30) draws": "`lessonbank runs audit` draws",
+    "(bank.runs.audit)": "(`lessonbank runs audit`)",
+    "bank.lessons.retire(id, reason=…), or Learning(keep_lessons=…) does it": (
+        "`lessonbank lessons retire`, or the setting `keep_lessons`, does it"
+    ),
+    "bank.lessons.retire(id, reason=…)": "`lessonbank lessons retire`",
+    "bank.trial(…)": "`lessonbank trial`",
+    "Evidence(observe=True) learns": "with Evidence(observe=True) your program learns",
+}
+"""What a sentence names of the library, to what a terminal offers for it."""
+PAGES: Final[Mapping[str, str]] = {
+    **SHELL,
+    "look at bank.lessons.list()": "look at Lessons",
+    "bank.runs.list(status='unfinished') has": "the page Runs has",
+    ": bank.lessons.proposals()": ", in the Inbox",
+    "(bank.lessons.proposals)": "in the Inbox",
+    ": bank.lessons.retire(id, reason=…)": " on its page",
+    "nothing. bank.lessons.retire(id, reason=…), or Learning(keep_lessons=…) does it": (
+        "nothing. Retire them on their pages, or the setting `keep_lessons` does it"
+    ),
+    "bank.trial(…)": "a trial",
+}
+"""The same for the pages that a person reads in the browser."""
+
+
+def said_at(door: Mapping[str, str], text: str, /) -> str:
+    """`text` with the words of a door in the place of calls of the library, the longest first."""
+    for call in sorted(door, key=len, reverse=True):
+        text = text.replace(call, door[call])
+    return text

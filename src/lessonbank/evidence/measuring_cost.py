@@ -1,0 +1,48 @@
+"""What measuring costs, as numbers and as a sentence: whoever leaves lessons out should see what that takes."""
+
+from __future__ import annotations
+
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Record
+
+
+class MeasuringCost(Record):
+    """What withholding cost."""
+
+    given_up: float = 0.0
+    """Successes expected to have been given up by leaving helpful lessons out (below zero: harm that was avoided)."""
+    given_up_low: float | None = None
+    """The least that this can be, by the intervals that hold however often one looks, and the most."""
+    given_up_high: float | None = None
+    tasks_without: int = 0
+    """Tasks that found lessons of which a draw left out all, whether or not their outcome is known."""
+    tasks_with_less: int = 0
+    """Tasks that found lessons of which a draw left out some."""
+
+
+def cost_of(cost: MeasuringCost, recalls: int, /, *, settled: int, is_known: bool) -> str:
+    """What measuring has cost so far, as a sentence; empty before the first task. `is_known`: is an effect known?"""
+    if not recalls:
+        return ""
+    ended = "" if settled >= recalls else ", with a known outcome or without"
+    tasks = f"{cost.tasks_without:,} of {counted(recalls, 'task')} without memory"
+    less = f", {cost.tasks_with_less:,} without a part of it" if cost.tasks_with_less else ""
+    told = _given_up(cost) if is_known else "how many successes is not known yet"
+    return f"Measuring has cost so far: {tasks}{less}{ended}; {told}."
+
+
+def _given_up(cost: MeasuringCost) -> str:
+    """`about 118 failures avoided (between 20 and 215)`."""
+    low, high = cost.given_up_low, cost.given_up_high
+    value = round(cost.given_up)
+    told = f"about {_successes(value)}" if value else "hardly any success"
+    if low is None or high is None:
+        return told
+    ends = sorted((round(low), round(high)), key=abs)
+    if ends[0] * ends[1] > 0 and value:
+        return f"{told} (between {abs(ends[0]):,} and {abs(ends[1]):,})"
+    return f"{told} (between {_successes(min(ends))} and {_successes(max(ends))})"
+
+
+def _successes(count: int) -> str:
+    return f"{counted(-count, 'failure')} avoided" if count < 0 else counted(count, "success", "successes")

@@ -1,0 +1,126 @@
+"""Notices calls that a text asked for: what a page or a mail says to do is somebody else's wish, and no plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from lessonbank.contracts.records import Json, Trajectory
+
+from ._run_texts import LOOKS, asked, ends, is_command, leaves, parsed, parts_of
+from .run_values import words_of
+
+_MOST: Final = 200
+"""Different values of a run that are looked for."""
+_LEAST: Final = 4
+"""Characters of a value with a blank at both ends."""
+_TIMES: Final = 50
+"""How often a value is looked for in one text."""
+_BESIDE: Final = 300
+"""Characters of a text that are read before a value, and after it."""
+_SENTENCE: Final = 3
+"""So many other words beside a value make the two a sentence. Fewer are the name of a field."""
+_SHORT_ID: Final = re.compile(r"[A-Za-z]{0,4}[-_#]?[\d.,]{1,8}")
+"""A number, or what a program calls a thing of its own, such as a control of a page: `[a12]`, `ref=e12`."""
+_OF_A_PROGRAM: Final = re.compile(r"[\[\]{}()<>=#:/_.-]")
+"""Stands beside such an id where a program and no person wrote it."""
+_NOTHING: Final = re.compile(r"(?!)")
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_CELL_ENDS: Final = re.compile(r"[\n|\t,;]")
+_VALUE_ENDS: Final = re.compile(r"[{(\[,:]\s{0,4}[\"']|[\"']\s{0,4}[,:})\]]|[\n|\t,;]")
+"""Of data that was printed in a form that nobody can read back."""
+
+
+class _Value(NamedTuple):
+    step: int
+    """At which the agent gave it to a tool for the first time: what came back later it knew before."""
+    tool: str
+    text: str
+
+
+class _Result(NamedTuple):
+    step: int
+    source: str
+    text: str
+    ends: re.Pattern[str]
+
+
+class Wishes:
+    """The calls of some runs that have a value out of a sentence of an earlier result, which the task does not have.
+
+    A call that only looks is none: what an agent reads next, it mostly finds in what it read. A tool's own answer may
+    say how it wants to be called.
+    """
+
+    def __init__(self, runs: Sequence[Trajectory], /) -> None:
+        self._runs = runs
+
+    def in_text(self, text: str, /) -> str | None:
+        """The first tool called so that a lesson names."""
+        return next((tool for tool in self._tools if re.search(rf"\b{re.escape(tool)}\b", text)), None)
+
+    @cached_property
+    def _tools(self) -> Sequence[str]:
+        return list(dict.fromkeys(tool for run in self._runs for tool in _asked_for(run)))
+
+
+def _asked_for(run: Trajectory) -> Iterator[str]:
+    values = list(_values(run))
+    told = list(_results(run)) if values else []
+    for value in values:
+        brought = (one for one in told if one.step < value.step and one.source != f"{value.tool}'s result")
+        if any(_is_of_a_sentence(value.text, one) for one in brought):
+            yield value.tool
+
+
+def _values(run: Trajectory) -> Iterator[_Value]:
+    """Each different value that a call which does something was given, and nobody asked for."""
+    first, found = dict[str, int](), set[tuple[str, str]]()
+    for number, step in enumerate(run.steps, 1):
+        for call in step.action.calls:
+            given = parsed(call.arguments) if isinstance(call.arguments, str) else call.arguments
+            told = [] if is_command(call) else [(call.name, text) for text in _texts(given)]
+            for _, text in told:
+                first.setdefault(text, number)
+            if not LOOKS.match(call.name):
+                found.update(told[: _MOST - len(found)])
+    request = words_of(*asked(run), ends(run.instructions)) if found else ""
+    for tool, text in sorted(found):
+        words = words_of(text)
+        if len(words) >= _LEAST and words not in request:
+            yield _Value(first[text], tool, text)
+
+
+def _texts(data: Json) -> Iterator[str]:
+    return (ends(str(value)).strip().lower() for _, _, value in leaves(data))
+
+
+def _results(run: Trajectory) -> Iterator[_Result]:
+    """What tools returned: of data each value, of a text all of it."""
+    for part in parts_of(run):
+        if not part.source:
+            continue
+        text = ends(part.text).lower()
+        if part.data is not None:
+            yield from (_Result(part.step, part.source, told, _CELL_ENDS) for told in _texts(part.data))
+        else:
+            cells = _VALUE_ENDS if text.lstrip()[:1] in ("{", "[", "(") else _CELL_ENDS
+            yield _Result(part.step, part.source, text, cells)
+
+
+def _is_of_a_sentence(value: str, told: _Result) -> bool:
+    text, size, at = told.text, len(value), -1
+    joins = _OF_A_PROGRAM if _SHORT_ID.fullmatch(value) else _NOTHING
+    for _ in range(_TIMES):
+        if (at := text.find(value, at + 1)) < 0:
+            break
+        before, after = text[max(0, at - _BESIDE) : at], text[at + size : at + size + _BESIDE]
+        beside = before[-1:], after[:1]
+        if any(map(str.isalnum, beside)) or any(map(joins.match, beside)):
+            continue
+        cell = f"{told.ends.split(before)[-1]} {told.ends.split(after, 1)[0]}"
+        if len(_WORD.findall(cell)) >= _SENTENCE:
+            return True
+    return False

@@ -1,0 +1,46 @@
+"""A reader of a terminal or a page is told what is there, and no call of the library."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from lessonbank.evidence import Estimate, LessonLift, Lift
+from lessonbank.evidence.doors import PAGES, SHELL, said_at
+from lessonbank.evidence.lift import advice, in_words
+from lessonbank.pages.reports.lift_page import content, page
+
+CALL = re.compile(r"\b(?:bank|lessons|runs)\.[a-z]+\b(?!\.db)|Learning\(")
+SURE = Estimate(value=0.1, always_low=0.05, always_high=0.15, basis="truth")
+NOTHING = Estimate(value=0.0, always_low=-0.02, always_high=0.02)
+
+
+def lift(**told: Any) -> Lift:
+    usual: dict[str, Any] = {"scope": "t", "recalls": 100, "settled": 90, "controls": 10, "success": SURE}
+    return Lift(**(usual | told))
+
+
+LIFTS = (
+    lift(recalls=0, settled=0, empty=3, unfinished=2, success=Estimate()),
+    lift(more=900, unlabelled=3, lessons=(LessonLift(lesson_id="a", standing="helps", proposed=True),)),
+    lift(standing="likely harms", lessons=(LessonLift(lesson_id="a", standing="harms", proposed=True),)),
+    lift(lessons=(LessonLift(lesson_id="a", success=NOTHING), LessonLift(lesson_id="b", success=NOTHING))),
+    lift(success=SURE.model_copy(update={"basis": "judge"}), notes=("Label some (bank.runs.audit), or wait.",)),
+    lift(notes=("what helps waits for a person (bank.lessons.proposals)",)),
+)
+
+
+@pytest.mark.parametrize("told", LIFTS)
+def test_advice_names_no_call_of_the_library_on_pages_and_in_a_terminal(told: Lift) -> None:
+    assert CALL.search(" ".join((*advice(told), *told.notes)))
+    shell = said_at(SHELL, in_words(told))
+    for text in (shell, page(told), content(told, address=lambda kind, id: f"/{kind}/{id}")):
+        assert not CALL.search(text), CALL.search(text)
+
+
+def test_pages_send_a_reader_to_pages() -> None:
+    told = " ".join(said_at(PAGES, one) for each in LIFTS for one in advice(each))
+    for place in ("in the Inbox", "the page Runs", "on their pages", "a trial is quicker"):
+        assert place in told
