@@ -25,7 +25,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     sent: list[Json] = [{"role": "user", "content": asked}] if isinstance(asked, str) else listing(asked)
     spent = mapping(at(row, "context", "usage"))
     waits = words(at(row, "current_step", "type")) == "next_step_interruption"
-    stopped = _stopped_by(row)
+    stopped = _guard_that_stopped(row)
     return Run(
         messages=[*sent, *(at(item, "raw_item") for item in items if at(item, "type") != _ASKS)],
         source="openai-agents",
@@ -36,7 +36,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     )
 
 
-def _stopped_by(row: Data) -> str:
+def _guard_that_stopped(row: Data) -> str:
     """The guardrail that stopped the run from outside its conversation; `""` where none did."""
     results = [one for kind in _GUARDS for one in listing(row.get(kind))]
     return next((words(at(one, "guardrail", "name")) or "without a name" for one in results if _stops(one)), "")

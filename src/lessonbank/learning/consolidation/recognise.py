@@ -217,11 +217,11 @@ def as_shown(lesson: Lesson, /) -> str:
 
 def _same_in(reply: str) -> bool | None:
     """What a reply says, in whatever words it stands; `None` where it says neither, or both."""
-    said = {*read_objects(find_objects(spoken(reply[:_READ])), _said_in)}
+    said = {*read_objects(find_objects(spoken(reply[:_READ])), _answer_in)}
     return said.pop() if len(said) == 1 else None
 
 
-def _said_in(one: JsonObject, fields: Fields) -> Iterable[bool]:
+def _answer_in(one: JsonObject, fields: Fields) -> Iterable[bool]:
     same = fields.get("same")
     return [same] if isinstance(same, bool) and not one.is_cut else []
 

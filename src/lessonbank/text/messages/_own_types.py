@@ -75,7 +75,7 @@ def _of_event(event: Data) -> list[Data]:
         return []
     held = event.get("content")
     content: Data = held if isinstance(held, dict) else {}
-    parts = [_stated(part) for part in found] if isinstance(found := content.get("parts"), list) else []
+    parts = [_without_nulls(part) for part in found] if isinstance(found := content.get("parts"), list) else []
     told: list[Data] = []
     if parts:
         answers = all(isinstance(one, dict) and {"function_response", "functionResponse"} & one.keys() for one in parts)
@@ -87,7 +87,7 @@ def _of_event(event: Data) -> list[Data]:
     return [*told, {"role": "environment", "name": "error", "content": error}] if error else told
 
 
-def _stated(part: Json) -> Json:
+def _without_nulls(part: Json) -> Json:
     """A part without the fields that are null: the SDK's own JSON has them all."""
     return {name: value for name, value in part.items() if value is not None} if isinstance(part, dict) else part
 
