@@ -98,9 +98,28 @@ async def test_a_model_may_recognise_a_paraphrase_and_its_call_is_counted() -> N
 
 
 @pytest.mark.parametrize(
+    "answer",
+    [
+        '```json\n{"same": true}\n```',
+        f"<think>{'The first says to run it again. ' * 90}</think>\n" + '{"same": true}',
+        'Both ask for the same.\n\n{"same": true}',
+        "{'same': True}",
+        '{"same": true,}',
+    ],
+)
+async def test_a_yes_behind_thoughts_in_prose_or_in_a_fence_joins_the_two(answer: str) -> None:
+    async with await connected([SAYS, NEAR], ScriptedModel([answer])) as bank:
+        _, second = await learned(bank, "success", "success")
+        assert (len(await bank.lessons.list()), second.lessons) == (1, ())
+
+
+@pytest.mark.parametrize(
     ("answer", "note"),
     [
         ('{"same": false}', ""),
+        ('The lesson says {"same": true}, and I do not think so. {"same": false}', "neither yes nor no"),
+        ('{"same": true', "neither yes nor no"),
+        ('<think>{"same": true}</think>', "neither yes nor no"),
         (ModelError("down"), "the model failed: down"),
         ("Yes, certainly", "neither yes nor no"),
         ('{"same": "true"}', "neither yes nor no"),

@@ -96,3 +96,9 @@ def test_every_program_that_the_readme_names_is_there() -> None:
     assert len(named) >= 5
     gone = [name for name in named if not any((pages.ROOT / f"{name}{end}").exists() for end in ("", ".py"))]
     assert gone == []
+
+
+def test_every_format_says_what_it_was_compared_with() -> None:
+    guide = (pages.ROOT / "docs/guides/recorded-runs.md").read_text(encoding="utf-8")
+    told = pages.first_cells(guide.partition("## What each format was compared with")[2].partition("\n## ")[0])
+    assert {name for name, _ in importers.FORMATS} - {"neutral", "swe_bench"} == set(told)

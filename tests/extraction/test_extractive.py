@@ -230,6 +230,20 @@ def test_the_same_command_with_more_arguments_got_past_an_error() -> None:
     assert "then `Bash(git push --set-upstream origin HEAD 2>&1)` went through" in fixed
 
 
+@pytest.mark.parametrize(
+    ("command", "said", "cure"),
+    [
+        ("npm install", "npm error: could not resolve the tree", "npm install --legacy-peer-deps"),
+        ("docker build .", "failed to solve: no such host", "docker build --network host ."),
+        ("cargo test", "error: a feature is required", "cargo test --features net"),
+    ],
+)
+def test_more_arguments_got_past_errors_of_other_programs(command: str, said: str, cure: str) -> None:
+    made = ("Bash", {"command": command}, said, True), ("Bash", {"command": cure}, "done", False)
+    fixed = next(content for content in told(*made) if "failed" in content)
+    assert said in fixed and f"then `Bash({cure})` went through" in fixed
+
+
 EDIT = {"file_path": "/w/a.ex", "old_string": 'rescue\n  e -> warn("setup failed: #{e}.")', "new_string": "x"}
 
 
@@ -238,6 +252,37 @@ def test_the_quoted_reason_is_the_error_and_not_what_the_call_was_given() -> Non
     other = {**EDIT, "old_string": "rescue"}
     (fixed, *_) = [c for c in told(("Edit", EDIT, wrong, True), ("Edit", other, "ok", False)) if "failed (" in c]
     assert '("String to replace not found in file.")' in fixed
+
+
+@pytest.mark.parametrize(
+    ("tool", "field", "wrong", "reason"),
+    [
+        ("replace", "old_string", "Failed to edit, 0 occurrences found.\nSearched: {}", "0 occurrences found"),
+        ("str_replace_editor", "old_str", "The edit failed: no such lines in the file:\n{}", "no such lines"),
+        ("apply_patch", "input", "Invalid patch: expected lines are missing:\n{}", "expected lines are missing"),
+    ],
+)
+def test_no_editor_is_quoted_with_the_text_it_looked_for(tool: str, field: str, wrong: str, reason: str) -> None:
+    looked_for = "rescue\n  e -> warn('setup failed: #{e}. Error is ignored.')"
+    made = [(tool, {"path": "/w/a.ex", field: looked_for}, wrong.format(looked_for), True)]
+    made += [(tool, {"path": "/w/a.ex", field: "rescue"}, "done", False)]
+    (fixed, *_) = [content for content in told(*made) if "failed (" in content]
+    assert reason in fixed
+    assert "setup failed" not in fixed
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("Error:\n\nThe ledger is locked.", "The ledger is locked"),
+        ("FATAL:\nno space left on the device", "no space left on the device"),
+        ("error:\n  - the month is not open", "the month is not open"),
+    ],
+)
+def test_the_reason_is_found_below_other_bare_errors(said: str, reason: str) -> None:
+    made = ("close_ledger", {"month": "may"}, said, True), ("close_ledger", {"month": "june"}, "closed", False)
+    (fixed, *_) = [content for content in told(*made) if "failed (" in content]
+    assert reason in fixed
 
 
 def test_the_reason_below_a_bare_error_is_quoted_and_a_look_gets_past_nothing() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,15 +52,55 @@ def test_it_is_asked_in_an_empty_folder_with_the_mark_that_hooks_obey(claude: Pa
 
 
 def test_it_is_asked_only_so_often_a_day(claude: Path) -> None:
-    answer(claude)
-    today = json.loads((claude / "calls").read_text())
-    (claude / "calls").write_text(json.dumps({**today, "calls": MOST_A_DAY}))
+    old = claude / "call-2020-01-01-0"
+    old.touch()
+    for _ in range(MOST_A_DAY):
+        answer(claude)
     (claude / "asked").unlink()
     with pytest.raises(ModelUnavailable, match="20 times today"):
         answer(claude)
     assert not (claude / "asked").exists()
-    (claude / "calls").write_text(json.dumps({"day": "2020-01-01", "calls": MOST_A_DAY}))
+    assert not old.exists()
+    for today in claude.glob("call-*"):
+        today.rename(today.with_name(f"call-2020-01-01-{today.name[-1]}"))
     assert answer(claude)
+
+
+FOLDERS = 50
+TAKES = """
+import pathlib, sys
+from lessonbank.errors import ModelUnavailable
+from lessonbank.hosts.headless import take_call
+print("ready", flush=True)
+sys.stdin.readline()
+taken = 0
+for folder in sys.argv[1:]:
+    try:
+        while True:
+            take_call(pathlib.Path(folder))
+            taken += 1
+    except ModelUnavailable:
+        pass
+print(taken)
+"""
+
+
+def test_processes_that_ask_at_once_take_no_call_more(tmp_path: Path) -> None:
+    folders = [tmp_path / str(number) for number in range(FOLDERS)]
+    for folder in folders:
+        folder.mkdir()
+    command = [sys.executable, "-c", TAKES, *map(str, folders)]
+    askers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    assert [one.stdout and one.stdout.readline() for one in askers] == ["ready\n"] * 4
+    for one in askers:
+        assert one.stdin
+        one.stdin.write("\n")
+        one.stdin.flush()
+    told = [one.communicate() for one in askers]
+    assert sum(int(taken) for taken, _ in told) == FOLDERS * MOST_A_DAY, told
 
 
 def test_what_it_says_when_it_fails_is_the_error(claude: Path) -> None:

@@ -122,3 +122,22 @@ def test_the_reply_of_a_logged_request_is_the_last_message(tmp_path: Path) -> No
     assert isinstance(run, Imported)
     assert run.trajectory.answer == "Fixed."
     assert run.account.left == ("`cost` is not known here and was left out",)
+
+
+def test_calls_that_were_written_as_text_for_the_model_are_read_as_they_were(tmp_path: Path) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "terminal", "arguments": '{"command": "ls"}'}}
+    raw: list[dict[str, Any]] = [
+        {"role": "user", "content": "List the files"},
+        {"role": "assistant", "content": "I look.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "a.py"},
+    ]
+    sent = [
+        {"role": "user", "content": "Here is a running example of how to use the tools: List the files"},
+        {"role": "assistant", "content": "I look.\n<function=terminal>ls</function>"},
+        {"role": "user", "content": "EXECUTION RESULT of [terminal]:\na.py"},
+    ]
+    reply = {"choices": [{"message": {"role": "assistant", "content": "One file: a.py."}}]}
+    (run,) = read(written(tmp_path, {"messages": sent, "raw_messages": raw, "response": reply}))
+    assert isinstance(run, Imported)
+    assert (run.trajectory.task, run.trajectory.answer) == ("List the files", "One file: a.py.")
+    assert (run.account.calls, run.account.results, run.account.left) == (1, 1, ())

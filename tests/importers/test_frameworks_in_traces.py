@@ -144,7 +144,31 @@ def test_roles_in_one_text_are_voices_and_the_account_says_it_was_a_guess(tmp_pa
     assert run.account.speakers == "places"
 
 
-@pytest.mark.parametrize("text", ["Which user: admin or guest?", "Explain\nuser: x", "assistant: is it a role?"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "System: Be brief.\nHuman: Say hi to Bob\nAI: Hi Bob\nHuman: And to Ann: twice",
+        "SYSTEM: Be brief.\n\nUSER: Say hi to Bob\n\nASSISTANT: Hi Bob\n\nUSER: And to Ann: twice",
+        "Developer: Be brief.\nUser: Say hi to Bob\nAssistant: Hi Bob\nUser: And to Ann: twice",
+    ],
+)
+def test_roles_with_capitals_are_voices_too(text: str, tmp_path: Path) -> None:
+    run = run_of(trace(tmp_path, observed("GENERATION", 1, text, "Hi Ann, hi Ann")))
+    assert (run.trajectory.instructions, run.trajectory.task) == ("Be brief.", "Say hi to Bob")
+    assert [said for said, _, _ in told(run)] == ["", "Hi Bob", "Hi Ann, hi Ann"]
+    assert run.account.speakers == "places"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "System: Ubuntu 24\nIssue: no sound",
+        "User: ann\nThe login fails",
+        "Which user: admin or guest?",
+        "Explain\nuser: x",
+        "assistant: is it a role?",
+    ],
+)
 def test_a_text_that_only_names_a_role_is_one_voice(text: str, tmp_path: Path) -> None:
     run = run_of(trace(tmp_path, observed("GENERATION", 1, text, "Yes")))
     assert (run.trajectory.task, run.account.speakers) == (text, "roles")

@@ -57,12 +57,44 @@ def test_a_run_state_that_waits_says_so_and_counts_its_call_once(tmp_path: Path)
     assert run.account.left == ("the run waits for leave to make a call, and is not at its end",)
 
 
-def test_a_run_state_that_a_guardrail_stopped_says_so(tmp_path: Path) -> None:
-    stopped: list[dict[str, Any]] = [
-        {"guardrail": {"name": "g"}, "output": {"tripwire_triggered": True, "output_info": {}}}
-    ]
-    run = run_of(written(tmp_path, {**STATE, "input_guardrail_results": stopped}))
+TRIPPED = {"tripwireTriggered": True, "outputInfo": {"why": "off topic"}}
+RAISED = {"behavior": {"type": "raise_exception"}, "outputInfo": None}
+
+
+@pytest.mark.parametrize(
+    ("field", "output"),
+    [
+        ("input_guardrail_results", TRIPPED),
+        ("output_guardrail_results", TRIPPED),
+        ("output_guardrail_results", {"tripwire_triggered": True, "output_info": {}}),
+        ("tool_input_guardrail_results", RAISED),
+        ("tool_output_guardrail_results", RAISED),
+    ],
+)
+def test_a_run_state_that_a_guardrail_stopped_says_so(field: str, output: dict[str, Any], tmp_path: Path) -> None:
+    passed: dict[str, Any] = {
+        "guardrail": {"name": "spelling"},
+        "output": {"tripwireTriggered": False, "outputInfo": {}},
+    }
+    stopped = {"guardrail": {"type": "x", "name": "topic"}, "output": output}
+    run = run_of(written(tmp_path, {**STATE, field: [passed, stopped]}))
+    assert run.trajectory.error == "the guardrail topic stopped the run"
     assert run.account.left == ("a guardrail stopped the run; what it found was left out",)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"tripwireTriggered": False, "outputInfo": {}},
+        {"behavior": {"type": "allow"}, "outputInfo": None},
+        {"behavior": {"type": "reject_content", "message": "no"}, "outputInfo": None},
+    ],
+)
+def test_a_run_state_that_no_guardrail_stopped_has_no_error(output: dict[str, Any], tmp_path: Path) -> None:
+    result = {"guardrail": {"name": "g"}, "output": output}
+    fields = {name: [result] for name in ("output_guardrail_results", "tool_input_guardrail_results")}
+    run = run_of(written(tmp_path, {**STATE, **fields}))
+    assert (run.trajectory.error, run.account.left) == (None, ())
 
 
 def event(author: str, *parts: Any, **fields: Any) -> dict[str, Any]:
@@ -88,6 +120,21 @@ def test_a_session_of_adk_has_its_calls_results_and_answer(app: str, tmp_path: P
     assert (run.account.calls, run.account.results, run.account.errors, run.account.unanswered) == (1, 1, 1, 0)
     assert run.trajectory.metadata == {"source": "adk/trip", "run_id": "s1", "model": "gemini"}
     assert (run.trajectory.usage.requests, run.trajectory.usage.output_tokens) == (1, 4)
+
+
+def test_a_session_of_adk_with_all_the_fields_that_are_null_is_the_same_run(tmp_path: Path) -> None:
+    nulls = dict.fromkeys(("text", "thought", "functionCall", "functionResponse", "inlineData", "executableCode"))
+    told = json.loads(json.dumps(EVENTS))
+    for one in told:
+        one["content"]["parts"] = [{**nulls, **part} for part in one["content"]["parts"]]
+        one.update({"errorMessage": None, "partial": one.get("partial"), "usageMetadata": one.get("usageMetadata")})
+    saved: dict[str, Any] = {"id": "s1", "appName": "trip", "userId": "u", "state": {}, "lastUpdateTime": 1.5}
+    plain, full = (
+        run_of(written(tmp_path / name, {**saved, "events": events})) for name, events in (("a", EVENTS), ("b", told))
+    )
+    assert full.account == plain.account
+    assert full.trajectory.steps == plain.trajectory.steps
+    assert full.trajectory.answer == "No idea."
 
 
 def session(task: str) -> dict[str, Any]:

@@ -145,6 +145,21 @@ def test_a_slash_command_is_a_task_as_it_was_typed(tmp_path: Path) -> None:
     assert [task for task, _ in tasks(session.write(tmp_path / "s-1.jsonl"))] == ["/plan the linter", "/review"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "task"),
+    [
+        ("", "/plan"),
+        ("the linter\nand its rules", "/plan the linter\nand its rules"),
+        ("<b> & more", "/plan <b> & more"),
+    ],
+)
+def test_an_interruption_never_takes_the_place_of_a_slash_command(arguments: str, task: str, tmp_path: Path) -> None:
+    session = Lines().asks(command("plan", arguments)).line("user", "Make a plan.", isMeta=True)
+    session.does("Read", {"file_path": "a"}, "x").asks("[Request interrupted by user]").says("I stop.")
+    session.asks("[Request interrupted by user for tool use]").asks("go on").says("Done.")
+    assert tasks(session.write(tmp_path / "s-1.jsonl"))[0][0] == task
+
+
 def test_what_the_program_says_in_the_users_name_is_no_task(tmp_path: Path) -> None:
     session = Lines().line("user", "<local-command-caveat>Caveat: it was run directly.", isMeta=True)
     session.asks(command("model", "opus")).asks("<local-command-stdout>Set model to opus</local-command-stdout>")
@@ -159,11 +174,14 @@ def test_what_the_program_says_in_the_users_name_is_no_task(tmp_path: Path) -> N
     )
 
 
-def test_a_summary_that_the_program_asks_for_is_no_run(tmp_path: Path) -> None:
-    aside = {"isSidechain": True, "agentId": "acompact-0f3a"}
+@pytest.mark.parametrize(
+    "agent", ["acompact-0f3a", "aprompt_suggestion-11", "asession_memory-9b2c", "aside_question-7"]
+)
+def test_a_summary_that_the_program_asks_for_is_no_run(agent: str, tmp_path: Path) -> None:
+    aside = {"isSidechain": True, "agentId": agent}
     session = Lines().line("user", "Your task is to create a detailed summary.", **aside)
     session.line("assistant", [{"type": "text", "text": "<summary>…</summary>"}], **aside)
-    assert runs(session.write(tmp_path / "agent-acompact-0f3a.jsonl")) == []
+    assert runs(session.write(tmp_path / f"agent-{agent}.jsonl")) == []
 
 
 def test_a_session_that_repeats_the_lines_of_another_repeats_its_runs(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ CLI no switches are known that keep their tools and memory files out, so they ar
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -18,8 +17,6 @@ from typing import Final
 
 from lessonbank.errors import ModelError, ModelUnavailable, UsageError
 from lessonbank.guard.quote import quoted
-
-from . import client
 
 PREFIX: Final = "host:"
 """How the name of such a model begins."""
@@ -34,7 +31,7 @@ _WORDS: Final = {
     )
 }
 _OF_A_SESSION: Final = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_ENV_FILE")
-_CALLS: Final = "calls"
+_CALL: Final = "call-"
 
 
 def model_of(host: str, /) -> str:
@@ -66,7 +63,7 @@ def _answer(host: str, prompt: str, folder: Path) -> str:
     found = shutil.which(program)
     if found is None:
         raise ModelUnavailable(f"{program} is not on the PATH: install {host}, or name another --model")
-    _count(folder)
+    take_call(folder)
     # The hooks of every memory obey LESSONBANK_OFF, should the program start one all the same.
     environment = {name: value for name, value in os.environ.items() if name not in _OF_A_SESSION}
     environment |= {"LESSONBANK_OFF": "1", "DISABLE_AUTOUPDATER": "1"}
@@ -86,14 +83,19 @@ def _answer(host: str, prompt: str, folder: Path) -> str:
     return done.stdout
 
 
-def _count(folder: Path) -> None:
-    """Take one of today's calls. Raises ModelUnavailable: there is none left."""
-    path, today = folder / _CALLS, datetime.now(UTC).date().isoformat()
-    try:
-        told = json.loads(path.read_bytes())
-        spent = int(told["calls"]) if told["day"] == today else 0
-    except (OSError, ValueError, LookupError, TypeError):
-        spent = 0
-    if spent >= MOST_A_DAY:
-        raise ModelUnavailable(f"the agent's own model was asked {MOST_A_DAY} times today: it goes on tomorrow")
-    client.write_private(str(path), {"day": today, "calls": spent + 1})
+def take_call(folder: Path, /) -> None:
+    """Take one of today's calls. Each is a file that only one process can make, also on Windows.
+
+    Raises ModelUnavailable: there is none left.
+    """
+    today = datetime.now(UTC).date().isoformat()
+    for number in range(MOST_A_DAY):
+        try:
+            os.close(os.open(folder / f"{_CALL}{today}-{number}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            continue
+        for old in folder.glob(f"{_CALL}*") if number == 0 else ():
+            if not old.name.startswith(f"{_CALL}{today}"):
+                old.unlink(missing_ok=True)
+        return
+    raise ModelUnavailable(f"the agent's own model was asked {MOST_A_DAY} times today: it goes on tomorrow")

@@ -15,9 +15,11 @@ from lessonbank.text.bounded_json import parse
 from ._reading import Data, at, listing, mapping, tool_call, words
 
 _ROLES: Final = "system|developer|user|human|assistant|ai|tool|function"
-_SPOKEN: Final = re.compile(rf"\A(?:system|developer|user|human): |(?<=\n)(?:{_ROLES}): ")
+_SPOKEN: Final = re.compile(rf"\A(?:system|developer|user|human): |(?<=\n)(?:{_ROLES}): ", re.IGNORECASE)
 """Where a voice begins in a conversation that was written as one text."""
 _STARTS: Final = re.compile(r"\A(?:system|developer|user|human): ")
+_ASKS: Final = re.compile(r"^(?:user|human): ", re.IGNORECASE | re.MULTILINE)
+"""What LangChain begins with a capital may also be a line of a report: more than one voice has to be there."""
 _LITERAL: Final = r"(None|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _REPR: Final = re.compile(rf"\Arole='(\w+)' content={_LITERAL}(?: name={_LITERAL} tool_call_id={_LITERAL})?", re.DOTALL)
 """A message that was written as Python writes its fields (Agno)."""
@@ -80,13 +82,13 @@ class Payloads:
             return []
         if fields := _REPR.match(text):
             return [_from_repr(fields)]
-        if role != "user" or not _STARTS.match(text):
+        begins = [match.start() for match in _SPOKEN.finditer(text)] if role == "user" else []
+        if begins[:1] != [0] or not (_STARTS.match(text) or (begins[1:] and _ASKS.search(text))):
             return [{"role": role, "content": text}]
         self.guessed = True
-        begins = [match.start() for match in _SPOKEN.finditer(text)]
         voices = [text[start:end] for start, end in zip(begins, [*begins[1:], len(text)], strict=True)]
         told = [(name, said.strip()) for name, _, said in (voice.partition(": ") for voice in voices)]
-        return [{"role": name, "content": said} for name, said in told if said not in _NOTHING]
+        return [{"role": name.lower(), "content": said} for name, said in told if said not in _NOTHING]
 
     def _unwrapped(self, row: Data, role: str) -> list[Data]:
         if isinstance(row.get("role"), str) or ("kwargs" in row and "id" in row):

@@ -457,9 +457,12 @@ def messages_of(value: Json, /) -> list[Json]:
 
 
 def run_of(row: Data, source: Source, line: int, name: str, /) -> Run:
-    """The run of an object with `messages` and the fields that the neutral format names."""
+    """The run of an object with `messages` and the fields that the neutral format names.
+
+    OpenHands logs calls as text for models without them, and the messages as they were under `raw_messages`.
+    """
     return Run(
-        messages=[*messages_of(row), *reply_beside(row)],
+        messages=[*(listing(row.get("raw_messages")) or messages_of(row)), *reply_beside(row)],
         source=words(row.get("source")) or name,
         run_id=words(row.get("run_id")) or f"{source.name}/{line}",
         task_id=words(row.get("task_id")),

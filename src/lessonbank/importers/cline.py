@@ -40,9 +40,12 @@ def _part(part: Data) -> Json:
     results = [mapping(result) for result in listing(part.get("content"))]
     if not results or not all("result" in result for result in results):
         return part
-    failed = part.get("is_error") is True or any(result.get("success") is False for result in results)
+    told = [result.get("success") for result in results]
+    failed = part.get("is_error") is True or False in told
+    stated = failed or part.get("is_error") is False or None not in told
     text = "\n".join(words(result.get("result")) or words(result.get("error")) for result in results)
-    return {"type": "tool_result", "tool_use_id": part.get("tool_use_id"), "content": text, "is_error": failed}
+    flag: Data = {"is_error": failed} if stated else {}
+    return {"type": "tool_result", "tool_use_id": part.get("tool_use_id"), "content": text, **flag}
 
 
 def _exit_codes(messages: list[Json]) -> dict[str, int]:

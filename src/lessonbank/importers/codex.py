@@ -140,7 +140,7 @@ def _object(text: str) -> Data:
 
 def _result(item: Data) -> Data:
     text, code = _output(item)
-    return tool_result(item.get("call_id"), text, failed=bool(code))
+    return tool_result(item.get("call_id"), text, failed=bool(code), stated=code is not None)
 
 
 def _run(session: _Session) -> Run:

@@ -25,6 +25,7 @@ from ._sessions import prompts_in, sessions
 
 _HOOK = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
 _WRAPPER = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
+_SHELL = "run_shell_command"
 _FAILED = re.compile(r"^(?:Exit Code: -?[1-9]|Error: (?!\(none\)))", re.MULTILINE)
 
 
@@ -84,8 +85,11 @@ def _output(call: Data) -> str:
 
 def _result(call: Data) -> Data:
     text = SHELL_TRAILER.sub("", _output(call).removeprefix("Output: "))
-    failed = call.get("status") not in (None, "success") or bool(_FAILED.search(text))
-    return tool_result(call.get("id"), "" if text == "(empty)" else text, failed=failed)
+    status, code = call.get("status"), shell_exit_code(_output(call)) if call.get("name") == _SHELL else None
+    in_words = status is None or call.get("name") == _SHELL
+    failed = bool(code) if code is not None else in_words and bool(_FAILED.search(text))
+    failed = failed or status not in (None, "success")
+    return tool_result(call.get("id"), "" if text == "(empty)" else text, failed=failed, stated=status is not None)
 
 
 def _exit_codes(messages: Iterable[Data]) -> dict[str, int]:

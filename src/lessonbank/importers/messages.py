@@ -24,7 +24,19 @@ from ._reading import (
 )
 
 NAME = "messages"
-_READ = {"messages", "source", "run_id", "task_id", "task", "system", "tools", "model", "success", "reward"}
+_READ = {
+    "messages",
+    "raw_messages",
+    "source",
+    "run_id",
+    "task_id",
+    "task",
+    "system",
+    "tools",
+    "model",
+    "success",
+    "reward",
+}
 _NAMES = {"id", "uuid", "name", "title", "created_at", "updated_at", "timestamp", "version", "object"}
 """What says nothing of the run."""
 _ITEMS = {"human", "ai", "system", "tool", "message", "function_call", "function_call_output", "reasoning"}

@@ -39,7 +39,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     whole: Data = entry if isinstance(entry, dict) else {"messages": entry}
     info = mapping(whole.get("info"))
     instance = words(whole.get("instance_id")) or source.stem
-    messages = environment_after_agent([without(message, *_BOOKKEEPING) for message in messages_of(whole)])
+    messages = environment_after_agent([_with_code(message) for message in messages_of(whole)])
     status, stats = words(info.get("exit_status")), mapping(info.get("model_stats"))
     return Run(
         messages=messages,
@@ -53,6 +53,14 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         answer=_submission(info, messages),
         usage=spent_on([], "", "", requests=stats.get("api_calls"), cost=stats.get("instance_cost")),
     )
+
+
+def _with_code(message: Json) -> Json:
+    """A message without bookkeeping; of a command's result, whether its exit code says that it failed."""
+    code, kept = at(message, "extra", "returncode"), without(message, *_BOOKKEEPING)
+    if isinstance(code, bool) or not isinstance(code, int):
+        return kept
+    return {**mapping(kept), "is_error": code != 0, "is_success": code == 0}
 
 
 def _task(messages: list[Json]) -> str | None:

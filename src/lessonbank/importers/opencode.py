@@ -95,7 +95,12 @@ def _result(part: Data) -> Data:
     state = mapping(part.get("state"))
     failed = state.get("status") == "error" or at(state, "metadata", "exit") not in (None, 0)
     text = without_memory(words(state.get("output")) or words(state.get("error")))
-    return tool_result(part.get("callID"), "" if text == "(no output)" else text, failed=failed)
+    return tool_result(
+        part.get("callID"),
+        "" if text == "(no output)" else text,
+        failed=failed,
+        stated=state.get("status") == "completed",
+    )
 
 
 def _exit_codes(parts: Iterable[Data]) -> dict[str, int]:

@@ -23,7 +23,6 @@ from ._reading import (
 )
 from ._sessions import prompts_in, sessions
 
-_FAILED = re.compile(r"^Exit Code: -?[1-9]", re.MULTILINE)
 _WRAPPED = ("<system-reminder>", "<qwen:")
 _HOOK = re.compile(r"\s*<qwen:user-prompt-submit-context>.*?</qwen:user-prompt-submit-context>", re.DOTALL)
 """In a terminal session it stands in the user's own message."""
@@ -57,7 +56,8 @@ class _Chat:
             self.model = words(line.get("model")) or self.model
         elif kind == "tool_result":
             results = [mapping(part["functionResponse"]) for part in parts if "functionResponse" in part]
-            self.messages += [_result(told) for told in results]
+            status = words(at(line, "toolCallResult", "status"))
+            self.messages += [_result(told, status) for told in results]
             self.exit_codes |= {
                 words(told.get("id")): code for told in results if (code := _exit_code(told)) is not None
             }
@@ -70,13 +70,16 @@ def _call(call: Data) -> Data:
     return tool_call(call.get("id"), call.get("name"), mapping(call.get("args")))
 
 
-def _result(told: Data) -> Data:
+def _result(told: Data, status: str) -> Data:
     response = mapping(told.get("response"))
     text = without_memory(words(response.get("output")) or words(response.get("error")))
-    failed = "error" in response or bool(_FAILED.search(text))
+    code = _exit_code(told)
+    failed = "error" in response or status == "error" or bool(code)
     _, marked, output = text.partition("\nOutput: ")
     output = SHELL_TRAILER.sub("", output) if marked and text.startswith("Command: ") else text
-    return tool_result(told.get("id"), "" if output == "(empty)" else output, failed=failed)
+    return tool_result(
+        told.get("id"), "" if output == "(empty)" else output, failed=failed, stated=code == 0 or status == "success"
+    )
 
 
 def _exit_code(told: Data) -> int | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from lessonbank._base.aio import gather
 from lessonbank.contracts.ports import Decision, Embedder, LanguageModel, Retriever
@@ -17,13 +17,15 @@ from lessonbank.errors import ModelError
 from lessonbank.guard import fence, nonce
 from lessonbank.guard.quote import quoted
 from lessonbank.text.prompts import Prompt, load
+from lessonbank.text.replies import Fields, JsonObject, find_objects, read_objects, spoken
 
 from ._normal_form import read
 from .duplicates import CLOSE, NEAR, SOME, compare, overlap, same_moves, same_words
 
 LONGEST: Final = 2_000
 """Characters of a lesson that a model is shown, and that are embedded."""
-_REPLY: Final = 2_000
+_READ: Final = 32_000
+"""Characters of a reply that are read: thoughts may stand before the answer."""
 
 Pair = tuple[str, str]
 """The id of a new lesson and that of a held one."""
@@ -109,9 +111,8 @@ class Recognise:
             reply = await model.generate(asked, temperature=0.0, schema=Same)
         except ModelError as error:
             return False, f"the model failed: {quoted(error, limit=200)}", Usage()
-        try:
-            same = Same.model_validate_json(reply.text[:_REPLY].strip(), strict=True).same
-        except ValidationError:
+        same = _same_in(reply.text)
+        if same is None:
             return False, "the model's reply is neither yes nor no", reply.usage
         return same, f"{model.name} says that it is the same in other words" if same else "", reply.usage
 
@@ -212,6 +213,17 @@ def as_shown(lesson: Lesson, /) -> str:
     """A lesson as a model is shown it."""
     lines = (f"kind: {lesson.kind}", f"title: {lesson.title}", f"description: {lesson.description}", lesson.content)
     return "\n".join(lines)[: 2 * LONGEST]
+
+
+def _same_in(reply: str) -> bool | None:
+    """What a reply says, in whatever words it stands; `None` where it says neither, or both."""
+    said = {*read_objects(find_objects(spoken(reply[:_READ])), _answer_in)}
+    return said.pop() if len(said) == 1 else None
+
+
+def _answer_in(one: JsonObject, fields: Fields) -> Iterable[bool]:
+    same = fields.get("same")
+    return [same] if isinstance(same, bool) and not one.is_cut else []
 
 
 def _is_own(lesson: Lesson, found_with: Experience) -> bool:

@@ -210,7 +210,7 @@ def _command(action: Action, line: str) -> str:
 
 def _failed(seen: Sequence[Observation]) -> bool | None:
     """Whether the results say themselves that one is an error; `None` where words must decide."""
-    results = [one for one in seen if one.source == "tool"]
+    results = [one for one in seen if one.source == "tool" or one.is_success]
     if any(map(_FAILED, seen)):
         return True
     told = [False if one.is_success else failed(one.text) for one in results]

@@ -103,7 +103,9 @@ def _chat(message: Data, role: str) -> list[Turn]:
     if speaker == "tool":
         return _tool(message, content)
     if speaker is None or speaker == "environment":
-        return [Turn("environment", text_of(content), name=role if speaker is None else first_string(message, "name"))]
+        name = role if speaker is None else first_string(message, "name")
+        failed, passed = (message.get(flag) is True for flag in ("is_error", "is_success"))
+        return [Turn("environment", text_of(content), name=name, is_error=failed, is_success=passed)]
     turns = list(_split(speaker, content))
     calls = _calls(message, ())
     if not turns or calls:

@@ -75,9 +75,9 @@ def _of_event(event: Data) -> list[Data]:
         return []
     held = event.get("content")
     content: Data = held if isinstance(held, dict) else {}
-    parts = content.get("parts")
+    parts = [_without_nulls(part) for part in found] if isinstance(found := content.get("parts"), list) else []
     told: list[Data] = []
-    if isinstance(parts, list) and parts:
+    if parts:
         answers = all(isinstance(one, dict) and {"function_response", "functionResponse"} & one.keys() for one in parts)
         role = "user" if event.get("author") == "user" or answers else "model"
         told.append({"role": role, "parts": parts})
@@ -85,6 +85,11 @@ def _of_event(event: Data) -> list[Data]:
         told.append({"role": "user" if event.get("author") == "user" else "model", "content": held})
     error = event.get("error_message", event.get("errorMessage")) or event.get("error_code", event.get("errorCode"))
     return [*told, {"role": "environment", "name": "error", "content": error}] if error else told
+
+
+def _without_nulls(part: Json) -> Json:
+    """A part without the fields that are null: the SDK's own JSON has them all."""
+    return {name: value for name, value in part.items() if value is not None} if isinstance(part, dict) else part
 
 
 def _of_blocks(message: Data) -> Data:

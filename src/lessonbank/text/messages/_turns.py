@@ -30,7 +30,7 @@ _IMPLIED = {
     **dict.fromkeys(("functionResponse", "function_response", "toolResult"), "function_response"),
     **dict.fromkeys(("image_url", "inlineData", "inline_data"), "image"),
 }
-"""What a part that does not say its kind is, by its one field (Gemini, Bedrock, LlamaIndex)."""
+"""What a part that does not say its kind is, by its one field that is not null (Gemini, Bedrock, LlamaIndex)."""
 _CALLS = ("function", "custom", "functionCall", "function_call", "toolUse")
 _RESULTS = ("functionResponse", "function_response", "toolResult")
 
@@ -106,7 +106,7 @@ def kind_of(part: Data, /) -> str:
 
 
 def _infer_kind(part: Data) -> str:
-    return next((kind for key, kind in _IMPLIED.items() if key in part), "")
+    return next((kind for key, kind in _IMPLIED.items() if part.get(key) is not None), "")
 
 
 def is_thought(kind: str, /) -> bool:
@@ -193,7 +193,7 @@ def result_of(value: Data, /) -> Turn:
 def _has_succeeded(value: Data) -> bool:
     """Whether a result has a flag of its own that is down. A message of a role `tool` may have it for all results."""
     flag = "is_error" if is_result(kind_of(value)) else "isError"
-    return value.get("is_success") is True or value.get(flag) is False
+    return value.get("is_success") is True or value.get(flag) is False or value.get("error") is False
 
 
 def _result_text(raw: Json) -> str:
