@@ -426,7 +426,7 @@ class TestReading:
         second, fresh = await mine.lift(scope=T, level=0.95), await ledger(store).lift(scope=T, level=0.95)
         assert ((first.recalls, first.settled), (second.recalls, second.settled)) == ((2, 0), (2, 2))
         assert rounded(second) == rounded(fresh)
-        assert second.success_with == 0.5
+        assert (second.success_with, second.success_without) == (1.0, 0.0)
 
     async def test_what_was_read_bit_by_bit_is_what_is_read_at_once(self, store: Store) -> None:
         await keep(store, a_lesson("a"), a_lesson("b"))

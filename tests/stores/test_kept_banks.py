@@ -56,7 +56,7 @@ ADDED: Final = frozenset({"lessons"})
 COMPUTED: Final = frozenset(
     {
         *("series", "success_with", "success_without", "cost", "steps", "tokens", "seconds"),
-        *("success", "more", "measuring"),
+        *("success", "more", "measuring", "controls"),
         *("notes", "evidence", "shown", "withheld", "missing_with", "missing_without", "labels_needed"),
     }
 )
