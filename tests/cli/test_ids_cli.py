@@ -74,8 +74,8 @@ def test_an_ambiguous_id_is_an_error_that_names_the_candidates(folder: Path) -> 
         rest = () if what == "record" else ("failure", "--by", "Ana")
         done = lessonbank_cli(*command, "run-num", *rest, *WHERE, cwd=folder)
         assert done.returncode == 2
-        assert f"'run-num' names 3 {what}s: give more characters of one of" in done.stderr
-        assert all(f"run-number-{n} ({name}Ship box {n} abroad)" in done.stderr for n in range(3))
+        assert f"'run-num' names 3 {what}s: give the last 8 characters of one" in done.stderr
+        assert all(f"number-{n} ({name}Ship box {n} abroad)" in done.stderr for n in range(3))
     assert "run-number-1" in told(folder, "explain", "run-number-1")
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,12 +13,16 @@ from pydantic import BaseModel, ValidationError
 
 from lessonbank._base.checks import mended, named, shown
 from lessonbank._base.safe_read import open_regular
-from lessonbank.contracts.lesson_block import marker_codes
 from lessonbank.contracts.ports import Completion, LanguageModel, Message
 from lessonbank.contracts.records import Json, Record
 from lessonbank.errors import FormatError, ModelError, UsageError
-
-_PLACEHOLDER = re.compile(r"\bnonce-(\d{1,6})\b")
+from lessonbank.providers.models._nonces import (  # pyright: ignore[reportPrivateUsage]
+    key_of,
+    nonces_of,
+    numbered,
+    request_of,
+    restored,
+)
 
 
 class _Exchange(Record):
@@ -187,39 +188,3 @@ def _ends_with_newline(cassette: Path, /) -> bool:
     with cassette.open("rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"
-
-
-def request_of(messages: Sequence[Message], nonces: Sequence[str], schema: type[BaseModel] | None, /) -> dict[str, Any]:
-    """A request in the form in which it is the same whenever it is made."""
-    return {
-        "messages": [{"role": m.role, "content": numbered(m.content, nonces)} for m in messages],
-        "schema": schema.__name__ if schema is not None else None,
-    }
-
-
-def key_of(name: str, request: Mapping[str, Any], /) -> str:
-    """What names a request to a model of this name."""
-    return hashlib.sha256(json.dumps([name, request], sort_keys=True).encode()).hexdigest()
-
-
-def nonces_of(messages: Sequence[Message], /) -> list[str]:
-    """Every fence nonce, in order of first appearance."""
-    found = (nonce for message in messages for nonce in marker_codes(message.content))
-    return list(dict.fromkeys(found))
-
-
-def numbered(text: str, nonces: Sequence[str], /) -> str:
-    """`text` with the number of each nonce in its place."""
-    for position, nonce in enumerate(nonces, start=1):
-        text = text.replace(nonce, f"nonce-{position}")
-    return text
-
-
-def restored(text: str, nonces: Sequence[str], /) -> str:
-    """`text` with the nonces in the place of their numbers."""
-
-    def nonce(match: re.Match[str]) -> str:
-        position = int(match[1])
-        return nonces[position - 1] if 1 <= position <= len(nonces) else match[0]
-
-    return _PLACEHOLDER.sub(nonce, text)
