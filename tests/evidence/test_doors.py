@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lessonbank.evidence import Estimate, LessonLift, Lift
-from lessonbank.evidence.doors import PAGES, SHELL, said_at
+from lessonbank.evidence.doors import PAGES, SHELL, translate_for
 from lessonbank.evidence.lift import advice, in_words
 from lessonbank.pages.reports.lift_page import content, page
 
@@ -35,12 +35,12 @@ LIFTS = (
 @pytest.mark.parametrize("told", LIFTS)
 def test_advice_names_no_call_of_the_library_on_pages_and_in_a_terminal(told: Lift) -> None:
     assert CALL.search(" ".join((*advice(told), *told.notes)))
-    shell = said_at(SHELL, in_words(told))
+    shell = translate_for(SHELL, in_words(told))
     for text in (shell, page(told), content(told, address=lambda kind, id: f"/{kind}/{id}")):
         assert not CALL.search(text), CALL.search(text)
 
 
 def test_pages_send_a_reader_to_pages() -> None:
-    told = " ".join(said_at(PAGES, one) for each in LIFTS for one in advice(each))
+    told = " ".join(translate_for(PAGES, one) for each in LIFTS for one in advice(each))
     for place in ("in the Inbox", "the page Runs", "on their pages", "a trial is quicker"):
         assert place in told

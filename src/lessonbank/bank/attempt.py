@@ -45,7 +45,7 @@ _LEAST = 1 / 8
 """The part of its patience that each further wait has, however long the bank was silent before."""
 
 
-class Loop(Protocol):
+class Bank(Protocol):
     """What an attempt needs of its bank."""
 
     @property
@@ -70,7 +70,7 @@ class AsyncAttempt:
 
     def __init__(
         self,
-        bank: Loop,
+        bank: Bank,
         task: str,
         /,
         **options: Unpack[RetrieveKeywords],

@@ -78,12 +78,12 @@ async def keep_or_spool(bank: Any, call: str, source: object, /, *, inbox: Seque
         outbox = _outbox(bank)
         if outbox is None or isinstance(problem, ReadOnly | StoreDamaged):
             raise
-        return Waits(await _spooled(bank, outbox, call, source, problem, inbox, **told))
+        return Waits(await _spool_run(bank, outbox, call, source, problem, inbox, **told))
     await hand_in_soon(bank)
     return kept
 
 
-async def _spooled(
+async def _spool_run(
     bank: Any,
     outbox: Any,
     call: str,

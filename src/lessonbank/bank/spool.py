@@ -42,7 +42,7 @@ class Spooled(Record):
     writer: str | None
     runs: tuple[Trajectory, ...]
     recall: Recall | str | None
-    """The id of one that is kept."""
+    """What the runs were shown; its id where the bank keeps it."""
     outcome: Outcome | None = None
     reward: float | None = None
     ended_at: datetime
@@ -70,7 +70,7 @@ class Spool:
 
     @classmethod
     def of(cls, address: str, key: str | None, /) -> Spool | None:
-        """`None` where the environment variable LESSONBANK_SPOOL is 0."""
+        """The file of this address and key, which need not be there yet; `None` where LESSONBANK_SPOOL is 0."""
         if os.environ.get("LESSONBANK_SPOOL", "1").strip().lower() in ("0", "off", "false", "no"):
             return None
         return cls(_file(address, key or "", *map(os.environ.get, _WHERE)))

@@ -36,7 +36,7 @@ PAGES: Final[Mapping[str, str]] = {
 """The same for the pages that a person reads in the browser."""
 
 
-def said_at(door: Mapping[str, str], text: str, /) -> str:
+def translate_for(door: Mapping[str, str], text: str, /) -> str:
     """`text` with the words of a door in the place of calls of the library, the longest first."""
     for call in sorted(door, key=len, reverse=True):
         text = text.replace(call, door[call])

@@ -1,4 +1,4 @@
-"""What the evidence says now of memory as a whole, of each group and each lesson: estimates and grades."""
+"""Grades memory as a whole, each group and each lesson by the evidence: what harms is taken back because of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who judges and who extracts."""
+"""Makes the judge and the extractor of a bank from its settings and its models."""
 
 from __future__ import annotations
 

@@ -103,10 +103,10 @@ class AsyncAdmin:
     ) -> int:
         """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly.
 
-        `atif` writes each kept run as a trajectory of ATIF to a file of its own in a folder, and how many.
-        Another `format` writes lessons for people and coding agents, and how many: between two markers of a file, or of
-        a file per topic in a folder (`skill`). The rest of a file stays as it is. The best lessons come first, as many
-        as `budget` tokens take, trusted and approved ones only; with `all`, those on probation, too, and marked. A file
+        `atif` writes each kept run as a trajectory of ATIF to a file of its own in a folder, and says how many. Another
+        `format` writes lessons for people and coding agents, and says how many: between two markers of a file, or of a
+        file per topic in a folder (`skill`). The rest of a file stays as it is. The best lessons come first, as many as
+        `budget` tokens take, trusted and approved ones only; with `all`, those on probation, too, and marked. A file
         that somebody edited since is refused: `import_` or `sync` reads the edits. Raises UsageError, FormatError,
         StoreUnavailable.
         """

@@ -236,7 +236,7 @@ def _is_after(entry: JournalEntry, moment: Moment) -> bool:
 
 
 def _search(experiences: Sequence[Experience], task: str, limit: int) -> tuple[Match, ...]:
-    """As `Index.search` ranks: by BM25 over all of them, those with a active lesson, equal scores newest first."""
+    """As `Index.search` ranks: by BM25 over all of them, those with an active lesson, equal scores newest first."""
     asked = words(task)
     lengths, postings = list[int](), {word: dict[int, int]() for word in asked}
     for place, experience in enumerate(experiences):

@@ -321,9 +321,8 @@ class AsyncLessons:
     async def narrow(self, id: str, /, *, to: str | Sequence[str], by: str, reason: str = "") -> Lesson:
         """Keep a lesson for the tasks it helps: those that hold all words of one of `to`. `to=()`: for every task.
 
-        `bank.lift()` names tasks on which a lesson's effect differs. Its evidence starts again from nothing, because
-        what it did on other tasks says nothing any more. `by`: the person's name. Raises UsageError, NotFound, Conflict
-        (it is kept for these already).
+        Its evidence starts again from nothing, because what it did on other tasks says nothing any more. `by`: the
+        person's name. Raises UsageError, NotFound, Conflict (it is kept for these already).
         """
         writer, owner = person(by), await self.experience(id)
         lesson = lesson_of(owner, id)

@@ -1,4 +1,4 @@
-"""What an experience says of the runs it was learned from: every store and its callers read it alike."""
+"""Reads which runs an experience was learned from: every store and its callers read it alike."""
 
 from __future__ import annotations
 

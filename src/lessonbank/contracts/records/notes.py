@@ -1,4 +1,4 @@
-"""What a note is about: a program can tell what went wrong from what a reader may like to know."""
+"""The notes of a recall and of a learn: each has a level and a code, so that a program can tell what went wrong."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from lessonbank._base.plural import counted
-from lessonbank.evidence.doors import PAGES, SHELL, said_at
+from lessonbank.evidence.doors import PAGES, SHELL, translate_for
 from lessonbank.evidence.lift import (
     NOTHING,
     Estimate,
@@ -75,7 +75,7 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
             _missing(lift),
             _judges(lift.judges),
             _measuring(lift.measuring) if lift.recalls else "",
-            _notes([said_at(door, note) for note in lift.notes]),
+            _notes([translate_for(door, note) for note in lift.notes]),
             f"<h2>How to read this</h2>\n{_listed(_HOW)}",
         )
     )
@@ -91,7 +91,7 @@ def _counted(lift: Lift) -> str:
 def answer(lift: Lift, /, *, waiting: int = 0, door: Mapping[str, str] = PAGES) -> str:
     """Whether memory helps, and what to do next, in words of `door`. `waiting`: lessons that wait for a person."""
     answered = escape(minus(headline(lift)))
-    found = [said_at(door, one) for one in advice(lift) if not (waiting and one == NOTHING)]
+    found = [translate_for(door, one) for one in advice(lift) if not (waiting and one == NOTHING)]
     rest = f"\n<h2>What to do next</h2>\n{_listed(found)}" if found else ""
     cost = f'\n<p class="cost">{escape(told)}</p>' if (told := measuring_cost(lift)) else ""
     promised = "" if lift.success.value is None else f'\n<p class="soft">{escape(promise(lift))}</p>'

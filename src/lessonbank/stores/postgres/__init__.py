@@ -247,7 +247,7 @@ _OTHER_THAN_PORTS: Final = re.compile(r"[^0-9,]")
 
 
 def _prepare(url: str, *, read_only: bool, partitions: int) -> None:
-    """Reach the server once, so that what is wrong is first_line at once, and bring the tables to today's."""
+    """Reach the server once, so that what is wrong is said at once, and bring the tables to today's."""
     _check_address(url)
     try:
         connection = psycopg.connect(url, prepare_threshold=None, **limits_of(url))
