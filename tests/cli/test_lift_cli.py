@@ -68,7 +68,7 @@ def test_json_is_the_record(folder: Path) -> None:
     done = lessonbank_cli("lift", *WHERE, "--json", "--level", 0.9, cwd=folder)
     assert done.returncode == 0, done.stderr
     told = Lift.model_validate_json(done.stdout)
-    assert (told.level, told.settled, told.controls) == (0.9, ROUNDS, 14)
+    assert (told.level, told.settled, told.controls) == (0.9, ROUNDS, 15)
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         assert bank.lift(level=0.9) == told
     assert json.loads(done.stdout)["lessons"][0]["kind"]

@@ -283,7 +283,7 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
     text = Reading(page(rich())).text
     for part in (
         "Does memory help? Yes, keep it: success +10.0 points [+2, +18].",
-        "Measuring has cost so far: 0 of 430 tasks without memory; about 3 successes.",
+        "Measuring has cost so far: 0 of 430 tasks without memory, with a known outcome or without; about 3 successes.",
         "scope acme/support: 430 recalls found something, the outcome of 400 is known, 50 of those went without memory",
         "with memory without memory change interval if you look once interval however often you look",
         "success 60.0% 50.0% +10.0 points +6.0 to +14.0 +2.0 to +18.0 what was told, and a judge",
