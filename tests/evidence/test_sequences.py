@@ -166,15 +166,18 @@ def test_a_group_tells_the_same_whatever_other_groups_there_are(seed: int, alone
 
 @given(SEEDS)
 @settings(max_examples=20, deadline=None)
-def test_each_way_to_fill_in_what_is_missing_says_the_same_beside_the_others_as_alone(seed: int) -> None:
+def test_the_ways_to_fill_in_what_is_missing_differ_in_that_alone_and_rest_on_one_guess(seed: int) -> None:
     run, lost = drawn(seed, fractional=True), np.random.default_rng(seed).random(60) < 0.2
     run = replace(run, outcome=np.where(lost, np.nan, run.outcome))
     ways = outcomes_each_way(run)
-    for way, one, fill in zip(ways, scores_each_way(run, ways), (np.nan, 0.0, 1.0), strict=True):
-        alone = replace(run, outcome=np.where(np.isnan(run.outcome), fill, run.outcome))
-        for name in ("score", "scale", "lowest", "highest", "row", "group"):
-            own = getattr(all_scores(alone, outcomes(alone)), name)
-            assert getattr(one, name) == pytest.approx(own, abs=1e-12), (way, name)
+    told, failed, went_well = scores_each_way(run, ways)
+    for name in ("score", "scale", "row", "group"):
+        assert getattr(told, name) == pytest.approx(getattr(all_scores(run, outcomes(run)), name), abs=1e-12), name
+    is_filled = np.isnan(run.outcome)[failed.row]
+    assert failed.row.tolist() == went_well.row.tolist()
+    assert failed.score[~is_filled] == pytest.approx(went_well.score[~is_filled], abs=1e-12)
+    assert is_filled.any() == (failed.score[is_filled] != went_well.score[is_filled]).any()
+    assert ways[1].guess == pytest.approx(ways[2].guess, abs=1e-12)
 
 
 def test_nothing_is_claimed_where_there_is_nothing() -> None:

@@ -44,7 +44,12 @@ def run(*made: Made, task: str = TASK) -> Trajectory:
 
 
 def wished(*made: Made, task: str = TASK, tool: str = "pay") -> bool:
-    return Wishes([run(*made, task=task)]).in_text(f"This order worked: `{tool}(account=…)`.") == tool
+    return (
+        Wishes([run(*made, task=task)]).named_in(
+            Lesson(title="What worked", content=f"This order worked: `{tool}(account=…)`.")
+        )
+        == tool
+    )
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

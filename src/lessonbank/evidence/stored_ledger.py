@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -79,6 +80,8 @@ _PAGE: Final = 50
 _FIRST, _SHARE = 20, 0.05
 """The evidence is reviewed after so many new outcomes, and after so large a share of all: what a review costs grows
 with what there is, and what it costs per outcome does not."""
+_REMEMBERED: Final = 5_000
+"""Lessons that are remembered from one report to the next."""
 
 
 @dataclass(slots=True)
@@ -96,6 +99,9 @@ class _ScopeState:
     """Lessons that the ledger retired before. Whoever shows one again knows better: that is not done a second time."""
     approved: dict[str, int] = field(default_factory=dict[str, int])
     """By lesson: the change by which a person approved it last."""
+    measured: tuple[int, Mapping[str, Lesson | None]] = (-1, MappingProxyType({}))
+    """The lessons that tasks found, as of a change of the scope: a person who looks at several asks for all each time.
+    """
 
     def episodes(self) -> Episodes:
         """As columns."""
@@ -240,11 +246,18 @@ class StoredLedger(Ledger):
 
     async def _measured(self, kept: _ScopeState, scope: str) -> dict[str, Lesson]:
         """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
-        wanted = [unit for unit in kept.columns.units if "/" not in unit]
-        if _APART * len(wanted) < (await count_records(self._store, scope=scope)).lessons:
-            some = {id: await self._lesson(id, scope) for id in wanted}
-            return {id: lesson for id, lesson in some.items() if lesson}
-        return {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
+        counts = await count_records(self._store, scope=scope)
+        at, remembered = kept.measured
+        known: Mapping[str, Lesson | None] = remembered if at == counts.changes else {}
+        missing = [unit for unit in kept.columns.units if "/" not in unit and unit not in known]
+        if _APART * len(missing) < counts.lessons:
+            known = {**known, **{id: await self._lesson(id, scope) for id in missing}}
+        elif missing:
+            every = {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
+            known = {**dict.fromkeys(missing), **every}
+        if len(known) <= _REMEMBERED:
+            kept.measured = counts.changes, known
+        return {id: lesson for id, lesson in known.items() if lesson}
 
     async def _last(self, scope: str) -> ReviewSnapshot:
         """What the last review told, whichever process made it."""

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from lessonbank.contracts.records import Json, Trajectory
+from lessonbank.contracts.records import Json, Lesson, Trajectory
 
 from ._run_texts import LOOKS, asked, ends, is_command, leaves, parsed, parts_of
 from .run_values import words_of
 
 _MOST: Final = 200
 """Different values of a run that are looked for."""
+_QUICK: Final = 50_000
+"""Characters of results in which it is looked for a value at once."""
 _LEAST: Final = 4
 """Characters of a value with a blank at both ends."""
 _TIMES: Final = 50
@@ -57,13 +59,34 @@ class Wishes:
     def __init__(self, runs: Sequence[Trajectory], /) -> None:
         self._runs = runs
 
-    def in_text(self, text: str, /) -> str | None:
+    def named_in(self, lesson: Lesson, /) -> str | None:
         """The first tool called so that a lesson names."""
+        if not self._tools:
+            return None
+        text = lesson.text
         return next((tool for tool in self._tools if re.search(rf"\b{re.escape(tool)}\b", text)), None)
 
     @cached_property
     def _tools(self) -> Sequence[str]:
-        return list(dict.fromkeys(tool for run in self._runs for tool in _asked_for(run)))
+        return list(dict.fromkeys([tool for run in self._runs if _repeats(run) for tool in _asked_for(run)]))
+
+
+def _repeats(run: Trajectory) -> bool:
+    """Whether a call has a value that an earlier result holds; yes where a look would take long."""
+    before, looked = "", 0
+    for step in run.steps:
+        for call in step.action.calls:
+            if not before:
+                continue
+            if isinstance(call.arguments, str) or len(before) > _QUICK or looked > _MOST:
+                return True
+            for name, value in call.arguments.items():
+                looked += 1
+                is_plain = name.isidentifier() and (value is None or isinstance(value, str | int | float))
+                if not is_plain or str(value).strip().lower() in before:
+                    return True
+        before += "".join([seen.text.lower() for seen in step.observations])
+    return False
 
 
 def _asked_for(run: Trajectory) -> Iterator[str]:

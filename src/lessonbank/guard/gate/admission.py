@@ -76,7 +76,7 @@ class LessonGate:
             found = found or _too_much(lesson, kept, most) or (None if bare is lesson else _emptied(bare))
             if found is None:
                 kept.append(_marked(bare, runs))
-                if tool := wishes.in_text(bare.text):
+                if tool := wishes.named_in(bare):
                     kept[-1] = kept[-1].model_copy(update={"state": "quarantined", "risk": ASKED_BY_A_TEXT})
                     told = f"{ASKED_BY_A_TEXT}, {one_line(tool, limit=60)}"
                     notes.append(f"{one_line(bare.title, limit=60)!r} waits for a person: {told}")
