@@ -201,7 +201,7 @@ def test_requests_of_all_arms_are_equal_but_for_the_block_of_lessons(
         run(experiment, DeskEnvironment(PydanticAIModel(MODEL, base_url=url)), folder / arm["name"])
         first = [body for body in told.bodies if "You operate" in str(body["messages"][0]["content"])]
         chosen = [body for body in told.bodies if CHECK.search(str(body["messages"][-1]["content"]))]
-        seen[arm["name"]] = [repr(without_memory(body)) for body in (*first[:3], *chosen[:1])]
+        seen[arm["name"]] = [repr(without_memory([body])) for body in (*first[:3], *chosen[:1])]
         assert len(chosen) == (0 if mode == "sequential" else 2)
     assert seen["none"] == seen["synapse"] == seen["awm"] == seen["reasoningbank-paper"]
 

@@ -25,7 +25,7 @@ from lessonbank.contracts.records import (
 from lessonbank.guard.gate import LessonGate
 from lessonbank.learning.extraction import ExtractiveExtractor, parse_lessons
 
-from .places import ROOT, SHARED, cases
+from .places import SHARED, cases
 from .table import Row, share
 
 SETS = {
@@ -34,7 +34,8 @@ SETS = {
     "admission_fresh": "fresh (first reading before tuning: 80 % of junk)",
 }
 HARMFUL = ("gate_fresh_harmful", "gate_second_harmful", "gate_harmful", "semantic")
-CASSETTE = ROOT / "src" / "lessonbank" / "demo" / "cassettes" / "desk.jsonl"
+CASSETTE = Path(__file__).with_name("desk.jsonl")
+"""A language model's answers in the world of the demo, written by hand in November 2026 for this project."""
 _GOAL = re.compile(r"^Goal: (.+)$", re.MULTILINE)
 _TASK = re.compile(r"^\[task\]\n\| (.+)$", re.MULTILINE)
 _CODE = re.compile(r"\bnonce-\d+\b")
