@@ -142,7 +142,7 @@ def unflagged(run: Trajectory) -> list[Step]:
     """The steps without what an exit code says, which the conversion has not."""
 
     def plain(step: Step) -> Step:
-        seen = tuple(one.model_copy(update={"is_error": None}) for one in step.observations)
+        seen = tuple(one.model_copy(update={"is_error": False, "is_success": False}) for one in step.observations)
         return step.model_copy(update={"observations": seen})
 
     return [plain(step) for step in run.steps]
