@@ -527,7 +527,7 @@ class RunFollower:
         outcome, reward = end.outcome, end.reward
         if outcome is None and reward is None and self._verify:
             outcome, reward = await self._verified(kept)
-        told = {"outcome": outcome, "reward": reward, "patience": patience}
+        told: dict[str, Any] = {"outcome": outcome, "reward": reward, "patience": patience}
         await keep_or_spool(bank, "submit", kept, recall=recall, **told)
         with harmless("the cures of a run"):
             for cure in run.cures(kept):
