@@ -211,8 +211,8 @@ class AsyncAttempt:
         if self._is_finished or isinstance(error, GeneratorExit):  # who closes a generator may not wait in it
             return
         self._is_finished = True
-        run = self._refused_run or self._timed_run(self._trajectory())
         try:
+            run = self._refused_run or self._timed_run(self._trajectory())
             if isinstance(error, Exception):
                 crashed = run.model_copy(update={"error": f"{type(error).__name__}: {error}"})
                 self._done(await self._keep("learn", crashed, **self._learn_arguments(None, None)))
@@ -236,7 +236,8 @@ class AsyncAttempt:
         except Exception:
             await self._hand_in_notes(notes)
             raise
-        await self._hand_in_notes(() if isinstance(kept, Waits) else notes)
+        if not isinstance(kept, Waits):
+            await self._hand_in_notes(notes)
         return kept
 
     async def _keep_unfinished(self, run: Trajectory, why: str) -> None:

@@ -327,8 +327,8 @@ def _file_of(call: ToolCall) -> str:
 
 
 def _signs_of_command(command: str, result: Observation | None, code: int | None, line_failed: bool) -> Iterator[Sign]:
-    check = check_of(command)
-    if check is None and result is not None and runs_hooks(command, result.text[-_MOST_OUTPUT:]):
+    check, printed = check_of(command), result.text[-_MOST_OUTPUT:] if result else ""
+    if check is None and runs_hooks(command, printed):
         check = "the hooks"
     if check is None:
         yield from _signs_of_change(command, result)
@@ -336,7 +336,6 @@ def _signs_of_command(command: str, result: Observation | None, code: int | None
     if _REWRITES.search(command):
         yield _Edit()
     elif result is not None and (check == "CI" or not _RUNS_NOTHING.search(command)):
-        printed = result.text[-_MOST_OUTPUT:]
         is_inverted = command.lstrip().startswith("! ")
         if (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) or (check == "CI" and code == _PENDING):
             code = None
