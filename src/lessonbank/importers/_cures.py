@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Final, TypeAlias
 
 from lessonbank.contracts.records import Lesson, Provenance, ToolCall, Trajectory
@@ -38,6 +39,7 @@ _DOCUMENT: Final = re.compile(
 """What no check reads for its rules: an error that names such a file can be cured by an edit of it."""
 _PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+)$", re.MULTILINE)
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert", re.IGNORECASE)
+_MAKER: Final = re.compile(r"write|create", re.IGNORECASE)
 _SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"\\]")
 """A command with one of these is more than a program and its arguments."""
 _SINGLE_QUOTED: Final = re.compile(r"'[^'`\n]*'")
@@ -71,10 +73,21 @@ _FAMILIES: Final = tuple(
     )
 )
 """Programs that stand for each other: a repository uses one of them."""
+_EDITS: Final = re.compile(
+    r"\s*(?:sed\s.*-\w*i|perl\s+-\w*i|patch\s|git\s+(?:apply|restore|reset|revert|clean|checkout\s.*[./])|(?:cat|tee)\s*<<)"
+)
+"""A command that changes files of the task at hand."""
+_MAKES: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*([\w./~-]+)|\btee\s+(?:-a\s+)?([\w./~-]+)")
+_SHORTENED: Final = re.compile(r"\s*(?:2>&1\s*)?\|\s*(?:tail|head|cat)(?:\s+-?\w+){0,3}\s*$")
+"""What only shortens the output. Whether the program went through is not told then."""
+_NOT_THERE: Final = 127
+_NOTHING_TO_RUN: Final = {("pytest", 4), ("pytest", 5)}
+"""Exit codes that say that what was named is not there."""
 _SETS_A_PLACE: Final = re.compile(r"(?:TZ|LANG|LC_\w+|\w*(?:HOME|URL|PATH|HOST|PORT|CONFIG))=\S*")
 _CHECKS_SOMETHING: Final = re.compile(r"\b(?:test|check|lint|vet|audit|verify|validate|analy[sz]e|plan|diff|cov)")
 _LOOKS: Final = re.compile(
     r"ls|cat|e?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|sort|"
+    r"nl|command|man|pip3? (?:list|show|freeze)|npm (?:ls|view)|curl|wget|"
     r"uniq|less|env|ps|df|du|true|false|sleep|jq|date|whoami|"
     r"pg_isready|lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
     r"(?:ps|images|logs|inspect|version|info|get|describe|list)|"
@@ -83,8 +96,9 @@ _LOOKS: Final = re.compile(
 _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe)(?![a-z])"
 )
+_OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
 _NAME: Final = re.compile(r"[\w.-]{1,60}")
-_ABOUT: Final = re.compile(r"\s(?:--version|--help|-h|--list|--dry-run)(?=\s|$)|^make\s.*-n(?=\s|$)")
+_ABOUT: Final = re.compile(r"\s(?:--version|--help|-h|--list|--dry-run)(?=\s|$)|^make\s.*-n(?=\s|$)|^\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s")
 _ERROR: Final = re.compile(
     r"\b(?:\w*error|fatal|exception|failed|failure|not found|no such|cannot|can't|could not|unable|missing|denied|"
     r"refused|undefined|unknown|invalid|has no)\b",
@@ -101,6 +115,8 @@ _OPENS: Final = re.compile(
 _BRANCH: Final = re.compile(r"(?<=current branch )[^\s']+|(?<=src refspec )[^\s']+|(?<=branch ')[^'\n]+(?=')")
 """The branch that an error of git names: another one in each task, and the cure is the same."""
 _ITS_BRANCH: Final = "<branch>"
+_ITS_PATH: Final = "<path>"
+"""What a command was about that another program did instead."""
 _VALUES: Final = (
     (_BRANCH, _ITS_BRANCH),
     (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
@@ -146,7 +162,7 @@ class Failure:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
         program = _program(self.cure.partition("(")[0])
         is_changed = program == self.program
-        is_instead = is_changed or _stands_for(program, self.program)
+        is_instead = is_changed or _stands_for(program, self.program) or _ITS_PATH in self.cure
         told = f"`{self.cure}` went through{'.' if is_instead else ', and then it did.'}"
         if is_changed and _may_loosen(self.command, self.cure):
             told = f"`{self.cure}` went through: {CHECKS_LESS}."
@@ -186,6 +202,10 @@ class _Command:
     folder: str
     code: int
     printed: str
+    is_sure: bool = True
+    """Whether the code is its own: in a pipe it is that of what shortens the output."""
+    before: frozenset[str] = frozenset()
+    """The programs of its line before it. One that is run again failed itself."""
 
     @property
     def failed(self) -> bool:
@@ -193,12 +213,32 @@ class _Command:
 
     @property
     def looks(self) -> bool:
-        return bool(_LOOKS.fullmatch(self.program) or _ABOUT.search(self.text))
+        is_own = _OWN.match(self.text)  # `bin/test` of the repository is not `test` of the shell
+        return bool((not is_own and _LOOKS.fullmatch(self.program)) or _ABOUT.search(self.text))
 
     def is_again(self, other: _Command) -> bool:
         """Whether it is the next try: the same command, or with more words; or one that fails in its turn."""
         is_there = not self.folder or not other.folder or self.folder == other.folder
-        return self.program == other.program and is_there and (self.words >= other.words or self.code != 0)
+        is_same = self.words >= other.words or self.code != 0 or (other.program, other.code) in _NOTHING_TO_RUN
+        return self.is_sure and self.program == other.program and is_there and is_same
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether its program is not there."""
+        module = re.search(r"\s-m\s+([\w.]+)", self.text)
+        return self.code == _NOT_THERE or bool(module and f"No module named {module[1]}" in self.printed)
+
+    def got_past(self, other: _Command) -> bool:
+        """Whether it went through, or at least ran where the other try did not."""
+        ran = self.code == 1 and (other.program, other.code) in _NOTHING_TO_RUN
+        return self.code == 0 or ran or (other.is_missing and not self.is_missing)
+
+    def replaces(self, other: _Command) -> bool:
+        """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
+        same = _operands(self.text) & _operands(other.text)
+        is_itself = any(word.rpartition("/")[2] == self.program for word in same)
+        is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
+        return self.code == 0 and self.is_sure and not self.looks and bool(same) and is_other and not is_itself
 
 
 def key_of(program: str, error: str, /) -> str:
@@ -239,9 +279,9 @@ def error_in(printed: str, /) -> str:
 
 def _may_loosen(failed: str, cure: str) -> bool:
     """Whether more words for a check may be what makes it pass."""
-    if not (check_of(failed) or _CHECKS_SOMETHING.search(failed)):
-        return False
     known, before = _words(failed), ""
+    if not (check_of(failed) or _CHECKS_SOMETHING.search(failed)) or not {*known} <= {*_words(cure)}:
+        return False
     for word in _words(_unwrapped(cure)):
         is_fine = (
             word in known
@@ -260,9 +300,9 @@ def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
     place = next((n for n, one in enumerate(later) if isinstance(one, _Command) and one.is_again(failed)), None)
     if place is None:
         return told
-    again = later[place]
+    again, done = later[place], {one.program for one in later[: place + 1] if isinstance(one, _Command)}
     assert isinstance(again, _Command)
-    if again.code != 0:
+    if not again.got_past(failed) or not failed.before.isdisjoint(done):
         return told
     cure = _cure(failed, again, later[:place], told.error)
     for branch in _BRANCH.findall(failed.printed):
@@ -273,8 +313,13 @@ def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
 def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
     """What failed with one program, and went through with another that stands for it: in whatever words it fails."""
     acted = next((one for one in later if isinstance(one, _Command) and not one.looks), None)
-    if acted and acted.code == 0 and _stands_for(acted.program, failed.program):
-        yield Failure(_name(failed.program), "", failed.text, failed.at, acted.at, acted.text)
+    if acted is None or acted.code != 0 or not _stands_for(acted.program, failed.program):
+        tried = [one for one in later if failed.is_missing and isinstance(one, _Command) and one.replaces(failed)]
+        acted = tried[0] if tried else None
+    if acted:
+        same = _operands(failed.text) & _operands(acted.text)
+        told, cure = (reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text) for one in (failed, acted))
+        yield Failure(_name(failed.program), "", told, failed.at, acted.at, cure)
 
 
 def _name(program: str) -> str:
@@ -297,8 +342,10 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
         file = next(iter(edited))
         is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
         return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
-    if again.words > failed.words:
-        return again.text if not acted else ""
+    if again.words > failed.words or (failed.program, failed.code) in _NOTHING_TO_RUN:
+        return again.text if not acted and again.text != failed.text else ""
+    if again.words == failed.words and again.folder not in ("", failed.folder) and not acted:
+        return f"cd {again.folder} && {again.text}" if _NAME.fullmatch(again.folder) else ""
     if again.words == failed.words and not acted and any(isinstance(one, _Spoke) for one in between):
         return _ASKED if check_of(failed.text) in (None, "the release") else ""  # a test may only be flaky
     if again.words != failed.words or not 0 < len(acted) <= _MOST_BETWEEN:
@@ -309,30 +356,46 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
 
 def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Deed]:
     """The commands whose exit code is known, and the edits, in their order."""
+    made = set[str]()
     for at, step in enumerate(run.steps):
         for call, result in calls_of(step):
-            if not is_shell(call):
-                if _EDITOR.search(call.name) and not (result and result.is_error):
-                    yield _Edit(_edited_file(call))
-                elif (
-                    call.id in exit_codes
-                    and result
-                    and (done := _call(at, call, exit_codes[call.id or ""], result.text))
-                ):
-                    yield done
-                continue
             code = exit_codes.get(call.id or "")
-            if code is None or result is None:
-                continue
-            told = call.arguments.get("workdir") if isinstance(call.arguments, dict) else None
-            folder = told if isinstance(told, str) else ""
-            line = command_of(call.arguments)
-            if (command := _command(at, line, folder, code, result.text)) is not None:
-                yield command
-            elif not all(_LOOKS.fullmatch(_program(part)) for part in parts_of(bare(line))[0]):
-                yield _Edit()  # more than one command: what it did is not known
+            if is_shell(call) and code is not None and result:
+                yield from _of_line(at, call, code, result.text, made)
+            elif not is_shell(call) and _EDITOR.search(call.name) and not (result and result.is_error):
+                made |= {_edited_file(call)} if _MAKER.search(call.name) else set()
+                yield _Edit(_edited_file(call))
+            elif not is_shell(call) and code is not None and result and (done := _call(at, call, code, result.text)):
+                yield done
         if any(seen.source == "user" for seen in step.observations):
             yield _Spoke()
+
+
+def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -> Iterator[_Deed]:
+    """What a line of a shell did: its command, or several that all went through.
+
+    An edit where that is not known, and where it is of a file that the run itself made: no later task has that.
+    """
+    told = call.arguments.get("workdir") if isinstance(call.arguments, dict) else None
+    folder, line = told if isinstance(told, str) else "", command_of(call.arguments)
+    parts, joints = parts_of(line)
+    plain = parts_of(bare(line))[0]
+    opened = [row for row in line.splitlines() if "<<" in row]
+    made |= {name.rpartition("/")[2] for found in _MAKES.findall("\n".join((bare(line), *opened))) for name in found if name}
+    command = _command(at, line, folder, code, printed)
+    if not made.isdisjoint(name.rpartition("/")[2] for name in bare(line).split()) or any(map(_EDITS.match, plain)):
+        yield _Edit()
+    elif command is not None:
+        yield command
+    elif {*joints} <= {"&&"} and len(parts) > 1 and (each := [_command(at, one, folder, code, printed) for one in parts]):
+        if code == 0:
+            yield from (one or _Edit() for one in each)
+        elif each[-1] is not None:
+            yield replace(each[-1], before=frozenset(_program(one) for one in parts[:-1]))
+    elif code == 0 and (short := _command(at, _SHORTENED.sub("", line), folder, 0, printed)) is not None:
+        yield replace(short, is_sure=False)
+    elif not all(_LOOKS.fullmatch(_program(part)) for part in plain):
+        yield _Edit()  # more than one command: what it did is not known
 
 
 def _edited_file(call: ToolCall) -> str:
@@ -376,6 +439,11 @@ def _words(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError:
         return text.split()
+
+
+def _operands(text: str) -> set[str]:
+    """The words of a command that name what it is about."""
+    return {word for word in _words(text)[1:] if re.search(r"\w[./:]\w", word) and not word.startswith("-")}
 
 
 def _unwrapped(text: str) -> str:
