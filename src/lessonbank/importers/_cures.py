@@ -81,6 +81,14 @@ _MAKES: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*([\w./~-]+)|\btee\s+(?:-a\s+)
 _SHORTENED: Final = re.compile(r"\s*(?:2>&1\s*)?\|\s*(?:tail|head|cat)(?:\s+-?\w+){0,3}\s*$")
 """What only shortens the output. Whether the program went through is not told then."""
 _NOT_THERE: Final = 127
+_LACKS: Final = re.compile(r"No module named|ModuleNotFound|Cannot find (?:module|package)|command not found|: not found$", re.MULTILINE)
+"""How programs say that a module or a program is not there."""
+_INSTALLS: Final = re.compile(
+    r"(?:\S*python[\d.]*\s+-m\s+)?(?:(?:uv\s+)?pip3?|npm|pnpm|yarn|bun|poetry|pdm|uv|bundle|composer|apt(?:-get)?|brew|conda|cargo|gem|go)\s+"
+    r"(?:install|ci|add|sync|i|get)\b|mix\s+deps\.get|go\s+mod\s+(?:download|tidy)|yarn$"
+)
+_RUNS: Final = re.compile(r"\s*((?:\S*/)?(?:python[\d.]*|node|ruby))\s")
+_ITS_SCRIPT: Final = "<script>"
 _NOTHING_TO_RUN: Final = {("pytest", 4), ("pytest", 5)}
 """Exit codes that say that what was named is not there."""
 _SETS_A_PLACE: Final = re.compile(r"(?:TZ|LANG|LC_\w+|\w*(?:HOME|URL|PATH|HOST|PORT|CONFIG))=\S*")
@@ -151,7 +159,9 @@ class Failure:
         """Whether the failure of a key is of the same program with the same words, in whatever sub-command."""
         program, _, error = key.partition(_FAILED)
         is_said = len(self.error) >= _TELLING and bool(_ERROR.search(self.error))
-        return is_said and error == self.error and _name(program) == _name(self.program)
+        is_script = _RUNS.fullmatch(f"{program} ") and _LACKS.search(error)  # whatever script then lacks the same
+        is_of_it = _name(program) == _name(self.program) or bool(is_script)
+        return is_said and error == self.error and is_of_it
 
     @property
     def replaced_key(self) -> str:
@@ -166,7 +176,9 @@ class Failure:
         told = f"`{self.cure}` went through{'.' if is_instead else ', and then it did.'}"
         if is_changed and _may_loosen(self.command, self.cure):
             told = f"`{self.cure}` went through: {CHECKS_LESS}."
-        if self.cure.startswith(_EDITED):
+        if _INSTALLS.match(self.cure) and not is_instead:
+            told = f"`{self.cure}` brought what was not there."
+        elif self.cure.startswith(_EDITED):
             told = f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
         elif self.cure == _ASKED:
             told = "It went through after the person had done something: ask for it."
@@ -223,6 +235,11 @@ class _Command:
         return self.is_sure and self.program == other.program and is_there and is_same
 
     @property
+    def lacks(self) -> bool:
+        """Whether a module or a program was not there."""
+        return _LACKS.search(self.printed) is not None
+
+    @property
     def is_missing(self) -> bool:
         """Whether its program is not there."""
         module = re.search(r"\s-m\s+([\w.]+)", self.text)
@@ -261,9 +278,10 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
     """The commands of a run that failed, with what got them through."""
     done, found = list(_done(run, exit_codes)), list[Failure]()
     for at, one in enumerate(done):
-        if isinstance(one, _Command) and one.failed and not one.looks:
+        if isinstance(one, _Command) and one.failed and (not one.looks or one.lacks):
             later = done[at + 1 : at + 1 + _SOON]
-            found += [_followed(one, later), *_replaced(one, later)]
+            told = _followed(one, later)
+            found += [told if told.cure else _with_what_it_lacked(one, later) or told, *_replaced(one, later)]
     return found
 
 
@@ -308,6 +326,27 @@ def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
     for branch in _BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", _ITS_BRANCH, cure)
     return replace(told, through_at=again.at, cure=cure)
+
+
+def _brings(text: str, error: str) -> bool:
+    """Whether a command installs what an error names, or all that the repository names."""
+    installs = _INSTALLS.match(text)
+    if installs is None:
+        return False
+    named = {word for word in text[installs.end() :].split() if not word.startswith((".", "-"))}
+    lacked = re.sub(r"\W", " ", error.replace("_", "-").replace("-", "_")).split()
+    return not named or " -r " in text or any(re.split(r"[<>=\[]", word.strip("'\""))[0].replace("-", "_") in lacked for word in named)
+
+
+def _with_what_it_lacked(failed: _Command, later: Sequence[_Deed]) -> Failure | None:
+    """What installed a module or a program that was not there, where no later try says so any more."""
+    error, done = error_in(failed.printed), [one for one in later if isinstance(one, _Command)]
+    place = next((n for n, one in enumerate(done) if one.code == 0 and _brings(one.text, error)), None)
+    if not failed.lacks or place is None or not (tries := [one for one in done[place + 1 :] if not one.looks]):
+        return None
+    if any(one.code and error_in(one.printed) == error for one in tries):
+        return None
+    return Failure(failed.program, error, failed.text, failed.at, tries[0].at, done[place].text)
 
 
 def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
@@ -385,6 +424,7 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
     command = _command(at, line, folder, code, printed)
     if not made.isdisjoint(name.rpartition("/")[2] for name in bare(line).split()) or any(map(_EDITS.match, plain)):
         yield _Edit()
+        yield from _of_script(at, plain, folder, code, printed)
     elif command is not None:
         yield command
     elif {*joints} <= {"&&"} and len(parts) > 1 and (each := [_command(at, one, folder, code, printed) for one in parts]):
@@ -396,6 +436,15 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
         yield replace(short, is_sure=False)
     elif not all(_LOOKS.fullmatch(_program(part)) for part in plain):
         yield _Edit()  # more than one command: what it did is not known
+        yield from _of_script(at, plain, folder, code, printed)
+
+
+def _of_script(at: int, parts: Sequence[str], folder: str, code: int, printed: str) -> Iterator[_Command]:
+    """A script of the run's own that lacked a module: what it is does not matter then."""
+    runs = _RUNS.match(parts[-1])
+    if code and runs and _LACKS.search(printed):
+        text = f"{runs[1]} {_ITS_SCRIPT}"
+        yield _Command(at, text, runs[1].rpartition("/")[2], frozenset(text.split()), folder, code, printed)
 
 
 def _edited_file(call: ToolCall) -> str:
