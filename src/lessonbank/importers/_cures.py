@@ -81,7 +81,9 @@ _MAKES: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*([\w./~-]+)|\btee\s+(?:-a\s+)
 _SHORTENED: Final = re.compile(r"\s*(?:2>&1\s*)?\|\s*(?:tail|head|cat)(?:\s+-?\w+){0,3}\s*$")
 """What only shortens the output. Whether the program went through is not told then."""
 _NOT_THERE: Final = 127
-_LACKS: Final = re.compile(r"No module named|ModuleNotFound|Cannot find (?:module|package)|command not found|: not found$", re.MULTILINE)
+_LACKS: Final = re.compile(
+    r"No module named|ModuleNotFound|Cannot find (?:module|package)|command not found|: not found$", re.MULTILINE
+)
 """How programs say that a module or a program is not there."""
 _INSTALLS: Final = re.compile(
     r"(?:\S*python[\d.]*\s+-m\s+)?(?:(?:uv\s+)?pip3?|npm|pnpm|yarn|bun|poetry|pdm|uv|bundle|composer|apt(?:-get)?|brew|conda|cargo|gem|go)\s+"
@@ -106,7 +108,9 @@ _READS: Final = re.compile(
 )
 _OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
 _NAME: Final = re.compile(r"[\w.-]{1,60}")
-_ABOUT: Final = re.compile(r"\s(?:--version|--help|-h|--list|--dry-run)(?=\s|$)|^make\s.*-n(?=\s|$)|^\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s")
+_ABOUT: Final = re.compile(
+    r"\s(?:--version|--help|-h|--list|--dry-run)(?=\s|$)|^make\s.*-n(?=\s|$)|^\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s"
+)
 _ERROR: Final = re.compile(
     r"\b(?:\w*error|fatal|exception|failed|failure|not found|no such|cannot|can't|could not|unable|missing|denied|"
     r"refused|undefined|unknown|invalid|has no)\b",
@@ -335,7 +339,11 @@ def _brings(text: str, error: str) -> bool:
         return False
     named = {word for word in text[installs.end() :].split() if not word.startswith((".", "-"))}
     lacked = re.sub(r"\W", " ", error.replace("_", "-").replace("-", "_")).split()
-    return not named or " -r " in text or any(re.split(r"[<>=\[]", word.strip("'\""))[0].replace("-", "_") in lacked for word in named)
+    return (
+        not named
+        or " -r " in text
+        or any(re.split(r"[<>=\[]", word.strip("'\""))[0].replace("-", "_") in lacked for word in named)
+    )
 
 
 def _with_what_it_lacked(failed: _Command, later: Sequence[_Deed]) -> Failure | None:
@@ -357,7 +365,9 @@ def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
         acted = tried[0] if tried else None
     if acted:
         same = _operands(failed.text) & _operands(acted.text)
-        told, cure = (reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text) for one in (failed, acted))
+        told, cure = (
+            reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text) for one in (failed, acted)
+        )
         yield Failure(_name(failed.program), "", told, failed.at, acted.at, cure)
 
 
@@ -420,14 +430,18 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
     parts, joints = parts_of(line)
     plain = parts_of(bare(line))[0]
     opened = [row for row in line.splitlines() if "<<" in row]
-    made |= {name.rpartition("/")[2] for found in _MAKES.findall("\n".join((bare(line), *opened))) for name in found if name}
+    made |= {
+        name.rpartition("/")[2] for found in _MAKES.findall("\n".join((bare(line), *opened))) for name in found if name
+    }
     command = _command(at, line, folder, code, printed)
     if not made.isdisjoint(name.rpartition("/")[2] for name in bare(line).split()) or any(map(_EDITS.match, plain)):
         yield _Edit()
         yield from _of_script(at, plain, folder, code, printed)
     elif command is not None:
         yield command
-    elif {*joints} <= {"&&"} and len(parts) > 1 and (each := [_command(at, one, folder, code, printed) for one in parts]):
+    elif (
+        {*joints} <= {"&&"} and len(parts) > 1 and (each := [_command(at, one, folder, code, printed) for one in parts])
+    ):
         if code == 0:
             yield from (one or _Edit() for one in each)
         elif each[-1] is not None:
