@@ -7,7 +7,6 @@ Of a call of a tool a cure tells the names of the tool and of its arguments, and
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -16,6 +15,17 @@ from typing import Final, TypeAlias
 from lessonbank.contracts.records import Lesson, Provenance, ToolCall, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.guard.hazards import CHECKS_LESS
+from lessonbank.text.shell_commands import (
+    EDITS,
+    INSTALLS,
+    name_of,
+    only_looks,
+    operands_of,
+    program_of,
+    stands_for,
+    unwrapped,
+    words_of,
+)
 
 from ._checks import check_of
 from ._shell import ENTERS, bare, calls_of, command_of, is_shell, parts_of
@@ -43,40 +53,11 @@ _MAKER: Final = re.compile(r"write|create", re.IGNORECASE)
 _SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"\\]")
 """A command with one of these is more than a program and its arguments."""
 _SINGLE_QUOTED: Final = re.compile(r"'[^'`\n]*'")
-_WRAPS: Final = re.compile(
-    r"^(?:\w+=\S*|time|env|command|timeout\s+\S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch)\s+run|bundle\s+exec)\s+"
-)
-_WITH_SUB: Final = re.compile(
-    r"git|make|just|rake|npm|pnpm|yarn|bun|deno|cargo|go|docker|podman|kubectl|pip3?|uv|poetry|pdm|hatch|gradlew?|mvnw?|"
-    r"dotnet|bundle|playwright|prisma|rails|artisan|manage\.py|alembic|terraform|apt(?:-get)?|brew|gh|composer|mix|swift|bazel|tox|nox|helm|conda|flutter"
-)
-_WITH_VALUE: Final = re.compile(
-    r"-[CfFnp]|--(?:filter|prefix|cwd|dir|directory|file|project|namespace|package|context)"
-)
-"""Options whose value stands behind them, so that it is no sub-command."""
 _ADDS_TO_A_CHECK: Final = re.compile(
     r"-{1,2}(?:tags|features|all-features|import-mode|config|rootdir|workspace|project|filter|package|profile|env|"
     r"target|cwd|dir|prefix|no-cache|file|jobs|parallel|timeout|port|with|group|extra|python|[CfFjpvn])(?:[=\s].*)?"
 )
 """Options with which a check looks at more, or elsewhere. Another one may be what makes it pass."""
-_FAMILIES: Final = tuple(
-    frozenset(names.split())
-    for names in (
-        "npm pnpm yarn bun",
-        "pip pip3 uv poetry pdm",
-        "python python3",
-        "docker docker-compose podman",
-        "make gmake just",
-        "mvn mvnw",
-        "gradle gradlew",
-        "apt apt-get dnf apk brew",
-    )
-)
-"""Programs that stand for each other: a repository uses one of them."""
-_EDITS: Final = re.compile(
-    r"\s*(?:sed\s.*-\w*i|perl\s+-\w*i|patch\s|git\s+(?:apply|restore|reset|revert|clean|checkout\s.*[./])|(?:cat|tee)\s*<<)"
-)
-"""A command that changes files of the task at hand."""
 _MAKES: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*([\w./~-]+)|\btee\s+(?:-a\s+)?([\w./~-]+)")
 _SHORTENED: Final = re.compile(r"\s*(?:2>&1\s*)?\|\s*(?:tail|head|cat)(?:\s+-?\w+){0,3}\s*$")
 """What only shortens the output. Whether the program went through is not told then."""
@@ -85,32 +66,16 @@ _LACKS: Final = re.compile(
     r"No module named|ModuleNotFound|Cannot find (?:module|package)|command not found|: not found$", re.MULTILINE
 )
 """How programs say that a module or a program is not there."""
-_INSTALLS: Final = re.compile(
-    r"(?:\S*python[\d.]*\s+-m\s+)?(?:(?:uv\s+)?pip3?|npm|pnpm|yarn|bun|poetry|pdm|uv|bundle|composer|apt(?:-get)?|brew|conda|cargo|gem|go)\s+"
-    r"(?:install|ci|add|sync|i|get)\b|mix\s+deps\.get|go\s+mod\s+(?:download|tidy)|yarn$"
-)
 _RUNS: Final = re.compile(r"\s*((?:\S*/)?(?:python[\d.]*|node|ruby))\s")
 _ITS_SCRIPT: Final = "<script>"
 _NOTHING_TO_RUN: Final = {("pytest", 4), ("pytest", 5)}
 """Exit codes that say that what was named is not there."""
 _SETS_A_PLACE: Final = re.compile(r"(?:TZ|LANG|LC_\w+|\w*(?:HOME|URL|PATH|HOST|PORT|CONFIG))=\S*")
 _CHECKS_SOMETHING: Final = re.compile(r"\b(?:test|check|lint|vet|audit|verify|validate|analy[sz]e|plan|diff|cov)")
-_LOOKS: Final = re.compile(
-    r"ls|cat|e?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|sort|"
-    r"nl|command|man|pip3? (?:list|show|freeze)|npm (?:ls|view)|curl|wget|"
-    r"uniq|less|env|ps|df|du|true|false|sleep|jq|date|whoami|"
-    r"pg_isready|lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
-    r"(?:ps|images|logs|inspect|version|info|get|describe|list)|"
-    r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
-)
 _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe)(?![a-z])"
 )
-_OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
 _NAME: Final = re.compile(r"[\w.-]{1,60}")
-_ABOUT: Final = re.compile(
-    r"\s(?:--version|--help|-h|--list|--dry-run)(?=\s|$)|^make\s.*-n(?=\s|$)|^\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s"
-)
 _ERROR: Final = re.compile(
     r"\b(?:\w*error|fatal|exception|failed|failure|not found|no such|cannot|can't|could not|unable|missing|denied|"
     r"refused|undefined|unknown|invalid|has no)\b",
@@ -164,23 +129,23 @@ class Failure:
         program, _, error = key.partition(_FAILED)
         is_said = len(self.error) >= _TELLING and bool(_ERROR.search(self.error))
         is_script = _RUNS.fullmatch(f"{program} ") and _LACKS.search(error)  # whatever script then lacks the same
-        is_of_it = _name(program) == _name(self.program) or bool(is_script)
+        is_of_it = name_of(program) == name_of(self.program) or bool(is_script)
         return is_said and error == self.error and is_of_it
 
     @property
     def replaced_key(self) -> str:
         """The key of the fact that another program does here what this one was asked for."""
-        return key_of(_name(self.program), "")
+        return key_of(name_of(self.program), "")
 
     def lesson(self, run: str, /) -> Lesson:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
-        program = _program(self.cure.partition("(")[0])
+        program = program_of(self.cure.partition("(")[0])
         is_changed = program == self.program
-        is_instead = is_changed or _stands_for(program, self.program) or _ITS_PATH in self.cure
+        is_instead = is_changed or stands_for(program, self.program) or _ITS_PATH in self.cure
         told = f"`{self.cure}` went through{'.' if is_instead else ', and then it did.'}"
         if is_changed and _may_loosen(self.command, self.cure):
             told = f"`{self.cure}` went through: {CHECKS_LESS}."
-        if _INSTALLS.match(self.cure) and not is_instead:
+        if INSTALLS.match(self.cure) and not is_instead:
             told = f"`{self.cure}` brought what was not there."
         elif self.cure.startswith(_EDITED):
             told = f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
@@ -229,8 +194,7 @@ class _Command:
 
     @property
     def looks(self) -> bool:
-        is_own = _OWN.match(self.text)  # `bin/test` of the repository is not `test` of the shell
-        return bool((not is_own and _LOOKS.fullmatch(self.program)) or _ABOUT.search(self.text))
+        return only_looks(self.text)
 
     def is_again(self, other: _Command) -> bool:
         """Whether it is the next try: the same command, or with more words; or one that fails in its turn."""
@@ -256,7 +220,7 @@ class _Command:
 
     def replaces(self, other: _Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
-        same = _operands(self.text) & _operands(other.text)
+        same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)
         is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
         return self.code == 0 and self.is_sure and not self.looks and bool(same) and is_other and not is_itself
@@ -269,8 +233,10 @@ def key_of(program: str, error: str, /) -> str:
 
 def failure_of(line: str, printed: str, /) -> Failure | None:
     """A command that failed just now; `None` where its line is more than one command, or only looks."""
-    found = _command(0, line, "", 1, printed)
-    return None if found is None or found.looks else Failure(found.program, error_in(printed), found.text, 0)
+    found = _command(0, line, "", 1, printed) or next(_of_script(0, parts_of(bare(line))[0], "", 1, printed), None)
+    if found is None or (found.looks and not found.lacks):
+        return None
+    return Failure(found.program, error_in(printed), found.text, 0)
 
 
 def opens_with_error(printed: str, /) -> bool:
@@ -301,10 +267,10 @@ def error_in(printed: str, /) -> str:
 
 def _may_loosen(failed: str, cure: str) -> bool:
     """Whether more words for a check may be what makes it pass."""
-    known, before = _words(failed), ""
-    if not (check_of(failed) or _CHECKS_SOMETHING.search(failed)) or not {*known} <= {*_words(cure)}:
+    known, before = words_of(failed), ""
+    if not (check_of(failed) or _CHECKS_SOMETHING.search(failed)) or not {*known} <= {*words_of(cure)}:
         return False
-    for word in _words(_unwrapped(cure)):
+    for word in words_of(unwrapped(cure)):
         is_fine = (
             word in known
             or _SETS_A_PLACE.fullmatch(word)
@@ -334,7 +300,7 @@ def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
 
 def _brings(text: str, error: str) -> bool:
     """Whether a command installs what an error names, or all that the repository names."""
-    installs = _INSTALLS.match(text)
+    installs = INSTALLS.match(text)
     if installs is None:
         return False
     named = {word for word in text[installs.end() :].split() if not word.startswith((".", "-"))}
@@ -360,24 +326,15 @@ def _with_what_it_lacked(failed: _Command, later: Sequence[_Deed]) -> Failure | 
 def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
     """What failed with one program, and went through with another that stands for it: in whatever words it fails."""
     acted = next((one for one in later if isinstance(one, _Command) and not one.looks), None)
-    if acted is None or acted.code != 0 or not _stands_for(acted.program, failed.program):
+    if acted is None or acted.code != 0 or not stands_for(acted.program, failed.program):
         tried = [one for one in later if failed.is_missing and isinstance(one, _Command) and one.replaces(failed)]
         acted = tried[0] if tried else None
     if acted:
-        same = _operands(failed.text) & _operands(acted.text)
+        same = operands_of(failed.text) & operands_of(acted.text)
         told, cure = (
             reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text) for one in (failed, acted)
         )
-        yield Failure(_name(failed.program), "", told, failed.at, acted.at, cure)
-
-
-def _name(program: str) -> str:
-    return program.partition(" ")[0]
-
-
-def _stands_for(program: str, other: str) -> bool:
-    names = {_name(program), _name(other)}
-    return len(names) == 2 and any(names <= family for family in _FAMILIES)
+        yield Failure(name_of(failed.program), "", told, failed.at, acted.at, cure)
 
 
 def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: str) -> str:
@@ -434,7 +391,7 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
         name.rpartition("/")[2] for found in _MAKES.findall("\n".join((bare(line), *opened))) for name in found if name
     }
     command = _command(at, line, folder, code, printed)
-    if not made.isdisjoint(name.rpartition("/")[2] for name in bare(line).split()) or any(map(_EDITS.match, plain)):
+    if not made.isdisjoint(name.rpartition("/")[2] for name in bare(line).split()) or any(map(EDITS.match, plain)):
         yield _Edit()
         yield from _of_script(at, plain, folder, code, printed)
     elif command is not None:
@@ -445,10 +402,10 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
         if code == 0:
             yield from (one or _Edit() for one in each)
         elif each[-1] is not None:
-            yield replace(each[-1], before=frozenset(_program(one) for one in parts[:-1]))
+            yield replace(each[-1], before=frozenset(program_of(one) for one in parts[:-1]))
     elif code == 0 and (short := _command(at, _SHORTENED.sub("", line), folder, 0, printed)) is not None:
         yield replace(short, is_sure=False)
-    elif not all(_LOOKS.fullmatch(_program(part)) for part in plain):
+    elif not all(only_looks(part) for part in plain):
         yield _Edit()  # more than one command: what it did is not known
         yield from _of_script(at, plain, folder, code, printed)
 
@@ -491,51 +448,7 @@ def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Comma
         if (told := re.match(r"\s*cd\s+(\S+)\s*$", before)) is not None:
             folder = told.group(1).rstrip("/")
     text = " ".join(commands[-1].replace(" 2>&1", "").split())
-    program = _program(text)
+    program = program_of(text)
     if not program or len(text) > _LONGEST or _SHAPED.search(_SINGLE_QUOTED.sub("''", text)):
         return None
-    return _Command(at, text, program, frozenset(_words(text)), folder, code, printed)
-
-
-def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
-
-
-def _operands(text: str) -> set[str]:
-    """The words of a command that name what it is about."""
-    return {word for word in _words(text)[1:] if re.search(r"\w[./:]\w", word) and not word.startswith("-")}
-
-
-def _unwrapped(text: str) -> str:
-    """A command without what only starts it, or times it. What it sets for a check stays to be seen."""
-    kept = ""
-    while wrapped := _WRAPS.match(text):
-        kept += wrapped.group(0) if "=" in wrapped.group(0) else ""
-        text = text[wrapped.end() :]
-    return kept + text
-
-
-def _program(text: str) -> str:
-    while wrapped := _WRAPS.match(text):
-        text = text[wrapped.end() :]
-    words = _words(text)
-    if len(words) > 1 and re.fullmatch(r"\S*python[\d.]*", words[0]):
-        words = words[2:] if words[1] == "-m" else words[1:] if words[1].endswith(".py") else words
-    if not words:
-        return ""
-    name = words[0].rpartition("/")[2]
-    plain = _plain(words[1:])
-    most = 2 if plain[:1] == ["run"] else 1
-    return " ".join((name, *plain[:most])) if _WITH_SUB.fullmatch(name) else name
-
-
-def _plain(words: Sequence[str]) -> list[str]:
-    """The words that are neither options nor their values."""
-    return [
-        word
-        for before, word in zip(("", *words), words, strict=False)
-        if not word.startswith("-") and not _WITH_VALUE.fullmatch(before)
-    ]
+    return _Command(at, text, program, frozenset(words_of(text)), folder, code, printed)

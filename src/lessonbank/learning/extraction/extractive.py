@@ -22,7 +22,7 @@ from lessonbank.guard.sanitise import SLOT
 from lessonbank.guard.wording import without_sources
 
 from ._commands import is_about, tries_again, writes_a_file
-from ._moves import Move, cut, moves
+from ._moves import Move, moves
 from ._slots import Shown, uncommon_pairs
 
 _CONTENT = 600
