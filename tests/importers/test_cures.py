@@ -214,6 +214,13 @@ def test_what_a_repository_has_instead_of_a_program_is_told_without_the_file(
     assert live.replaced_key == told.key
 
 
+def test_of_commands_that_lead_to_one_another_the_last_is_looked_up() -> None:
+    live = failure_of("git commit -am 'Add a page' && git push", "fatal: The current branch x has no upstream branch.")
+    assert live
+    assert live.key == "git push failed: fatal: The current branch <branch> has no upstream branch."
+    assert failure_of("git push; true", "fatal: no upstream") is None
+
+
 def test_what_a_script_of_the_run_lacked_is_found_by_any_other_script() -> None:
     wrote, installs = ok("cat > try.py <<'EOF'\nimport x\nEOF"), ok("pip install asgiref")
     lacks = "Traceback\nModuleNotFoundError: No module named 'asgiref'"

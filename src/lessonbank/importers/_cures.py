@@ -232,8 +232,11 @@ def key_of(program: str, error: str, /) -> str:
 
 
 def failure_of(line: str, printed: str, /) -> Failure | None:
-    """A command that failed just now; `None` where its line is more than one command, or only looks."""
-    found = _command(0, line, "", 1, printed) or next(_of_script(0, parts_of(bare(line))[0], "", 1, printed), None)
+    """A command that failed just now, of several that lead to one another the last; `None` where it only looks."""
+    parts, joints = parts_of(line)
+    lines = (line, parts[-1]) if {*joints} <= {"&&"} else (line,)
+    told = filter(None, (_command(0, one, "", 1, printed) for one in lines))
+    found = next(told, None) or next(_of_script(0, parts_of(bare(line))[0], "", 1, printed), None)
     if found is None or (found.looks and not found.lacks):
         return None
     return Failure(found.program, error_in(printed), found.text, 0)
