@@ -102,7 +102,7 @@ async def test_a_silent_embedder_is_left_alone_after_two_tasks() -> None:
         await add(bank)
         embedder.answers = 0
         for task in ("Ship a parcel", "Ship two parcels"):
-            await bank.retrieve(task, patience=0.1)
+            await bank.retrieve(task, patience=1.0)
         (note,) = [one for one in (await bank.retrieve(TASK)).notes if "by words" in one]
         assert "it is asked again in" in note
 
