@@ -84,6 +84,7 @@ async def test_words_stand_in_for_an_embedder_that_does_not_answer(kind: Any) ->
             embedder.goes_on.set()
 
 
+@pytest.mark.full
 async def test_what_was_embedded_in_time_is_found_by_vectors_the_next_time(tmp_path: Path) -> None:
     async with await connected("lexical", file := tmp_path / "bank.db") as bank:
         for number in range(70):
@@ -141,6 +142,7 @@ class Held:
         self._connection.close()
 
 
+@pytest.mark.full
 async def test_a_hung_writer_of_the_file_holds_no_agent(tmp_path: Path) -> None:
     async with await connected("lexical", file := tmp_path / "bank.db") as bank:
         await add(bank)

@@ -16,6 +16,8 @@ import httpx2
 from lessonbank.http.service.keys import Keys
 from lessonbank.http.service.serving import Running
 
+pytestmark = pytest.mark.full
+
 LESSON = {"title": "Afterwards", "content": "Written after the key had ended.", "task": "Ship", "by": "Ana"}
 
 
