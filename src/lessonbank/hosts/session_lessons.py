@@ -7,6 +7,7 @@ from typing import Final
 
 from lessonbank.contracts.records import Extraction, Lesson, Run, Trajectory
 from lessonbank.importers import failures_in
+from lessonbank.text.shell_commands import REFUSED
 
 _MOST: Final = 3
 """Lessons of one session."""
@@ -28,7 +29,7 @@ class SessionExtractor:
 
 
 def _lessons(run: Trajectory) -> Iterator[Lesson]:
-    seen = [one for step in run.steps for one in step.observations if one.call_id]
+    seen = [one for step in run.steps for one in step.observations if one.call_id and not REFUSED.match(one.text)]
     codes = {one.call_id or "": int(one.is_error) for one in seen if one.is_error or one.is_success}
     for failure in failures_in(run, codes):
         if failure.cure:

@@ -53,6 +53,14 @@ _ABOUT: Final = re.compile(
     r"\s(?:--version|--help|-h|--list|--dry-run)(?=\s|$)|^make\s.*-n(?=\s|$)|^\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s"
 )
 
+REFUSED: Final = re.compile(
+    r"(?:Error: )?(?:The user (?:doesn't|does not) want to|\[Request interrupted by user|\[Operation Cancelled\]"
+    r"|(?:exec_command failed: )?rejected by|(?:command|call|patch) (?:was )?(?:rejected|declined) by (?:the )?user"
+    r"|User (?:rejected|denied|cancelled)|aborted by user)",
+    re.IGNORECASE,
+)
+"""How programs tell the agent that a person said no: that is no error, and nothing gets past it."""
+
 
 def only_looks(text: str, /) -> bool:
     """Whether a command changes nothing, so that going through says nothing about an error before it."""
