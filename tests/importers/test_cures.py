@@ -115,6 +115,25 @@ def bad(command: str, printed: str = PROTO, code: int = 2) -> Call:
             ("npm test", "npm test", "cd web && npm test"),
         ),
         (
+            (bad("npx tsc", "This is not the tsc command", 1), ok("cd /srv/shop && npx tsc")),
+            ("tsc", "npx tsc", "cd …/shop && npx tsc"),
+        ),
+        (
+            (bad("php artisan test", "command not found: php", 127), ok("docker exec app php artisan test")),
+            ("php", "php artisan test", "docker exec app php artisan test"),
+        ),
+        (
+            (
+                ("php artisan test 2>&1 | tail -60", 0, "(eval):1: command not found: php"),  # no pipe hides that
+                ok("docker exec app php artisan test 2>&1 | tail -80"),
+            ),
+            ("php", "php artisan test", "docker exec app php artisan test"),
+        ),
+        (
+            (bad("pytest a/t.py", "command not found", 127), ok("bin/test a/t.py -k one")),  # -k is of one task
+            ("pytest", "pytest <path>", "bin/test <path>"),
+        ),
+        (
             (bad("pytest -q tests/a.py", "ERROR: not found: tests/a.py", 4), ok("pytest -q tests/b/a.py")),
             ("pytest", "pytest -q tests/a.py", "pytest -q tests/b/a.py"),
         ),
@@ -152,6 +171,12 @@ def test_what_got_a_command_through_is_its_cure(calls: tuple[Call, ...], expecte
         (bad("make db", "No module named 'x'"), ok("pip install x"), bad("make db", "No module named 'x'")),
         (bad("git add a.md && git push"), ok("git pull --rebase"), ok("git add a.md && git push")),  # add itself failed
         (bad("pytest a/t.py", "No module named pytest", 127), ok("python a/t.py")),  # it runs no tests
+        (
+            bad("/usr/bin/python -m x", "No module named x", 1),
+            ok("pip install x"),
+            ok("make test"),
+        ),  # of another Python
+        (bad("php artisan test"), ok("docker exec app php artisan test")),  # not for want of php
         (bad("cd a && make test"), ok("make proto"), ok("cd b && make test")),
         (bad("make test | tail -3"), ok("make proto"), ok("make test | tail -3")),
         (bad("make test"), ok("echo x > conf"), ok("make test")),

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from lessonbank.contracts.records import Lesson, Provenance, ToolCall, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.guard.hazards import CHECKS_LESS
+from lessonbank.text.error_line import BRANCH, ITS_BRANCH, SAYS_ERROR, error_in
 from lessonbank.text.shell_commands import (
     EDITS,
     INSTALLS,
@@ -62,6 +63,8 @@ _MAKES: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*([\w./~-]+)|\btee\s+(?:-a\s+)
 _SHORTENED: Final = re.compile(r"\s*(?:2>&1\s*)?\|\s*(?:tail|head|cat)(?:\s+-?\w+){0,3}\s*$")
 """What only shortens the output. Whether the program went through is not told then."""
 _NOT_THERE: Final = 127
+_SHELL_LACKS: Final = re.compile(r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found")
+"""What a shell prints at once for a program that is not there: no pipe hides that."""
 _LACKS: Final = re.compile(
     r"No module named|ModuleNotFound|Cannot find (?:module|package)|command not found|: not found$", re.MULTILINE
 )
@@ -76,31 +79,11 @@ _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe)(?![a-z])"
 )
 _NAME: Final = re.compile(r"[\w.-]{1,60}")
-_ERROR: Final = re.compile(
-    r"\b(?:\w*error|fatal|exception|failed|failure|not found|no such|cannot|can't|could not|unable|missing|denied|"
-    r"refused|undefined|unknown|invalid|has no)\b",
-    re.IGNORECASE,
-)
-_NOISE: Final = re.compile(
-    r"^(?:Exit code \d+|Error: Exit code.*|Exit Code: .*|Error: \(none\)|Signal: .*|Background PIDs: .*|"
-    r"Process Group PGID: .*|make(?:\[\d+\])?: \*\*\*.*|make(?:\[\d+\])?: (?:Entering|Leaving).*|Traceback .*|"
-    r"npm (?:ERR!|error) (?:code|errno|A complete log).*)$"
-)
 _OPENS: Final = re.compile(
     r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
 )
-_BRANCH: Final = re.compile(r"(?<=current branch )[^\s']+|(?<=src refspec )[^\s']+|(?<=branch ')[^'\n]+(?=')")
-"""The branch that an error of git names: another one in each task, and the cure is the same."""
-_ITS_BRANCH: Final = "<branch>"
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
-_VALUES: Final = (
-    (_BRANCH, _ITS_BRANCH),
-    (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
-    (re.compile(r"(?:/[\w.+-]+){2,}/?"), "/…"),
-    (re.compile(r"\b[0-9a-f]{7,40}\b"), "#"),
-    (re.compile(r"\d+"), "#"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +110,7 @@ class Failure:
     def is_like(self, key: str, /) -> bool:
         """Whether the failure of a key is of the same program with the same words, in whatever sub-command."""
         program, _, error = key.partition(_FAILED)
-        is_said = len(self.error) >= _TELLING and bool(_ERROR.search(self.error))
+        is_said = len(self.error) >= _TELLING and bool(SAYS_ERROR.search(self.error))
         is_script = _RUNS.fullmatch(f"{program} ") and _LACKS.search(error)  # whatever script then lacks the same
         is_of_it = name_of(program) == name_of(self.program) or bool(is_script)
         return is_said and error == self.error and is_of_it
@@ -220,10 +203,12 @@ class _Command:
 
     def replaces(self, other: _Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
+        if self.code == 0 and self.text.endswith(f" {other.text}"):  # in a container, or by what starts it
+            return True
         same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)
         is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
-        return self.code == 0 and self.is_sure and not self.looks and bool(same) and is_other and not is_itself
+        return self.code == 0 and not self.looks and bool(same) and is_other and not is_itself
 
 
 def key_of(program: str, error: str, /) -> str:
@@ -258,16 +243,6 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
     return found
 
 
-def error_in(printed: str, /) -> str:
-    """The line of an output that says what was wrong, without numbers, places and noise around it."""
-    lines = [line.removeprefix("Output: ").strip() for line in printed[-8_000:].splitlines()]
-    lines = [line for line in lines if line and not _NOISE.match(line)]
-    said = next((line for line in reversed(lines) if _ERROR.search(line)), lines[-1] if lines else "")
-    for pattern, place in _VALUES:
-        said = pattern.sub(place, said)
-    return " ".join(said.split())[:120]
-
-
 def _may_loosen(failed: str, cure: str) -> bool:
     """Whether more words for a check may be what makes it pass."""
     known, before = words_of(failed), ""
@@ -296,18 +271,18 @@ def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
     if not again.got_past(failed) or not failed.before.isdisjoint(done):
         return told
     cure = _cure(failed, again, later[:place], told.error)
-    for branch in _BRANCH.findall(failed.printed):
-        cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", _ITS_BRANCH, cure)
+    for branch in BRANCH.findall(failed.printed):
+        cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
     return replace(told, through_at=again.at, cure=cure)
 
 
-def _brings(text: str, error: str) -> bool:
+def _brings(text: str, failed: _Command) -> bool:
     """Whether a command installs what an error names, or all that the repository names."""
     installs = INSTALLS.match(text)
-    if installs is None:
+    if installs is None or (failed.text.startswith("/") and not text.startswith("/")):  # of another interpreter
         return False
     named = {word for word in text[installs.end() :].split() if not word.startswith((".", "-"))}
-    lacked = re.sub(r"\W", " ", error.replace("_", "-").replace("-", "_")).split()
+    lacked = re.sub(r"\W", " ", error_in(failed.printed).replace("-", "_")).split()
     return (
         not named
         or " -r " in text
@@ -318,7 +293,7 @@ def _brings(text: str, error: str) -> bool:
 def _with_what_it_lacked(failed: _Command, later: Sequence[_Deed]) -> Failure | None:
     """What installed a module or a program that was not there, where no later try says so any more."""
     error, done = error_in(failed.printed), [one for one in later if isinstance(one, _Command)]
-    place = next((n for n, one in enumerate(done) if one.code == 0 and _brings(one.text, error)), None)
+    place = next((n for n, one in enumerate(done) if one.code == 0 and _brings(one.text, failed)), None)
     if not failed.lacks or place is None or not (tries := [one for one in done[place + 1 :] if not one.looks]):
         return None
     if any(one.code and error_in(one.printed) == error for one in tries):
@@ -337,7 +312,8 @@ def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
         told, cure = (
             reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text) for one in (failed, acted)
         )
-        yield Failure(name_of(failed.program), "", told, failed.at, acted.at, cure)
+        before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
+        yield Failure(name_of(failed.program), "", told, failed.at, acted.at, before + path)
 
 
 def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: str) -> str:
@@ -354,7 +330,9 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
     if again.words > failed.words or (failed.program, failed.code) in _NOTHING_TO_RUN:
         return again.text if not acted and again.text != failed.text else ""
     if again.words == failed.words and again.folder not in ("", failed.folder) and not acted:
-        return f"cd {again.folder} && {again.text}" if _NAME.fullmatch(again.folder) else ""
+        name = again.folder.rpartition("/")[2]
+        place = name if name == again.folder else f"…/{name}"
+        return f"cd {place} && {again.text}" if _NAME.fullmatch(name) else ""
     if again.words == failed.words and not acted and any(isinstance(one, _Spoke) for one in between):
         return _ASKED if check_of(failed.text) in (None, "the release") else ""  # a test may only be flaky
     if again.words != failed.words or not 0 < len(acted) <= _MOST_BETWEEN:
@@ -407,7 +385,8 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
         elif each[-1] is not None:
             yield replace(each[-1], before=frozenset(program_of(one) for one in parts[:-1]))
     elif code == 0 and (short := _command(at, _SHORTENED.sub("", line), folder, 0, printed)) is not None:
-        yield replace(short, is_sure=False)
+        is_there = _SHELL_LACKS.match(printed) is None
+        yield replace(short, is_sure=not is_there, code=0 if is_there else _NOT_THERE)
     elif not all(only_looks(part) for part in plain):
         yield _Edit()  # more than one command: what it did is not known
         yield from _of_script(at, plain, folder, code, printed)
