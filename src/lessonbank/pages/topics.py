@@ -44,7 +44,9 @@ async def page(visit: Visit) -> Response:
     missing = list({one.task: one for one in recalls if not one.candidates}.values())
     drawn = await to_thread.run_sync(_drawn, lessons, missing, visit)
     told: dict[str, Any] = {"topics": by_topic(lessons), "missing": missing, "drawn": drawn, "recent": len(recalls)}
-    return visit.page("topics.html", {**told, "count": len(lessons), "most": _LESSONS})
+    return visit.page(
+        "topics.html", {**told, "count": len(lessons), "every": visit.counts.lessons - visit.counts.retired}
+    )
 
 
 def by_topic(lessons: Sequence[Lesson], /) -> Sequence[tuple[str, str, Sequence[Lesson]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, get_args
@@ -29,6 +30,9 @@ _SETTINGS: Final = (*_NUMBERS, *_CHOICES, "preface")
 _TOLD: Final = ("its task scored", "found with a score", "withheld at random")
 """What a receipt says of a lesson that its row says in other words."""
 _SAID: Final = 400
+_SEARCHED: Final[Mapping[str, str]] = {"experience": "past tasks", "lesson": "the lessons"}
+_WAYS: Final[Mapping[str, str]] = {"hybrid": "by words and by meaning", "lexical": "by words", "dense": "by meaning"}
+_FLOOR: Final = re.compile(r"\+floor\(([\d.]+)\)")
 _COLUMNS: Final = ("id", "task", "time", "found", "shown", "withheld_whole", "lessons_shown")
 
 
@@ -75,7 +79,12 @@ async def _tried(visit: Visit, task: str) -> Mapping[str, object]:
         recall = await visit.bank.recalls.preview(task, **_settings(visit))
     except UsageError as error:
         return {"problem": str(error)}
-    return {"recall": recall, "rows": await _candidates(visit, recall), "problem": None}
+    return {
+        "recall": recall,
+        "rows": await _candidates(visit, recall),
+        "problem": None,
+        "searched": search_in_words(recall),
+    }
 
 
 def _settings(visit: Visit) -> Mapping[str, Any]:
@@ -102,6 +111,7 @@ async def show_recall(visit: Visit) -> Response:
     rows = await _candidates(visit, recall)
     names = topic_names(row.lesson for row in rows if row.lesson)
     told = {"recall": recall, "rows": rows, "drawn": drawn, "draws": draws_of(recall, names)}
+    told["searched"] = search_in_words(recall)
     told["runs"] = await _runs_of(visit, recall, drawn)
     return visit.page("recall.html", told)
 
@@ -149,6 +159,18 @@ def said_of(one: Candidate, recall: Recall, names: Mapping[str, str], /) -> str:
     else:
         told = "It was shown; no draw of its own was made for it."
     return f"{told} ({'; '.join(rest)})"[:_SAID] if rest else told
+
+
+def search_in_words(recall: Recall, /) -> str:
+    """How a recall searched, as a sentence: its name, such as `experience/lexical+floor(0.07)`, is for programs."""
+    kind, _, rest = recall.retriever.partition("/")
+    if kind not in _SEARCHED:
+        return f"Searched by {recall.retriever}." if recall.retriever else ""
+    how = next((words for name, words in _WAYS.items() if name in rest), "in a way of its own")
+    floors = " and ".join(dict.fromkeys(_FLOOR.findall(rest)))
+    least = f" What is less alike than {floors} (1 is the same) is not found." if floors else ""
+    space = f", with vectors of {recall.space}" if recall.space else ""
+    return f"Searched {_SEARCHED[kind]} {how}{space}.{least}"
 
 
 def _percent(share: float) -> str:
