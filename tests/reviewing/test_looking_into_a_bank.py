@@ -93,10 +93,10 @@ def test_a_task_is_tried_with_settings_that_its_address_says(site: Site, bank_fi
     tried = {
         "limit=50&floor=0": lambda text: text.count(">score ") > own.text.count(">score "),
         "budget=100": lambda text: "does not fit the budget of 100 tokens" in text,
-        "floor=1": lambda text: "+floor(1)" in text,
+        "floor=1": lambda text: "less alike than 1 (1 is the same)" in text,
         "preface=Hints+of+%3Cb%3Eold%3C%2Fb%3E": lambda text: "Hints of &lt;b&gt;old" in text,
-        "by=lexical": lambda text: "experience/lexical" in text,
-        "trust=reviewed": lambda text: "+reviewed" in text,
+        "by=lexical": lambda text: "Searched past tasks by words." in text,
+        "trust=reviewed": lambda text: "trusted enough: reviewed." in text,
     }
     for settings, is_so in tried.items():
         page = site.get(f"/why?{task}&{settings}")

@@ -7,12 +7,14 @@ import io
 import re
 from collections.abc import Generator
 from html import unescape
+from pathlib import Path
 
 import pytest
 from seeding import SCOPE, opened, run_of
 from serving_pages import Site, serving
 
-from lessonbank.contracts.records import Recall, Verdict
+from lessonbank import Experience, Lesson
+from lessonbank.contracts.records import Recall, Topic, Verdict
 from lessonbank.pages.verdicts import who_said
 from lessonbank.pages.why import search_in_words
 
@@ -105,3 +107,29 @@ def test_every_way_of_searching_has_words() -> None:
     }
     for name, words in told.items():
         assert search_in_words(Recall(scope="t", task="a", retriever=name, space="e5")).startswith(words)
+
+
+def test_a_topic_has_one_name_on_every_page_and_its_id_is_never_one(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    told = (("Refund it", "refund order"), ("Ask for the card", "refund order"), ("Say sorry", "money back"))
+    with opened(path) as bank:
+        for title, name in told:
+            topic = Topic(id="0badcafe", name=name)
+            said_once = Lesson(title=title, content=f"{title} at once.", topic=topic)
+            bank.consolidate(Experience(scope=SCOPE, task=f"Task: {title}", lessons=(said_once,)))
+        bare = Lesson(title="Nameless", content="It has no name.", topic=Topic(id="deadbeef"))
+        bank.consolidate(Experience(scope=SCOPE, task="Bare", lessons=(bare,)))
+        ids = {lesson.title: lesson.id for lesson in bank.lessons.list()}
+    with serving(path, scope=SCOPE) as site:
+        site.enter()
+        badges = re.findall(r'class="badge kind" href="[^"]*topic=(\w+)[^"]*">([^<]+)<', site.get("/lessons").text)
+        one = re.findall(r'topic=0badcafe[^"]*">([^<]+)<', site.get(f"/lessons/{ids['Say sorry']}").text)
+        listed = re.findall(r'<h2><a href="[^"]*topic=(\w+)[^"]*">([^<]+)<', site.get("/topics").text)
+        chosen = site.get("/lessons?topic=0badcafe").text
+        rows = list(csv.DictReader(io.StringIO(site.get("/lessons?format=csv").text)))
+    bare_name = "a topic without a name (deadbeef)"
+    assert sorted(badges) == [("0badcafe", "refund order")] * 3 + [("deadbeef", bare_name)]
+    assert one == ["refund order"]
+    assert sorted(listed) == [("0badcafe", "refund order"), ("deadbeef", bare_name)]
+    assert 'name="topic" value="refund order"' in chosen
+    assert sorted({row["topic"] for row in rows}) == [bare_name, "refund order"]

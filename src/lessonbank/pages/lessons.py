@@ -12,6 +12,7 @@ from starlette.responses import Response
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
+from lessonbank.evidence.groups import topics_named
 from lessonbank.evidence.lift import Estimate, LessonLift, points, said_of
 
 from .evidence_steps import deciding_steps
@@ -81,13 +82,17 @@ async def listing(visit: Visit) -> Response:
     asked = _asked(visit)
     if visit.query("format") == "csv":
         lifts = await _lifts(visit)
-        return csv_of("lessons", _COLUMNS, [_row(one, lifts.get(one.id)) for one in await _ranked(visit, asked, lifts)])
+        ranked = await _ranked(visit, asked, lifts)
+        topics = topics_named(await visit.topics(ranked))
+        return csv_of("lessons", _COLUMNS, [_row(one, lifts.get(one.id), topics) for one in ranked])
     late = visit.is_large and asked.reads_all and not visit.query("whole")
     lifts: Mapping[str, LessonLift] = {} if late or (visit.is_large and not asked.is_ranked) else await _lifts(visit)
     found: Sequence[Lesson] = () if late else await _page(visit, asked, lifts)
-    rest = len(found) > PAGE
+    rest, names = len(found) > PAGE, await visit.topics(found)
     told: dict[str, Any] = {
         "asked": {**asked.filters, "effect": asked.effect, "sort": asked.order if visit.query("sort") else None},
+        "topics": topics_named(names),
+        "topic": names.get(asked.filters["topic"], asked.filters["topic"]),
         "retired": asked.filters["retired"],
         "found": found[:PAGE],
         "states": get_args(LessonState),
@@ -162,13 +167,13 @@ def _write_effect(lift: LessonLift) -> str:
     return f"{SIGN[lift.standing]} {effect}{said_of(lift)}; {times}"
 
 
-def _row(lesson: Lesson, lift: LessonLift | None) -> Sequence[object]:
+def _row(lesson: Lesson, lift: LessonLift | None, topics: Mapping[str, str]) -> Sequence[object]:
     effect = lift.success if lift else Estimate()
     numbers = [
         None if end is None else round(100 * end, 1) for end in (effect.value, effect.always_low, effect.always_high)
     ]
     words = (lesson.id, lesson.title, lesson.description, lesson.content, lesson.state, lesson.retired, lesson.kind)
-    topic = (lesson.topic.name or lesson.topic.id) if lesson.topic else None
+    topic = topics.get(lesson.topic.id) if lesson.topic else None
     times = (lift.shown, lift.withheld) if lift else (0, 0)
     made = (lesson.created_at.isoformat(), lesson.provenance.writer)
     return (*words, topic, said_of(lift) if lift else None, *numbers, *times, *made)
@@ -182,6 +187,7 @@ async def show_lesson(visit: Visit) -> Response:
     runs = await runs_of(visit.bank, lesson)
     told: dict[str, Any] = {
         "lesson": lesson,
+        "topics": topics_named(await visit.topics(owner.lessons)),
         "experience": owner,
         "runs": runs,
         "steps": deciding_steps(lesson, runs),
