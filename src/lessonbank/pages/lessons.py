@@ -13,7 +13,7 @@ from lessonbank._base.aio import get_or_none
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
 from lessonbank.evidence.groups import topics_named
-from lessonbank.evidence.lift import Estimate, LessonLift, points, said_of
+from lessonbank.evidence.lift import Estimate, LessonLift, points, said_of, says_nothing
 
 from .evidence_steps import deciding_steps
 from .reports.forest import Forest
@@ -162,7 +162,7 @@ def _place(lift: LessonLift | None) -> tuple[bool, float]:
 
 
 def _write_effect(lift: LessonLift) -> str:
-    effect = "" if lift.success.value is None else f"{minus(points(lift.success))}: "
+    effect = "" if says_nothing(lift) else f"{minus(points(lift.success))}: "
     times = f"shown {counted(lift.shown, 'time')}, left out {counted(lift.withheld, 'time')}"
     return f"{SIGN[lift.standing]} {effect}{said_of(lift)}; {times}"
 
@@ -240,7 +240,7 @@ async def effect(visit: Visit) -> Response:
     if found is None:
         return visit.page(template, {"lesson": lesson, "found": None})
     drawn = bar(found)
-    effect = "" if found.success.value is None else f": {minus(points(found.success))}"
+    effect = "" if says_nothing(found) else f": {minus(points(found.success))}"
     told = {
         "lesson": lesson,
         "found": found,
