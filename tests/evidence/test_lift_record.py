@@ -182,7 +182,7 @@ def test_both_sides_and_what_runs_take_are_said_only_where_they_are_known() -> N
     sides["with_memory"] = Tally(successes=39, tasks=80)
     uneven = str(lift(success=sure(0.25), **shares, **sides))
     assert "50.0 % (39 of 80 tasks with a known outcome)" in uneven
-    assert "at random; a task counts by its odds in the shares, as in the effect, so they are not those of" in uneven
+    assert "at random; each task weighs by its odds, as in the effect: counts alone give other shares" in uneven
     assert "tokens" not in text
     assert "with memory" not in str(lift(success_with=0.5)).splitlines()[1]
 

@@ -58,7 +58,7 @@ def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site:
     assert lift.success.value is not None
     assert round(float(shares[1]) - float(shares[4]), 1) == pytest.approx(100 * lift.success.value, abs=0.11)
     assert (int(shares[2]), int(shares[3])) == (lift.with_memory.successes, lift.shown)
-    assert ("A task counts by its odds in the shares" in helps.text) == bool(weighing(lift))
+    assert ("Each task weighs by its odds" in helps.text) == bool(weighing(lift))
     assert "What memory changed" in site.get("/evidence").text
 
 

@@ -133,3 +133,28 @@ def test_a_topic_has_one_name_on_every_page_and_its_id_is_never_one(tmp_path: Pa
     assert sorted(listed) == [("0badcafe", "refund order"), ("deadbeef", bare_name)]
     assert 'name="topic" value="refund order"' in chosen
     assert sorted({row["topic"] for row in rows}) == [bare_name, "refund order"]
+
+
+def test_the_glossary_and_the_pages_explain_the_words_that_a_lead_meets(desk: Site) -> None:
+    glossary = (Path(__file__).parents[2] / "docs" / "glossary.md").read_text(encoding="utf-8")
+    page = desk.get("/words").text
+    for word in ("gate", "e-value", "floor", "lift", "trial", "settings"):
+        assert f"* **{word}**: " in glossary
+        assert re.search(rf"<dt[^>]*>{word}</dt><dd>.{{20,}}</dd>", page), word
+
+
+def test_no_page_of_the_evidence_shows_an_e_value_without_a_scale(desk: Site) -> None:
+    lesson = re.findall(r"/lessons/([0-9a-f]{32})", desk.get("/lessons").text)[0]
+    for where in ("/", "/helps", "/evidence", f"/lessons/{lesson}/lift"):
+        assert "e-value" not in said(desk, where)
+
+
+def test_home_says_why_its_curves_end_early(desk: Site) -> None:
+    helps = said(desk, "/helps")
+    told = re.search(
+        r"The curves end at outcome (\d+): (\d+) outcomes? do(es)? not count yet: an earlier recall has", helps
+    )
+    assert told
+    assert "these are counted" not in helps
+    known = int(re.search(r"the outcome of (\d+) is known", helps)[1])  # type: ignore[index]
+    assert int(told[1]) + int(told[2]) == known

@@ -487,7 +487,7 @@ def weighing(lift: Lift, /) -> str:
     """Why the shares are not those of the counts beside them; nothing where they are."""
     if is_plain(lift.success_with, lift.with_memory) and is_plain(lift.success_without, lift.without):
         return ""
-    return "a task counts by its odds in the shares, as in the effect, so they are not those of the counts"
+    return "each task weighs by its odds, as in the effect: counts alone give other shares"
 
 
 def _cost(lift: Lift) -> list[str]:
