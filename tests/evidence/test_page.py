@@ -17,7 +17,7 @@ import lessonbank
 from lessonbank import Evidence, Step, Trajectory
 from lessonbank.evidence import Estimate, Holdout, JudgeReport, LessonLift, Lift, MeasuringCost, Point
 from lessonbank.evidence.lift import PROMISE, GroupLift, in_words
-from lessonbank.evidence.notes import NOT_YET
+from lessonbank.evidence.notes import NOT_COUNTED
 from lessonbank.evidence.shares import Tally
 from lessonbank.pages.reports.lift_page import content, page
 
@@ -316,7 +316,10 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
 
 def test_an_interval_that_fits_anything_is_not_written_as_one() -> None:
     wide = Estimate(value=0.3, low=-0.2, high=0.8, always_low=-1.0, always_high=1.0)
-    text = Reading(page(rich(success=wide, standing="no evidence yet", lessons=(a_lesson(1, success=wide),)))).text
+    cost = MeasuringCost(given_up=3.0, given_up_low=-9.0, given_up_high=12.0, tasks_without=20)
+    lessons = (a_lesson(1, success=wide),)
+    text = Reading(page(rich(success=wide, standing="no evidence yet", lessons=lessons, measuring=cost))).text
+    assert "successes expected to be given up not known yet tasks that were shown no lesson" in text
     assert "Does memory help? Undecided, too few tasks: 400 known outcomes, 50 without memory." in text
     assert text.count("interval however often you look, in points not known yet") == 1
     assert "100.0 to" not in text
@@ -324,7 +327,7 @@ def test_an_interval_that_fits_anything_is_not_written_as_one() -> None:
 
 
 def test_the_page_says_why_its_curves_end_before_the_last_outcome() -> None:
-    waits = f"7 outcomes do {NOT_YET}. Recalls count in their order"
+    waits = f"7 outcomes do {NOT_COUNTED}. Recalls count in their order"
     assert f"The curves end at outcome 400: {waits}." in Reading(page(rich(notes=(waits,)))).text
     assert "The curves end" not in Reading(page(rich())).text
 

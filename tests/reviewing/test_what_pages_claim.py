@@ -74,7 +74,7 @@ def test_no_judge_is_named_where_none_was_asked(desk: Site) -> None:
     assert "by judge" not in runs
     rows = {row["id"]: row["by"] for row in csv.DictReader(io.StringIO(desk.get("/runs?format=csv").text))}
     assert {rows[f"run-{place:03}"] for place in OPEN} == {""}
-    assert {by for id, by in rows.items() if by} == {"ground_truth"}
+    assert {by for by in rows.values() if by} == {"ground_truth"}
     assert "judged by ground truth (in the last records)" in said(desk, "/administration")
     judge = Verdict(outcome="unknown", source="judge", model="gpt-5", confidence=0.2)
     assert who_said(judge) == "by judge (gpt-5)"

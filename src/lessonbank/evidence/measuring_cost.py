@@ -35,6 +35,14 @@ def cost_of(cost: MeasuringCost, recalls: int, /, *, settled: int, is_known: boo
     return f"Measuring has cost so far: {tasks}{less}{ended}; {told}."
 
 
+def is_open(cost: MeasuringCost, /) -> bool:
+    """Whether each task that went without may have cost a success or avoided a failure: no number says a thing then."""
+    low, high = cost.given_up_low, cost.given_up_high
+    if low is None or high is None or not low < 0 < high:
+        return False
+    return high - low >= cost.tasks_without + cost.tasks_with_less
+
+
 def _given_up(cost: MeasuringCost) -> str:
     """`about 118 failures avoided (between 20 and 215)`; nothing where each task may have gone either way."""
     low, high = cost.given_up_low, cost.given_up_high
@@ -42,7 +50,7 @@ def _given_up(cost: MeasuringCost) -> str:
     told = f"about {_successes(value)}" if value else "hardly any success"
     if low is None or high is None:
         return told
-    if low < 0 < high and high - low >= cost.tasks_without + cost.tasks_with_less:
+    if is_open(cost):
         return _OPEN
     ends = sorted((round(low), round(high)), key=abs)
     if ends[0] * ends[1] > 0 and value:

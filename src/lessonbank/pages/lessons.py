@@ -88,7 +88,8 @@ async def listing(visit: Visit) -> Response:
     late = visit.is_large and asked.reads_all and not visit.query("whole")
     lifts: Mapping[str, LessonLift] = {} if late or (visit.is_large and not asked.is_ranked) else await _lifts(visit)
     found: Sequence[Lesson] = () if late else await _page(visit, asked, lifts)
-    rest, names = len(found) > PAGE, await visit.topics(found)
+    names = await visit.topics(found)
+    rest = len(found) > PAGE
     told: dict[str, Any] = {
         "asked": {**asked.filters, "effect": asked.effect, "sort": asked.order if visit.query("sort") else None},
         "topics": topics_named(names),

@@ -9,6 +9,7 @@ from typing import Final
 from lessonbank._base.plural import counted
 from lessonbank.evidence.doors import PAGES, SHELL, translate_for
 from lessonbank.evidence.lift import (
+    NOT_YET,
     NOTHING,
     Estimate,
     JudgeReport,
@@ -21,8 +22,8 @@ from lessonbank.evidence.lift import (
     measuring_cost,
     promise,
 )
-from lessonbank.evidence.measuring_cost import MeasuringCost
-from lessonbank.evidence.notes import NOT_YET
+from lessonbank.evidence.measuring_cost import MeasuringCost, is_open
+from lessonbank.evidence.notes import NOT_COUNTED
 from lessonbank.evidence.shares import percent, share_of
 from lessonbank.guard.sanitise import canonical_line
 
@@ -124,7 +125,7 @@ def so_far(lift: Lift, /) -> str:
 
 def where_it_ends(lift: Lift, /) -> str:
     """Why curves end before the last outcome that is known; nothing where they do not."""
-    if not (waits := next((note for note in lift.notes if NOT_YET in note), "")):
+    if not (waits := next((note for note in lift.notes if NOT_COUNTED in note), "")):
         return ""
     return f"The curves end at outcome {lift.series[-1].recalls:,}: {waits}." if lift.series else ""
 
@@ -220,7 +221,7 @@ def _measuring(cost: MeasuringCost) -> str:
     rows = [
         (
             "successes expected to be given up" if lost else "failures expected to be avoided",
-            f"{abs(cost.given_up):,.1f}",
+            NOT_YET if is_open(cost) else f"{abs(cost.given_up):,.1f}",
         ),
         *_span(cost, lost=lost),
         ("tasks that were shown no lesson, with a known outcome or without", f"{cost.tasks_without:,}"),
@@ -231,7 +232,7 @@ def _measuring(cost: MeasuringCost) -> str:
 
 
 def _span(cost: MeasuringCost, *, lost: bool) -> list[tuple[str, str]]:
-    if cost.given_up_low is None or cost.given_up_high is None:
+    if cost.given_up_low is None or cost.given_up_high is None or is_open(cost):
         return []
     low, high = (cost.given_up_low, cost.given_up_high) if lost else (-cost.given_up_high, -cost.given_up_low)
     return [(f"its {NAMES[1]}", minus(f"{low:,.1f} to {high:,.1f}"))]
