@@ -12,7 +12,7 @@ from lessonbank.contracts.store_calls import count_records
 from .fit import none_kept
 from .floor import UNREACHED, WORDS_FLOOR, overlap
 
-_LOOKED_AT: Final = 200
+_LOOKED_AT: Final = 50
 """The newest retired lessons, and as many quarantined ones, whose tasks are compared."""
 
 
