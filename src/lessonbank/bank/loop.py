@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from copy import copy
@@ -20,6 +19,7 @@ from lessonbank._base.checks import (
     a_share,
     a_text,
     an_action,
+    attribute,
     maybe_text,
     nonempty,
     shown,
@@ -42,7 +42,13 @@ from lessonbank.contracts.records import (
     notes_of,
 )
 from lessonbank.contracts.records.queue import IN_HAND
-from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
+from lessonbank.contracts.retrieve_options import (
+    PATIENCE,
+    RetrieveKeywords,
+    RetrieveOptions,
+    some_patience,
+    takes_retrieve_options,
+)
 from lessonbank.contracts.settings import OFF
 from lessonbank.contracts.store_calls import settled_runs
 from lessonbank.errors import UsageError
@@ -50,7 +56,6 @@ from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.receipts import Receipts
 from lessonbank.guard import check_scope
 from lessonbank.guard.names import checked_name
-from lessonbank.guard.quote import quoted
 from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.judging import truth_verdict
 from lessonbank.learning.outcome import taught_by
@@ -61,6 +66,7 @@ from lessonbank.search.emptiness import with_reason
 from lessonbank.trials.trial import trial
 
 from .attempt import AsyncAttempt
+from .background import Background
 from .handle import BankState, Handle
 from .late_outcomes import find_run
 from .learner import Learner, noted
@@ -85,7 +91,7 @@ class AsyncReasoningBank:
         self.writer, self.settings = self.options.writer, dict(self.options.settings)
         self._key: str | None = None
         self._is_scoped = False
-        self._state, self._learning = BankState(Receipts(store)), set[asyncio.Task[None]]()
+        self._state, self._background = BankState(Receipts(store)), Background()
 
     # -- before a task ------------------------------------------------------------------------------------------------
 
@@ -455,26 +461,22 @@ class AsyncReasoningBank:
         An error is a warning, which begins with `lost`: what is not done then. Raises UsageError where `work` cannot be
         called.
         """
-        work, lost = an_action(work, "work"), a_text(lost, "lost=")
-
-        async def logged() -> None:
-            try:
-                await work()
-            except Exception as error:  # noqa: BLE001 - a part of the caller's own may raise anything; nobody waits here
-                log.warning("%s: %s: %s", lost, type(error).__name__, quoted(error))
-
-        task = asyncio.get_running_loop().create_task(logged())
-        self._learning.add(task)
-        task.add_done_callback(self._learning.discard)
+        self._background.begin(an_action(work, "work"), lost=a_text(lost, "lost="))
 
     async def drain(self) -> None:
         """Wait until what was submitted is learned."""
-        while self._learning:
-            await asyncio.wait(self._learning)
+        await self._background.drain()
 
-    async def close(self) -> None:
-        """Wait for what was submitted, then release the store. Calling it twice is fine."""
-        await self.drain()
+    async def close(self, *, patience: float = PATIENCE) -> None:
+        """Wait for what was submitted, then release the store. Calling it twice is fine.
+
+        A slow model is waited for. A bank that does not answer for `patience` seconds is not: one warning says what was
+        left. What was submitted stays pending, and what waits on this machine waits on. Raises UsageError.
+        """
+        hurry, patience = attribute(self.store, "hurry"), some_patience(patience)
+        if hurry:
+            hurry(patience)
+        await self._background.end(patience)
         await self.store.close()
 
     async def __aenter__(self) -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -25,6 +24,7 @@ from pydantic_core import PydanticSerializationError
 from lessonbank._base.atomic_write import replacing
 from lessonbank._base.checks import a_call, a_path, a_text, an_id, is_instance, maybe_ids, named, refusal
 from lessonbank._base.safe_read import open_regular
+from lessonbank.bank.background import Background
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.bank.outbox import Outbox, erase_spooled, said_of
 from lessonbank.bank.parts import BankOptions, BankParts
@@ -34,6 +34,7 @@ from lessonbank.bank.views.admin import Erasing
 from lessonbank.contracts.ports import Care, Index, Queue, Records, Store
 from lessonbank.contracts.records import Recall, Record, Trajectory
 from lessonbank.contracts.records.record import reason_of
+from lessonbank.contracts.retrieve_options import PATIENCE, some_patience
 from lessonbank.contracts.settings import Server
 from lessonbank.contracts.store_calls import calls_of
 from lessonbank.errors import NotFound, UsageError, printable
@@ -217,7 +218,7 @@ class RemoteBank(AsyncReasoningBank):
 
     def __init__(self, server: Server, /, *, scope: str, key: str | None) -> None:  # pyright: ignore[reportMissingSuperCall]
         self._call(_Caller(Connection(server.url, key=key, timeout=server.timeout), check_scope(scope)))
-        self._learning, self.options = set[asyncio.Task[None]](), BankOptions(place=server.url)
+        self._background, self.options = Background(), BankOptions(place=server.url)
         self.parts = cast("BankParts", _PartsOfScale())
         self.store = cast("Store", _StoreOfServer())
 
@@ -280,9 +281,10 @@ class RemoteBank(AsyncReasoningBank):
         while not (await self.caller.connection.send("POST", "/drain", headers=self.caller.headers)).json():
             pass  # the server answers as soon as it is done, or after some seconds
 
-    async def close(self) -> None:
+    async def close(self, *, patience: float = PATIENCE) -> None:
         """Wait for work that began here, and close the connections. The server goes on to learn what was submitted."""
-        await super().drain()
+        self.caller.connection.hurry(some_patience(patience))
+        await self._background.end(patience)
         await self.caller.connection.close()
 
 
