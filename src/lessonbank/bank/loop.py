@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any, Final, Self, Unpack, cast
 
 from lessonbank._base.aio import within
+from lessonbank._base.background import Background
 from lessonbank._base.checks import (
     a,
     a_count,
@@ -21,6 +22,7 @@ from lessonbank._base.checks import (
     an_action,
     attribute,
     maybe_text,
+    maybe_time,
     nonempty,
     shown,
 )
@@ -56,6 +58,7 @@ from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.receipts import Receipts
 from lessonbank.guard import check_scope
 from lessonbank.guard.names import checked_name
+from lessonbank.guard.quote import quoted
 from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.judging import truth_verdict
 from lessonbank.learning.outcome import taught_by
@@ -66,7 +69,6 @@ from lessonbank.search.emptiness import with_reason
 from lessonbank.trials.trial import trial
 
 from .attempt import AsyncAttempt
-from .background import Background
 from .handle import BankState, Handle
 from .late_outcomes import find_run
 from .learner import Learner, noted
@@ -91,7 +93,7 @@ class AsyncReasoningBank:
         self.writer, self.settings = self.options.writer, dict(self.options.settings)
         self._key: str | None = None
         self._is_scoped = False
-        self._state, self._background = BankState(Receipts(store)), Background()
+        self._state, self._background = BankState(Receipts(store)), Background(quoted)
 
     # -- before a task ------------------------------------------------------------------------------------------------
 
@@ -251,7 +253,7 @@ class AsyncReasoningBank:
         """
         if self._handle.skips("submit"):
             return ()
-        metadata, learn = a_mapping(metadata), a_flag(learn, "learn=")
+        metadata, learn, ended_at = a_mapping(metadata), a_flag(learn, "learn="), maybe_time(ended_at, "ended_at=")
         with until_kept(patience) as limit:
             keeper = await RunKeeper.of(self._handle, limit)
             report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
@@ -309,6 +311,7 @@ class AsyncReasoningBank:
         """
         if self._handle.skips("keep_unfinished"):
             return
+        ended_at = maybe_time(ended_at, "ended_at=")
         with until_kept(patience) as limit:
             keeper = await RunKeeper.of(self._handle, limit)
             receipt, _ = await self._state.receipts.returned(recall, scope=self.scope)

@@ -22,9 +22,9 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from lessonbank._base.atomic_write import replacing
+from lessonbank._base.background import Background
 from lessonbank._base.checks import a_call, a_path, a_text, an_id, is_instance, maybe_ids, named, refusal
 from lessonbank._base.safe_read import open_regular
-from lessonbank.bank.background import Background
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.bank.outbox import Outbox, erase_spooled, said_of
 from lessonbank.bank.parts import BankOptions, BankParts
@@ -41,6 +41,7 @@ from lessonbank.errors import NotFound, UsageError, printable
 from lessonbank.guard import check_scope
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
+from lessonbank.guard.quote import quoted
 from lessonbank.guard.redact import redact
 from lessonbank.learning.run_report import runs_from
 from lessonbank.matts.scaler import Scaler
@@ -218,7 +219,7 @@ class RemoteBank(AsyncReasoningBank):
 
     def __init__(self, server: Server, /, *, scope: str, key: str | None) -> None:  # pyright: ignore[reportMissingSuperCall]
         self._call(_Caller(Connection(server.url, key=key, timeout=server.timeout), check_scope(scope)))
-        self._background, self.options = Background(), BankOptions(place=server.url)
+        self._background, self.options = Background(quoted), BankOptions(place=server.url)
         self.parts = cast("BankParts", _PartsOfScale())
         self.store = cast("Store", _StoreOfServer())
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from lessonbank.errors import StoreUnavailable
-from lessonbank.guard.quote import quoted
 
 log: Final = logging.getLogger("lessonbank")
 
@@ -17,7 +16,8 @@ log: Final = logging.getLogger("lessonbank")
 class Background:
     """Work under way that nobody waits for. Its errors are warnings."""
 
-    def __init__(self) -> None:
+    def __init__(self, describe: Callable[[Exception], str], /) -> None:
+        self._describe = describe
         self._tasks = set[asyncio.Task[None]]()
         self._left: Counter[str] | None = None
         """What was not done since the bank is closed, and how often."""
@@ -35,7 +35,7 @@ class Background:
             if self._left is not None and isinstance(error, StoreUnavailable):
                 self._left[lost] += 1
             else:
-                log.warning("%s: %s: %s", lost, type(error).__name__, quoted(error))
+                log.warning("%s: %s: %s", lost, type(error).__name__, self._describe(error))
 
     async def drain(self) -> None:
         """Wait until all is done."""
