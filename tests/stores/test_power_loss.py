@@ -70,7 +70,7 @@ async def trouble_of(place: Path, said: list[dict[str, Any]], last: Mapping[str,
     found += [f"run {id} is back" for id in erased & here["run"].keys()]
     whole = {id: as_added(one) for id, one in last["experience"].items()}
     found += [f"{id} is not whole" for id, one in here["experience"].items() if whole.get(id) != as_added(one)]
-    found += [f"{id} is not retired" for id in ids["retired"] if here["experience"][id].active_lessons]
+    found += [f"{id} is not retired" for id in ids["retired"] if (e := here["experience"].get(id)) and e.active_lessons]
     waits, done = spooled(place), ids["handed"]
     found += [f"{id} waits no more" for id in ids["spooled"] if id not in {*waits, *ids["handing"]}]
     found += [f"{id} waits again" for id in waits if id in done]
