@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 
 import pytest
+from linear import FAR, growth_of
 
 pytest.importorskip("jinja2", reason="needs the extra pages")
 
@@ -18,6 +19,9 @@ def test_the_words_of_two_texts_are_told_apart() -> None:
 
 @pytest.mark.parametrize(("before", "after"), [("a b c d ", "d c b a "), ("a ", "a b ")])
 def test_words_that_come_again_and_again_are_compared_in_no_time(before: str, after: str) -> None:
-    began = time.process_time()
     assert {kind for kind, _ in differences(before * 700, after * 700)} == {"gone", "new"}
-    assert time.process_time() - began < 2
+
+    def compared(size: int) -> Callable[[], object]:
+        return lambda: differences(before * size, after * size)
+
+    assert growth_of(compared, size=250) <= FAR
