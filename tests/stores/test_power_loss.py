@@ -101,4 +101,4 @@ async def test_nothing_acknowledged_is_lost_with_the_power_in_forty_states(tmp_p
 
 @pytest.mark.release
 async def test_nothing_acknowledged_is_lost_with_the_power_in_a_thousand_states(tmp_path: Path) -> None:
-    await check(tmp_path, rounds=160, states=1000)
+    await check(tmp_path, rounds=40, states=1000)
