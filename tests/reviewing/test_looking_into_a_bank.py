@@ -408,7 +408,7 @@ def test_a_rollback_shows_which_words_would_change(site: Site, bank_file: Path) 
         before = bank.history.list()[-1].sequence
         bank.lessons.edit(lesson.id, content=lesson.content + " Whisper it.", by="Ana", reason="tone")
     back = unescape(site.enter().get(f"/history/diff?a={before}&back=yes").text)
-    assert "Changed words (1)" in back and re.search(r"<del>[^<]*Whisper", back)
+    assert "Words that would change back (1)" in back and re.search(r"<del>[^<]*Whisper", back)
     assert re.search(r"<ins>[^<]*Whisper", site.get(f"/history/diff?a={before}&b={before + 1}").text)
 
 

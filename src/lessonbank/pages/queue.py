@@ -1,4 +1,4 @@
-"""The runs that wait to be learned, and those that were given up: look at them, and have them tried again."""
+"""The runs that wait to be learned: those to try again, and those of which only somebody's word is missing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from starlette.responses import Response
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Run
 from lessonbank.errors import UsageError
+from lessonbank.learning.run_report import submitted_outcome
 
 from .visit import PAGE, Visit
 
@@ -19,13 +20,30 @@ _AT_ONCE: Final = 20
 
 async def page(visit: Visit) -> Response:
     """How many wait, are in the hands of a worker, or were given up; and the last of them, with what went wrong."""
+    failed = await visit.bank.runs.list(status="failed", limit=PAGE)
+    pending = await visit.bank.runs.list(status="pending", limit=PAGE)
     told = {
         "queue": await visit.bank.runs.queue(),
-        "failed": await visit.bank.runs.list(status="failed", limit=PAGE),
-        "pending": await visit.bank.runs.list(status="pending", limit=PAGE),
+        "failed": [run for run in failed if not _needs_outcome(visit, run)],
+        "pending": [run for run in pending if not _needs_outcome(visit, run)],
+        "open": [run for run in (*failed, *pending) if _needs_outcome(visit, run)],
+        "judges": _judges(visit),
         "at_once": _AT_ONCE,
     }
     return visit.page("queue.html", told)
+
+
+def _judges(visit: Visit) -> bool:
+    """Whether this process can say how a run ended."""
+    return (visit.bank.settings or {}).get("judge") != "NoJudge"
+
+
+def _needs_outcome(visit: Visit, run: Run) -> bool:
+    """Whether another try changes nothing: no outcome was told, and no judge here says one."""
+    told = run.verdict.outcome != "unknown" or run.trajectory.error or any(submitted_outcome(run.trajectory))
+    if told or not _judges(visit):
+        return not told
+    return run.verdict.model is not None and run.verdict.error is None
 
 
 async def previewed(visit: Visit) -> Response:
@@ -46,11 +64,12 @@ async def retry(visit: Visit) -> Response:
 
 
 async def _chosen(visit: Visit, ids: Sequence[str]) -> Sequence[Run]:
-    """The runs of these ids that were not learned; `all`: the newest that were given up. Raises UsageError."""
+    """The runs of these ids that another try may learn; `all`: the newest that were given up. Raises UsageError."""
     if "all" in ids:
-        return await visit.bank.runs.list(status="failed", limit=_AT_ONCE)
-    found = [await visit.bank.runs.get(id) for id in dict.fromkeys(ids[:_AT_ONCE])]
-    waiting = [run for run in found if run.status in ("failed", "pending")]
+        found = await visit.bank.runs.list(status="failed", limit=_AT_ONCE)
+    else:
+        found = tuple([await visit.bank.runs.get(id) for id in dict.fromkeys(ids[:_AT_ONCE])])
+    waiting = [run for run in found if run.status in ("failed", "pending") and not _needs_outcome(visit, run)]
     if not waiting:
-        raise UsageError("choose at least one run that was not learned")
+        raise UsageError("choose at least one run that was not learned and that another try can teach")
     return waiting
