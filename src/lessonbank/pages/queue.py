@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Run
+from lessonbank.contracts.store_calls import get_trajectories
 from lessonbank.errors import UsageError
 from lessonbank.learning.run_report import submitted_outcome
 
@@ -22,11 +23,12 @@ async def page(visit: Visit) -> Response:
     """How many wait, are in the hands of a worker, or were given up; and the last of them, with what went wrong."""
     failed = await visit.bank.runs.list(status="failed", limit=PAGE)
     pending = await visit.bank.runs.list(status="pending", limit=PAGE)
+    open_ = await _without_outcome(visit, (*failed, *pending))
     told = {
         "queue": await visit.bank.runs.queue(),
-        "failed": [run for run in failed if not _needs_outcome(visit, run)],
-        "pending": [run for run in pending if not _needs_outcome(visit, run)],
-        "open": [run for run in (*failed, *pending) if _needs_outcome(visit, run)],
+        "failed": [run for run in failed if run not in open_],
+        "pending": [run for run in pending if run not in open_],
+        "open": open_,
         "judges": _judges(visit),
         "at_once": _AT_ONCE,
     }
@@ -38,12 +40,15 @@ def _judges(visit: Visit) -> bool:
     return (visit.bank.settings or {}).get("judge") != "NoJudge"
 
 
-def _needs_outcome(visit: Visit, run: Run) -> bool:
-    """Whether another try changes nothing: no outcome was told, and no judge here says one."""
-    told = run.verdict.outcome != "unknown" or run.trajectory.error or any(submitted_outcome(run.trajectory))
-    if told or not _judges(visit):
-        return not told
-    return run.verdict.model is not None and run.verdict.error is None
+async def _without_outcome(visit: Visit, runs: Sequence[Run]) -> Sequence[Run]:
+    """Those that another try cannot teach: no outcome was told, and no judge here says one."""
+    found = [run for run in runs if run.verdict.outcome == "unknown" and not run.trajectory.error]
+    if _judges(visit):
+        found = [run for run in found if run.verdict.model is not None and run.verdict.error is None]
+    ids = [run.trajectory.id for run in found]
+    kept = await get_trajectories(visit.bank.store, ids, scope=visit.bank.scope)
+    told = {one.id for one in kept if submitted_outcome(one) != (None, None)}
+    return [run for run in found if run.trajectory.id not in told]
 
 
 async def previewed(visit: Visit) -> Response:
@@ -69,7 +74,9 @@ async def _chosen(visit: Visit, ids: Sequence[str]) -> Sequence[Run]:
         found = await visit.bank.runs.list(status="failed", limit=_AT_ONCE)
     else:
         found = tuple([await visit.bank.runs.get(id) for id in dict.fromkeys(ids[:_AT_ONCE])])
-    waiting = [run for run in found if run.status in ("failed", "pending") and not _needs_outcome(visit, run)]
+    waiting = [run for run in found if run.status in ("failed", "pending")]
+    open_ = await _without_outcome(visit, waiting)
+    waiting = [run for run in waiting if run not in open_]
     if not waiting:
         raise UsageError("choose at least one run that was not learned and that another try can teach")
     return waiting
