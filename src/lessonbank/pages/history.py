@@ -76,9 +76,8 @@ async def comparison(visit: Visit) -> Response:
     told: dict[str, object] = {"a": before, "b": after, "last": last, "difference": difference, "most": _LISTED}
     one = await visit.bank.history.list(after=before, limit=1) if after == before + 1 else ()
     told["line"] = line_of(one[0]) if one else None
-    told["no_lesson"] = (
-        Diff(added=difference.added, removed=difference.removed, replaced=difference.replaced) == difference
-    )
+    tasks = Diff(added=difference.added, removed=difference.removed, replaced=difference.replaced)
+    told["no_lesson"] = tasks == difference
     return visit.page("diff.html", {**told, "back": back, "edited": _edited(difference, back=back)})
 
 
