@@ -10,7 +10,7 @@ import pytest
 
 import lessonbank
 from lessonbank import Experience, Lesson, Step, Trajectory
-from lessonbank.bank.views.audit import Packed, differences
+from lessonbank.bank.views.journal_check import Packed, differences
 from lessonbank.contracts.records import (
     Add,
     Change,

@@ -343,6 +343,7 @@ def test_a_bank_that_is_not_there_is_not_made_by_opening_it_read_only(tmp_path: 
 # -- secrets -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_no_secret_stands_in_settings_representations_notes_or_logs(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

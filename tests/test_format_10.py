@@ -26,6 +26,8 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.records.format_10 import upgrade_change, upgrade_experience, upgrade_recall, upgrade_run
 
+pytestmark = pytest.mark.full
+
 ID = st.sampled_from(["l1", "l2", "l3", "r1"])
 TEXT = st.text(max_size=8)
 LESSON = st.builds(Lesson, id=ID, title=st.just("T"), content=st.just("C"), approved=st.booleans())

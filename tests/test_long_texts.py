@@ -14,8 +14,8 @@ from lessonbank import AsyncReasoningBank, Evidence, Experience, Lesson
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 LONG = "Pay the invoice of Norvex for 17 parcels. " * 24_000
-MOST = 0.015
-"""Seconds of processor time of the loop's thread. Reading a megabyte word by word took it 0.05 to 0.12."""
+MOST = 0.04
+"""Seconds of the loop's thread, the best of eight. Reading a megabyte word by word took it 0.05 to 0.12."""
 
 CALLS: dict[str, Callable[[AsyncReasoningBank, str], Awaitable[Any]]] = {
     "retrieve": lambda bank, text: bank.retrieve(text),

@@ -207,7 +207,7 @@ class TestActing:
         assert acted.changes == [entry.entry]
         assert isinstance(entry.entry, Retire)
         assert entry.entry.lesson_ids == ("bad",)
-        for said in ("shown to harm", "shown 30 times, withheld 30", "e-value", "-100"):
+        for said in ("shown to harm", "shown 30 times, withheld 30", "(a test at 5 % asks for 20)", "-100"):
             assert said in entry.entry.reason
         assert ((await lesson(store, "bad")).retired, (await lesson(store, "unknown")).retired) == (True, False)
 

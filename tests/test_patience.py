@@ -84,6 +84,7 @@ async def test_words_stand_in_for_an_embedder_that_does_not_answer(kind: Any) ->
             embedder.goes_on.set()
 
 
+@pytest.mark.full
 async def test_what_was_embedded_in_time_is_found_by_vectors_the_next_time(tmp_path: Path) -> None:
     async with await connected("lexical", file := tmp_path / "bank.db") as bank:
         for number in range(70):
@@ -102,7 +103,7 @@ async def test_a_silent_embedder_is_left_alone_after_two_tasks() -> None:
         await add(bank)
         embedder.answers = 0
         for task in ("Ship a parcel", "Ship two parcels"):
-            await bank.retrieve(task, patience=0.1)
+            await bank.retrieve(task, patience=1.0)
         (note,) = [one for one in (await bank.retrieve(TASK)).notes if "by words" in one]
         assert "it is asked again in" in note
 
@@ -141,6 +142,7 @@ class Held:
         self._connection.close()
 
 
+@pytest.mark.full
 async def test_a_hung_writer_of_the_file_holds_no_agent(tmp_path: Path) -> None:
     async with await connected("lexical", file := tmp_path / "bank.db") as bank:
         await add(bank)

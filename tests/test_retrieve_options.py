@@ -241,6 +241,7 @@ async def test_a_bank_without_a_model_and_an_embedder_says_that_it_asks_none(tru
         assert not asks_model(bank.parts.consolidator)
 
 
+@pytest.mark.full
 async def test_every_method_of_a_remote_bank_answers_in_one_sentence_where_no_server_is() -> None:
     bank = await lessonbank.connect_async(lessonbank.Server("http://127.0.0.1:9", timeout=0.1), scope="a/b")
     assert isinstance(bank, RemoteBank)

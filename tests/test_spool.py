@@ -19,6 +19,8 @@ from lessonbank.bank.spool import Spool
 from lessonbank.errors import NotFound
 from lessonbank.wiring._stores import spool_place
 
+pytestmark = pytest.mark.full
+
 KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 TASK = "Ship a parcel to Rome"
 

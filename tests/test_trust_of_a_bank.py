@@ -12,7 +12,7 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Retrieval, Safety
-from lessonbank.bank.views.audit import differences
+from lessonbank.bank.views.journal_check import differences
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import (
     UNCHECKED,

@@ -27,6 +27,7 @@ from lessonbank.evidence.lift import (
     points,
     said_of,
 )
+from lessonbank.evidence.shares import Tally
 
 SHARE = st.floats(-1, 1) | st.none()
 ESTIMATES = st.builds(Estimate, value=SHARE, low=SHARE, high=SHARE, always_low=SHARE, always_high=SHARE)
@@ -114,7 +115,9 @@ def test_the_second_line_says_what_measuring_has_cost_in_tasks_and_successes() -
     [
         (191.2, 60.4, 320, "about 191 successes (between 60 and 320)."),
         (-118, -215, -20, "about 118 failures avoided (between 20 and 215)."),
-        (3.4, -75, 82, "about 3 successes (between 75 failures avoided and 82 successes)."),
+        (3.4, -4, 5, "about 3 successes (between 4 failures avoided and 5 successes)."),
+        (3.4, -75, 82, "how many successes is not known yet."),
+        (0.2, -6, 6, "how many successes is not known yet."),
         (0.2, -1, 1, "hardly any success (between 1 failure avoided and 1 success)."),
         (4, 0, 9, "about 4 successes (between 0 successes and 9 successes)."),
     ],
@@ -150,11 +153,11 @@ def test_each_set_of_lessons_has_one_row() -> None:
 @pytest.mark.parametrize(
     ("estimate", "said"),
     [
-        (Estimate(), "unknown"),
+        (Estimate(), "not known yet"),
         (Estimate(value=0.05), "+5.0 points"),
         (Estimate(value=-0.0), "+0.0 points"),
         (Estimate(value=-1e-9, always_low=-0.001, always_high=0.001), "+0.0 points [+0, +0]"),
-        (Estimate(value=-0.2, always_low=-1.0, always_high=1.0), "-20.0 points [-100, +100]"),
+        (Estimate(value=-0.2, always_low=-1.0, always_high=1.0), "-20.0 points so far"),
     ],
 )
 def test_an_effect_is_said_in_points(estimate: Estimate, said: str) -> None:
@@ -170,13 +173,18 @@ def test_a_lesson_says_what_became_of_it() -> None:
 
 
 def test_both_sides_and_what_runs_take_are_said_only_where_they_are_known() -> None:
-    text = str(lift(success_with=0.5, success_without=0.25, steps=Estimate(value=-1.5, low=-2, high=-1)))
-    assert "with memory 50.0% of 80 tasks with a known outcome, without 25.0% of 10, chosen at random\n" in text
+    sides = {"with_memory": Tally(successes=40, tasks=80), "without": Tally(successes=2.5, tasks=10)}
+    shares = {"success_with": 0.5, "success_without": 0.25}
+    text = str(lift(**shares, **sides, steps=Estimate(value=-1.5, low=-2, high=-1)))
+    told = "with memory 50.0 % (40 of 80 tasks with a known outcome), without 25.0 % (2.5 of 10), chosen at random"
+    assert f"{told}\n" in text
     assert "a task: steps -1.5 [-2.0, -1.0; one look]" in text
-    known = str(lift(success=sure(0.25), success_with=0.5, success_without=0.25, shown=44, withheld=7))
-    assert "with memory 50.0% of 44 tasks with a known outcome, without 25.0% of 7, chosen at random" in known
+    sides["with_memory"] = Tally(successes=39, tasks=80)
+    uneven = str(lift(success=sure(0.25), **shares, **sides))
+    assert "50.0 % (39 of 80 tasks with a known outcome)" in uneven
+    assert "at random; each task weighs by its odds, as in the effect: counts alone give other shares" in uneven
     assert "tokens" not in text
-    assert "of 80 tasks" not in str(lift(success_with=0.5))
+    assert "with memory" not in str(lift(success_with=0.5)).splitlines()[1]
 
 
 def test_six_lessons_are_shown_and_the_others_counted() -> None:
@@ -305,7 +313,7 @@ def test_a_number_that_is_none_is_refused(value: float) -> None:
 
 def test_a_bound_that_everybody_knew_is_not_said() -> None:
     wide = Estimate(value=0.1, low=-0.3, high=0.5, always_low=-0.6, always_high=0.7)
-    assert "Undecided, too few tasks: success +10.0 points" in headline(lift(success=wide))
+    assert headline(lift(success=wide)).endswith("Undecided, too few tasks: 90 known outcomes, 10 without memory.")
     assert said_of(LessonLift(lesson_id="a", success=wide)) == "undecided, too few tasks"
 
 
@@ -358,6 +366,6 @@ def test_the_effect_that_is_printed_is_the_difference_of_the_shares_beside_it() 
         success_with=0.96361,
         success_without=0.41812,
     )
-    assert "with memory 96.4%" in in_words(found)
-    assert "without 41.8%" in in_words(found)
+    assert "with memory 96.4 %" in in_words(found)
+    assert "without 41.8 %" in in_words(found)
     assert "success +54.6 points" in headline(found)

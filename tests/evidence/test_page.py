@@ -17,6 +17,8 @@ import lessonbank
 from lessonbank import Evidence, Step, Trajectory
 from lessonbank.evidence import Estimate, Holdout, JudgeReport, LessonLift, Lift, MeasuringCost, Point
 from lessonbank.evidence.lift import PROMISE, GroupLift, in_words
+from lessonbank.evidence.notes import NOT_COUNTED
+from lessonbank.evidence.shares import Tally
 from lessonbank.pages.reports.lift_page import content, page
 
 pytestmark = pytest.mark.full
@@ -87,6 +89,8 @@ def rich(**more: object) -> Lift:
         "missing_without": 0.06,
         "success_with": 0.6,
         "success_without": 0.5,
+        "with_memory": Tally(successes=210, tasks=350),
+        "without": Tally(successes=25, tasks=50),
         "success": estimate(0.1),
         "standing": "helps",
         "steps": Estimate(value=-1.25, low=-2.0, high=-0.5),
@@ -286,27 +290,46 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
         "Measuring has cost so far: 0 of 430 tasks without memory, with a known outcome or without; about 3 successes.",
         "scope acme/support: 430 recalls found something, the outcome of 400 is known, 50 of those went without memory",
         "with memory without memory change interval if you look once interval however often you look",
-        "success 60.0% 50.0% +10.0 points +6.0 to +14.0 +2.0 to +18.0 what was told, and a judge",
+        "success 60.0 % (210 of 350) 50.0 % (25 of 50) +10.0 points +6.0 to +14.0 +2.0 to +18.0",
+        "+10.0 points +6.0 to +14.0 +2.0 to +18.0 what was told, and a judge",
         "steps −1.2 −2.0 to −0.5",
         "tokens +1,234 −10 to +2,500",
         "US dollars not known",
         "▼ take out: harms, retired, −20.0 points [−28, −12] Lesson 1 When an order is open. Do 1 first.",
         "shown, left out 200 times, 20 times (with an outcome)",
-        "interval if you look once −24.0 to −16.0 points interval however often you look −28.0 to −12.0 points",
-        "to be expected +10.0 points evidence (e-value) 55.0 named by the agent 7 times",
-        "evidence (e-value) 1e+09",
+        "interval if you look once, in points −24.0 to −16.0 interval however often you look, in points −28.0 to ",
+        "to be expected +10.0 points named by the agent 7 times",
         "● undecided, at most 21 points either way (about 90 more recalls for ten points), quarantined",
         f"to see all of them lessonbank recalls --bank BANK --scope acme/support --lesson {1:032x}",
-        "memory as a whole 7.0% 6.0% may be chance",
+        "memory as a whole 7.0 % 6.0 % may be chance",
         "What to do next 1 lesson that harms is taken out already; keep the others.",
         PROMISE,
-        "a judge 90 30 90.0%",
+        "a judge 90 30 90.0 %",
         "successes expected to be given up 3.2",
         "It is lower for what clearly helps, and higher for what looks harmful.",
         "Some outcomes are a judge's opinion.",
         "With memory against without, intervals at 95 %",
     ):
         assert part in text
+    assert "e-value" not in text
+
+
+def test_an_interval_that_fits_anything_is_not_written_as_one() -> None:
+    wide = Estimate(value=0.3, low=-0.2, high=0.8, always_low=-1.0, always_high=1.0)
+    cost = MeasuringCost(given_up=3.0, given_up_low=-9.0, given_up_high=12.0, tasks_without=20)
+    lessons = (a_lesson(1, success=wide),)
+    text = Reading(page(rich(success=wide, standing="no evidence yet", lessons=lessons, measuring=cost))).text
+    assert "successes expected to be given up not known yet tasks that were shown no lesson" in text
+    assert "Does memory help? Undecided, too few tasks: 400 known outcomes, 50 without memory." in text
+    assert text.count("interval however often you look, in points not known yet") == 1
+    assert "100.0 to" not in text
+    assert "[−100" not in text
+
+
+def test_the_page_says_why_its_curves_end_before_the_last_outcome() -> None:
+    waits = f"7 outcomes do {NOT_COUNTED}. Recalls count in their order"
+    assert f"The curves end at outcome 400: {waits}." in Reading(page(rich(notes=(waits,)))).text
+    assert "The curves end" not in Reading(page(rich())).text
 
 
 def test_a_lesson_without_a_readable_title_goes_by_its_id() -> None:
@@ -392,7 +415,7 @@ def test_where_outcomes_are_missing_on_one_side_the_page_says_of_what() -> None:
     lessons = (a_lesson(1, missing_shown=0.4, missing_withheld=0.1), a_lesson(2))
     text = Reading(page(rich(lessons=lessons, missing_differs=True))).text
     assert "No verdict: outcomes are missing for 7% of recalls with memory and 6% without." in text
-    assert "memory as a whole 7.0% 6.0% differs: no verdict Lesson 1 40.0% 10.0% differs: no verdict" in text
+    assert "memory as a whole 7.0 % 6.0 % differs: no verdict Lesson 1 40.0 % 10.0 % differs: no verdict" in text
 
 
 def test_a_page_of_too_many_lessons_is_cut_and_says_so() -> None:
@@ -438,8 +461,8 @@ def test_a_real_bank_has_a_page(tmp_path: Path) -> None:
         lift = bank.lift()
     made = page(lift)
     assert (lift.settled, lift.controls) == (24, 12)
-    assert "with memory 100%" in made
-    assert "without 0%" in made
+    assert "with memory 100.0 %" in made
+    assert "without 0.0 %" in made
     assert lift.first
     assert lift.groups
     assert all(group.name and "/" not in group.name for group in lift.groups)

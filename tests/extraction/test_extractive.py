@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from linear import FAR, growth_of
 
 from lessonbank import __version__
 from lessonbank.contracts.records import (
@@ -204,7 +203,7 @@ def test_a_file_that_speaks_of_errors_is_no_error_and_one_that_is_not_there_is()
     assert "then `bash(cat etc/app.cfg)` went through" in lesson.content
 
 
-def told(*made: tuple[str, dict[str, Any], str, bool], commands: bool = False) -> list[str]:
+def told(*made: tuple[str, dict[str, Any], str, bool]) -> list[str]:
     """The lessons of a success whose calls say themselves whether they failed."""
     steps = [
         Step(
@@ -214,7 +213,7 @@ def told(*made: tuple[str, dict[str, Any], str, bool], commands: bool = False) -
         for name, given, seen, failed in made
     ]
     done = Trajectory(task="Work on the filter and push it", steps=tuple(steps))
-    extraction = extract(attempt(done, "success"), extractor=ExtractiveExtractor(commands=commands))
+    extraction = extract(attempt(done, "success"))
     return [lesson.content for lesson in extraction.lessons]
 
 
@@ -310,55 +309,6 @@ def test_the_reason_below_a_bare_error_is_quoted_and_a_look_gets_past_nothing() 
 def test_a_persons_refusal_is_no_error_that_something_got_past(said: str) -> None:
     made = (("TaskOutput", {"task_id": "b7"}, said, True), ("Bash", {"command": "tail -20 out"}, "4 passed", False))
     assert not any("failed" in content for content in told(*made))
-
-
-def test_of_a_coding_agent_only_commands_are_told_each_in_one_line() -> None:
-    read = ("Read", {"file_path": "/w/a.ex"}, "1 rescue", False)
-    edit = ("Edit", {**EDIT, "old_string": "rescue"}, "ok", False)
-    wrong = ("Edit", EDIT, "String to replace not found in file.", True)
-    assert told(read, wrong, edit, commands=True) == []
-    assert told(read, edit, *PUSH, commands=True) == [
-        "`git push 2>&1` failed; then `git push --set-upstream origin HEAD 2>&1` went through."
-    ]
-    assert all(len(content) <= 200 for content in told(*PUSH, commands=True))
-
-
-def test_of_a_coding_agent_another_program_that_goes_through_has_got_past_nothing() -> None:
-    failed = ("Bash", {"command": "mix test test/review_test.exs 2>&1"}, "1 failure: bead gqc is wrong", True)
-    closed = ("Bash", {"command": "bd close gqc 2>&1"}, "closed", False)
-    assert told(failed, closed, failed, commands=True) == []
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        ("Bash", {"command": "cat > test_fix2.py <<'EOF'\nassert area(2)\nEOF"}, "ok", False),
-        ("Bash", {"command": "cp test_fix.py test_fix2.py"}, "ok", False),
-        ("Write", {"file_path": "/w/test_fix2.py", "content": "assert area(2)"}, "ok", False),
-    ],
-)
-def test_of_a_coding_agent_a_file_that_it_made_itself_is_no_cure(made: tuple[str, dict[str, str], str, bool]) -> None:
-    failed = ("Bash", {"command": "python test_fix.py shapes"}, "AssertionError: area", True)
-    through = ("Bash", {"command": "python test_fix2.py shapes"}, "ok", False)
-    read = ("Read", {"file_path": "/w/rewrites/test_fix2.py"}, "assert area(2)", False)
-    assert told(failed, read, through, commands=True) != []
-    assert told(failed, made, through, commands=True) == []
-    assert told(failed, through, commands=True) != []
-
-
-def test_of_a_coding_agent_a_pipe_says_not_that_its_program_went_through() -> None:
-    failed = ("Bash", {"command": "python -m django test shapes"}, "AttributeError: shapes", True)
-    piped = ("Bash", {"command": "python -m pytest tests/shapes 2>&1 | tail -5"}, "No module named pytest", False)
-    whole = ("Bash", {"command": "python -m django test shapes --settings small"}, "OK", False)
-    assert told(failed, piped, commands=True) == []
-    assert told(failed, piped, whole, commands=True) != []
-
-
-def test_of_a_coding_agent_a_look_that_found_nothing_and_a_check_made_again_are_no_lessons() -> None:
-    looked = [("Bash", {"command": "cat src/a.py"}, "cat: src/a.py: No such file or directory", True)]
-    looked += [("Bash", {"command": "cat lib/src/a.py"}, "x = 1", False)]
-    checked = [("Bash", {"command": "python reproduce.py"}, "ValueError: no area", True)] * 4
-    assert told(*looked, commands=True) == told(*checked, commands=True) == []
 
 
 def test_a_file_whose_name_is_one_plain_word_is_no_part_of_the_program() -> None:
@@ -503,14 +453,12 @@ def test_hostile_text_is_inert() -> None:
 
 @pytest.mark.full
 def test_megabytes_take_linear_time() -> None:
-    share = 1 if "LESSONBANK_SOAK" in os.environ else 4
-    big = run(
-        *[(f"step {n}", ("]}'\"(`" * 50_000)[: 200_000 - n]) for n in range(100 // share)],
-        task="['(\"" * (50_000 // share),
-    )
-    started = time.process_time()
-    extract(attempt(big, "failure"))
-    assert time.process_time() - started < 10.0 / share
+    def drawn(size: int) -> Callable[[], object]:
+        page = "]}'\"(`" * (size // 6)
+        big = run(*[(f"step {n}", page[n:]) for n in range(25)], task="['(\"" * (size // 16))
+        return lambda: extract(attempt(big, "failure"))
+
+    assert growth_of(drawn, size=50_000) <= FAR
 
 
 @pytest.mark.full

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from linear import PIECES
+from linear import FAR, PIECES, growth, growth_of, too_slow
 
 from lessonbank.contracts.records import (
     UNCHECKED,
@@ -382,37 +381,34 @@ def test_what_a_lesson_says_of_its_own_trust_is_forgotten() -> None:
 # --- time ------------------------------------------------------------------------------------------------------------
 
 
-def took(content: str, *, task: str = TASK, shown: Sequence[str] = (), seen: Sequence[str] = ()) -> float:
-    """Seconds of this process for one lesson; the best of four, since the machine may have been busy."""
-    best = 9.0
-    for _ in range(4):
-        began = time.process_time()
-        admitted(a_lesson(content, title=content), runs=[tried(task=task, seen=seen)], shown=shown)
-        best = min(best, time.process_time() - began)
-        if best < 0.1:
-            break
-    return best
+def at_the_gate(content: str, *, task: str = TASK, shown: Sequence[str] = (), seen: Sequence[str] = ()) -> Extraction:
+    return admitted(a_lesson(content, title=content), runs=[tried(task=task, seen=seen)], shown=shown)
 
 
-@pytest.mark.full
-def test_four_thousand_characters_of_anything_take_less_than_a_tenth_of_a_second() -> None:
-    chance = random.Random(11)
-    texts = [piece * (CONTENT // len(piece)) for piece in PIECES if piece.strip()]
-    texts += ["".join(chance.choices(PIECES, k=1200))[:CONTENT] + "x" for _ in range(8)]
-    slow = {text[:30]: round(seconds, 2) for text in texts if (seconds := took(text)) >= 0.1}
-    assert slow == {}
-
-
-@pytest.mark.full
-def test_a_hostile_task_and_a_hostile_block_cost_a_second_at_most() -> None:
+def crowd(count: int) -> list[str]:
     chance = random.Random(3)
-    names = ["".join(chance.choices("abcdefghij", k=6)).capitalize() for _ in range(4000)]
-    words = " ".join(names)[:CONTENT]
-    assert took(words, task=" ".join(f"Mr. {name}" for name in names)) < 1.0
-    assert took(words, task=" ".join(f"user '{name}'" for name in names)) < 1.0
-    assert took(words, shown=[" ".join(names)] * 5) < 1.0
+    return ["".join(chance.choices("abcdefghij", k=6)).capitalize() for _ in range(count)]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("part", range(4))
+def test_a_lesson_four_times_as_long_takes_about_four_times_as_long(part: int) -> None:
+    pieces = [piece for piece in PIECES[part::4] if piece.strip()]
+    assert too_slow({"gate": at_the_gate}, pieces=pieces, size=CONTENT) == {}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("place", ["Mr. {}", "user '{}'", "shown"])
+def test_a_hostile_task_and_a_hostile_block_cost_as_much_as_they_are_long(place: str) -> None:
+    def gated(count: int) -> Callable[[], object]:
+        names = crowd(count)
+        words = " ".join(names)[:CONTENT]
+        if place == "shown":
+            return lambda: at_the_gate(words, shown=[" ".join(names)] * 5)
+        return lambda: at_the_gate(words, task=" ".join(place.format(name) for name in names))
+
+    assert growth_of(gated, size=1_000) <= FAR
 
 
 def test_openings_of_blocks_without_an_end_are_read_in_linear_time() -> None:
-    few, many = (took(GOOD, seen=["<<<lessons 12345678>>>\n" * count]) for count in (250, 1_000))
-    assert many < 8 * few + 0.02
+    assert growth(lambda text: at_the_gate(GOOD, seen=[text]), "<<<lessons 12345678>>>\n", size=6_000) <= FAR

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import islice, pairwise
 
 import pytest
-from linear import PIECES, RATIO, growth, too_slow
+from linear import FAR, PIECES, growth, too_slow
 
 from lessonbank.contracts.records import Action, Step, ToolCall, Trajectory
 from lessonbank.guard import canonical, canonical_line, clean, fence, is_prose, one_line
@@ -30,6 +31,14 @@ HOSTILE = (
     *('"a": 12345678901, ', "[e-mail 1]", "ssh -a b@c.co ", "git clone a@b.co:a ", "a1\n", "a1b2c3d4e5f6\n"),
     *('"a1b2c3d", ', '"ghp_a1b2" + ', "| a1b2c3d ", "<b>a1b2c3d", "a1b2c3d**", "a1b2c3d\t", "- a1b2c3d4e5\n"),
     *("&#103;", '\\"a1'),
+    *("aA1", "1 ", "4111-", "Private-Lines: 9\n", "a@a", "a@a.", "001 ", "(415)", "415-555-", "-1234 ", "://"),
+    *("postgres://a:", "SG.a", ".aaaaaa.", "password='", "token:", "token=token=", "token |", 'secret": "', "key"),
+    *("api key ", "name: token value: ", "Authorization: ", "Basic aaaaaaaa ", "Cookie: a=", "Cookie: a=bbbb; "),
+    *("&sig=", "--password ", "curl -u a:", "redis-cli -a ", "phone: 12", "SSN 123-45-", "tel", "DE12 3456 ", "\\n"),
+    *("%", "a\n", "\n ", "aaaaaaaaaaaa\n", "\uff41", "\U0001d41a", "QUtJ/", "41", "\u0130", "QUtJQUFB" * 8 + "\n"),
+    *("password=,;&", "API_KEY=", "API_KEY=sk-qwhdk", "ssh a@b.co ", "ssh -a ", "ssh -a b", "scp a@b.co:a "),
+    *("git clone", "7373682d" * 8 + " ", "c3NoIGFA" * 3 + " ", "\b", "a\b", "\x1b[", "\x1b[1m", "\x1b]8;;", "\0"),
+    *("\u200d", "\U0001f469\u200d", "\\u001b[", "\ufb01", "lb_writer_", "key=", "Lessonbank-Writer-Key: "),
     *("[a](/\\", "[a](/ ", "![a](", "</", "<&", "&#47;", "www.", "~~~\n", "\n> ", "| a |\n", "[a]: /\\"),
 )  # fmt: skip
 EVERYTHING = "\n".join(HOSTILE)
@@ -58,11 +67,17 @@ CALLS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "piece", [f"{DASHES}BEGIN PRIVATE KEY{DASHES}", "password=", "@a.com", '"a": 12345678901, ', '"ghp_a1b2" + ']
-)
-def test_four_times_the_text_takes_four_times_as_long(piece: str) -> None:
-    assert growth(CALLS["redact, with all that is looked for"], piece, size=20_000) <= RATIO
+@pytest.mark.parametrize("part", range(8))
+def test_four_times_the_text_takes_four_times_as_long(part: int) -> None:
+    calls = {"redact": CALLS["redact, with all that is looked for"]}
+    pairs = ("".join(pair) for pair in pairwise(HOSTILE))
+    assert too_slow(calls, pieces=HOSTILE[part::8], size=3_000) == {}
+    assert too_slow(calls, pieces=islice(pairs, part, None, 8), size=1_000) == {}
+
+
+@pytest.mark.parametrize("tail", ["a", "1", " ", "A1b2", "\n"])
+def test_a_beginning_before_a_long_rest_costs_one_pass(tail: str) -> None:
+    assert growth(lambda text: [redact(piece + text) for piece in HOSTILE], tail, size=1_000) <= FAR
 
 
 @pytest.mark.release

@@ -13,7 +13,7 @@ from lessonbank.contracts.records import Observation, Step, ToolCall, Trajectory
 from lessonbank.contracts.records.runs import Action
 from lessonbank.hosts.moving import folder_of, move
 from lessonbank.hosts.repositories import COMMON, Repositories
-from lessonbank.learning.extraction import ExtractiveExtractor
+from lessonbank.hosts.session_lessons import SessionExtractor
 
 pytestmark = pytest.mark.full
 
@@ -23,7 +23,7 @@ def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReasoningB
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    parts = Parts(extractor=ExtractiveExtractor(commands=True))
+    parts = Parts(extractor=SessionExtractor())
     with connect(":memory:", scope=COMMON, parts=parts, evidence=Evidence(holdout=None)) as memory:
         yield memory
 
@@ -31,8 +31,9 @@ def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReasoningB
 def learned(bank: ReasoningBank, session: str, command: str, host: str = "claude-code") -> None:
     steps = list[Step]()
     for line, failed in ((command, True), (f"{command} --all", False)):
-        seen = Observation(text="Error: not all" if failed else "ok", source="tool", is_error=failed)
-        call = ToolCall(name="Bash", arguments={"command": line})
+        said = "Error: not all" if failed else "ok"
+        seen = Observation(text=said, source="tool", call_id=line, is_error=failed, is_success=not failed)
+        call = ToolCall(name="Bash", arguments={"command": line}, id=line)
         steps.append(Step(action=Action(calls=(call,)), observations=(seen,)))
     run = Trajectory(task=f"Do {command}", steps=tuple(steps), metadata={"run_id": session})
     bank.learn(run, outcome="success", metadata={"host": host})
@@ -58,7 +59,7 @@ def test_runs_and_lessons_move_to_the_scopes_of_their_folders(tmp_path: Path, ba
     assert (dict(told.runs), told.lessons, told.stay) == ({shop: 1, site: 1}, 2, 1)
     assert ["cargo doc" in lesson.content for lesson in bank.lessons.list()] == [True]
     (lesson,) = bank.scoped(shop).lessons.list()
-    assert lesson.content == "`make rates` failed; then `make rates --all` went through."
+    assert lesson.content == "`make rates --all` went through."
     assert any(lesson.approved for lesson in bank.scoped(site).lessons.list())
 
 

@@ -95,6 +95,52 @@ def bad(command: str, printed: str = PROTO, code: int = 2) -> Call:
             (bad("make release", "error: CHANGELOG.md has no entry"), "CHANGELOG.md", ok("make release")),
             ("make release", "make release", "edit CHANGELOG.md"),
         ),
+        (
+            (bad("npx playwright test", code=1), ok("npm install && npx playwright test")),
+            ("playwright test", "npx playwright test", "npm install"),
+        ),
+        (
+            (bad("mix test"), ok("mix deps.get 2>&1 | tail -5"), ok("mix test")),  # the next try shows that it did
+            ("mix test", "mix test", "mix deps.get"),
+        ),
+        (
+            (
+                bad("git add a.md && git push origin main", "error: failed to push some refs", 1),
+                ok("git pull --rebase origin main && git push origin main"),
+            ),
+            ("git push", "git push origin main", "git pull --rebase origin main"),
+        ),
+        (
+            (bad("npm test", "Missing script: test", 1), ok("cd web && npm test")),
+            ("npm test", "npm test", "cd web && npm test"),
+        ),
+        (
+            (bad("npx tsc", "This is not the tsc command", 1), ok("cd /srv/shop && npx tsc")),
+            ("tsc", "npx tsc", "cd …/shop && npx tsc"),
+        ),
+        (
+            (bad("php artisan test", "command not found: php", 127), ok("docker exec app php artisan test")),
+            ("php", "php artisan test", "docker exec app php artisan test"),
+        ),
+        (
+            (
+                ("php artisan test 2>&1 | tail -60", 0, "(eval):1: command not found: php"),  # no pipe hides that
+                ok("docker exec app php artisan test 2>&1 | tail -80"),
+            ),
+            ("php", "php artisan test", "docker exec app php artisan test"),
+        ),
+        (
+            (bad("pytest a/t.py", "command not found", 127), ok("bin/test a/t.py -k one")),  # -k is of one task
+            ("pytest", "pytest <path>", "bin/test <path>"),
+        ),
+        (
+            (bad("pytest -q tests/a.py", "ERROR: not found: tests/a.py", 4), ok("pytest -q tests/b/a.py")),
+            ("pytest", "pytest -q tests/a.py", "pytest -q tests/b/a.py"),
+        ),
+        (
+            (bad("make db", "No module named 'x'"), ok("pip install x"), bad("make db", "KeyError")),  # it ran on
+            ("make db", "make db", "pip install x"),
+        ),
     ],
 )
 def test_what_got_a_command_through_is_its_cure(calls: tuple[Call, ...], expected: tuple[str, str, str]) -> None:
@@ -117,6 +163,20 @@ def test_what_got_a_command_through_is_its_cure(calls: tuple[Call, ...], expecte
         (bad("make test"), ok("make proto"), bad("make test")),
         (bad("make test"), ok("make proto")),
         (bad("make test"), ok("make proto"), ok("make lint")),
+        (bad("make test"), ok("sed -i 's/a/b/' src/a.py"), ok("make test")),  # edits of a shell are of one task, too
+        (bad("make test"), ok("git checkout src/a.py"), ok("make test")),
+        (bad("make test"), ok("make proto > src/a.py"), ok("make test")),
+        (ok("cat > try.py <<'EOF'\nx\nEOF"), bad("python try.py"), ok("make proto"), ok("python try.py")),
+        (bad("make db", "No module named 'x'"), ok("pip install y"), bad("make db", "KeyError")),
+        (bad("make db", "No module named 'x'"), ok("pip install x"), bad("make db", "No module named 'x'")),
+        (bad("git add a.md && git push"), ok("git pull --rebase"), ok("git add a.md && git push")),  # add itself failed
+        (bad("pytest a/t.py", "No module named pytest", 127), ok("python a/t.py")),  # it runs no tests
+        (
+            bad("/usr/bin/python -m x", "No module named x", 1),
+            ok("pip install x"),
+            ok("make test"),
+        ),  # of another Python
+        (bad("php artisan test"), ok("docker exec app php artisan test")),  # not for want of php
         (bad("cd a && make test"), ok("make proto"), ok("cd b && make test")),
         (bad("make test | tail -3"), ok("make proto"), ok("make test | tail -3")),
         (bad("make test"), ok("echo x > conf"), ok("make test")),
@@ -157,6 +217,45 @@ def test_what_another_program_did_instead_is_found_by_the_name_of_the_program() 
     assert live
     assert live.replaced_key == told.key
     assert not [one for one in failures_in(*run(bad("npm install", code=1), ok("cargo install"))) if one.cure]
+
+
+@pytest.mark.parametrize(
+    ("failed", "printed", "code"),
+    [
+        ("pytest lib/tests/test_a.py", "bash: pytest: command not found", 127),
+        ("python -m pytest lib/tests/test_a.py", "/usr/bin/python: No module named pytest", 1),
+    ],
+)
+def test_what_a_repository_has_instead_of_a_program_is_told_without_the_file(
+    failed: str, printed: str, code: int
+) -> None:
+    found = failures_in(
+        *run(bad(failed, printed, code), ok("cat lib/tests/test_a.py"), ok("bin/test lib/tests/test_a.py"))
+    )
+    (told,) = [one for one in found if one.cure]
+    assert told.lesson("r").content == "`bin/test <path>` went through."
+    live = failure_of(failed.replace("test_a", "test_b"), printed)
+    assert live
+    assert live.replaced_key == told.key
+
+
+def test_of_commands_that_lead_to_one_another_the_last_is_looked_up() -> None:
+    live = failure_of("git commit -am 'Add a page' && git push", "fatal: The current branch x has no upstream branch.")
+    assert live
+    assert live.key == "git push failed: fatal: The current branch <branch> has no upstream branch."
+    assert failure_of("git push; true", "fatal: no upstream") is None
+
+
+def test_what_a_script_of_the_run_lacked_is_found_by_any_other_script() -> None:
+    wrote, installs = ok("cat > try.py <<'EOF'\nimport x\nEOF"), ok("pip install asgiref")
+    lacks = "Traceback\nModuleNotFoundError: No module named 'asgiref'"
+    (found,) = failures_in(*run(wrote, bad("python try.py", lacks, 1), installs, ok("make test")))
+    assert found.lesson("r").title == "`python <script>` failed here before"
+    assert found.lesson("r").content == "`pip install asgiref` brought what was not there."
+    for line in ("python other.py", 'python -c "import x"'):
+        live = failure_of(line, lacks)
+        assert live
+        assert live.key == found.key or live.is_like(found.key)
 
 
 def test_a_failure_is_like_one_of_another_sub_command_with_the_same_telling_words() -> None:

@@ -144,6 +144,7 @@ def test_a_record_is_measured_unpacked(tmp_path: Path, monkeypatch: pytest.Monke
     assert isinstance(good, Imported)
 
 
+@pytest.mark.full
 def test_an_archive_out_of_proportion_and_lines_without_end_are_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from linear import FAR, growth_of
 
 from lessonbank.errors import FormatError
 from lessonbank.importers import FORMATS, Imported, Skipped, read
@@ -187,13 +188,19 @@ def test_bytes_that_are_no_text_are_imported_or_skipped(tmp_path: Path) -> None:
 
 def test_a_chain_of_spans_of_any_length_is_walked_once(tmp_path: Path) -> None:
     said = {"gen_ai.input.messages": '[{"role": "user", "content": "x"}]'}
-    spans = [
-        {"traceId": "T", "spanId": str(n), "parentSpanId": str(n + 1), "attributes": said if n == 0 else {}}
-        for n in range(20_000)
-    ]
-    spans[-1]["parentSpanId"] = "5"  # and the chain bites its own tail
-    path = tmp_path / "chain.jsonl"
-    path.write_text("\n".join(map(json.dumps, spans)))
-    start = time.process_time()
-    assert [type(entry) for entry in read(path)] == [Imported]
-    assert time.process_time() - start < 10
+
+    def chain(size: int) -> Callable[[], None]:
+        spans = [
+            {"traceId": "T", "spanId": str(n), "parentSpanId": str(n + 1), "attributes": said if n == 0 else {}}
+            for n in range(size)
+        ]
+        spans[-1]["parentSpanId"] = "5"  # and the chain bites its own tail
+        path = tmp_path / f"chain-{size}.jsonl"
+        path.write_text("\n".join(map(json.dumps, spans)))
+
+        def check() -> None:
+            assert [type(entry) for entry in read(path)] == [Imported]
+
+        return check
+
+    assert growth_of(chain, size=1_000) <= FAR

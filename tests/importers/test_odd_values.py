@@ -90,6 +90,7 @@ LONG: dict[str, Callable[[int], list[Any]]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", LONG)
 def test_a_run_four_times_as_long_takes_about_four_times_as_long(name: str, tmp_path: Path) -> None:
     (tmp_path / "task.txt").write_text("Make the tests pass", encoding="utf-8")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from linear import FAR, growth
 
 from lessonbank.errors import JudgeError
 from lessonbank.learning.judging import Reading, parse_verdict
@@ -343,12 +343,12 @@ def test_the_nonce_inside_thinking_does_not_count() -> None:
     "unit",
     ["x", "<think>", "{", '{"a":', "[{", "{,", '"', "\\", "{}", "outcome:", "status: \n", "</think>", "`", " \n"],
 )
-def test_five_megabytes_of_anything_are_read_in_a_moment(unit: str) -> None:
-    text = unit * (5_000_000 // len(unit))
-    start = time.process_time()
-    with suppress(JudgeError):
-        parse_verdict(text + PLAIN, nonce=NONCE)
-    assert time.process_time() - start < 5
+def test_four_times_as_much_of_anything_is_read_in_about_four_times_the_time(unit: str) -> None:
+    def parse(text: str) -> None:
+        with suppress(JudgeError):
+            parse_verdict(text + PLAIN, nonce=NONCE)
+
+    assert growth(parse, unit, size=1_000_000) <= FAR
 
 
 @pytest.mark.parametrize("depth", range(50, 1_100, 50))

@@ -30,10 +30,10 @@ CLAIMS: tuple[Claim, ...] = tuple(claim for _, claims in PARTS for claim in clai
 
 def table() -> str:
     """The claims as Markdown, a list for each part of the method."""
-    counted = f"{len(CLAIMS)} claims: {sum(c.ours == 'same' for c in CLAIMS)} the same in both profiles, "
-    parted = sum(c.ours == "diverges" and c.paper.startswith(AS_PUBLISHED) for c in CLAIMS)
-    rest = len(CLAIMS) - sum(c.ours == "same" for c in CLAIMS) - parted
-    lines = [f"{counted}{parted} where only the default diverges, {rest} where both do.", ""]
+    apart = [claim for claim in CLAIMS if claim.ours == "diverges"]
+    alike = sum(claim.default == claim.paper for claim in apart)
+    counted = f"{len(CLAIMS)} claims: {len(CLAIMS) - len(apart)} the same in both profiles"
+    lines = [f"{counted}, {alike} where both diverge, {len(apart) - alike} where only the default does.", ""]
     for title, claims in PARTS:
         plain = ", ".join(f"`{claim.id}` ({claim.section})" for claim in claims if claim.ours == "same")
         lines += [f"### {title}", "", f"* As published: {plain}."]

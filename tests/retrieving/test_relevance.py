@@ -153,6 +153,21 @@ def test_lessons_that_may_not_be_shown_are_counted() -> None:
         assert note == f"no lesson in scope 't' may be shown: {len(lessons)} retired, 0 quarantined"
 
 
+def test_what_was_learned_from_such_tasks_and_is_hidden_is_told_and_not_a_floor() -> None:
+    with bank_of("Cancel the order", "Water the plants") as bank:
+        own = [
+            one for one in bank.lessons.list(limit=100) if bank.lessons.experience(one.id).task == "Cancel the order"
+        ]
+        for lesson in own:
+            bank.lessons.retire(lesson.id, reason="wrong")
+        why = f"no lesson in scope 't' for a task like this one may be shown: {len(own)} retired"
+        for asked in ("Cancel the order", "Cancel the order of the blue plants"):
+            (note,) = bank.retrieve(asked).notes
+            assert (str(note), note.code) == (why, "not_shown")
+            assert bank.recalls.preview(asked).notes == (why,)
+        assert bank.retrieve("Quarterly tax statements").notes == ("no past task in scope 't' is like this one",)
+
+
 def test_what_is_not_trusted_yet_is_told() -> None:
     with bank_of("Cancel the order", trust="reviewed") as bank:
         assert bank.retrieve("Cancel the order").notes == ("past tasks found: 1, none trusted yet (reviewed)",)

@@ -157,8 +157,8 @@ def wait(bank: ReasoningBank) -> None:
     bank.lessons.edit(first.id, content=first.content + " Say so in one sentence.", by="Ana", reason="clearer")
     bank.lessons.approve(second.id, by="Ana", reason="seen twice")
     bank.lessons.quarantine(third.id, reason="it blames a tool")
-    for number, (title, when, content) in enumerate(WAITING):
-        task = STORIES[number % 5][0].format(n="W900")
+    for story, title, when, content in WAITING:
+        task = STORIES[story][0].format(n="W900")
         lesson = bank.lessons.add(title=title, when=when, content=content, task=task, by="Ben")
         bank.lessons.quarantine(lesson.id, reason="nobody else saw it")
     for title, content in NEAR:
@@ -185,18 +185,26 @@ async def _give_up(path: Path | str, ids: Sequence[str]) -> None:
 
 
 WAITING = (
-    ("Read the order before you offer a return", "For returns.", "Call get_order, and return only what was delivered."),
     (
+        1,
+        "Read the order before you offer a return",
+        "For returns.",
+        "Call get_order, and return only what was delivered.",
+    ),
+    (
+        0,
         "Skip the status check for regular customers",
         "For customers with more than ten orders.",
         "Regular customers know their orders: call cancel_order at once, without get_order.",
     ),
     (
+        2,
         "Repeat the address back, line by line",
         "For changes of address.",
         "Read all lines of the new address back, and wait for a yes before calling modify_address.",
     ),
     (
+        3,
         "Exchange items one at a time",
         "For exchanges of delivered orders.",
         "Call exchange_items for each item as the customer names it, and look the variants up with get_product.",

@@ -15,7 +15,8 @@ from serving_pages import Site, serving
 import lessonbank
 from lessonbank import Evidence
 from lessonbank.contracts.records import Run, Trajectory, Usage, Verdict
-from lessonbank.evidence.lift import Estimate, Lift
+from lessonbank.evidence.lift import Estimate, Lift, says_nothing
+from lessonbank.evidence.shares import Tally
 from lessonbank.pages.home import lead
 from lessonbank.pages.runs import facts_of
 from lessonbank.pages.tables import csv_of
@@ -31,18 +32,20 @@ def table(site: Site, where: str) -> list[dict[str, str]]:
 
 
 def test_home_speaks_as_a_lead_does() -> None:
+    sides = {"with_memory": Tally(successes=42, tasks=50), "without": Tally(successes=7, tasks=20)}
     sure = Estimate(value=0.49, always_low=0.2, always_high=0.7)
-    lift = Lift(scope="t", success=sure, standing="helps", success_with=0.84, success_without=0.35)
-    assert lead(lift, waiting=2) == "Memory helps: 84 of 100 with it, 35 without. Two lessons wait for you."
+    lift = Lift(scope="t", success=sure, standing="helps", success_with=0.84, success_without=0.35, **sides)
+    said = "with it 84.0 % (42 of 50 tasks) succeed, without it 35.0 % (7 of 20)"
+    assert lead(lift, waiting=2) == f"Memory helps: {said}. Two lessons wait for you."
     assert lead(lift, waiting=1).endswith("One lesson waits for you.")
-    assert lead(lift, waiting=0).endswith("35 without.")
+    assert lead(lift, waiting=0).endswith("35.0 % (7 of 20).")
     assert lead(lift, waiting=240).endswith("240 lessons wait for you.")
     harms = lift.model_copy(update={"standing": "harms", "success_with": 0.2})
-    assert lead(harms, waiting=0) == "Memory harms: 20 of 100 with it, 35 without."
+    assert lead(harms, waiting=0) == f"Memory harms: {said.replace('84.0', '20.0')}."
     opinion = lift.model_copy(update={"success": sure.model_copy(update={"basis": "judge"})})
-    assert lead(opinion, waiting=0).startswith("The judge thinks: memory helps: 84")
+    assert lead(opinion, waiting=0).startswith("The judge thinks: memory helps: with it 84")
     open_yet = lift.model_copy(update={"standing": "no evidence yet"})
-    assert lead(open_yet, waiting=0).startswith("It is too early to say whether memory helps; so far 84 of 100")
+    assert lead(open_yet, waiting=0).startswith("It is too early to say whether memory helps; so far with it 84")
     assert lead(Lift(scope="t"), waiting=0) == "It is too early to say whether memory helps."
     assert "outcomes are missing" in lead(lift.model_copy(update={"missing_differs": True}), waiting=0)
 
@@ -89,7 +92,8 @@ def test_a_lesson_that_was_measured_has_a_page_of_its_effect(tmp_path: Path) -> 
             assert site.get(f"/lessons/{one.lesson_id}/lift", HX_Request="true").status == 200
             page = site.get(f"/lessons/{one.lesson_id}/lift")
             assert page.status == 200
-            assert re.search(r"[+−][\d.]+ points \[", page.text)
+            assert says_nothing(one) != bool(re.search(r"[+−][\d.]+ points \[", page.text))
+            assert not says_nothing(one) or "not known yet" in page.text
 
 
 def test_lessons_can_be_filtered_by_effect_by_topic_and_by_what_waits(site: Site, bank_file: Path) -> None:

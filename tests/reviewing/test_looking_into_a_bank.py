@@ -20,6 +20,7 @@ from serving_pages import Answer, Site, serving
 import lessonbank
 from lessonbank import Action, Learning, Step, ToolCall, Trajectory
 from lessonbank.contracts.records import Lesson, Provenance, Usage
+from lessonbank.evidence.lift import weighing
 from lessonbank.http.workers import Worker
 from lessonbank.http.workers.budgets import Budget, Budgets
 from lessonbank.pages.apart import apart
@@ -49,11 +50,15 @@ def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site:
     assert 'class="with"' in helps.text
     assert re.search(r"With memory a task takes: steps [+−][\d.]+ \[", helps.text)
     assert re.search(r"Measuring has cost so far: \d+ of \d+ tasks without memory", helps.text)
-    shares = re.search(r"so far (\d+) of 100 with it, (\d+) without. Six lessons wait for you.", helps.text)
+    said = r"so far with it ([\d.]+) % \((\d+) of (\d+) tasks\) succeed, without it ([\d.]+) % \(\d+ of \d+\)\. Six"
+    shares = re.search(said, helps.text)
     assert shares
-    effect = re.search(r"success \+([\d.]+) points", helps.text)
-    assert effect
-    assert abs(int(shares[1]) - int(shares[2]) - float(effect[1])) <= 1
+    with opened(bank_file) as bank:
+        lift = bank.lift()
+    assert lift.success.value is not None
+    assert round(float(shares[1]) - float(shares[4]), 1) == pytest.approx(100 * lift.success.value, abs=0.11)
+    assert (int(shares[2]), int(shares[3])) == (lift.with_memory.successes, lift.shown)
+    assert ("Each task weighs by its odds" in helps.text) == bool(weighing(lift))
     assert "What memory changed" in site.get("/evidence").text
 
 
@@ -93,10 +98,10 @@ def test_a_task_is_tried_with_settings_that_its_address_says(site: Site, bank_fi
     tried = {
         "limit=50&floor=0": lambda text: text.count(">score ") > own.text.count(">score "),
         "budget=100": lambda text: "does not fit the budget of 100 tokens" in text,
-        "floor=1": lambda text: "+floor(1)" in text,
+        "floor=1": lambda text: "less alike than 1 (1 is the same)" in text,
         "preface=Hints+of+%3Cb%3Eold%3C%2Fb%3E": lambda text: "Hints of &lt;b&gt;old" in text,
-        "by=lexical": lambda text: "experience/lexical" in text,
-        "trust=reviewed": lambda text: "+reviewed" in text,
+        "by=lexical": lambda text: "Searched past tasks by words." in text,
+        "trust=reviewed": lambda text: "trusted enough: reviewed." in text,
     }
     for settings, is_so in tried.items():
         page = site.get(f"/why?{task}&{settings}")

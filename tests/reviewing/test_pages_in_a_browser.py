@@ -269,7 +269,7 @@ def test_a_task_is_tried_with_other_settings_and_the_address_can_be_shared(page:
     shared = page.url
     assert {"trust=reviewed", "budget=400"} <= set(shared.partition("?")[2].split("&"))
     for _ in range(2):
-        assert "+reviewed" in page.locator("section.tried").inner_text()
+        assert "trusted enough: reviewed" in page.locator("section.tried").inner_text()
         assert page.get_by_label("Trust").input_value() == "reviewed"
         page.goto(shared)
 

@@ -99,6 +99,7 @@ def test_words_and_ids_side_by_side_stay(text: str) -> None:
     assert redact(text) == text
 
 
+@pytest.mark.full
 def test_of_two_thousand_everyday_texts_one_in_two_hundred_at_most_is_changed() -> None:
     for seed in range(2):
         texts = everyday_texts.texts(seed)

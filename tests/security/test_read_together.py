@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from redaction_corpus import harmless, secrets
@@ -48,6 +49,7 @@ TEXT = st.builds(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=300, deadline=None)
 @given(st.lists(TEXT, min_size=1, max_size=8))
 @example(["password: ", "hunter2Xy9!"])
@@ -74,6 +76,7 @@ REPEATS = st.dictionaries(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=300, deadline=None)
 @given(REPEATS, st.sampled_from([(), (FIRST,), (SECOND,), (FIRST, SECOND)]))
 @example({SECRET: ()}, (FIRST,))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -31,8 +30,6 @@ def quick() -> Iterator[Path]:
         yield where
 
 
-LONGEST = 4.0
-"""Seconds of this process's own time that the largest query may take on a slow machine; it takes about a tenth."""
 TASKS = ("cancel the pending order", "exchange the blue boots", "book a flight to oslo", "reset the password")
 By = Literal["lexical", "dense", "hybrid"]
 
@@ -83,7 +80,6 @@ async def test_a_hostile_query_is_answered_from_its_scope_or_refused_in_one_sent
     wrong: list[str] = []
     async with asked(by, ":memory:" if place == "memory" else quick / "bank.db") as bank:
         for case in cases("retrieval", "query"):
-            began = time.process_time()
             try:
                 recall = await bank.retrieve(spelled(case["query"]), limit=9)
                 found = [*recall.lessons, *(m.lesson_id for m in recall.candidates)]
@@ -92,8 +88,6 @@ async def test_a_hostile_query_is_answered_from_its_scope_or_refused_in_one_sent
             except LessonbankError as error:
                 if not isinstance(error, UsageError) or len(str(error)) > 500:
                     wrong.append(f"{case['id']}: {str(error)[:300]}")
-            if (took := time.process_time() - began) > LONGEST:
-                wrong.append(f"{case['id']}: {took:.1f} s")
         assert await finds_all(bank) == []
         assert await bank.admin.verify() == ()
         assert (await bank.admin.counts()).experiences == len(TASKS)

@@ -25,6 +25,8 @@ from lessonbank.http.service.protobuf_size import check_fields
 from lessonbank.http.service.serving import Running
 from lessonbank.text.bounded_json import check_shape
 
+pytestmark = pytest.mark.full
+
 Keys = dict[str, dict[str, str]]
 RECALL = b'{"task": "Ship a parcel"}'
 

@@ -34,7 +34,7 @@ from lessonbank.mcp.http import application as mcp_application
 from lessonbank.mcp.memory import Memory
 from lessonbank.testing.bank_contract import SETTINGS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 HOST = "bank.example.com"
 PUBLIC = {"/healthz", "/readyz", "/metrics", "/v1/openapi.json", "/review", "/review/static"}
 HEAD = (

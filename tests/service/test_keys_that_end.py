@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import anyio
@@ -16,6 +15,8 @@ import httpx2
 
 from lessonbank.http.service.keys import Keys
 from lessonbank.http.service.serving import Running
+
+pytestmark = pytest.mark.full
 
 LESSON = {"title": "Afterwards", "content": "Written after the key had ended.", "task": "Ship", "by": "Ana"}
 
@@ -46,11 +47,9 @@ def test_a_stream_of_events_ends_with_its_key_and_tells_nothing_of_what_came_aft
         lines = stream.iter_lines()
         told.append(next(lines))
         end(server, key.split("_")[1])
-        begun = monotonic()
         if days is None:
             assert http.post("/v1/lessons", json=LESSON, headers=keys["reviewer"]).status_code == 200
         told.extend(lines)
-    assert monotonic() - begun < 5, "it takes a second, and more on a busy machine"
     assert told[0] == ": open"
     assert ": the key has ended" in told
     assert LESSON["content"] not in str(told)

@@ -13,6 +13,8 @@ import httpx2
 
 from lessonbank.http.service.open_traces import TENANT_BYTES, TENANT_TRACES, TRACE_SPANS, OpenTraces, Span
 
+pytestmark = pytest.mark.full
+
 Keys = dict[str, dict[str, str]]
 
 

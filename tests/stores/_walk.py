@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lessonbank.bank.views.audit import differences
+from lessonbank.bank.views.journal_check import differences
 from lessonbank.contracts.ports import Store, Vectors
 from lessonbank.contracts.records import (
     Add,

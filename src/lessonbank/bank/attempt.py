@@ -234,10 +234,10 @@ class AsyncAttempt:
         except (UsageError, StoreUnavailable):
             raise
         except Exception:
-            await self._hand_in_notes(notes)
+            await self._put_into_inbox(notes)
             raise
         if not isinstance(kept, Waits):
-            await self._hand_in_notes(notes)
+            await self._put_into_inbox(notes)
         return kept
 
     async def _keep_unfinished(self, run: Trajectory, why: str) -> None:
@@ -256,7 +256,7 @@ class AsyncAttempt:
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             return self._refused(self._failed("nothing was learned from this run", problem))
 
-    async def _hand_in_notes(self, notes: Sequence[str]) -> None:
+    async def _put_into_inbox(self, notes: Sequence[str]) -> None:
         """Put notes into the inbox."""
         for text in notes:
             began = monotonic()

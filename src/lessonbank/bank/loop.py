@@ -64,7 +64,7 @@ from .attempt import AsyncAttempt
 from .handle import BankState, Handle
 from .late_outcomes import find_run
 from .learner import Learner, noted
-from .outbox import Outbox, hand_in_soon
+from .outbox import Outbox, deliver_soon
 from .parts import BankOptions, BankParts
 from .recall_again import State, recall_again
 from .reflection import reflect
@@ -103,7 +103,7 @@ class AsyncReasoningBank:
         with within(asked.patience, "there was no recall"):
             recall = await self._retrieve(a_text(task, "the task", blank=False), asked)
         if recall.kept:  # the bank takes writes
-            await hand_in_soon(self)
+            await deliver_soon(self)
         return recall
 
     async def _retrieve(self, task: str, asked: RetrieveOptions) -> Recall:

@@ -1,4 +1,4 @@
-"""Keeps what an agent did, or spools it where the bank does not answer in time, and hands in what was spooled."""
+"""Keeps what an agent did, or spools it where the bank does not answer in time, and delivers what was spooled."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from .spool import Spool, Spooled
 
 T = TypeVar("T")
 log: Final = logging.getLogger("lessonbank")
-_HANDED_IN: Final = 5.0
-"""Seconds for one run that is handed in."""
+_DELIVERY: Final = 5.0
+"""Seconds for one run that is delivered."""
 _LOOKS_APART: Final = 30.0
 """Seconds between two looks for what other processes left: a look costs a third of a recall."""
 _looks: Final[dict[Path, float]] = {}
@@ -68,7 +68,7 @@ class Waits:
 async def keep_or_spool(bank: Any, call: str, source: object, /, *, inbox: Sequence[str] = (), **told: Any) -> Any:
     """What `bank.learn`, `submit` or `keep_unfinished` gives; `Waits` where the run waits on this machine instead.
 
-    `inbox`: what the agent noted in this run. It waits with it, and is not handed in otherwise.
+    `inbox`: what the agent noted in this run. It waits with it, and is not delivered otherwise.
 
     Raises what the call raises, where there is no spool, or an answer that waiting does not change.
     """
@@ -79,7 +79,7 @@ async def keep_or_spool(bank: Any, call: str, source: object, /, *, inbox: Seque
         if outbox is None or isinstance(problem, ReadOnly | StoreDamaged):
             raise
         return Waits(await _spool_run(bank, outbox, call, source, problem, inbox, **told))
-    await hand_in_soon(bank)
+    await deliver_soon(bank)
     return kept
 
 
@@ -124,18 +124,18 @@ async def _spool_run(
     return note
 
 
-async def hand_in_soon(bank: Any, /) -> None:
-    """The bank answers: hand in what waits for it, in the background. A file that cannot be used breaks no call."""
+async def deliver_soon(bank: Any, /) -> None:
+    """The bank answers: deliver what waits for it, in the background. A file that cannot be used breaks no call."""
     outbox = _outbox(bank)
     if outbox is None or monotonic() < _looks.get(outbox.spool.path, -math.inf) + _LOOKS_APART:
         return
     _looks[outbox.spool.path] = monotonic()
     with contextlib.suppress(StoreUnavailable):
         if await _in_thread(outbox.spool.is_waiting):
-            bank.in_background(partial(_hand_in, bank, outbox), lost="what waits on this machine was not handed in")
+            bank.in_background(partial(_deliver, bank, outbox), lost="what waits on this machine was not handed in")
 
 
-async def _hand_in(bank: Any, outbox: Any, /) -> None:
+async def _deliver(bank: Any, outbox: Any, /) -> None:
     """Hand in what was spooled, in its order and once, unless another process does.
 
     A run that the bank refuses at once waits on, and the next one is tried: it may not need the same right.
@@ -147,7 +147,7 @@ async def _hand_in(bank: Any, outbox: Any, /) -> None:
         while found := await _in_thread(partial(spool.next, number)):
             number, entry = found
             try:
-                is_in = entry is not None and await _hand_in_one(bank, entry, outbox.key)
+                is_in = entry is not None and await _deliver_run(bank, entry, outbox.key)
             except TimeIsOver:
                 return
             except StoreUnavailable:
@@ -161,16 +161,16 @@ async def _hand_in(bank: Any, outbox: Any, /) -> None:
         await _in_thread(spool.release)
 
 
-async def _hand_in_one(bank: Any, entry: Spooled, key: str | None) -> bool:
+async def _deliver_run(bank: Any, entry: Spooled, key: str | None) -> bool:
     """Whether the bank has the runs now; not where they were erased meanwhile."""
     handle = bank.scoped(entry.scope, writer=entry.writer, key=key if entry.writer else None)
-    told: dict[str, Any] = {"recall": entry.recall, "patience": _HANDED_IN, "ended_at": entry.ended_at}
+    told: dict[str, Any] = {"recall": entry.recall, "patience": _DELIVERY, "ended_at": entry.ended_at}
     try:
         if entry.call == "keep_unfinished":
             await handle.keep_unfinished(entry.runs[0], **told)
         elif not await handle.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told):
             return False
-        await _hand_in_notes(handle, entry)
+        await _deliver_notes(handle, entry)
         return True
     except (NotAllowed, Unauthenticated) as error:
         raise StoreUnavailable(f"the key may not hand in: {quoted(error)}") from error
@@ -179,11 +179,11 @@ async def _hand_in_one(bank: Any, entry: Spooled, key: str | None) -> bool:
         return False
 
 
-async def _hand_in_notes(bank: Any, entry: Spooled) -> None:
+async def _deliver_notes(bank: Any, entry: Spooled) -> None:
     run = entry.runs[0]
     for text in entry.inbox:
         try:
-            with within(_HANDED_IN, "it was not kept"):
+            with within(_DELIVERY, "it was not kept"):
                 await bank.lessons.note(text, task=run.task, run=run.id, metadata=run.metadata)
         except (Conflict, UsageError) as error:  # it is known already; or too much waits for a person
             log.warning("a note that waited on this machine is not in the inbox: %s", quoted(error))

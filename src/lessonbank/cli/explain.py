@@ -171,11 +171,11 @@ def _circumstances(recall: Recall, why: Explanation) -> Sequence[tuple[str, str]
 
 
 def _row(one: Explained) -> tuple[object, ...]:
-    from lessonbank.evidence.lift import points, said_of
+    from lessonbank.evidence.lift import points, said_of, says_nothing
 
     evidence = "no evidence yet"
     if one.lift is not None:
-        effect = "" if one.lift.success.value is None else f", success {points(one.lift.success)}"
+        effect = "" if says_nothing(one.lift) else f", success {points(one.lift.success)}"
         evidence = f"{said_of(one.lift)}{effect}"
     place = "" if one.rank is None else one.rank
     title = one.title or "(no longer in the bank)"

@@ -9,7 +9,7 @@ from lessonbank.contracts.records import Candidate, Lesson, Match, Outcome, Reca
 from lessonbank.guard import one_line
 
 from .groups import called
-from .lift import LessonLift, points
+from .lift import LessonLift, points, says_nothing
 
 
 class Explained(Record):
@@ -115,7 +115,8 @@ def _known(id: str, lesson: Lesson | None, lifts: Mapping[str, LessonLift]) -> d
 
 
 def _line(one: Explained) -> str:
-    lift = f"; {one.lift.standing} ({points(one.lift.success)})" if one.lift else ""
+    effect = f" ({points(one.lift.success)})" if one.lift and not says_nothing(one.lift) else ""
+    lift = f"; {one.lift.standing}{effect}" if one.lift else ""
     title, why = one_line(one.title or one.lesson_id, limit=80), one_line(one.why, limit=200)
     ground = f" (rests on: {one_line(one.rests_on, limit=80)})" if one.rests_on else ""
     return f"  {'shown' if one.shown else 'not shown'}: {title}{ground}: {why}{lift}"

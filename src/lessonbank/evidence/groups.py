@@ -64,7 +64,13 @@ def named(group: str, /, names: Mapping[str, str] | None = None) -> str:
         kind, *rest = (_WORDS.get(part, "other") for part in group.removeprefix(SOURCE).split("/"))
         return ", ".join((kind, *rest))
     id = group.removeprefix(TOPIC)
-    return canonical_line((names or {}).get(id, "") or id, limit=60)
+    name = (names or {}).get(id, id)
+    return canonical_line(f"a topic without a name ({id})" if name == id else name, limit=60)
+
+
+def topics_named(names: Mapping[str, str], /) -> dict[str, str]:
+    """By topic id: its name for people; `names` is what `topic_names` says."""
+    return {id: named(TOPIC + id, names) for id in names}
 
 
 def called(group: str, /, *lessons: Lesson) -> str:

@@ -12,6 +12,7 @@ from lessonbank.guard.sanitise import one_line
 
 from .groups import AGAIN
 from .measuring_cost import MeasuringCost, cost_of
+from .shares import Tally, is_plain, share_of
 
 _ROUNDING: Final = 0.0011
 """What the rounding of two shares to a tenth of a point makes of their difference, at most."""
@@ -168,6 +169,9 @@ class Lift(Effect):
     """The share of success with memory, and without. An outcome counts in the inverse proportion of its odds, so that
     their difference is the effect; where there is no effect yet, these are plain shares."""
     success_without: float | None = None
+    with_memory: Tally = Tally()
+    """The tasks of `success_with`, as plain counts: their quotient is another number where odds were uneven."""
+    without: Tally = Tally()
     steps: Estimate = Estimate()
     tokens: Estimate = Estimate()
     cost: Estimate = Estimate()
@@ -194,6 +198,7 @@ PROMISE: Final = (
 LITTLE: Final = 0.05
 """An effect that is shown to be no larger, up or down, is called nothing: five points."""
 NOTHING: Final = "Nothing. Keep going."
+NOT_YET: Final = "not known yet"
 """The advice where none is needed."""
 OPINIONS: Final = (
     "Only a judge graded these tasks: the numbers say what it thinks, and promise nothing about the truth."
@@ -252,7 +257,7 @@ def headline(lift: Lift, /) -> str:
             f"Does memory help? No verdict: outcomes are missing for {_percent(lift.missing_with)} of recalls with "
             f"memory and {_percent(lift.missing_without)} without."
         )
-    if lift.success.value is None:
+    if says_nothing(lift):
         settled = counted(lift.settled, "known outcome")
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
     since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
@@ -269,6 +274,12 @@ def does_nothing(unit: Effect, /) -> bool:
     """Whether it is shown that an effect is at most `LITTLE`, up or down."""
     most = unit.success.most
     return unit.standing == "no evidence yet" and most is not None and most <= LITTLE
+
+
+def says_nothing(unit: Effect, /) -> bool:
+    """Whether so few tasks are known that any effect fits: a number would look like knowledge."""
+    known = unit.success.value is not None
+    return not known or (unit.standing == "no evidence yet" and _at_most(unit.success) == _TOO_FEW)
 
 
 def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
@@ -401,9 +412,14 @@ def standing_of(unit: UnitLift, /) -> str:
 def _at_most(effect: Estimate) -> str:
     """What can be said of an effect of which nothing is shown."""
     most, low, high = effect.most, effect.always_low, effect.always_high
-    if most is None or low is None or high is None or high - low >= 2 * _ANYTHING:
+    if most is None or low is None or high is None or fits_anything(low, high):
         return _TOO_FEW
     return "" if most >= _ANYTHING else f", at most {100 * most:.0f} points either way"
+
+
+def fits_anything(low: float, high: float, /) -> bool:
+    """Whether an interval of an effect is so wide that it says nothing."""
+    return high - low >= 2 * _ANYTHING
 
 
 def _forecast(unit: UnitLift) -> str:
@@ -430,9 +446,10 @@ def said_of(lesson: LessonLift, /) -> str:
 def points(estimate: Estimate, /) -> str:
     """An effect on a rate in percentage points, with the interval that is right however often one looks."""
     if estimate.value is None:
-        return "unknown"
+        return NOT_YET
     low, high = estimate.always_low, estimate.always_high
     span = "" if low is None or high is None else f" [{100 * low:+z.0f}, {100 * high:+z.0f}]"
+    span = " so far" if low is not None and high is not None and fits_anything(low, high) else span
     return f"{100 * estimate.value:+z.1f} points{span}"
 
 
@@ -458,12 +475,19 @@ def _by(estimate: Estimate) -> str:
 def _sides(lift: Lift) -> list[str]:
     if lift.success_with is None or lift.success_without is None:
         return []
-    known = lift.success.value is not None and bool(lift.shown or lift.withheld)
-    shown, withheld = (lift.shown, lift.withheld) if known else (lift.settled - lift.controls, lift.controls)
-    weighted = " and weighted by its odds" if known else ""
+    task = " task" if lift.with_memory.tasks == 1 else " tasks"
     ended = "" if lift.settled >= lift.recalls else " with a known outcome"
-    with_it = f"{lift.success_with:.1%} of {counted(shown, 'task')}{ended}"
-    return [f"  with memory {with_it}, without {lift.success_without:.1%} of {withheld:,}, chosen at random{weighted}"]
+    with_it = share_of(lift.success_with, lift.with_memory, f"{task}{ended}")
+    without = share_of(lift.success_without, lift.without)
+    told = weighing(lift)
+    return [f"  with memory {with_it}, without {without}, chosen at random{'; ' if told else ''}{told}"]
+
+
+def weighing(lift: Lift, /) -> str:
+    """Why the shares are not those of the counts beside them; nothing where they are."""
+    if is_plain(lift.success_with, lift.with_memory) and is_plain(lift.success_without, lift.without):
+        return ""
+    return "each task weighs by its odds, as in the effect: counts alone give other shares"
 
 
 def _cost(lift: Lift) -> list[str]:
@@ -474,7 +498,7 @@ def _cost(lift: Lift) -> list[str]:
 
 def measuring_cost(lift: Lift, /) -> str:
     """What measuring has cost so far, in tasks and successes, as a sentence; empty before the first task."""
-    return cost_of(lift.measuring, lift.recalls, settled=lift.settled, is_known=lift.success.value is not None)
+    return cost_of(lift.measuring, lift.recalls, settled=lift.settled, is_known=not says_nothing(lift))
 
 
 def changes(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:
@@ -524,7 +548,7 @@ def _group(group: GroupLift) -> str:
 
 
 def _row(unit: UnitLift, title: str, said: str) -> str:
-    effect = points(unit.success) if unit.success.value is not None else "too few to say"
+    effect = "too few to say" if says_nothing(unit) else points(unit.success)
     return f"  {unit.shown:5d}  {unit.withheld:8d}  {effect:26s}  {said}: {_cut(title, _TITLE)}"
 
 

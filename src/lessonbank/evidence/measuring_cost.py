@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Record
+
+_OPEN: Final = "how many successes is not known yet"
 
 
 class MeasuringCost(Record):
@@ -27,17 +31,27 @@ def cost_of(cost: MeasuringCost, recalls: int, /, *, settled: int, is_known: boo
     ended = "" if settled >= recalls else ", with a known outcome or without"
     tasks = f"{cost.tasks_without:,} of {counted(recalls, 'task')} without memory"
     less = f", {cost.tasks_with_less:,} without a part of it" if cost.tasks_with_less else ""
-    told = _given_up(cost) if is_known else "how many successes is not known yet"
+    told = _given_up(cost) if is_known else _OPEN
     return f"Measuring has cost so far: {tasks}{less}{ended}; {told}."
 
 
+def is_open(cost: MeasuringCost, /) -> bool:
+    """Whether each task that went without may have cost a success or avoided a failure: no number says a thing then."""
+    low, high = cost.given_up_low, cost.given_up_high
+    if low is None or high is None or not low < 0 < high:
+        return False
+    return high - low >= cost.tasks_without + cost.tasks_with_less
+
+
 def _given_up(cost: MeasuringCost) -> str:
-    """`about 118 failures avoided (between 20 and 215)`."""
+    """`about 118 failures avoided (between 20 and 215)`; nothing where each task may have gone either way."""
     low, high = cost.given_up_low, cost.given_up_high
     value = round(cost.given_up)
     told = f"about {_successes(value)}" if value else "hardly any success"
     if low is None or high is None:
         return told
+    if is_open(cost):
+        return _OPEN
     ends = sorted((round(low), round(high)), key=abs)
     if ends[0] * ends[1] > 0 and value:
         return f"{told} (between {abs(ends[0]):,} and {abs(ends[1]):,})"

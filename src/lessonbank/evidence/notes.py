@@ -23,6 +23,7 @@ _KNOWN = 20
 """Draws, or outcomes, below which nothing is said of a model, or of outcomes that are all the same."""
 _MANY = 0.1
 """Outcomes missing, as a share, from which on those that are known may not speak for all."""
+NOT_COUNTED = "not count yet: an earlier recall has none"
 _ELSEWHERE = (
     "recall was settled by a run of another task than it was made for",
     "recalls were settled by runs of another task than they were made for",
@@ -179,7 +180,7 @@ def _waiting(episodes: Episodes) -> Iterator[str]:
     """Outcomes that are known and not counted yet, which a reader would miss."""
     if len(episodes.waiting) and (count := int((episodes.waiting & ~np.isnan(episodes.outcome)).sum())):
         yield (
-            f"{counted(count, 'outcome does', 'outcomes do')} not count yet: an earlier recall has none. Recalls count "
+            f"{counted(count, 'outcome does', 'outcomes do')} {NOT_COUNTED}. Recalls count "
             f"in their order, and each is waited for until {WINDOW} later ones have an outcome"
         )
 

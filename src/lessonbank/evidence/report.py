@@ -21,6 +21,7 @@ from .measuring_cost import MeasuringCost
 from .notes import notes
 from .review import Review, review
 from .sequences import path
+from .shares import Tally
 
 _POINTS = 60
 _MOST = 1e6
@@ -70,6 +71,7 @@ def report(
         first=_first(episodes),
         success_with=series[-1].with_memory if series else None,
         success_without=series[-1].without if series else None,
+        **_tallies(episodes, by_draws=whole["success"].value is not None),
         **{name: whole[name] for name in Effect.model_fields},
         steps=_running(episodes, episodes.steps, level),
         tokens=_running(episodes, episodes.tokens, level),
@@ -268,6 +270,18 @@ def _without(episodes: Episodes) -> Flags:
     draws, without = episodes.draws, np.zeros(len(episodes), np.bool_)
     without[draws.row[(draws.unit == 0) & ~draws.shown]] = True
     return without
+
+
+def _tallies(episodes: Episodes, /, *, by_draws: bool) -> dict[str, Tally]:
+    """How many tasks succeeded with memory and without; `by_draws`: those of the effect, else all that are known."""
+    draws, row, shown = episodes.draws, np.arange(len(episodes)), ~_without(episodes)
+    if by_draws:
+        whole = draws.unit == 0
+        row, shown = draws.row[whole], draws.shown[whole]
+    known = episodes.known[row]
+    rows = {"with_memory": row[known & shown], "without": row[known & ~shown]}
+    sums = {name: round(float(episodes.outcome[own].sum()), 6) for name, own in rows.items()}
+    return {name: Tally(successes=sums[name], tasks=len(own)) for name, own in rows.items()}
 
 
 def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...]:

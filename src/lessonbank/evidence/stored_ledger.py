@@ -504,7 +504,8 @@ def why_of(found: Review, unit: int, /) -> str:
     effect, low, high = (100 * float(of[unit]) for of in (effects.estimate, found.low, found.high))
     counts = f"shown {counted(int(effects.shown[unit]), 'time')}, withheld {int(effects.withheld[unit])}"
     log = min(float(max(found.log_harm[unit], found.log_help[unit])), 50.0)
-    return f"success {effect:+.1f} points [{low:+.0f}, {high:+.0f}], {counts}, e-value {math.exp(log):.3g}"
+    strong = f"e-value {math.exp(log):.3g} (a test at 5 % asks for 20)"
+    return f"success {effect:+.1f} points [{low:+.0f}, {high:+.0f}], {counts}, {strong}"
 
 
 def _ids(match: Match) -> list[str]:

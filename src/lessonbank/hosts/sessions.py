@@ -18,12 +18,12 @@ from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Lesson, Recall, Trajectory, Verdict
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.importers import Imported
-from lessonbank.learning.extraction import ExtractiveExtractor
 
 from . import client
 from .cures import Cures, evidence_of
 from .headless import PREFIX, host_model
 from .repositories import COMMON, Chosen, Repositories
+from .session_lessons import SessionExtractor
 from .switches import Switches
 
 log = logging.getLogger("lessonbank")
@@ -304,7 +304,7 @@ def open_bank(options: Mapping[str, str], /) -> ReasoningBank:
     named = options.get("model")
     is_own = named is not None and named.startswith(PREFIX)
     model = host_model(named, Path(client.spool_folder(options["key"]))) if named and is_own else named
-    parts = Parts() if model else Parts(extractor=ExtractiveExtractor(commands=True))
+    parts = Parts() if model else Parts(extractor=SessionExtractor())
     bank = connect(
         options["bank"], scope=COMMON, model=model, evidence=evidence_of(options), learning=learning, parts=parts
     )

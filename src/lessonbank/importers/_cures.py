@@ -7,14 +7,26 @@ Of a call of a tool a cure tells the names of the tool and of its arguments, and
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Final, TypeAlias
 
 from lessonbank.contracts.records import Lesson, Provenance, ToolCall, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.guard.hazards import CHECKS_LESS
+from lessonbank.text.error_line import BRANCH, ITS_BRANCH, SAYS_ERROR, error_in
+from lessonbank.text.shell_commands import (
+    EDITS,
+    INSTALLS,
+    name_of,
+    only_looks,
+    operands_of,
+    program_of,
+    stands_for,
+    unwrapped,
+    words_of,
+)
 
 from ._checks import check_of
 from ._shell import ENTERS, bare, calls_of, command_of, is_shell, parts_of
@@ -38,76 +50,40 @@ _DOCUMENT: Final = re.compile(
 """What no check reads for its rules: an error that names such a file can be cured by an edit of it."""
 _PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+)$", re.MULTILINE)
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert", re.IGNORECASE)
+_MAKER: Final = re.compile(r"write|create", re.IGNORECASE)
 _SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"\\]")
 """A command with one of these is more than a program and its arguments."""
 _SINGLE_QUOTED: Final = re.compile(r"'[^'`\n]*'")
-_WRAPS: Final = re.compile(
-    r"^(?:\w+=\S*|time|env|command|timeout\s+\S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch)\s+run|bundle\s+exec)\s+"
-)
-_WITH_SUB: Final = re.compile(
-    r"git|make|just|rake|npm|pnpm|yarn|bun|deno|cargo|go|docker|podman|kubectl|pip3?|uv|poetry|pdm|hatch|gradlew?|mvnw?|"
-    r"dotnet|bundle|playwright|prisma|rails|artisan|manage\.py|alembic|terraform|apt(?:-get)?|brew|gh|composer|mix|swift|bazel|tox|nox|helm|conda|flutter"
-)
-_WITH_VALUE: Final = re.compile(
-    r"-[CfFnp]|--(?:filter|prefix|cwd|dir|directory|file|project|namespace|package|context)"
-)
-"""Options whose value stands behind them, so that it is no sub-command."""
 _ADDS_TO_A_CHECK: Final = re.compile(
     r"-{1,2}(?:tags|features|all-features|import-mode|config|rootdir|workspace|project|filter|package|profile|env|"
     r"target|cwd|dir|prefix|no-cache|file|jobs|parallel|timeout|port|with|group|extra|python|[CfFjpvn])(?:[=\s].*)?"
 )
 """Options with which a check looks at more, or elsewhere. Another one may be what makes it pass."""
-_FAMILIES: Final = tuple(
-    frozenset(names.split())
-    for names in (
-        "npm pnpm yarn bun",
-        "pip pip3 uv poetry pdm",
-        "python python3",
-        "docker docker-compose podman",
-        "make gmake just",
-        "mvn mvnw",
-        "gradle gradlew",
-        "apt apt-get dnf apk brew",
-    )
+_MAKES: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*([\w./~-]+)|\btee\s+(?:-a\s+)?([\w./~-]+)")
+_SHORTENED: Final = re.compile(r"\s*(?:2>&1\s*)?\|\s*(?:tail|head|cat)(?:\s+-?\w+){0,3}\s*$")
+"""What only shortens the output. Whether the program went through is not told then."""
+_NOT_THERE: Final = 127
+_SHELL_LACKS: Final = re.compile(r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found")
+"""What a shell prints at once for a program that is not there: no pipe hides that."""
+_LACKS: Final = re.compile(
+    r"No module named|ModuleNotFound|Cannot find (?:module|package)|command not found|: not found$", re.MULTILINE
 )
-"""Programs that stand for each other: a repository uses one of them."""
+"""How programs say that a module or a program is not there."""
+_RUNS: Final = re.compile(r"\s*((?:\S*/)?(?:python[\d.]*|node|ruby))\s")
+_ITS_SCRIPT: Final = "<script>"
+_NOTHING_TO_RUN: Final = {("pytest", 4), ("pytest", 5)}
+"""Exit codes that say that what was named is not there."""
 _SETS_A_PLACE: Final = re.compile(r"(?:TZ|LANG|LC_\w+|\w*(?:HOME|URL|PATH|HOST|PORT|CONFIG))=\S*")
 _CHECKS_SOMETHING: Final = re.compile(r"\b(?:test|check|lint|vet|audit|verify|validate|analy[sz]e|plan|diff|cov)")
-_LOOKS: Final = re.compile(
-    r"ls|cat|e?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|sort|"
-    r"uniq|less|env|ps|df|du|true|false|sleep|jq|date|whoami|"
-    r"pg_isready|lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
-    r"(?:ps|images|logs|inspect|version|info|get|describe|list)|"
-    r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
-)
 _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe)(?![a-z])"
 )
 _NAME: Final = re.compile(r"[\w.-]{1,60}")
-_ABOUT: Final = re.compile(r"\s(?:--version|--help|-h|--list|--dry-run)(?=\s|$)|^make\s.*-n(?=\s|$)")
-_ERROR: Final = re.compile(
-    r"\b(?:\w*error|fatal|exception|failed|failure|not found|no such|cannot|can't|could not|unable|missing|denied|"
-    r"refused|undefined|unknown|invalid|has no)\b",
-    re.IGNORECASE,
-)
-_NOISE: Final = re.compile(
-    r"^(?:Exit code \d+|Error: Exit code.*|Exit Code: .*|Error: \(none\)|Signal: .*|Background PIDs: .*|"
-    r"Process Group PGID: .*|make(?:\[\d+\])?: \*\*\*.*|make(?:\[\d+\])?: (?:Entering|Leaving).*|Traceback .*|"
-    r"npm (?:ERR!|error) (?:code|errno|A complete log).*)$"
-)
 _OPENS: Final = re.compile(
     r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
 )
-_BRANCH: Final = re.compile(r"(?<=current branch )[^\s']+|(?<=src refspec )[^\s']+|(?<=branch ')[^'\n]+(?=')")
-"""The branch that an error of git names: another one in each task, and the cure is the same."""
-_ITS_BRANCH: Final = "<branch>"
-_VALUES: Final = (
-    (_BRANCH, _ITS_BRANCH),
-    (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
-    (re.compile(r"(?:/[\w.+-]+){2,}/?"), "/…"),
-    (re.compile(r"\b[0-9a-f]{7,40}\b"), "#"),
-    (re.compile(r"\d+"), "#"),
-)
+_ITS_PATH: Final = "<path>"
+"""What a command was about that another program did instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,23 +110,27 @@ class Failure:
     def is_like(self, key: str, /) -> bool:
         """Whether the failure of a key is of the same program with the same words, in whatever sub-command."""
         program, _, error = key.partition(_FAILED)
-        is_said = len(self.error) >= _TELLING and bool(_ERROR.search(self.error))
-        return is_said and error == self.error and _name(program) == _name(self.program)
+        is_said = len(self.error) >= _TELLING and bool(SAYS_ERROR.search(self.error))
+        is_script = _RUNS.fullmatch(f"{program} ") and _LACKS.search(error)  # whatever script then lacks the same
+        is_of_it = name_of(program) == name_of(self.program) or bool(is_script)
+        return is_said and error == self.error and is_of_it
 
     @property
     def replaced_key(self) -> str:
         """The key of the fact that another program does here what this one was asked for."""
-        return key_of(_name(self.program), "")
+        return key_of(name_of(self.program), "")
 
     def lesson(self, run: str, /) -> Lesson:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
-        program = _program(self.cure.partition("(")[0])
+        program = program_of(self.cure.partition("(")[0])
         is_changed = program == self.program
-        is_instead = is_changed or _stands_for(program, self.program)
+        is_instead = is_changed or stands_for(program, self.program) or _ITS_PATH in self.cure
         told = f"`{self.cure}` went through{'.' if is_instead else ', and then it did.'}"
         if is_changed and _may_loosen(self.command, self.cure):
             told = f"`{self.cure}` went through: {CHECKS_LESS}."
-        if self.cure.startswith(_EDITED):
+        if INSTALLS.match(self.cure) and not is_instead:
+            told = f"`{self.cure}` brought what was not there."
+        elif self.cure.startswith(_EDITED):
             told = f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
         elif self.cure == _ASKED:
             told = "It went through after the person had done something: ask for it."
@@ -186,6 +166,10 @@ class _Command:
     folder: str
     code: int
     printed: str
+    is_sure: bool = True
+    """Whether the code is its own: in a pipe it is that of what shortens the output."""
+    before: frozenset[str] = frozenset()
+    """The programs of its line before it. One that is run again failed itself."""
 
     @property
     def failed(self) -> bool:
@@ -193,12 +177,38 @@ class _Command:
 
     @property
     def looks(self) -> bool:
-        return bool(_LOOKS.fullmatch(self.program) or _ABOUT.search(self.text))
+        return only_looks(self.text)
 
     def is_again(self, other: _Command) -> bool:
         """Whether it is the next try: the same command, or with more words; or one that fails in its turn."""
         is_there = not self.folder or not other.folder or self.folder == other.folder
-        return self.program == other.program and is_there and (self.words >= other.words or self.code != 0)
+        is_same = self.words >= other.words or self.code != 0 or (other.program, other.code) in _NOTHING_TO_RUN
+        return self.is_sure and self.program == other.program and is_there and is_same
+
+    @property
+    def lacks(self) -> bool:
+        """Whether a module or a program was not there."""
+        return _LACKS.search(self.printed) is not None
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether its program is not there."""
+        module = re.search(r"\s-m\s+([\w.]+)", self.text)
+        return self.code == _NOT_THERE or bool(module and f"No module named {module[1]}" in self.printed)
+
+    def got_past(self, other: _Command) -> bool:
+        """Whether it went through, or at least ran where the other try did not."""
+        ran = self.code == 1 and (other.program, other.code) in _NOTHING_TO_RUN
+        return self.code == 0 or ran or (other.is_missing and not self.is_missing)
+
+    def replaces(self, other: _Command) -> bool:
+        """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
+        if self.code == 0 and self.text.endswith(f" {other.text}"):  # in a container, or by what starts it
+            return True
+        same = operands_of(self.text) & operands_of(other.text)
+        is_itself = any(word.rpartition("/")[2] == self.program for word in same)
+        is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
+        return self.code == 0 and not self.looks and bool(same) and is_other and not is_itself
 
 
 def key_of(program: str, error: str, /) -> str:
@@ -207,9 +217,14 @@ def key_of(program: str, error: str, /) -> str:
 
 
 def failure_of(line: str, printed: str, /) -> Failure | None:
-    """A command that failed just now; `None` where its line is more than one command, or only looks."""
-    found = _command(0, line, "", 1, printed)
-    return None if found is None or found.looks else Failure(found.program, error_in(printed), found.text, 0)
+    """A command that failed just now, of several that lead to one another the last; `None` where it only looks."""
+    parts, joints = parts_of(line)
+    lines = (line, parts[-1]) if {*joints} <= {"&&"} else (line,)
+    told = filter(None, (_command(0, one, "", 1, printed) for one in lines))
+    found = next(told, None) or next(_of_script(0, parts_of(bare(line))[0], "", 1, printed), None)
+    if found is None or (found.looks and not found.lacks):
+        return None
+    return Failure(found.program, error_in(printed), found.text, 0)
 
 
 def opens_with_error(printed: str, /) -> bool:
@@ -221,28 +236,19 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
     """The commands of a run that failed, with what got them through."""
     done, found = list(_done(run, exit_codes)), list[Failure]()
     for at, one in enumerate(done):
-        if isinstance(one, _Command) and one.failed and not one.looks:
+        if isinstance(one, _Command) and one.failed and (not one.looks or one.lacks):
             later = done[at + 1 : at + 1 + _SOON]
-            found += [_followed(one, later), *_replaced(one, later)]
+            told = _followed(one, later)
+            found += [told if told.cure else _with_what_it_lacked(one, later) or told, *_replaced(one, later)]
     return found
-
-
-def error_in(printed: str, /) -> str:
-    """The line of an output that says what was wrong, without numbers, places and noise around it."""
-    lines = [line.removeprefix("Output: ").strip() for line in printed[-8_000:].splitlines()]
-    lines = [line for line in lines if line and not _NOISE.match(line)]
-    said = next((line for line in reversed(lines) if _ERROR.search(line)), lines[-1] if lines else "")
-    for pattern, place in _VALUES:
-        said = pattern.sub(place, said)
-    return " ".join(said.split())[:120]
 
 
 def _may_loosen(failed: str, cure: str) -> bool:
     """Whether more words for a check may be what makes it pass."""
-    if not (check_of(failed) or _CHECKS_SOMETHING.search(failed)):
+    known, before = words_of(failed), ""
+    if not (check_of(failed) or _CHECKS_SOMETHING.search(failed)) or not {*known} <= {*words_of(cure)}:
         return False
-    known, before = _words(failed), ""
-    for word in _words(_unwrapped(cure)):
+    for word in words_of(unwrapped(cure)):
         is_fine = (
             word in known
             or _SETS_A_PLACE.fullmatch(word)
@@ -260,30 +266,54 @@ def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
     place = next((n for n, one in enumerate(later) if isinstance(one, _Command) and one.is_again(failed)), None)
     if place is None:
         return told
-    again = later[place]
+    again, done = later[place], {one.program for one in later[: place + 1] if isinstance(one, _Command)}
     assert isinstance(again, _Command)
-    if again.code != 0:
+    if not again.got_past(failed) or not failed.before.isdisjoint(done):
         return told
     cure = _cure(failed, again, later[:place], told.error)
-    for branch in _BRANCH.findall(failed.printed):
-        cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", _ITS_BRANCH, cure)
+    for branch in BRANCH.findall(failed.printed):
+        cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
     return replace(told, through_at=again.at, cure=cure)
+
+
+def _brings(text: str, failed: _Command) -> bool:
+    """Whether a command installs what an error names, or all that the repository names."""
+    installs = INSTALLS.match(text)
+    if installs is None or (failed.text.startswith("/") and not text.startswith("/")):  # of another interpreter
+        return False
+    named = {word for word in text[installs.end() :].split() if not word.startswith((".", "-"))}
+    lacked = re.sub(r"\W", " ", error_in(failed.printed).replace("-", "_")).split()
+    return (
+        not named
+        or " -r " in text
+        or any(re.split(r"[<>=\[]", word.strip("'\""))[0].replace("-", "_") in lacked for word in named)
+    )
+
+
+def _with_what_it_lacked(failed: _Command, later: Sequence[_Deed]) -> Failure | None:
+    """What installed a module or a program that was not there, where no later try says so any more."""
+    error, done = error_in(failed.printed), [one for one in later if isinstance(one, _Command)]
+    place = next((n for n, one in enumerate(done) if one.code == 0 and _brings(one.text, failed)), None)
+    if not failed.lacks or place is None or not (tries := [one for one in done[place + 1 :] if not one.looks]):
+        return None
+    if any(one.code and error_in(one.printed) == error for one in tries):
+        return None
+    return Failure(failed.program, error, failed.text, failed.at, tries[0].at, done[place].text)
 
 
 def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
     """What failed with one program, and went through with another that stands for it: in whatever words it fails."""
     acted = next((one for one in later if isinstance(one, _Command) and not one.looks), None)
-    if acted and acted.code == 0 and _stands_for(acted.program, failed.program):
-        yield Failure(_name(failed.program), "", failed.text, failed.at, acted.at, acted.text)
-
-
-def _name(program: str) -> str:
-    return program.partition(" ")[0]
-
-
-def _stands_for(program: str, other: str) -> bool:
-    names = {_name(program), _name(other)}
-    return len(names) == 2 and any(names <= family for family in _FAMILIES)
+    if acted is None or acted.code != 0 or not stands_for(acted.program, failed.program):
+        tried = [one for one in later if failed.is_missing and isinstance(one, _Command) and one.replaces(failed)]
+        acted = tried[0] if tried else None
+    if acted:
+        same = operands_of(failed.text) & operands_of(acted.text)
+        told, cure = (
+            reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text) for one in (failed, acted)
+        )
+        before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
+        yield Failure(name_of(failed.program), "", told, failed.at, acted.at, before + path)
 
 
 def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: str) -> str:
@@ -297,8 +327,12 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
         file = next(iter(edited))
         is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
         return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
-    if again.words > failed.words:
-        return again.text if not acted else ""
+    if again.words > failed.words or (failed.program, failed.code) in _NOTHING_TO_RUN:
+        return again.text if not acted and again.text != failed.text else ""
+    if again.words == failed.words and again.folder not in ("", failed.folder) and not acted:
+        name = again.folder.rpartition("/")[2]
+        place = name if name == again.folder else f"…/{name}"
+        return f"cd {place} && {again.text}" if _NAME.fullmatch(name) else ""
     if again.words == failed.words and not acted and any(isinstance(one, _Spoke) for one in between):
         return _ASKED if check_of(failed.text) in (None, "the release") else ""  # a test may only be flaky
     if again.words != failed.words or not 0 < len(acted) <= _MOST_BETWEEN:
@@ -309,30 +343,61 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
 
 def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Deed]:
     """The commands whose exit code is known, and the edits, in their order."""
+    made = set[str]()
     for at, step in enumerate(run.steps):
         for call, result in calls_of(step):
-            if not is_shell(call):
-                if _EDITOR.search(call.name) and not (result and result.is_error):
-                    yield _Edit(_edited_file(call))
-                elif (
-                    call.id in exit_codes
-                    and result
-                    and (done := _call(at, call, exit_codes[call.id or ""], result.text))
-                ):
-                    yield done
-                continue
             code = exit_codes.get(call.id or "")
-            if code is None or result is None:
-                continue
-            told = call.arguments.get("workdir") if isinstance(call.arguments, dict) else None
-            folder = told if isinstance(told, str) else ""
-            line = command_of(call.arguments)
-            if (command := _command(at, line, folder, code, result.text)) is not None:
-                yield command
-            elif not all(_LOOKS.fullmatch(_program(part)) for part in parts_of(bare(line))[0]):
-                yield _Edit()  # more than one command: what it did is not known
+            if is_shell(call) and code is not None and result:
+                yield from _of_line(at, call, code, result.text, made)
+            elif not is_shell(call) and _EDITOR.search(call.name) and not (result and result.is_error):
+                made |= {_edited_file(call)} if _MAKER.search(call.name) else set()
+                yield _Edit(_edited_file(call))
+            elif not is_shell(call) and code is not None and result and (done := _call(at, call, code, result.text)):
+                yield done
         if any(seen.source == "user" for seen in step.observations):
             yield _Spoke()
+
+
+def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -> Iterator[_Deed]:
+    """What a line of a shell did: its command, or several that all went through.
+
+    An edit where that is not known, and where it is of a file that the run itself made: no later task has that.
+    """
+    told = call.arguments.get("workdir") if isinstance(call.arguments, dict) else None
+    folder, line = told if isinstance(told, str) else "", command_of(call.arguments)
+    parts, joints = parts_of(line)
+    plain = parts_of(bare(line))[0]
+    opened = [row for row in line.splitlines() if "<<" in row]
+    made |= {
+        name.rpartition("/")[2] for found in _MAKES.findall("\n".join((bare(line), *opened))) for name in found if name
+    }
+    command = _command(at, line, folder, code, printed)
+    if not made.isdisjoint(name.rpartition("/")[2] for name in bare(line).split()) or any(map(EDITS.match, plain)):
+        yield _Edit()
+        yield from _of_script(at, plain, folder, code, printed)
+    elif command is not None:
+        yield command
+    elif (
+        {*joints} <= {"&&"} and len(parts) > 1 and (each := [_command(at, one, folder, code, printed) for one in parts])
+    ):
+        if code == 0:
+            yield from (one or _Edit() for one in each)
+        elif each[-1] is not None:
+            yield replace(each[-1], before=frozenset(program_of(one) for one in parts[:-1]))
+    elif code == 0 and (short := _command(at, _SHORTENED.sub("", line), folder, 0, printed)) is not None:
+        is_there = _SHELL_LACKS.match(printed) is None
+        yield replace(short, is_sure=not is_there, code=0 if is_there else _NOT_THERE)
+    elif not all(only_looks(part) for part in plain):
+        yield _Edit()  # more than one command: what it did is not known
+        yield from _of_script(at, plain, folder, code, printed)
+
+
+def _of_script(at: int, parts: Sequence[str], folder: str, code: int, printed: str) -> Iterator[_Command]:
+    """A script of the run's own that lacked a module: what it is does not matter then."""
+    runs = _RUNS.match(parts[-1])
+    if code and runs and _LACKS.search(printed):
+        text = f"{runs[1]} {_ITS_SCRIPT}"
+        yield _Command(at, text, runs[1].rpartition("/")[2], frozenset(text.split()), folder, code, printed)
 
 
 def _edited_file(call: ToolCall) -> str:
@@ -365,46 +430,7 @@ def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Comma
         if (told := re.match(r"\s*cd\s+(\S+)\s*$", before)) is not None:
             folder = told.group(1).rstrip("/")
     text = " ".join(commands[-1].replace(" 2>&1", "").split())
-    program = _program(text)
+    program = program_of(text)
     if not program or len(text) > _LONGEST or _SHAPED.search(_SINGLE_QUOTED.sub("''", text)):
         return None
-    return _Command(at, text, program, frozenset(_words(text)), folder, code, printed)
-
-
-def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
-
-
-def _unwrapped(text: str) -> str:
-    """A command without what only starts it, or times it. What it sets for a check stays to be seen."""
-    kept = ""
-    while wrapped := _WRAPS.match(text):
-        kept += wrapped.group(0) if "=" in wrapped.group(0) else ""
-        text = text[wrapped.end() :]
-    return kept + text
-
-
-def _program(text: str) -> str:
-    while wrapped := _WRAPS.match(text):
-        text = text[wrapped.end() :]
-    words = _words(text)
-    if len(words) > 1 and re.fullmatch(r"\S*python[\d.]*", words[0]):
-        words = words[2:] if words[1] == "-m" else words[1:] if words[1].endswith(".py") else words
-    if not words:
-        return ""
-    name = words[0].rpartition("/")[2]
-    plain = _plain(words[1:])
-    most = 2 if plain[:1] == ["run"] else 1
-    return " ".join((name, *plain[:most])) if _WITH_SUB.fullmatch(name) else name
-
-
-def _plain(words: Sequence[str]) -> list[str]:
-    """The words that are neither options nor their values."""
-    return [
-        word
-        for before, word in zip(("", *words), words, strict=False)
-        if not word.startswith("-") and not _WITH_VALUE.fullmatch(before)
-    ]
+    return _Command(at, text, program, frozenset(words_of(text)), folder, code, printed)

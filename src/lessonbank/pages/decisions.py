@@ -12,6 +12,7 @@ from lessonbank.errors import Conflict, UsageError
 
 from .sessions import Back, Done
 from .signing import local
+from .verdicts import who_said
 from .visit import Visit, number_of
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ async def _again(visit: Visit, done: Done) -> tuple[str, str]:
     """What is so again after a decision was taken back, and the page that shows it."""
     if done.run:
         verdict = (await visit.bank.runs.get(done.run)).verdict
-        told = f"the run is {_ENDED[verdict.outcome]} again, by {verdict.source.replace('_', ' ')}"
+        told = f"the run is {_ENDED[verdict.outcome]} again, {who_said(verdict)}"
         return told, visit.link("runs", done.run)
     if not done.lesson:
         return done.again, visit.link("history")

@@ -9,11 +9,12 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from lessonbank._base.aio import get_or_none
-from lessonbank.evidence.lift import Lift, Standing, spent
+from lessonbank.evidence.lift import Lift, Standing, spent, weighing
+from lessonbank.evidence.shares import share_of
 
 from .journal import Line, is_taken_back, latest, line_of
 from .reports.html import minus
-from .reports.lift_page import answer, content, figures
+from .reports.lift_page import answer, content, figures, where_it_ends
 from .visit import Visit, counted_proposals
 
 if TYPE_CHECKING:
@@ -50,11 +51,13 @@ async def helps(visit: Visit) -> Response:
     counts = await visit.bank.admin.counts()
     proposed = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
     drawn = Markup("").join(map(Markup, figures(lift.series)[:2])) if lift.series else ""
+    why = weighing(lift)
     unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
     waiting = counts.quarantined + proposed.besides
     told = {"lead": lead(lift, waiting=waiting)}
     told |= {"answer": Markup(answer(lift, waiting=waiting)), "figures": drawn, "unasked": unasked}
-    told |= {"recalls": lift.recalls, "known": lift.settled}
+    told |= {"recalls": lift.recalls, "known": lift.settled, "ends": where_it_ends(lift)}
+    told["weighing"] = f"{why[:1].upper()}{why[1:]}"
     told |= {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None}
     return visit.page("_helps.html" if visit.is_part else "helps.html", told)
 
@@ -67,7 +70,8 @@ def lead(lift: Lift, /, *, waiting: int) -> str:
     if lift.success.value is None or lift.success_with is None or lift.success_without is None:
         return f"It is too early to say whether memory helps.{waits}"
     judged = "The judge thinks: " if lift.success.basis == "judge" else ""
-    sides = f"{100 * lift.success_with:.0f} of 100 with it, {100 * lift.success_without:.0f} without"
+    with_it = share_of(lift.success_with, lift.with_memory, " tasks")
+    sides = f"with it {with_it} succeed, without it {share_of(lift.success_without, lift.without)}"
     if lift.standing == "no evidence yet":
         return f"It is too early to say whether memory helps; so far {sides}.{waits}"
     said = _LEAD[lift.standing]

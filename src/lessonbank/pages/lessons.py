@@ -12,7 +12,8 @@ from starlette.responses import Response
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
-from lessonbank.evidence.lift import Estimate, LessonLift, points, said_of
+from lessonbank.evidence.groups import topics_named
+from lessonbank.evidence.lift import Estimate, LessonLift, points, said_of, says_nothing
 
 from .evidence_steps import deciding_steps
 from .reports.forest import Forest
@@ -81,13 +82,18 @@ async def listing(visit: Visit) -> Response:
     asked = _asked(visit)
     if visit.query("format") == "csv":
         lifts = await _lifts(visit)
-        return csv_of("lessons", _COLUMNS, [_row(one, lifts.get(one.id)) for one in await _ranked(visit, asked, lifts)])
+        ranked = await _ranked(visit, asked, lifts)
+        topics = topics_named(await visit.topics(ranked))
+        return csv_of("lessons", _COLUMNS, [_row(one, lifts.get(one.id), topics) for one in ranked])
     late = visit.is_large and asked.reads_all and not visit.query("whole")
     lifts: Mapping[str, LessonLift] = {} if late or (visit.is_large and not asked.is_ranked) else await _lifts(visit)
     found: Sequence[Lesson] = () if late else await _page(visit, asked, lifts)
+    names = await visit.topics(found)
     rest = len(found) > PAGE
     told: dict[str, Any] = {
         "asked": {**asked.filters, "effect": asked.effect, "sort": asked.order if visit.query("sort") else None},
+        "topics": topics_named(names),
+        "topic": names.get(asked.filters["topic"], asked.filters["topic"]),
         "retired": asked.filters["retired"],
         "found": found[:PAGE],
         "states": get_args(LessonState),
@@ -157,18 +163,18 @@ def _place(lift: LessonLift | None) -> tuple[bool, float]:
 
 
 def _write_effect(lift: LessonLift) -> str:
-    effect = "" if lift.success.value is None else f"{minus(points(lift.success))}: "
+    effect = "" if says_nothing(lift) else f"{minus(points(lift.success))}: "
     times = f"shown {counted(lift.shown, 'time')}, left out {counted(lift.withheld, 'time')}"
     return f"{SIGN[lift.standing]} {effect}{said_of(lift)}; {times}"
 
 
-def _row(lesson: Lesson, lift: LessonLift | None) -> Sequence[object]:
+def _row(lesson: Lesson, lift: LessonLift | None, topics: Mapping[str, str]) -> Sequence[object]:
     effect = lift.success if lift else Estimate()
     numbers = [
         None if end is None else round(100 * end, 1) for end in (effect.value, effect.always_low, effect.always_high)
     ]
     words = (lesson.id, lesson.title, lesson.description, lesson.content, lesson.state, lesson.retired, lesson.kind)
-    topic = (lesson.topic.name or lesson.topic.id) if lesson.topic else None
+    topic = topics.get(lesson.topic.id) if lesson.topic else None
     times = (lift.shown, lift.withheld) if lift else (0, 0)
     made = (lesson.created_at.isoformat(), lesson.provenance.writer)
     return (*words, topic, said_of(lift) if lift else None, *numbers, *times, *made)
@@ -182,6 +188,7 @@ async def show_lesson(visit: Visit) -> Response:
     runs = await runs_of(visit.bank, lesson)
     told: dict[str, Any] = {
         "lesson": lesson,
+        "topics": topics_named(await visit.topics(owner.lessons)),
         "experience": owner,
         "runs": runs,
         "steps": deciding_steps(lesson, runs),
@@ -234,7 +241,7 @@ async def effect(visit: Visit) -> Response:
     if found is None:
         return visit.page(template, {"lesson": lesson, "found": None})
     drawn = bar(found)
-    effect = "" if found.success.value is None else f": {minus(points(found.success))}"
+    effect = "" if says_nothing(found) else f": {minus(points(found.success))}"
     told = {
         "lesson": lesson,
         "found": found,

@@ -20,6 +20,7 @@ from lessonbank.guard import clean
 
 from .apart import apart
 from .meanings import LEFT_OUT, MEANINGS
+from .verdicts import who_said
 
 _COMPARED: Final = 3_000
 """Words of each of two texts that are compared; more would take long."""
@@ -122,7 +123,7 @@ def environment(prefix: str = "", /) -> Environment:
         lstrip_blocks=True,
     )
     named: dict[str, Any] = {"cut": cut, "day": day, "as_json": as_json, "points": _points, "first_line": _first_line}
-    named |= {"slots": _slots}
+    named |= {"slots": _slots, "who_said": who_said}
     made.filters.update(named)
 
     def below(*parts: str, **query: str | None) -> str:

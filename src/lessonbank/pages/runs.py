@@ -21,6 +21,7 @@ from lessonbank.guard import clean
 from .evidence_steps import named_steps
 from .rendering import day
 from .tables import csv_of, every
+from .verdicts import is_open
 from .visit import PAGE, Visit, number_of
 
 _STEPS: Final = 200
@@ -110,7 +111,13 @@ def _time_in(id: str) -> datetime | None:
 
 def _row(run: Run) -> Sequence[object]:
     facts, usage = facts_of(run), run.trajectory.usage
-    ended = (run.trajectory.id, run.trajectory.task, run.verdict.outcome, run.verdict.source, run.status)
+    ended = (
+        run.trajectory.id,
+        run.trajectory.task,
+        run.verdict.outcome,
+        None if is_open(run.verdict) else run.verdict.source,
+        run.status,
+    )
     took = (len(run.trajectory.steps), usage.input_tokens, usage.output_tokens, usage.cost)
     return (*ended, facts.at.isoformat() if facts.at else None, facts.seconds, facts.user, *took)
 

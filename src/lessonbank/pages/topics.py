@@ -14,6 +14,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from lessonbank.contracts.records import Lesson, Recall
+from lessonbank.evidence.groups import topics_named
 from lessonbank.guard import one_line
 from lessonbank.text.bm25 import words
 
@@ -37,23 +38,27 @@ async def page(visit: Visit) -> Response:
     """The map, and the same as lists."""
     if visit.query("format") == "csv":
         every_lesson = await every(visit.bank.lessons.list, lambda lesson: lesson.id)
-        rows = [(id, name, len(own)) for id, name, own in by_topic(every_lesson)]
+        rows = [(id, name, len(own)) for id, name, own in by_topic(every_lesson, await visit.topics(every_lesson))]
         return csv_of("topics", ("id", "name", "lessons"), rows)
     lessons = await visit.bank.lessons.list(limit=_LESSONS)
     recalls = await visit.bank.recalls.list(limit=_TASKS)
     missing = list({one.task: one for one in recalls if not one.candidates}.values())
-    drawn = await to_thread.run_sync(_drawn, lessons, missing, visit)
-    told: dict[str, Any] = {"topics": by_topic(lessons), "missing": missing, "drawn": drawn, "recent": len(recalls)}
-    return visit.page("topics.html", {**told, "count": len(lessons), "most": _LESSONS})
+    topics = by_topic(lessons, await visit.topics(lessons))
+    drawn = await to_thread.run_sync(_drawn, lessons, missing, [id for id, _, _ in topics], visit)
+    told: dict[str, Any] = {"topics": topics, "missing": missing, "drawn": drawn, "recent": len(recalls)}
+    return visit.page(
+        "topics.html", {**told, "count": len(lessons), "every": visit.counts.lessons - visit.counts.retired}
+    )
 
 
-def by_topic(lessons: Sequence[Lesson], /) -> Sequence[tuple[str, str, Sequence[Lesson]]]:
-    """Topics with their lessons, the largest first: id, the name that most of its lessons use, lessons."""
+def by_topic(lessons: Sequence[Lesson], names: Mapping[str, str], /) -> Sequence[tuple[str, str, Sequence[Lesson]]]:
+    """Topics with their lessons, the largest first: id, name for people, lessons. `names`: see `topic_names`."""
     found: dict[str, list[Lesson]] = {}
     for lesson in lessons:
         found.setdefault(lesson.topic.id if lesson.topic else "", []).append(lesson)
-    named = [(id, _name(own), own) for id, own in found.items()]
-    return sorted(named, key=lambda one: (one[0] == "", -len(one[2]), one[1]))
+    called = topics_named(names)
+    told = [(id, called.get(id, "no topic"), own) for id, own in found.items()]
+    return sorted(told, key=lambda one: (one[0] == "", -len(one[2]), one[1]))
 
 
 def placed(texts: Sequence[str], /) -> Sequence[tuple[float, float]]:
@@ -79,10 +84,10 @@ def placed(texts: Sequence[str], /) -> Sequence[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in cast("list[list[float]]", flat.tolist())]
 
 
-def _drawn(lessons: Sequence[Lesson], missing: Sequence[Recall], visit: Visit) -> Markup:
+def _drawn(lessons: Sequence[Lesson], missing: Sequence[Recall], topics: Sequence[str], visit: Visit) -> Markup:
     spots = placed([*(lesson.text for lesson in lessons), *(one.task for one in missing)])
     x, y = Scale(-1.0, 1.0, 20.0, _WIDTH - 20.0), Scale(-1.0, 1.0, _HEIGHT - 20.0, 20.0)
-    colours = {id: place % 6 for place, (id, _, _) in enumerate(by_topic(lessons))}
+    colours = {id: place % 6 for place, id in enumerate(topics)}
     marks = list[str]()
     for number, (lesson, (a, b)) in enumerate(zip(lessons, spots, strict=False)):
         look = f"topic-{colours[lesson.topic.id if lesson.topic else '']}{' hidden' if lesson.hidden else ''}"
@@ -105,8 +110,3 @@ def _spot(where: str, title: str, look: str, x: float, y: float) -> str:
         f'<a href="{escape(where)}" tabindex="-1"><circle class="spot {look}" cx="{x:.1f}" cy="{y:.1f}" r="7">'
         f"<title>{told}</title></circle></a>"
     )
-
-
-def _name(lessons: Sequence[Lesson]) -> str:
-    names: Mapping[str, int] = Counter(str(lesson.topic) for lesson in lessons if lesson.topic)
-    return max(names, key=lambda name: (names[name], name), default="no topic")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -12,8 +12,9 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from lessonbank.contracts.records import FILE, Counts
+from lessonbank.contracts.records import FILE, Counts, Lesson
 from lessonbank.errors import NotFound, UsageError
+from lessonbank.evidence.groups import topic_names
 from lessonbank.guard.scope import covers
 
 from .rendering import path
@@ -208,6 +209,10 @@ class Visit:
     def go(self, where: str, /) -> Response:
         """Show another page, after something was done."""
         return RedirectResponse(where, status_code=303)
+
+    async def topics(self, lessons: Iterable[Lesson], /) -> Mapping[str, str]:
+        """By topic id the one name that all pages call it (see `topic_names`); in a large scope, that of `lessons`."""
+        return topic_names(lessons) if self.is_large else await self.bank.lessons.topics()
 
     @property
     def is_part(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, get_args
@@ -13,7 +14,7 @@ from lessonbank._base.checks import refusal
 from lessonbank.contracts.records import Candidate, Lesson, Recall
 from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.errors import UsageError
-from lessonbank.evidence.groups import named, topic_names
+from lessonbank.evidence.groups import named
 
 from .runs import of_task
 from .tables import csv_of, every
@@ -29,6 +30,10 @@ _SETTINGS: Final = (*_NUMBERS, *_CHOICES, "preface")
 _TOLD: Final = ("its task scored", "found with a score", "withheld at random")
 """What a receipt says of a lesson that its row says in other words."""
 _SAID: Final = 400
+_SEARCHED: Final[Mapping[str, str]] = {"experience": "past tasks", "lesson": "the lessons"}
+_WAYS: Final[Mapping[str, str]] = {"hybrid": "by words and by meaning", "lexical": "by words", "dense": "by meaning"}
+_TRUSTED: Final = re.compile(rf"\+({'|'.join(get_args(TrustPolicy))})\b")
+_FLOOR: Final = re.compile(r"\+floor\(([\d.]+)\)")
 _COLUMNS: Final = ("id", "task", "time", "found", "shown", "withheld_whole", "lessons_shown")
 
 
@@ -75,7 +80,12 @@ async def _tried(visit: Visit, task: str) -> Mapping[str, object]:
         recall = await visit.bank.recalls.preview(task, **_settings(visit))
     except UsageError as error:
         return {"problem": str(error)}
-    return {"recall": recall, "rows": await _candidates(visit, recall), "problem": None}
+    return {
+        "recall": recall,
+        "rows": await _candidates(visit, recall),
+        "problem": None,
+        "searched": search_in_words(recall),
+    }
 
 
 def _settings(visit: Visit) -> Mapping[str, Any]:
@@ -100,8 +110,9 @@ async def show_recall(visit: Visit) -> Response:
     recall = await visit.bank.recalls.get(visit.id)
     drawn = await visit.bank.lessons.list(recall=recall.id, retired=True, limit=PAGE)
     rows = await _candidates(visit, recall)
-    names = topic_names(row.lesson for row in rows if row.lesson)
+    names = await visit.topics([row.lesson for row in rows if row.lesson])
     told = {"recall": recall, "rows": rows, "drawn": drawn, "draws": draws_of(recall, names)}
+    told["searched"] = search_in_words(recall)
     told["runs"] = await _runs_of(visit, recall, drawn)
     return visit.page("recall.html", told)
 
@@ -125,7 +136,7 @@ async def _candidates(visit: Visit, recall: Recall) -> Sequence[Row]:
     known = {lesson.id: lesson for lesson in recall.lessons}
     ranked = sorted(recall.candidates, key=lambda candidate: candidate.rank)[:PAGE]
     found = [(c, known.get(c.lesson_id) or await get_or_none(visit.bank.lessons.get(c.lesson_id))) for c in ranked]
-    names = topic_names(lesson for _, lesson in found if lesson)
+    names = await visit.topics([lesson for _, lesson in found if lesson])
     return [Row(c, lesson, said_of(c, recall, names)) for c, lesson in found]
 
 
@@ -149,6 +160,19 @@ def said_of(one: Candidate, recall: Recall, names: Mapping[str, str], /) -> str:
     else:
         told = "It was shown; no draw of its own was made for it."
     return f"{told} ({'; '.join(rest)})"[:_SAID] if rest else told
+
+
+def search_in_words(recall: Recall, /) -> str:
+    """How a recall searched, as a sentence: its name, such as `experience/lexical+floor(0.07)`, is for programs."""
+    kind, _, rest = recall.retriever.partition("/")
+    if kind not in _SEARCHED:
+        return f"Searched by {recall.retriever}." if recall.retriever else ""
+    how = next((words for name, words in _WAYS.items() if name in rest), "in a way of its own")
+    floors = " and ".join(dict.fromkeys(_FLOOR.findall(rest)))
+    least = f" What is less alike than {floors} (1 is the same) is not found." if floors else ""
+    space = f", with vectors of {recall.space}" if recall.space else ""
+    trusted = "".join(f" Only lessons that are trusted enough: {name}." for name in _TRUSTED.findall(rest))
+    return f"Searched {_SEARCHED[kind]} {how}{space}.{least}{trusted}"
 
 
 def _percent(share: float) -> str:

@@ -20,6 +20,8 @@ HASHING_FLOOR: Final = 0.12
 HASHING_WORDS: Final = 0.05
 """The share of words that a match of `hashing` has in common with the task, by default: its vectors also find tasks
 that share no word. `docs/decisions/0074-less-that-is-foreign.md` has the table."""
+UNREACHED: Final = "nothing reached the floor"
+"""How the reason begins of a search that found past tasks, and none that is like the task."""
 _HASHING: Final = "hashing-v1-"
 _DIGIT: Final = re.compile(r"\d")
 _COMPARED: Final = 20_000
@@ -125,7 +127,7 @@ def above(found: Found, similarities: Sequence[float], least: float, /) -> Found
     kept = tuple(match for match, near in zip(found.matches, similarities, strict=True) if near >= least)
     if kept or not found.matches:
         return found.model_copy(update={"matches": kept})
-    why = f"nothing reached the floor of {least:g}: the closest past task has {max(similarities):.3f}"
+    why = f"{UNREACHED} of {least:g}: the closest past task has {max(similarities):.3f}"
     return Found(notes=found.notes, empty=why)
 
 

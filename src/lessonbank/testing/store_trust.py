@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from lessonbank.bank.views.audit import differences
+from lessonbank.bank.views.journal_check import differences
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import (
     Add,

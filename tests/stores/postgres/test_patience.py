@@ -21,6 +21,8 @@ import lessonbank
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.postgres import _database  # pyright: ignore[reportPrivateUsage]
 
+pytestmark = pytest.mark.full
+
 SCOPE, TASK = "acme", "Ship a parcel to Rome"
 LONG = 20.0
 """Seconds that nothing here takes, however busy the machine is."""

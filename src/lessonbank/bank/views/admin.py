@@ -69,7 +69,7 @@ from lessonbank.importers import memories
 from lessonbank.search import Refusals
 
 from . import archive
-from .audit import differences
+from .journal_check import differences
 from .succession import Erasing as Erasing
 from .succession import Successions, SuccessionSearch, with_successors
 from .succession import Successor as Successor

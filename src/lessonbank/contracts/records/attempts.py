@@ -25,7 +25,11 @@ def used_by_agents(runs: Iterable[Run], lessons: Iterable[Lesson], /) -> Mapping
     """What agents judged by, drew lessons by and ran on: each brings its own settings, and these records say which."""
     runs = list(runs)
     found = {
-        "judged by": {run.verdict.model or run.verdict.source.replace("_", " ") for run in runs},
+        "judged by": {
+            verdict.model or verdict.source.replace("_", " ")
+            for verdict in (run.verdict for run in runs)
+            if verdict.model or verdict.outcome != "unknown" or verdict.source != "judge"  # else there was no judge
+        },
         "lessons drawn by": {one.provenance.model or one.provenance.method for one in lessons},
         "models of the agents": {str(run.metadata["model"]) for run in runs if run.metadata.get("model")},
     }

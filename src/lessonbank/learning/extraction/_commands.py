@@ -24,9 +24,6 @@ _DIGITS = str.maketrans("", "", "0123456789")
 _OPTION = re.compile(r"(?<!\S)-\S+")
 _WORD = re.compile(r"[A-Za-z_]{3,}")
 _NAMED = re.compile(r"['\"`]([\w.@/+-]{3,60})['\"`]")
-_WRITES = re.compile(r">\s*([\w./~-]+)|\b(?:tee|touch|(?:cp|mv)\s+\S+)\s+([\w./~-]+)")
-_PIPE = re.compile(r"(?<!\|)\|(?![|&])")
-_FILE = re.compile(r"[\w-]+(?:\.[\w-]+)+(?![\w/])")
 _LONG: Final = 4
 """Letters of a word of a message that may be a name."""
 
@@ -54,21 +51,6 @@ def is_about(line: str, message: str, /) -> bool:
     quoted = {word for name in _NAMED.findall(message) for word in _words(name)}
     rare = unusual(word for word in _words(message) if len(word) >= _LONG)
     return not _operands(line).isdisjoint(quoted | rare)
-
-
-def hides_its_end(line: str, /) -> bool:
-    """Whether a line may go through although its program failed: a pipe ends as its last program does."""
-    return _PIPE.search(_QUOTED.sub("''", line)) is not None
-
-
-def files_written(line: str, /) -> set[str]:
-    """The names of the files that a line writes, as far as a shell shows it."""
-    return {name for found in _WRITES.findall(line) for path in found if (name := path.rpartition("/")[2])}
-
-
-def files_named(line: str, /) -> set[str]:
-    """The names of files in a line."""
-    return set(_FILE.findall(line))
 
 
 def _parts(line: str) -> list[str]:

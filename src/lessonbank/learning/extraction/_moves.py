@@ -13,6 +13,7 @@ from typing import Final, Literal, cast
 
 from lessonbank.contracts.records import Action, Json, Observation, ToolCall, Trajectory
 from lessonbank.guard.gate.run_values import LOOKS, RunValues, is_command, parsed
+from lessonbank.text.shell_commands import REFUSED
 
 from ._commands import only_looks
 from ._slots import Shown, action_line, called, message, passed_on
@@ -75,13 +76,6 @@ _UNSAID = re.compile(
 )
 """What every use of a tool has in its label: slots, the name in front, names of fields, flags, kinds of controls."""
 _LETTER = re.compile(r"[^\W\d_]")
-_REFUSED = re.compile(
-    r"(?:Error: )?(?:The user (?:doesn't|does not) want to|\[Request interrupted by user|\[Operation Cancelled\]"
-    r"|(?:exec_command failed: )?rejected by|(?:command|call|patch) (?:was )?(?:rejected|declined) by (?:the )?user"
-    r"|User (?:rejected|denied|cancelled)|aborted by user)",
-    re.IGNORECASE,
-)
-"""How programs tell the agent that a person said no: that is no error, and nothing gets past it."""
 _BARE = re.compile(r"\W*(?:error|exception|fatal|failed|failure)\W*", re.IGNORECASE)
 _LOOKS_OF_EDITORS: Final = ("view", "read", "open")
 _QUOTED_AT_LEAST: Final = 12
@@ -177,7 +171,7 @@ def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[M
             seen = "\n".join(map(_ends, step.observations)).strip()
         shown.pages.append(seen)
         raw = " and ".join(map(_MADE, step.action.calls[:3]))[:_RAW] if tools else _line_done(step.action.text)
-        if not raw or _REFUSED.match(seen):
+        if not raw or REFUSED.match(seen):
             continue
         command = _command(step.action, raw)
         looks = bool(command) and only_looks(command)

@@ -21,8 +21,8 @@ from lessonbank.guard.gate.run_values import RunValues, is_command
 from lessonbank.guard.sanitise import SLOT
 from lessonbank.guard.wording import without_sources
 
-from ._commands import files_named, files_written, hides_its_end, is_about, tries_again, writes_a_file
-from ._moves import Move, cut, moves
+from ._commands import is_about, tries_again, writes_a_file
+from ._moves import Move, moves
 from ._slots import Shown, uncommon_pairs
 
 _CONTENT = 600
@@ -35,10 +35,6 @@ _WRONG_ANSWER = re.compile(r"\b(?:answer|response|result|submission)\b.{0,20}\b(
 _SCROLLING = re.compile(r"(?:scroll|noop|wait)(?![a-z])", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z_]{3,}")
 _FIELD = re.compile(r"[a-z]{2,20}(?:_[a-z]{2,20})*")
-_CALLED = re.compile(r"\w+\((.*)\)")
-_MAKES = re.compile(r"create|write", re.IGNORECASE)
-_COMMAND = 80
-"""Characters of a command where two of them stand in one line."""
 _LONG_RUN = 25
 """In a longer run the order is chance and the last choice says too little about why it failed."""
 _LOOP = 3
@@ -136,16 +132,13 @@ class ExtractiveExtractor:
     Args:
         max_lessons: lessons from one attempt at most.
         max_contrast_lessons: lessons from several attempts at most.
-        commands: for coding agents: one line each about commands alone, what got past an error, without what was
-            printed. Which files were read, edited and made is of one task, and so is an order in which nothing failed.
     """
 
     asks_model = False
 
-    def __init__(self, *, max_lessons: int = 3, max_contrast_lessons: int = 5, commands: bool = False) -> None:
+    def __init__(self, *, max_lessons: int = 3, max_contrast_lessons: int = 5) -> None:
         self._max_lessons = max_lessons
         self._max_contrast_lessons = max_contrast_lessons
-        self._commands = commands
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         is_quick = all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts)
@@ -158,7 +151,7 @@ class ExtractiveExtractor:
         values = cache(partial(RunValues.of, [attempt.trajectory for _, attempt in known]))
         runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
         limit = self._max_lessons if len(attempts) == 1 else self._max_contrast_lessons
-        found = _of_commands(runs) if self._commands else _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])
+        found = _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])
         drawn = _distinct(found)[:limit]
         lessons = tuple([_lesson(lesson, several=len(attempts) > 1) for lesson in drawn])
         return Extraction(lessons=lessons, notes=() if lessons else (_why_nothing(runs),))
@@ -184,42 +177,6 @@ def _of_one(run: _Run) -> Iterator[_Lesson]:
     yield from _no_effect([run], led_by=None if ending else run)
     yield from _fixes([run])
     yield from _loops(run)
-
-
-def _of_commands(runs: Sequence[_Run]) -> Iterator[_Lesson]:
-    for run in runs:
-        written = _files_written(run)
-        for wrong, right in _fixed(run, by_words=False):
-            if wrong.command and wrong.label != right.label and _is_cure(wrong, right, written):
-                told = f"{_bare(wrong)} failed; then {_bare(right)} went through."
-                kind: Kind = "strategy" if run.succeeded else "guardrail"
-                deed = f"{wrong.deed}, then {right.deed}"
-                pair = (run, wrong), (run, right)
-                yield _Lesson(kind, "Error and what got past it", told, pair, deed, f"`{wrong.deed}` fails")
-
-
-def _is_cure(wrong: Move, right: Move, written: set[str]) -> bool:
-    """Whether another run can do it again, and it surely went through, and what failed was no look."""
-    is_private = not written.isdisjoint(files_named(right.command) - files_named(wrong.command))
-    return not (is_private or wrong.looks or hides_its_end(right.command))
-
-
-def _files_written(run: _Run) -> set[str]:
-    """The names of files that the agent made: no later task has them, and what they hold is not told."""
-    made = set[str]().union(*[files_written(move.command) for move in run.moves if move.command])
-    makers = [move for move in run.moves if move.calls and _makes_a_file(move)]
-    return made | {path.rpartition("/")[2] for move in makers for name, path in move.arguments if "path" in name}
-
-
-def _makes_a_file(move: Move) -> bool:
-    """By the name of the tool, or of what an editor is told to do: its path and its text may say anything."""
-    return bool(_MAKES.search(f"{move.calls[0].name} {dict(move.arguments).get('command', '')}"))
-
-
-def _bare(move: Move) -> str:
-    """The line of a shell without the tool that it was given to."""
-    inside = _CALLED.fullmatch(move.label)
-    return f"`{cut(inside.group(1) if inside else move.label, _COMMAND)}`"
 
 
 def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
@@ -371,12 +328,12 @@ def _others(one: Move, other: Move) -> str:
     return named or ("another value" if names or one.raw != other.raw else "the same values")
 
 
-def _fixed(run: _Run, *, by_words: bool = True) -> Iterator[tuple[Move, Move]]:
+def _fixed(run: _Run) -> Iterator[tuple[Move, Move]]:
     for at, move in enumerate(run.moves):
         if move.effect != "error":
             continue
         soon = run.moves[at + 1 : at + 1 + _SOON]
-        found = _remedy(move, soon, by_words=by_words) if move.command else _next_try(run, move, soon[:3])
+        found = _remedy(move, soon) if move.command else _next_try(run, move, soon[:3])
         if found and move.seen:
             yield move, found
 
@@ -392,15 +349,15 @@ def _next_try(run: _Run, wrong: Move, soon: Sequence[Move]) -> Move | None:
     return None
 
 
-def _remedy(wrong: Move, soon: Sequence[Move], *, by_words: bool) -> Move | None:
-    """The command that can have helped: with `by_words` one about what the message names; else what was done just
-    before the same line went through, else the same program on the same thing."""
+def _remedy(wrong: Move, soon: Sequence[Move]) -> Move | None:
+    """The command that can have helped: one about what the message names; else what was done just before the same
+    line went through, else the same program on the same thing."""
     if writes_a_file(wrong.command):
         return None
     done = [m for m in soon if m.command and m.effect == "moved" and m.looks is wrong.looks]
     again = next((n for n, m in enumerate(done) if m.raw == wrong.raw), None)
     between = [m for m in done[:again] if not writes_a_file(m.command)]
-    about = [m for m in between if by_words and is_about(m.command, wrong.gist)]
+    about = [m for m in between if is_about(m.command, wrong.gist)]
     similar = between[-1:] if again else [m for m in between if tries_again(wrong.command, m.command)]
     return next(iter(about + similar), None)
 

@@ -9,6 +9,7 @@ from typing import Final
 from lessonbank._base.plural import counted
 from lessonbank.evidence.doors import PAGES, SHELL, translate_for
 from lessonbank.evidence.lift import (
+    NOT_YET,
     NOTHING,
     Estimate,
     JudgeReport,
@@ -21,11 +22,13 @@ from lessonbank.evidence.lift import (
     measuring_cost,
     promise,
 )
-from lessonbank.evidence.measuring_cost import MeasuringCost
+from lessonbank.evidence.measuring_cost import MeasuringCost, is_open
+from lessonbank.evidence.notes import NOT_COUNTED
+from lessonbank.evidence.shares import percent, share_of
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
-from .lift_units import NAMES, Address, groups_and_lessons, nowhere
+from .lift_units import NAMES, Address, groups_and_lessons, nowhere, write_interval
 from .plots import LOOKS, SIGN, gain, growth, named, success
 from .style import STYLE
 
@@ -43,9 +46,6 @@ _HOW = (
     "next verdict, with a chance of 80 %, if its effect is what it looks; the number after it is for ten points.",
     "The shares with memory and without count each task by its odds, exactly as the change does. So their difference "
     "is the change. Groups of the same lessons have one row; memory as a whole, and a single lesson, have their own.",
-    "The e-value says how strong the evidence is. From 40 on memory or a group likely helps or harms, from 80 on a "
-    "lesson. “Helps” and “harms” ask for more, and the later a lesson or group came, the more. Looking often does not "
-    "wear it out.",
 )
 
 _COUNTS: Final = (
@@ -69,7 +69,7 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
         (
             f'<h1>What memory changed</h1>\n<p class="soft">scope {scope}: {_counted(lift)}</p>',
             answer(lift, door=door),
-            so_far(lift.series),
+            so_far(lift),
             _overall(lift),
             groups_and_lessons(lift, address=address),
             _missing(lift),
@@ -98,27 +98,36 @@ def answer(lift: Lift, /, *, waiting: int = 0, door: Mapping[str, str] = PAGES) 
     return f'<p class="answer {LOOKS[lift.standing]}">{SIGN[lift.standing]} {answered}</p>{cost}{promised}{rest}'
 
 
-def so_far(series: Sequence[Point], /) -> str:
+def so_far(lift: Lift, /) -> str:
     """What changed over time, drawn and in numbers."""
+    series = lift.series
     if not series:
         return "<h2>So far</h2>\n<p>There is nothing to draw before the first outcome is known.</p>"
     columns = ("outcomes", "with memory", "without memory", "lift", NAMES[1], "lessons found")
     rows = [
         (
             f"{p.recalls:,}",
-            _share(p.with_memory),
-            _share(p.without),
+            percent(p.with_memory),
+            percent(p.without),
             _points(p.lift),
-            _between(p.low, p.high),
+            write_interval(p.low, p.high),
             str(p.lessons),
         )
         for p in series
     ]
+    ends = f'<p class="soft">{escape(told)}</p>\n' if (told := where_it_ends(lift)) else ""
     numbers = table("The same in numbers", columns, rows, text=())
     return (
-        f'<h2>So far</h2>\n<div class="grid">{"".join(figures(series))}</div>\n'
+        f'<h2>So far</h2>\n<div class="grid">{"".join(figures(series))}</div>\n{ends}'
         f'<details class="numbers"><summary>The same in numbers</summary>{numbers}</details>'
     )
+
+
+def where_it_ends(lift: Lift, /) -> str:
+    """Why curves end before the last outcome that is known; nothing where they do not."""
+    if not (waits := next((note for note in lift.notes if NOT_COUNTED in note), "")):
+        return ""
+    return f"The curves end at outcome {lift.series[-1].recalls:,}: {waits}." if lift.series else ""
 
 
 def figures(series: Sequence[Point], /) -> tuple[str, str, str]:
@@ -144,11 +153,11 @@ def _overall(lift: Lift) -> str:
     rows = [
         (
             "success",
-            _share(lift.success_with),
-            _share(lift.success_without),
+            share_of(lift.success_with, lift.with_memory),
+            share_of(lift.success_without, lift.without),
             _points(effect.value),
-            _between(effect.low, effect.high),
-            _between(effect.always_low, effect.always_high),
+            write_interval(effect.low, effect.high),
+            write_interval(effect.always_low, effect.always_high),
             _BASES.get(effect.basis, canonical_line(effect.basis)),
         ),
         *(_running(*told) for told in changes(lift)),
@@ -177,9 +186,9 @@ def _missing(lift: Lift) -> str:
         if unit.missing_shown is not None
     ]
     differs = "differs: no verdict" if lift.missing_differs else "may be chance"
-    rows = [("memory as a whole", _share(lift.missing_with), _share(lift.missing_without), differs)]
+    rows = [("memory as a whole", percent(lift.missing_with), percent(lift.missing_without), differs)]
     rows += [
-        (name, _share(unit.missing_shown), _share(unit.missing_withheld), "differs: no verdict")
+        (name, percent(unit.missing_shown), percent(unit.missing_withheld), "differs: no verdict")
         for unit, name in units[:_MOST]
     ]
     columns = ("what", "with it", "without it", "difference")
@@ -203,7 +212,7 @@ def _judge(judge: JudgeReport) -> tuple[str, ...]:
         canonical_line(judge.judge, limit=200),
         f"{judge.asked:,}",
         f"{judge.checked:,}",
-        _share(judge.agreement),
+        percent(judge.agreement),
     )
 
 
@@ -212,7 +221,7 @@ def _measuring(cost: MeasuringCost) -> str:
     rows = [
         (
             "successes expected to be given up" if lost else "failures expected to be avoided",
-            f"{abs(cost.given_up):,.1f}",
+            NOT_YET if is_open(cost) else f"{abs(cost.given_up):,.1f}",
         ),
         *_span(cost, lost=lost),
         ("tasks that were shown no lesson, with a known outcome or without", f"{cost.tasks_without:,}"),
@@ -223,7 +232,7 @@ def _measuring(cost: MeasuringCost) -> str:
 
 
 def _span(cost: MeasuringCost, *, lost: bool) -> list[tuple[str, str]]:
-    if cost.given_up_low is None or cost.given_up_high is None:
+    if cost.given_up_low is None or cost.given_up_high is None or is_open(cost):
         return []
     low, high = (cost.given_up_low, cost.given_up_high) if lost else (-cost.given_up_high, -cost.given_up_low)
     return [(f"its {NAMES[1]}", minus(f"{low:,.1f} to {high:,.1f}"))]
@@ -237,13 +246,5 @@ def _listed(sentences: Iterable[str]) -> str:
     return f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in sentences)}</ul>"
 
 
-def _share(value: float | None) -> str:
-    return "not known" if value is None else f"{value:.1%}"
-
-
 def _points(value: float | None) -> str:
     return "not known" if value is None else f"{minus(f'{100 * value:+z.1f}')} points"
-
-
-def _between(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else minus(f"{100 * low:+z.1f} to {100 * high:+z.1f}")

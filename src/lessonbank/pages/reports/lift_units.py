@@ -9,13 +9,16 @@ from typing import Final, TypeAlias
 
 from lessonbank._base.plural import counted
 from lessonbank.evidence.lift import (
+    NOT_YET,
     GroupLift,
     LessonLift,
     Lift,
     UnitLift,
     distinct_groups,
+    fits_anything,
     points,
     said_of,
+    says_nothing,
     standing_of,
 )
 from lessonbank.guard.sanitise import canonical, canonical_line, one_line
@@ -113,7 +116,7 @@ def _ruler(forest: Forest) -> str:
 
 
 def _write_effect(standing: str, unit: UnitLift) -> str:
-    effect = "" if unit.success.value is None else f", {minus(points(unit.success))}"
+    effect = "" if says_nothing(unit) else f", {minus(points(unit.success))}"
     return f"{SIGN[unit.standing]} {standing}{effect}"
 
 
@@ -121,11 +124,10 @@ def numbers(unit: UnitLift, /) -> Iterable[tuple[str, str]]:
     """What is known of a lesson or a group, by name."""
     effect = unit.success
     yield "shown, left out", f"{counted(unit.shown, 'time')}, {counted(unit.withheld, 'time')} (with an outcome)"
-    yield NAMES[0], _between(effect.low, effect.high)
-    yield NAMES[1], _between(effect.always_low, effect.always_high)
+    yield f"{NAMES[0]}, in points", write_interval(effect.low, effect.high)
+    yield f"{NAMES[1]}, in points", write_interval(effect.always_low, effect.always_high)
     if unit.expected is not None:
         yield "to be expected", minus(f"{100 * unit.expected:+z.1f} points")
-    yield "evidence (e-value)", f"{unit.evidence:,.1f}" if unit.evidence < 10_000 else f"{unit.evidence:.0e}"
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:
@@ -152,5 +154,8 @@ def _command(id: str, scope: str) -> str:
     return f"lessonbank recalls --bank BANK --scope {scope} --lesson {id}"
 
 
-def _between(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else minus(f"{100 * low:+z.1f} to {100 * high:+z.1f} points")
+def write_interval(low: float | None, high: float | None, /) -> str:
+    """The interval of an effect in points; in words where it says nothing."""
+    if low is None or high is None:
+        return ""
+    return NOT_YET if fits_anything(low, high) else minus(f"{100 * low:+z.1f} to {100 * high:+z.1f}")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lessonbank._base.plural import counted
 from lessonbank.evidence.lift import LessonLift, Point, Standing, UnitLift, said_of, standing_of
+from lessonbank.evidence.shares import percent
 from lessonbank.guard.sanitise import canonical_line
 
 from .forest import SIGNS, Bar, Look, in_points
@@ -46,10 +47,10 @@ def success(series: Sequence[Point], /) -> str:
         *axes(x, y, lambda value: f"{value:.0%}", _ALONG),
         curve("without", [_spot(x, y, p.recalls, p.without) for p in series]),
         curve("with", [_spot(x, y, p.recalls, p.with_memory) for p in series]),
-        *_key("with", f"with memory {_percent(with_memory)}", LEFT),
-        *_key("without", f"without {_percent(without)}", LEFT + 220),
+        *_key("with", f"with memory {percent(with_memory)}", LEFT),
+        *_key("without", f"without {percent(without)}", LEFT + 220),
     ]
-    told = f"with memory {_percent(with_memory)}, without {_percent(without)}"
+    told = f"with memory {percent(with_memory)}, without {percent(without)}"
     told = f"After {counted(series[-1].recalls, 'outcome')}: {told}."
     return _plot("success", "Share of tasks that succeeded, so far", told, marks)
 
@@ -149,10 +150,6 @@ def _finite(value: float | None) -> float | None:
 
 def _rate(value: float) -> float:
     return min(max(value, -1.0), 1.0)
-
-
-def _percent(value: float | None) -> str:
-    return "not known" if value is None else f"{value:.0%}"
 
 
 def _change(value: float | None) -> str:

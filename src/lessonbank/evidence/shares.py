@@ -1,0 +1,30 @@
+"""How often tasks succeeded, as a share with the counts beside it: the same words in a terminal, in HTML, on pages."""
+
+from __future__ import annotations
+
+from lessonbank.contracts.records import Record
+
+
+class Tally(Record):
+    """How many tasks succeeded, of those whose outcome counts."""
+
+    successes: float = 0.0
+    """Whole numbers, but where rewards lie between 0 and 1."""
+    tasks: int = 0
+
+
+def percent(share: float | None, /) -> str:
+    """A share in hundredths with one digit behind the point, as precise as effects are printed."""
+    return "not known" if share is None else f"{100 * share:.1f} %"
+
+
+def share_of(share: float | None, tally: Tally, /, what: str = "") -> str:
+    """`84.0 % (42 of 50)`, with `what` behind the number of tasks; without counts where there are none."""
+    if share is None or not tally.tasks:
+        return percent(share)
+    return f"{percent(share)} ({tally.successes:,.10g} of {tally.tasks:,}{what})"
+
+
+def is_plain(share: float | None, tally: Tally, /) -> bool:
+    """Whether a share is that of its counts. It is not where tasks count by their odds, as an effect counts them."""
+    return share is None or not tally.tasks or percent(share) == percent(tally.successes / tally.tasks)

@@ -1,0 +1,37 @@
+"""Finds the line of an output that says what was wrong: the key by which the cure of a command is found again."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+SAYS_ERROR: Final = re.compile(
+    r"\b(?:\w*error|fatal|exception|failed|failure|not found|no such|cannot|can't|could not|unable|missing|denied|"
+    r"refused|undefined|unknown|invalid|has no)\b",
+    re.IGNORECASE,
+)
+_NOISE: Final = re.compile(
+    r"^(?:Exit code \d+|Error: Exit code.*|Exit Code: .*|Error: \(none\)|Signal: .*|Background PIDs: .*|"
+    r"Process Group PGID: .*|make(?:\[\d+\])?: \*\*\*.*|make(?:\[\d+\])?: (?:Entering|Leaving).*|Traceback .*|"
+    r"npm (?:ERR!|error) (?:code|errno|A complete log).*)$"
+)
+BRANCH: Final = re.compile(r"(?<=current branch )[^\s']+|(?<=src refspec )[^\s']+|(?<=branch ')[^'\n]+(?=')")
+"""The branch that an error of git names: another one in each task, and the cure is the same."""
+ITS_BRANCH: Final = "<branch>"
+_VALUES: Final = (
+    (BRANCH, ITS_BRANCH),
+    (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
+    (re.compile(r"(?:/[\w.+-]+){2,}/?"), "/…"),
+    (re.compile(r"\b[0-9a-f]{7,40}\b"), "#"),
+    (re.compile(r"\d+"), "#"),
+)
+
+
+def error_in(printed: str, /) -> str:
+    """The line of an output that says what was wrong, without numbers, places and noise around it."""
+    lines = [line.removeprefix("Output: ").strip() for line in printed[-8_000:].splitlines()]
+    lines = [line for line in lines if line and not _NOISE.match(line)]
+    said = next((line for line in reversed(lines) if SAYS_ERROR.search(line)), lines[-1] if lines else "")
+    for pattern, place in _VALUES:
+        said = pattern.sub(place, said)
+    return " ".join(said.split())[:120]

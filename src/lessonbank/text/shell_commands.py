@@ -1,0 +1,125 @@
+"""Tells what kind of command a line of a shell is, by its program: one that looks, that edits, or that installs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+_WRAPS: Final = re.compile(
+    r"^(?:\w+=\S*|time|env|command|timeout\s+\S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch)\s+run|bundle\s+exec)\s+"
+)
+_WITH_SUB: Final = re.compile(
+    r"git|make|just|rake|npm|pnpm|yarn|bun|deno|cargo|go|docker|podman|kubectl|pip3?|uv|poetry|pdm|hatch|gradlew?|mvnw?|"
+    r"dotnet|bundle|playwright|prisma|rails|artisan|manage\.py|alembic|terraform|apt(?:-get)?|brew|gh|composer|mix|swift|bazel|tox|nox|helm|conda|flutter"
+)
+_WITH_VALUE: Final = re.compile(
+    r"-[CfFnp]|--(?:filter|prefix|cwd|dir|directory|file|project|namespace|package|context)"
+)
+"""Options whose value stands behind them, so that it is no sub-command."""
+_FAMILIES: Final = tuple(
+    frozenset(names.split())
+    for names in (
+        "npm pnpm yarn bun",
+        "pip pip3 uv poetry pdm",
+        "python python3",
+        "docker docker-compose podman",
+        "make gmake just",
+        "mvn mvnw",
+        "gradle gradlew",
+        "apt apt-get dnf apk brew",
+    )
+)
+"""Programs that stand for each other: a repository uses one of them."""
+EDITS: Final = re.compile(
+    r"\s*(?:sed\s.*-\w*i|perl\s+-\w*i|patch\s|git\s+(?:apply|restore|reset|revert|clean|checkout\s.*[./])|(?:cat|tee)\s*<<)"
+)
+"""A command that changes files of the task at hand."""
+INSTALLS: Final = re.compile(
+    r"(?:\S*python[\d.]*\s+-m\s+)?(?:(?:uv\s+)?pip3?|npm|pnpm|yarn|bun|poetry|pdm|uv|bundle|composer|apt(?:-get)?|brew|conda|cargo|gem|go)\s+"
+    r"(?:install|ci|add|sync|i|get)\b|mix\s+deps\.get|go\s+mod\s+(?:download|tidy)|yarn$"
+)
+_LOOKS: Final = re.compile(
+    r"ls|cat|e?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|sort|"
+    r"nl|command|man|pip3? (?:list|show|freeze)|npm (?:ls|view)|curl|wget|"
+    r"uniq|less|env|ps|df|du|true|false|sleep|jq|date|whoami|"
+    r"pg_isready|lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
+    r"(?:ps|images|logs|inspect|version|info|get|describe|list)|"
+    r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
+)
+_OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
+_ABOUT: Final = re.compile(
+    r"\s(?:--version|--help|-h|--list|--dry-run)(?=\s|$)|^make\s.*-n(?=\s|$)|^\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s"
+)
+
+REFUSED: Final = re.compile(
+    r"(?:Error: )?(?:The user (?:doesn't|does not) want to|\[Request interrupted by user|\[Operation Cancelled\]"
+    r"|(?:exec_command failed: )?rejected by|(?:command|call|patch) (?:was )?(?:rejected|declined) by (?:the )?user"
+    r"|User (?:rejected|denied|cancelled)|aborted by user)",
+    re.IGNORECASE,
+)
+"""How programs tell the agent that a person said no: that is no error, and nothing gets past it."""
+
+
+def only_looks(text: str, /) -> bool:
+    """Whether a command changes nothing, so that going through says nothing about an error before it."""
+    is_own = _OWN.match(text)  # `bin/test` of a repository is not `test` of the shell
+    return bool((not is_own and _LOOKS.fullmatch(program_of(text))) or _ABOUT.search(text))
+
+
+def words_of(text: str, /) -> list[str]:
+    """The words of a command, as a shell splits them."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def operands_of(text: str, /) -> set[str]:
+    """The words of a command that name what it is about."""
+    return {word for word in words_of(text)[1:] if re.search(r"\w[./:]\w", word) and not word.startswith("-")}
+
+
+def unwrapped(text: str, /) -> str:
+    """A command without what only starts it, or times it. What it sets for a check stays to be seen."""
+    kept = ""
+    while wrapped := _WRAPS.match(text):
+        kept += wrapped.group(0) if "=" in wrapped.group(0) else ""
+        text = text[wrapped.end() :]
+    return kept + text
+
+
+def program_of(text: str, /) -> str:
+    """The program of a command, with its sub-command: `git push`, `npm run build`; of a script its name."""
+    while wrapped := _WRAPS.match(text):
+        text = text[wrapped.end() :]
+    words = words_of(text)
+    if len(words) > 1 and re.fullmatch(r"\S*python[\d.]*", words[0]):
+        words = words[2:] if words[1] == "-m" else words[1:] if words[1].endswith(".py") else words
+    if not words:
+        return ""
+    name = words[0].rpartition("/")[2]
+    plain = _plain(words[1:])
+    most = 2 if plain[:1] == ["run"] else 1
+    return " ".join((name, *plain[:most])) if _WITH_SUB.fullmatch(name) else name
+
+
+def _plain(words: Sequence[str]) -> list[str]:
+    """The words that are neither options nor their values."""
+    return [
+        word
+        for before, word in zip(("", *words), words, strict=False)
+        if not word.startswith("-") and not _WITH_VALUE.fullmatch(before)
+    ]
+
+
+def name_of(program: str, /) -> str:
+    """A program without its sub-command."""
+    return program.partition(" ")[0]
+
+
+def stands_for(program: str, other: str, /) -> bool:
+    """Whether a repository uses one of the two programs for the same."""
+    names = {name_of(program), name_of(other)}
+    return len(names) == 2 and any(names <= family for family in _FAMILIES)
