@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from linear import FAR, growth_of
 
 pytest.importorskip("jinja2", reason="needs the extra pages")
 
@@ -19,3 +22,8 @@ def test_each_wording_can_be_read_by_itself_with_its_own_line_breaks() -> None:
 def test_words_that_come_again_and_again_are_shown_whole(before: str, after: str) -> None:
     for side in differences(before * 700, after * 700):
         assert [text.strip() != "" for is_marked, text in side if is_marked] == [True]
+
+    def compared(size: int) -> Callable[[], object]:
+        return lambda: differences(before * size, after * size)
+
+    assert growth_of(compared, size=250) <= FAR
