@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -157,6 +159,47 @@ async def test_a_hung_writer_of_the_file_holds_no_agent(tmp_path: Path) -> None:
             for call in (bank.learn, bank.submit, bank.keep_unfinished):
                 with pytest.raises(StoreUnavailable, match=r"not kept within 0\.2 seconds"):
                     await call("Done.", task=TASK, patience=0.2)
+
+
+async def test_a_bank_is_closed_while_another_program_holds_its_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    may = asyncio.Event()
+
+    async def judge(run: Any, /) -> lessonbank.Verdict:
+        await may.wait()
+        return lessonbank.Verdict(outcome="success", confidence=1.0, reason="as it should be")
+
+    told: dict[str, Any] = {"scope": "t", "embedder": "lexical", "parts": lessonbank.Parts(judge=judge)}
+    bank = await lessonbank.connect_async(file := tmp_path / "bank.db", **told)
+    kept = [id for n in range(3) for id in await bank.submit(f"Done {n}.", task=TASK)]
+    with Held(file):
+        may.set()
+        await bank.close(patience=0.3)
+    notes = [one.getMessage() for one in caplog.records if "a submitted run stays pending" in one.getMessage()]
+    assert notes == [
+        "the bank gave no answer within 0.3 seconds while it was closed: a submitted run stays pending (3×)"
+    ]
+    async with await lessonbank.connect_async(file, **told) as again:
+        await again.runs.retry(*kept)
+        assert {run.status for run in await again.runs.list()} == {"learned"}
+
+
+def test_a_program_ends_while_another_one_holds_its_file(tmp_path: Path) -> None:
+    program = """
+import sys, sqlite3, threading, lessonbank
+bank = lessonbank.connect(sys.argv[1], scope="t", embedder="lexical")
+bank.submit("Done.", task="Ship a parcel", outcome="success")
+bank.drain()
+held = sqlite3.connect(sys.argv[1], isolation_level=None)
+held.execute("BEGIN IMMEDIATE")
+threading.Thread(target=bank.submit, args=("Done again.",), kwargs={"task": "Ship it"}, daemon=True).start()
+while not bank.aio.store._database._writing._calls:
+    pass
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "bank.db")], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "the program ends, and 1 calls to a bank had no answer" in done.stderr
 
 
 async def test_the_wait_for_what_a_kept_run_teaches_has_no_limit() -> None:

@@ -111,6 +111,15 @@ def test_an_attempt_waits_for_a_silent_server_no_longer_than_its_patience() -> N
             assert "no answer within 0.3 seconds" in " ".join(attempt.notes)
 
 
+def test_a_bank_is_closed_while_its_server_is_silent(caplog: pytest.LogCaptureFixture) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        bank = connected(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        bank.in_background(lambda: bank.aio.learn("Done.", task="Ship parcel 7"), lost="nothing was learned")
+        bank.close(patience=0.3)
+    (note,) = [one.getMessage() for one in caplog.records if "nothing was learned" in one.getMessage()]
+    assert note == "the bank gave no answer within 0.3 seconds while it was closed: nothing was learned (1×)"
+
+
 def test_what_may_be_answered_later_is_tried_again_under_one_name() -> None:
     busy, limited = problem("store_unavailable", 503), problem("rate_limited", 429, **{"Retry-After": "0"})
     with answering(busy, limited, COUNTS) as (url, asked), connected(url) as bank:

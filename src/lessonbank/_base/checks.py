@@ -321,12 +321,19 @@ def signature(function: object, /) -> Signature | None:
         return None
 
 
+def maybe_time(value: object, name: str, /) -> datetime | None:
+    """`value`, a time with its zone; `None` for `None`."""
+    if value is None or is_instance(value, datetime):
+        if value and value.tzinfo is None:
+            raise UsageError("this datetime has no time zone: pass one with a zone, as in datetime.now(UTC)")
+        return value
+    raise refusal(name, "is a datetime with its zone", value)
+
+
 def a_moment(value: object, name: str = "a moment", /) -> int | datetime:
     """`value`, the number of a change, or a time with its zone."""
     if is_instance(value, datetime):
-        if value.tzinfo is None:
-            raise UsageError("this datetime has no time zone: pass one with a zone, as in datetime.now(UTC)")
-        return value
+        return cast("datetime", maybe_time(value, name))
     number = _number(value)
     if not is_instance(number, int) or not 0 <= number <= _LARGEST:
         raise refusal(name, "is the number of a change, from 0, or a datetime with its zone", value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from copy import copy
@@ -12,6 +11,7 @@ from time import perf_counter
 from typing import Any, Final, Self, Unpack, cast
 
 from lessonbank._base.aio import within
+from lessonbank._base.background import Background
 from lessonbank._base.checks import (
     a,
     a_count,
@@ -20,7 +20,9 @@ from lessonbank._base.checks import (
     a_share,
     a_text,
     an_action,
+    attribute,
     maybe_text,
+    maybe_time,
     nonempty,
     shown,
 )
@@ -42,7 +44,13 @@ from lessonbank.contracts.records import (
     notes_of,
 )
 from lessonbank.contracts.records.queue import IN_HAND
-from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
+from lessonbank.contracts.retrieve_options import (
+    PATIENCE,
+    RetrieveKeywords,
+    RetrieveOptions,
+    some_patience,
+    takes_retrieve_options,
+)
 from lessonbank.contracts.settings import OFF
 from lessonbank.contracts.store_calls import settled_runs
 from lessonbank.errors import UsageError
@@ -85,7 +93,7 @@ class AsyncReasoningBank:
         self.writer, self.settings = self.options.writer, dict(self.options.settings)
         self._key: str | None = None
         self._is_scoped = False
-        self._state, self._learning = BankState(Receipts(store)), set[asyncio.Task[None]]()
+        self._state, self._background = BankState(Receipts(store)), Background(quoted)
 
     # -- before a task ------------------------------------------------------------------------------------------------
 
@@ -245,7 +253,7 @@ class AsyncReasoningBank:
         """
         if self._handle.skips("submit"):
             return ()
-        metadata, learn = a_mapping(metadata), a_flag(learn, "learn=")
+        metadata, learn, ended_at = a_mapping(metadata), a_flag(learn, "learn="), maybe_time(ended_at, "ended_at=")
         with until_kept(patience) as limit:
             keeper = await RunKeeper.of(self._handle, limit)
             report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
@@ -303,6 +311,7 @@ class AsyncReasoningBank:
         """
         if self._handle.skips("keep_unfinished"):
             return
+        ended_at = maybe_time(ended_at, "ended_at=")
         with until_kept(patience) as limit:
             keeper = await RunKeeper.of(self._handle, limit)
             receipt, _ = await self._state.receipts.returned(recall, scope=self.scope)
@@ -455,26 +464,22 @@ class AsyncReasoningBank:
         An error is a warning, which begins with `lost`: what is not done then. Raises UsageError where `work` cannot be
         called.
         """
-        work, lost = an_action(work, "work"), a_text(lost, "lost=")
-
-        async def logged() -> None:
-            try:
-                await work()
-            except Exception as error:  # noqa: BLE001 - a part of the caller's own may raise anything; nobody waits here
-                log.warning("%s: %s: %s", lost, type(error).__name__, quoted(error))
-
-        task = asyncio.get_running_loop().create_task(logged())
-        self._learning.add(task)
-        task.add_done_callback(self._learning.discard)
+        self._background.begin(an_action(work, "work"), lost=a_text(lost, "lost="))
 
     async def drain(self) -> None:
         """Wait until what was submitted is learned."""
-        while self._learning:
-            await asyncio.wait(self._learning)
+        await self._background.drain()
 
-    async def close(self) -> None:
-        """Wait for what was submitted, then release the store. Calling it twice is fine."""
-        await self.drain()
+    async def close(self, *, patience: float = PATIENCE) -> None:
+        """Wait for what was submitted, then release the store. Calling it twice is fine.
+
+        A slow model is waited for. A bank that does not answer for `patience` seconds is not: one warning says what was
+        left. What was submitted stays pending, and what waits on this machine waits on. Raises UsageError.
+        """
+        hurry, patience = attribute(self.store, "hurry"), some_patience(patience)
+        if hurry:
+            hurry(patience)
+        await self._background.end(patience)
         await self.store.close()
 
     async def __aenter__(self) -> Self:

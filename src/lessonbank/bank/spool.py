@@ -28,6 +28,7 @@ _CLAIMED: Final = 60.0
 _TABLES: Final = (
     "PRAGMA auto_vacuum = FULL",
     "PRAGMA secure_delete = ON",
+    "PRAGMA synchronous = EXTRA",  # with less, a journal that a power cut brings back undoes what was kept
     "CREATE TABLE IF NOT EXISTS runs (number INTEGER PRIMARY KEY AUTOINCREMENT, at REAL, scope TEXT, entry TEXT)",
     "CREATE TABLE IF NOT EXISTS told (name TEXT PRIMARY KEY, value REAL)",
     "INSERT OR IGNORE INTO told VALUES ('dropped', 0), ('claimed', 0)",

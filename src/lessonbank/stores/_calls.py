@@ -265,6 +265,10 @@ class StoreCalls(Generic[D]):
         """See `Copyable.finish_copy`."""
         await self._change(where := check_scope(scope), self._copies.finish_copy, where)
 
+    def hurry(self, seconds: float, /) -> None:
+        """Let no call wait for others longer than so many seconds from now on, also where it waits already."""
+        self._database.hurry(seconds)
+
     async def close(self) -> None:
         """See `Records.close`. Waits for calls under way."""
         await to_thread.run_sync(self._database.close)

@@ -42,6 +42,10 @@ class Connections(Protocol):
         """End a stream. Twice is fine."""
         ...
 
+    def hurry(self, seconds: float, /) -> None:
+        """Wait for nobody else longer than so many seconds from now on, also in calls under way."""
+        ...
+
     def close(self) -> None:
         """Wait for calls under way, then let go of everything."""
         ...

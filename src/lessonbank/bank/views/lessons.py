@@ -185,11 +185,12 @@ class AsyncLessons:
         writer, named = person(by), tuple(dict.fromkeys(a_list_of_ids(ids, "merge")))
         if len(named) < 2:
             raise UsageError("merge takes at least two lessons, as in merge(lesson.id, other.id, title=…, …)")
+        title, content, when = a_text(title, "title="), a_text(content, "content="), a_text(when, "when=")
         sources = [(lesson_of(owner, id), owner) for id in named for owner in [await self.experience(id)]]
         lesson = None if title or content or when else _joined([lesson for lesson, _ in sources], by=writer)
         lesson = lesson or Lesson(
             title=a_text(title, "title=", blank=False),
-            description=a_text(when, "when="),
+            description=when,
             content=a_text(content, "content=", blank=False),
             **in_common([lesson for lesson, _ in sources]),
             provenance=_written_by(writer, descent([lesson for lesson, _ in sources])),
@@ -269,7 +270,7 @@ class AsyncLessons:
         shown. Raises UsageError (the inbox is full), Conflict (another lesson has these words).
         """
         said, about = a_text(content, "the note", blank=False), a_text(task, "task=", blank=False)
-        maybe_id(run, "run=")
+        run = maybe_id(run, "run=")
         shown_before = recall.id if is_instance(recall, Recall) else maybe_id(recall, "recall=")
         if len(await self.list(state="quarantined", limit=_MOST_WAITING)) == _MOST_WAITING:
             raise UsageError(f"{_MOST_WAITING} lessons wait in this scope: decide about some of them first")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -23,6 +22,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from lessonbank._base.atomic_write import replacing
+from lessonbank._base.background import Background
 from lessonbank._base.checks import a_call, a_path, a_text, an_id, is_instance, maybe_ids, named, refusal
 from lessonbank._base.safe_read import open_regular
 from lessonbank.bank.loop import AsyncReasoningBank
@@ -34,12 +34,14 @@ from lessonbank.bank.views.admin import Erasing
 from lessonbank.contracts.ports import Care, Index, Queue, Records, Store
 from lessonbank.contracts.records import Recall, Record, Trajectory
 from lessonbank.contracts.records.record import reason_of
+from lessonbank.contracts.retrieve_options import PATIENCE, some_patience
 from lessonbank.contracts.settings import Server
 from lessonbank.contracts.store_calls import calls_of
 from lessonbank.errors import NotFound, UsageError, printable
 from lessonbank.guard import check_scope
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
+from lessonbank.guard.quote import quoted
 from lessonbank.guard.redact import redact
 from lessonbank.learning.run_report import runs_from
 from lessonbank.matts.scaler import Scaler
@@ -217,7 +219,7 @@ class RemoteBank(AsyncReasoningBank):
 
     def __init__(self, server: Server, /, *, scope: str, key: str | None) -> None:  # pyright: ignore[reportMissingSuperCall]
         self._call(_Caller(Connection(server.url, key=key, timeout=server.timeout), check_scope(scope)))
-        self._learning, self.options = set[asyncio.Task[None]](), BankOptions(place=server.url)
+        self._background, self.options = Background(quoted), BankOptions(place=server.url)
         self.parts = cast("BankParts", _PartsOfScale())
         self.store = cast("Store", _StoreOfServer())
 
@@ -280,9 +282,10 @@ class RemoteBank(AsyncReasoningBank):
         while not (await self.caller.connection.send("POST", "/drain", headers=self.caller.headers)).json():
             pass  # the server answers as soon as it is done, or after some seconds
 
-    async def close(self) -> None:
+    async def close(self, *, patience: float = PATIENCE) -> None:
         """Wait for work that began here, and close the connections. The server goes on to learn what was submitted."""
-        await super().drain()
+        self.caller.connection.hurry(some_patience(patience))
+        await self._background.end(patience)
         await self.caller.connection.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -58,8 +59,9 @@ class Connection:
 
     def __init__(self, url: str, /, *, key: str | None, timeout: float) -> None:
         self.url, self.key, self._timeout = _checked(url, key), key, timeout
-        self._is_used = False
+        self._is_used, self._most = False, math.inf
         self._pools = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient]()
+        self._waits = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, set[anyio.CancelScope]]()
 
     async def send(
         self,
@@ -77,11 +79,18 @@ class Connection:
         Every request names itself, so that the server does once what is sent twice. Raises what the server says, or
         StoreUnavailable.
         """
-        seconds = seconds or self._timeout
+        seconds, waits = (
+            min(seconds or self._timeout, self._most),
+            self._waits.setdefault(asyncio.get_running_loop(), set()),
+        )
         told = {**headers, "Content-Type": "application/json", "Idempotency-Key": new_id()}
         try:
-            with anyio.fail_after(seconds):
-                return await self._tried(method, path, headers=told, params=query or {}, content=body)
+            with anyio.fail_after(seconds) as wait:
+                waits.add(wait)
+                try:
+                    return await self._tried(method, path, headers=told, params=query or {}, content=body)
+                finally:
+                    waits.discard(wait)
         except TimeoutError:
             raise StoreUnavailable(f"the server at {self.url} gave no answer within {seconds:g} seconds") from None
 
@@ -139,6 +148,12 @@ class Connection:
             raise StoreUnavailable(f"the server at {self.url} sent nothing for {_QUIET:g} seconds") from None
         except (httpx2.HTTPError, OSError) as error:
             raise self._unreachable(error) from None
+
+    def hurry(self, seconds: float, /) -> None:
+        """Wait for no answer longer than so many seconds from now on, also where this event loop waits already."""
+        self._most, until = seconds, anyio.current_time() + seconds
+        for wait in self._waits.get(asyncio.get_running_loop(), ()):
+            wait.deadline = min(wait.deadline, until)
 
     async def close(self) -> None:
         """Close the connections of this event loop."""

@@ -8,10 +8,12 @@ import select
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import psycopg
@@ -22,6 +24,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from lessonbank._base.aio import seconds_left
 from lessonbank.errors import LessonbankError, ReadOnly, StoreUnavailable
+from lessonbank.stores._threads import Threads
 
 T = TypeVar("T")
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
@@ -113,16 +116,20 @@ class _Call(Future[T]):
     def cancel(self) -> bool:
         cut = super().cancel()
         if not cut and not self.done():
-            timer = threading.Timer(_SILENT, self._cut)
-            timer.daemon = True
-            timer.start()
+            _later(_SILENT, self.cut)
         return cut
 
-    def _cut(self) -> None:
+    def cut(self) -> None:
         """The thread that waits for the answer of a frozen server would wait for ever, and whoever ends it with it."""
         if not self.done() and self.connection is not None:
             with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.connection.fileno())) as line:
                 line.shutdown(socket.SHUT_RDWR)
+
+
+def _later(seconds: float, do: Callable[[], None], /) -> None:
+    timer = threading.Timer(seconds, do)
+    timer.daemon = True
+    timer.start()
 
 
 class _Here(threading.local):
@@ -143,13 +150,15 @@ class Database:
     def __init__(self, url: str, /, *, read_only: bool = False) -> None:
         self._url = url
         self.read_only = read_only
-        self._closed = False
+        self._closed = self._is_silent = False
+        self._most = math.inf
+        """Seconds that a call may take."""
         self._here = _Here()
         self._start()
 
     def _start(self) -> None:
         self._process = os.getpid()
-        self._threads = ThreadPoolExecutor(_MOST, thread_name_prefix="lessonbank-postgres")
+        self._threads, self._calls = Threads(_MOST, name="lessonbank-postgres"), weakref.WeakSet[_Call[Any]]()
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             self._url,
             min_size=0,
@@ -167,6 +176,8 @@ class Database:
         """Refuse a closed store. Raises StoreUnavailable."""
         if self._closed:
             raise StoreUnavailable("the bank is closed: open it again")
+        if self._is_silent:
+            raise StoreUnavailable(_SILENCE)
 
     def call(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
         """Call `work` in a thread. Nothing in it waits longer than its caller, where that has a limit."""
@@ -175,8 +186,30 @@ class Database:
             _left_to_the_parent.append((self._pool, self._threads))
             self._start()
         call = _Call[T]()
+        if self._most < math.inf:
+            self._bound(call)
+        self._calls.add(call)
         self._threads.submit(self._answer, call, work, *arguments)
         return call
+
+    def hurry(self, seconds: float, /) -> None:
+        """Wait for no call longer than so many seconds from now on. The first that takes longer ends them all."""
+        self._most = seconds
+        for call in tuple(self._calls):
+            self._bound(call)
+
+    def _bound(self, call: _Call[Any]) -> None:
+        call.until = min(call.until, time.monotonic() + self._most)
+        _later(self._most, partial(self._give_up, weakref.ref(call)))
+
+    def _give_up(self, call: weakref.ref[_Call[Any]]) -> None:
+        if (late := call()) is None or late.done():
+            return
+        self._is_silent = True
+        for one in tuple(self._calls):
+            one.until = 0.0
+            one.cut()
+        self._pool.close(0.1)  # whoever waits for a connection hears it
 
     def _answer(self, call: _Call[T], work: Callable[..., T], *arguments: Any) -> None:
         if not call.set_running_or_notify_cancel():
@@ -400,6 +433,7 @@ def _is_there(connection: Connection) -> bool:
     return not connection.closed
 
 
+_SILENCE: Final = "the database did not answer while the bank was closed: see what holds it"
 _ENDED: Final = "the database ends every connection: ask who runs it"
 _LOCK_KEY: Final = "hashtextextended('lessonbank ' || %(scope)s, 0)"
 _LOCKS: Final[dict[Lock, str]] = {

@@ -10,14 +10,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from lessonbank._base.atomic_write import refuse_odd_bank
 from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageError
+from lessonbank.stores._threads import Threads
 
 from . import _forks
 from ._checks import check_rows
@@ -25,6 +26,7 @@ from ._connection import Connection, connect, patiently, transaction
 from ._creation import create
 from ._erased_bytes import overwrite_unused
 from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
+from ._jobs import Job, outcome
 from ._log import Checkpoint, checkpoint
 from ._looks import claim_look, is_looked_over, note_looked_over
 from ._origin import Origin, identity_of, stat_of
@@ -55,24 +57,6 @@ _LOOKED_OVER: Final = 1 << 30
 """Bytes of a file that is looked over when it is opened, at most: more would take one thread over ten seconds."""
 
 
-class _Written(Future[Any]):
-    """Knows that nobody waits for it any more, also when the thread has taken it up."""
-
-    given_up = False
-
-    def cancel(self) -> bool:
-        self.given_up = True
-        return super().cancel()
-
-
-@dataclass(slots=True, eq=False)
-class _Job:
-    work: Callable[..., Any]
-    arguments: Sequence[Any]
-    at_once: bool
-    future: _Written = field(default_factory=_Written)
-
-
 class Database:
     """One file, one thread that writes, and as many that read as are reading at once.
 
@@ -91,6 +75,7 @@ class Database:
         self._log = self.path.with_name(f"{self.path.name}-wal")
         self.patience = busy_timeout
         """Seconds a call waits for other processes."""
+        self._hurried = 0.0
         self._identity: tuple[int, int] | None = None
         self._closed = False
         self._torn = False
@@ -108,12 +93,12 @@ class Database:
         self._looking: sqlite3.Connection | None = None
         self._looked, self._is_checked, self._bad_vector = threading.Event(), False, False
         self._looked.set()
-        self._waiting: deque[_Job] = deque()
+        self._waiting: deque[Job] = deque()
         self._may_change, self._reads_sums = True, False
-        self._held: list[_Job] = []
+        self._held: list[Job] = []
         self._patience: threading.Timer | None = None
-        self._writing = ThreadPoolExecutor(1, thread_name_prefix="lessonbank-writer")
-        self._reading = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lessonbank-reader")
+        self._writing = Threads(1, name="lessonbank-writer")
+        self._reading = Threads(_AT_ONCE, name="lessonbank-reader")
 
     def open(self) -> None:
         """Create or check the file.
@@ -245,7 +230,7 @@ class Database:
         if is_checked and not self._damage:
             self.write(note_looked_over, self._identity, at_once=True)
 
-    def _hold_back(self, jobs: Sequence[_Job]) -> list[_Job]:
+    def _hold_back(self, jobs: Sequence[Job]) -> list[Job]:
         """The jobs that are done now. The first changes wait until the file was looked over; nothing else does."""
         with self._state:
             changes = [job for job in jobs if not job.at_once]
@@ -334,7 +319,7 @@ class Database:
             raise ReadOnly(f"{self.path} was opened read-only: open it for writing to change anything")
         if self._damage:
             raise self._refused()
-        job = _Job(work, arguments, at_once)
+        job = Job(work, arguments, at_once)
         self._waiting.append(job)
         try:
             self._submitted(self._writing, self._commit_waiting)
@@ -359,7 +344,7 @@ class Database:
         """Try once to empty the write-ahead log."""
         return self._submitted(self._writing, self._checkpoint)
 
-    def _submitted(self, pool: ThreadPoolExecutor, call: Callable[..., T], *arguments: Any) -> Future[T]:
+    def _submitted(self, pool: Threads, call: Callable[..., T], *arguments: Any) -> Future[T]:
         if self._torn or self._closed:
             self.check_open()
         try:
@@ -378,7 +363,7 @@ class Database:
         if live:
             self._commit(live)
 
-    def _on_sound_sums(self, jobs: Sequence[_Job]) -> list[_Job]:
+    def _on_sound_sums(self, jobs: Sequence[Job]) -> list[Job]:
         """The jobs that are done. Changes are refused where a damaged vector was found."""
         changes = [job for job in jobs if not job.at_once]
         try:
@@ -390,7 +375,7 @@ class Database:
             return [job for job in jobs if job.at_once]
         return list(jobs)
 
-    def _commit(self, jobs: Sequence[_Job]) -> None:
+    def _commit(self, jobs: Sequence[Job]) -> None:
         """Do several writes in one transaction. One that fails takes nothing with it: the others go on without it."""
         try:
             if self._damage:
@@ -400,12 +385,14 @@ class Database:
                 transaction(
                     connection,
                     patience=self.patience,
-                    given_up=lambda: all(job.future.given_up for job in jobs),
+                    given_up=partial(self._is_late, jobs, time.monotonic()),
                 ),
             ):
                 self._origin.check_view(check_version(connection, self.path))
-                outcomes = [_outcome(connection, job) for job in jobs]
+                outcomes = [outcome(connection, job) for job in jobs]
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers, not to this thread
+            if self._hurried and is_busy(error.__cause__):
+                self.patience = 0.0  # who did not go away in this time holds up nothing more
             if len(jobs) > 1 and not is_busy(error.__cause__):  # one wait for a lock is enough for all
                 for job in jobs:
                     self._commit([job])
@@ -418,6 +405,16 @@ class Database:
                 job.future.set_result(result)
             else:
                 job.future.set_exception(error)
+
+    def _is_late(self, jobs: Sequence[Job], began: float) -> bool:
+        """Whether nobody waits any more for jobs whose turn began at that moment."""
+        if all(job.future.given_up for job in jobs):
+            return True
+        return 0.0 < self._hurried < time.monotonic() - self.patience > began
+
+    def hurry(self, seconds: float, /) -> None:
+        """Wait for other processes no longer than so many seconds from now on, also where a call waits already."""
+        self.patience, self._hurried = min(self.patience, seconds), time.monotonic()
 
     def _compact(self) -> None:
         self._call_off()  # it would keep what was erased in the log
@@ -573,20 +570,6 @@ class Database:
 def _quickly_checked(connection: sqlite3.Connection) -> tuple[str, str]:
     said = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
     return "" if said == "ok" else said, ""
-
-
-def _outcome(connection: sqlite3.Connection, job: _Job) -> tuple[Any, BaseException | None]:
-    connection.execute("SAVEPOINT part")
-    try:
-        return job.work(connection, *job.arguments), None
-    except sqlite3.Error:
-        raise
-    except Exception as error:  # noqa: BLE001 - it is the caller's, and the other parts go on without it
-        connection.execute("ROLLBACK TO part")
-        return None, impossible(error) if isinstance(error, IMPOSSIBLE) else error
-    finally:
-        if connection.in_transaction:
-            connection.execute("RELEASE part")
 
 
 def is_open_here(path: Path, /) -> bool:

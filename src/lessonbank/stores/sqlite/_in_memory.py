@@ -93,6 +93,9 @@ class InMemory:
         if self._torn:
             raise StoreUnavailable(TORN.format(path=self.path))
 
+    def hurry(self, seconds: float, /) -> None:
+        """See `Database.hurry`. No other process is waited for."""
+
     def close(self) -> None:
         """Wait for calls under way. What it held is gone."""
         self._closed = True
