@@ -17,8 +17,7 @@ from lessonbank.contracts.records import (
     Settlement,
     Trust,
 )
-from lessonbank.contracts.records.entry import Entry
-from lessonbank.contracts.records.timeline import taken_out
+from lessonbank.contracts.records.timeline import Entry, taken_out
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.wording import wording_of
 
