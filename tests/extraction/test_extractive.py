@@ -639,3 +639,12 @@ def test_in_a_shell_too_nothing_before_the_same_error_of_the_same_line_got_past_
     lesson = headed(extract(attempt(made, "success")).lessons, "Error and what got past it")
     assert "then `bash(pip install asgiref)` went through" in lesson.content
     assert "asgiref==1" not in lesson.content
+
+
+def test_what_went_through_before_a_refusal_at_the_end_is_not_told_as_if_it_had_helped() -> None:
+    locked = ("lock_order W6310", "order locked"), ("refund W6310", "error: the order is locked by an agent")
+    lesson = headed(extract(attempt(run(*locked, task=REFUND), "failure")).lessons, "Rejected at the end")
+    assert lesson.content == (
+        'The run ended when `refund <order>` failed ("error: the order is locked by an agent"); '
+        "do not end on it like this."
+    )

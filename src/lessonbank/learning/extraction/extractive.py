@@ -254,9 +254,9 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
         return
     last = run.moves[-1]
     if last.effect == "error" and (last.is_specific or (last.gist and not _WRONG_ANSWER.search(last.gist))):
+        # What went through before is not told: none of it helped, and one of it may be why the last call failed.
         label = without_sources(last.label) if run.is_talk else last.label
-        end = f"The run ended when `{label}` failed{_in_quotes(last.seen)}; do not end on it like this."
-        content = end if run.is_talk else _led(run.path, end)
+        content = f"The run ended when `{label}` failed{_in_quotes(last.seen)}; do not end on it like this."
         yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),), last.deed)
         return
     suspect = _suspect(run) if last.effect == "moved" else None
