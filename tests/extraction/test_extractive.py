@@ -648,3 +648,18 @@ def test_what_went_through_before_a_refusal_at_the_end_is_not_told_as_if_it_had_
         'The run ended when `refund <order>` failed ("error: the order is locked by an agent"); '
         "do not end on it like this."
     )
+
+
+@pytest.mark.parametrize(
+    ("act", "task", "is_asked"),
+    [
+        ("refund W6310", REFUND, True),
+        ('change_address W6310 "4 Rue Verte, Lyon"', "Change the delivery address of order W6310 to 4 Rue Verte", True),
+        ("refund_twice W6310", REFUND, False),
+        ("lock_order W6310", REFUND, False),
+    ],
+)
+def test_what_the_task_asks_for_is_not_forbidden(act: str, task: str, is_asked: bool) -> None:
+    failed = run(("open_return W6310", "return opened"), (act, "It is recorded."), ("say bye", "Bye."), task=task)
+    lessons = extract(attempt(failed, "failure")).lessons
+    assert any("do not repeat" in lesson.content for lesson in lessons) is not is_asked

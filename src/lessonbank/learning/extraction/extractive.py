@@ -260,7 +260,7 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
         yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),), last.deed)
         return
     suspect = _suspect(run) if last.effect == "moved" else None
-    if suspect is None or not suspect.is_specific:
+    if suspect is None or not suspect.is_specific or _is_asked(suspect, run):
         return
     before = run.path[: run.path.index(suspect)]
     end = f"It ended on `{last.label}`{_in_quotes(last.seen)} without an error, and had failed all the same."
@@ -278,6 +278,11 @@ def _suspect(run: _Run) -> Move | None:
     closed_by_talk = bool(run.path) and run.path[-1].number < len(run.attempt.trajectory.steps)
     before_end = run.path if closed_by_talk else run.path[:-1]
     return next((move for move in reversed(before_end) if not move.reads), None)
+
+
+def _is_asked(suspect: Move, run: _Run) -> bool:
+    """Whether all words of a choice are the task's: what was asked for is not to be forbidden."""
+    return set(words(SLOT.sub(" ", suspect.label))) <= set(words(run.attempt.trajectory.task[:4000]))
 
 
 def _no_effect(runs: Sequence[_Run], *, led_by: _Run | None) -> Iterator[_Lesson]:
