@@ -41,7 +41,7 @@ def _judges(visit: Visit) -> bool:
 
 
 async def _without_outcome(visit: Visit, runs: Sequence[Run]) -> Sequence[Run]:
-    """Those that another try cannot teach: no outcome was told, and no judge here says one."""
+    """Runs that another try cannot teach: no outcome was told, and no judge here says one."""
     found = [run for run in runs if run.verdict.outcome == "unknown" and not run.trajectory.error]
     if _judges(visit):
         found = [run for run in found if run.verdict.model is not None and run.verdict.error is None]
