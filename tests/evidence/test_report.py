@@ -227,6 +227,14 @@ class TestNotes:
         assert lift.success.basis == ("judge" if share == 0.0 else "truth")
         assert (lift.judges[0].asked, lift.judges[0].checked) == (600, int(true.sum()))
 
+    def test_how_many_were_told_and_how_many_a_judge_graded_is_said_where_numbers_mix_both(self) -> None:
+        one, true = played(11, 600), np.arange(600) < 7
+        lift = told(replace(one, judged=one.outcome, judge=np.zeros(600, int), true=true))
+        (note,) = [note for note in lift.notes if "a judge's opinion" in note]
+        assert "Only 7 outcomes were told, and 593 are a judge's opinion: from 20 on only those" in note
+        assert (lift.truths, lift.opinions, lift.success.basis) == (7, 593, "judge")
+        assert "Only a judge graded" not in str(lift)
+
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.99])
 def test_a_surer_interval_is_wider(level: float) -> None:

@@ -20,7 +20,7 @@ from .lift import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Lift, Po
 from .measuring_cost import MeasuringCost
 from .notes import notes
 from .review import Review, review
-from .sequences import path
+from .sequences import path, truths_of
 from .shares import Tally
 
 _POINTS = 60
@@ -63,6 +63,8 @@ def report(
         recalls=int(episodes.first.sum()),
         settled=int((told & episodes.first).sum()),
         controls=int((told & control).sum()),
+        truths=truths_of(episodes),
+        opinions=int((episodes.known & ~episodes.true).sum()),
         writers=len(np.unique(episodes.told_by[episodes.known])),
         uncounted=episodes.uncounted,
         missing_with=missing[0],
