@@ -70,6 +70,8 @@ class UnitLift(Effect):
 
     expected: float | None = None
     """The effect to be expected of it as one of many: drawn to its group's while its own evidence is thin."""
+    waiting: int = 0
+    """Recalls that showed it or left it out and do not count yet: an outcome, theirs or an earlier one, is awaited."""
     missing_shown: float | None = None
     missing_withheld: float | None = None
     """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
@@ -454,6 +456,12 @@ def said_of(lesson: LessonLift, /) -> str:
         proposed: lesson.proposed,
     }
     return ", ".join([standing_of(lesson), *(word for word, is_so in states.items() if is_so)])
+
+
+def times_of(unit: UnitLift, /) -> str:
+    """How often it was shown and left out where that counts, and how often where that does not count yet."""
+    waiting = f"; {unit.waiting:,} more {'does' if unit.waiting == 1 else 'do'} not count yet" if unit.waiting else ""
+    return f"shown {counted(unit.shown, 'time')}, left out {counted(unit.withheld, 'time')}{waiting}"
 
 
 def points(estimate: Estimate, /) -> str:
