@@ -585,3 +585,81 @@ def test_a_run_that_teaches_nothing_says_why() -> None:
 def test_lessons_name_the_release_that_wrote_them() -> None:
     done = run(("fetch key", "You hold the key."), ("turn key", "Open!"))
     assert extract(attempt(done, "success")).lessons[0].provenance.package_version == __version__
+
+
+REFUND = "Refund order W6310 for Ada Byron: the item arrived broken."
+NO_RETURN = "error: no open return for this order"
+TRIED = (("refund W6310", NO_RETURN), ("add_note W6310", "note added"), ("refund W6310", NO_RETURN))
+OPENED = (("open_return W6310", "return opened"), ("refund W6310", "refund recorded"))
+
+
+def test_what_stood_before_a_retry_that_failed_got_past_nothing_and_is_no_step_of_what_worked() -> None:
+    lessons = extract(attempt(run(*TRIED, *OPENED, task=REFUND), "success")).lessons
+    assert [lesson.content for lesson in lessons] == [
+        'This order worked (what was seen in brackets): step 1: `open_return <order>` ("return opened"); '
+        'step 2: `refund <order>` ("refund recorded").',
+        '`refund <order>` failed ("error: no open return for this order"); then `open_return <order>` went through.',
+    ]
+    assert not any("add_note" in lesson.text for lesson in lessons)
+    assert headed(lessons, "Error and").provenance.evidence == ("step 3", "step 4")
+
+
+def test_all_that_was_done_between_the_last_failure_and_the_success_got_past_an_error_in_order() -> None:
+    made = run(*TRIED, ("get_order W6310", "sent"), ("send_survey W6310", "survey sent"), *OPENED, task=REFUND)
+    lesson = headed(extract(attempt(made, "success")).lessons, "Error and what got past it")
+    assert lesson.content == (
+        '`refund <order>` failed ("error: no open return for this order"); '
+        "then `send_survey <order>`, then `open_return <order>` went through."
+    )
+    assert lesson.title.endswith("refund <order>, then send_survey <order>, open_return <order>")
+
+
+def test_a_call_that_fails_until_the_end_and_one_that_goes_through_by_itself_have_no_cure() -> None:
+    for made in ((*TRIED, ("ask_manager W6310", "no error: it is approved")), (TRIED[0], OPENED[1])):
+        for outcome in ("success", "failure"):
+            lessons = extract(attempt(run(*TRIED[:2], *made, task=REFUND), outcome)).lessons
+            assert not any("add_note" in lesson.content for lesson in lessons if "got past" in lesson.title)
+
+
+def test_a_detour_stays_where_it_may_have_been_half_of_what_helped() -> None:
+    form = "error: the form is not complete"
+    filled = [("submit it", form), ("fill name", "a"), ("submit it", form), ("fill street", "b"), ("submit it", "sent")]
+    named = [
+        ("submit it", form), ("complete_form it", "a"), ("submit it", form), ("fill street", "b"), ("submit it", "sent")
+    ]  # fmt: skip
+    for steps, kept in ((filled, "fill name"), (named, "complete_form it")):
+        lessons = extract(attempt(run(*steps), "success")).lessons
+        assert f"step 1: `{kept}`" in headed(lessons, "What worked").content
+        assert kept not in headed(lessons, "Error and").content
+
+
+def test_in_a_shell_too_nothing_before_the_same_error_of_the_same_line_got_past_it() -> None:
+    lost = ("python check.py", MISSING)
+    made = shell(lost, ("pip install asgiref==1", FINE), lost, ("pip install asgiref", FINE), (lost[0], FINE))
+    lesson = headed(extract(attempt(made, "success")).lessons, "Error and what got past it")
+    assert "then `bash(pip install asgiref)` went through" in lesson.content
+    assert "asgiref==1" not in lesson.content
+
+
+def test_what_went_through_before_a_refusal_at_the_end_is_not_told_as_if_it_had_helped() -> None:
+    locked = ("lock_order W6310", "order locked"), ("refund W6310", "error: the order is locked by an agent")
+    lesson = headed(extract(attempt(run(*locked, task=REFUND), "failure")).lessons, "Rejected at the end")
+    assert lesson.content == (
+        'The run ended when `refund <order>` failed ("error: the order is locked by an agent"); '
+        "do not end on it like this."
+    )
+
+
+@pytest.mark.parametrize(
+    ("act", "task", "is_asked"),
+    [
+        ("refund W6310", REFUND, True),
+        ('change_address W6310 "4 Rue Verte, Lyon"', "Change the delivery address of order W6310 to 4 Rue Verte", True),
+        ("refund_twice W6310", REFUND, False),
+        ("lock_order W6310", REFUND, False),
+    ],
+)
+def test_what_the_task_asks_for_is_not_forbidden(act: str, task: str, is_asked: bool) -> None:
+    failed = run(("open_return W6310", "return opened"), (act, "It is recorded."), ("say bye", "Bye."), task=task)
+    lessons = extract(attempt(failed, "failure")).lessons
+    assert any("do not repeat" in lesson.content for lesson in lessons) is not is_asked

@@ -24,7 +24,9 @@ JOINED: Final = "it was taught again: it is part of the lesson now, whose eviden
 LONGEST: Final = 900
 """Characters of a lesson to which something is joined: what is longer stands beside it."""
 _TITLE: Final = 90
-_FIX: Final = re.compile(r'`[^`]+` failed(?: \("[^"]*"\))?; then (?:`[^`]+`|the same with [^.]+) went through\.')
+_FIX: Final = re.compile(
+    r'`[^`]+` failed(?: \("[^"]*"\))?; then (?:`[^`]+`(?:, then `[^`]+`)*|the same with [^.]+) went through\.'
+)
 """One error and what got past it, as rules write it."""
 _SAME_FIX: Final = "the same error and what got past it"
 _NUMBER: Final = re.compile(r"\d+")

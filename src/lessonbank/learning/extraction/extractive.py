@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from typing import TypeAlias
 
 from lessonbank._base.aio import run_in_thread
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import Extraction, Kind, Lesson, Provenance, Run
 from lessonbank.contracts.records.runs import is_brief
 from lessonbank.guard.gate import EXTRACTIVE
-from lessonbank.guard.gate.run_values import RunValues, is_command
+from lessonbank.guard.gate.run_values import RunValues, is_command, words
 from lessonbank.guard.sanitise import SLOT
 from lessonbank.guard.wording import without_sources
 
@@ -42,6 +43,10 @@ _PAIRS = 3
 """Errors that one lesson tells."""
 _SOON = 6
 """Moves after an error among which it is looked for what got past it."""
+_FAR = 100
+"""Moves after an error among which it is looked for its retry."""
+_NEXT = 3
+"""Moves after an error that may be another try at it."""
 _QUICK = 4096
 """Characters of a run that are read faster than a thread starts."""
 
@@ -105,6 +110,10 @@ class _Run:
     @property
     def stopped(self) -> bool:
         return self.attempt.trajectory.error is not None
+
+
+_Fix: TypeAlias = "tuple[_Run, Move, tuple[Move, ...]]"
+"""An error of a run and what got past it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +204,7 @@ def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
 
 
 def _order(run: _Run) -> Iterator[_Lesson]:
-    path = () if run.is_long else _without_scrolling_at_its_end(run.path)
+    path = () if run.is_long else _without_scrolling_at_its_end(_without_detours(run))
     if len(path) < 2:
         return
     content = f"This order worked (what was seen in brackets): {_steps(path, seen=True)}."
@@ -203,6 +212,34 @@ def _order(run: _Run) -> Iterator[_Lesson]:
         content = f"This order worked: {_steps(path)}."
     shown_by = tuple([(run, m) for m in path[-8:]])
     yield _Lesson("strategy", "What worked", content, shown_by, _deeds([m for m in path if not m.reads] or path))
+
+
+def _without_detours(run: _Run) -> Sequence[Move]:
+    """Its path without what was tried after an error, and what failed said just the same again afterwards.
+
+    What the error speaks of stays, and so does the tool that helped in the end: both may have been half of it."""
+    left_out = set[int]()
+    for at, wrong in enumerate(run.moves):
+        later = run.moves[at + 1 : at + 1 + _FAR]
+        tried = next((n for n, one in enumerate(later) if _retries(one, wrong)), None)
+        if wrong.effect != "error" or wrong.command or tried is None or later[tried].gist != wrong.gist:
+            continue
+        helped = _got_through(later[tried:], wrong)
+        left_out |= {id(m) for m in later[:tried] if helped and not _may_help(m, wrong, helped)}
+    return [move for move in run.path if id(move) not in left_out]
+
+
+def _got_through(later: Sequence[Move], wrong: Move) -> Sequence[Move]:
+    """What was done between the last failure of a call and its success; nothing where there is none."""
+    ends = [n for n, one in enumerate(later) if _retries(one, wrong)]
+    first = next((at for at, n in enumerate(ends) if later[n].effect != "error"), 0)
+    return [m for m in later[ends[first - 1] + 1 : ends[first]] if not m.reads] if first else ()
+
+
+def _may_help(move: Move, wrong: Move, helped: Sequence[Move]) -> bool:
+    tools = {one.raw.split("(")[0].split(maxsplit=1)[0] for one in helped}
+    tool = move.raw.split("(")[0].split(maxsplit=1)[0]
+    return move.reads or tool in tools or not set(words(tool)).isdisjoint(words(wrong.gist))
 
 
 def _without_scrolling_at_its_end(path: Sequence[Move]) -> Sequence[Move]:
@@ -217,13 +254,13 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
         return
     last = run.moves[-1]
     if last.effect == "error" and (last.is_specific or (last.gist and not _WRONG_ANSWER.search(last.gist))):
+        # What went through before is not told: none of it helped, and one of it may be why the last call failed.
         label = without_sources(last.label) if run.is_talk else last.label
-        end = f"The run ended when `{label}` failed{_in_quotes(last.seen)}; do not end on it like this."
-        content = end if run.is_talk else _led(run.path, end)
+        content = f"The run ended when `{label}` failed{_in_quotes(last.seen)}; do not end on it like this."
         yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),), last.deed)
         return
     suspect = _suspect(run) if last.effect == "moved" else None
-    if suspect is None or not suspect.is_specific:
+    if suspect is None or not suspect.is_specific or _is_asked(suspect, run):
         return
     before = run.path[: run.path.index(suspect)]
     end = f"It ended on `{last.label}`{_in_quotes(last.seen)} without an error, and had failed all the same."
@@ -241,6 +278,11 @@ def _suspect(run: _Run) -> Move | None:
     closed_by_talk = bool(run.path) and run.path[-1].number < len(run.attempt.trajectory.steps)
     before_end = run.path if closed_by_talk else run.path[:-1]
     return next((move for move in reversed(before_end) if not move.reads), None)
+
+
+def _is_asked(suspect: Move, run: _Run) -> bool:
+    """Whether all words of a choice are the task's: what was asked for is not to be forbidden."""
+    return set(words(SLOT.sub(" ", suspect.label))) <= set(words(run.attempt.trajectory.task[:4000]))
 
 
 def _no_effect(runs: Sequence[_Run], *, led_by: _Run | None) -> Iterator[_Lesson]:
@@ -276,10 +318,12 @@ def _place(step: int, after: str, labels: Sequence[str]) -> str:
 
 def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     """Errors, each with what went through soon after and can have helped. In talk each is a lesson of its own."""
-    told = dict[str, tuple[_Run, Move, Move]]()
-    for run, wrong, right in ((one, *pair) for one in runs for pair in _fixed(one)):
-        label, then = _pair(wrong, right)
-        told.setdefault(f"`{label}` failed{_in_quotes(wrong.seen)}; then {then} went through.", (run, wrong, right))
+    told = dict[str, _Fix]()
+    for run, wrong, cure in ((one, *pair) for one in runs for pair in _fixed(one)):
+        label, then = _pair(wrong, cure[0]) if len(cure) == 1 else _before_retry(wrong, cure)
+        sentence = f"`{label}` failed{_in_quotes(wrong.seen)}; then {then} went through."
+        if len(sentence) <= _CONTENT:  # half of what got past it is none
+            told.setdefault(sentence, (run, wrong, cure))
         if len(told) == _PAIRS:
             break
     if told and all(run.is_talk for run in runs):
@@ -288,11 +332,11 @@ def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
         yield _fix(told)
 
 
-def _fix(told: dict[str, tuple[_Run, Move, Move]]) -> _Lesson:
+def _fix(told: dict[str, _Fix]) -> _Lesson:
     pairs = told.values()
     kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs) else "guardrail"
-    shown_by = tuple((run, move) for run, wrong, right in pairs for move in (wrong, right))
-    failed, cures = _deeds(wrong for _, wrong, _ in pairs), _deeds(right for _, _, right in pairs)
+    shown_by = tuple((run, move) for run, wrong, cure in pairs for move in (wrong, *cure))
+    failed, cures = _deeds(wrong for _, wrong, _ in pairs), _deeds(move for _, _, cure in pairs for move in cure)
     deed = f"{failed}, then {'another value' if cures == failed else cures}"
     return _Lesson(kind, "Error and what got past it", " ".join(told), shown_by, deed, f"`{failed}` fails")
 
@@ -313,6 +357,11 @@ def _pair(wrong: Move, right: Move) -> tuple[str, str]:
     return one, f"`{other}`"
 
 
+def _before_retry(wrong: Move, cure: Sequence[Move]) -> tuple[str, str]:
+    told = dict.fromkeys(f"`{without_sources(move.label)}`" for move in cure)
+    return without_sources(wrong.label), ", then ".join(told)
+
+
 def _deeds(moves: Iterable[Move]) -> str:
     return ", ".join(list(dict.fromkeys(move.deed for move in moves))[-_DEEDS:])
 
@@ -328,38 +377,64 @@ def _others(one: Move, other: Move) -> str:
     return named or ("another value" if names or one.raw != other.raw else "the same values")
 
 
-def _fixed(run: _Run) -> Iterator[tuple[Move, Move]]:
+def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
+    """Errors, and what was done between the last of them and the success: before a retry that failed nothing helped."""
     for at, move in enumerate(run.moves):
-        if move.effect != "error":
+        if move.effect != "error" or not move.seen:
             continue
-        soon = run.moves[at + 1 : at + 1 + _SOON]
-        found = _remedy(move, soon) if move.command else _next_try(run, move, soon[:3])
-        if found and move.seen:
+        later = run.moves[at + 1 : at + 1 + _FAR]
+        retry = next((n for n, one in enumerate(later) if _retries(one, move)), None)
+        if retry is not None and later[retry].effect == "error":
+            continue
+        if move.command:
+            found = _remedy(move, later[:_SOON])
+        elif retry is not None and run.succeeded:
+            found = _between(move, later[:retry])
+        else:
+            found = _next_try(run, move, later[:_NEXT])
+        if found:
             yield move, found
 
 
-def _next_try(run: _Run, wrong: Move, soon: Sequence[Move]) -> Move | None:
+def _retries(later: Move, wrong: Move) -> bool:
+    """Whether it is the same call again, or of the same tool the same error. Another error of a line of a shell tells
+    that the first is gone."""
+    is_same = later.raw == wrong.raw
+    if later.effect != "error":
+        return is_same and later.effect != "inert"
+    if wrong.command:
+        return is_same and later.gist == wrong.gist
+    return is_same or (_words(later.raw)[:1] == _words(wrong.raw)[:1] and later.gist == wrong.gist)
+
+
+def _between(wrong: Move, done: Sequence[Move]) -> tuple[Move, ...]:
+    """All that was done before the same call went through, but what only looked; nothing where that is much."""
+    cure = [m for m in done if m.effect in ("moved", "repeat") and (wrong.reads or not m.reads)]
+    return tuple(cure) if len(done) <= _SOON else ()
+
+
+def _next_try(run: _Run, wrong: Move, soon: Sequence[Move]) -> tuple[Move, ...]:
     """A similar action that went through, or in a success the very next one."""
     for later in soon:
         if later.reads and not wrong.reads:
             continue
         next_in_success = run.succeeded and later is soon[0] and not later.reads
         if later.effect == "moved" and (next_in_success or _akin(wrong, later, one_tool=run.has_one_tool)):
-            return later
-    return None
+            return (later,)
+    return ()
 
 
-def _remedy(wrong: Move, soon: Sequence[Move]) -> Move | None:
+def _remedy(wrong: Move, soon: Sequence[Move]) -> tuple[Move, ...]:
     """The command that can have helped: one about what the message names; else what was done just before the same
     line went through, else the same program on the same thing."""
     if writes_a_file(wrong.command):
-        return None
+        return ()
     done = [m for m in soon if m.command and m.effect == "moved" and m.looks is wrong.looks]
     again = next((n for n, m in enumerate(done) if m.raw == wrong.raw), None)
     between = [m for m in done[:again] if not writes_a_file(m.command)]
     about = [m for m in between if is_about(m.command, wrong.gist)]
     similar = between[-1:] if again else [m for m in between if tries_again(wrong.command, m.command)]
-    return next(iter(about + similar), None)
+    return tuple((about + similar)[:1])
 
 
 def _akin(wrong: Move, right: Move, *, one_tool: bool) -> bool:
