@@ -669,3 +669,12 @@ def test_what_came_back_keeps_a_word_that_is_a_form_of_the_calls_own() -> None:
     made = run(("recall_parcel W6310", "parcel recalled to the warehouse"), *OPENED, task=REFUND)
     (lesson,) = extract(attempt(made, "success")).lessons
     assert 'step 1: `recall_parcel <order>` ("parcel recalled to the warehouse")' in lesson.content
+
+
+@pytest.mark.parametrize("where", ["12 Oak Street, Leeds", "31 Lindenweg, Bonn", "7a Hauptstraße", "4 Rue Verte, Lyon"])
+def test_an_address_of_any_form_is_one_slot(where: str) -> None:
+    made = run(
+        ("verify_customer it", "customer verified"), ("change_address it", "address changed"), task=f"Ship to {where}."
+    )
+    (lesson,) = extract(attempt(made, "success")).lessons
+    assert lesson.title == "What worked: Ship to <address>."
