@@ -119,6 +119,35 @@ async def test_several_are_erased_at_once_and_their_lessons_go_to_who_stays() ->
         assert not any(id in left for id in gone)
 
 
+async def test_what_lives_on_is_there_after_a_rollback_to_before_the_purge() -> None:
+    async with await connected() as bank:
+        for n in range(4):
+            await bank.learn(run(f"u-{n}"), outcome="success")
+        await bank.lessons.approve(*(lesson.id for lesson in await bank.lessons.list()), by="Ana")
+        length = len(await bank.history.list(limit=1000))
+        later = await bank.learn(run("u-9", task="Water the plants of the office"), outcome="success")
+        await erased(bank, "u-0")
+        heirs = [one for one in await bank.lessons.list() if one.id not in {i.id for i in later.lessons}]
+        assert len(heirs) == 2
+        for to in (length, length - 1, 2, length):
+            back = await bank.history.rollback(to=to, reason="the office was a mistake")
+            assert list(await bank.lessons.list()) == heirs
+            assert heirs == list((await bank.history.state(await last(bank))).lessons())[::-1]
+            assert await bank.admin.verify() == ()
+            held = await bank.runs.list(metadata={"user": "u-3"})
+            assert [len(await bank.lessons.repeats(one.id)) for one in heirs] == [0 if to == 2 else 2] * 2
+            assert [one.status for one in held] == ["pending" if to == 2 else "learned"]
+        await bank.history.rollback(to=back.sequence - 1, reason="it was none")
+        assert await bank.admin.verify() == ()
+        await bank.history.rollback(to=1, reason="before anybody taught it again")
+        assert await bank.lessons.list() == ()
+        assert len(await bank.runs.list(status="pending")) == 4, "what taught it is to be learned again"
+
+
+async def last(bank: lessonbank.AsyncReasoningBank) -> int:
+    return len(await bank.history.list())
+
+
 async def test_no_word_of_an_erased_run_is_left_and_no_rollback_brings_one_back() -> None:
     async with await connected() as bank:
         await bank.learn(run("u-0", task=f"Publish the parser of {SECRET}", seen=f"error: {SECRET} is missing"))

@@ -154,7 +154,9 @@ def test_what_belongs_to_one_person_is_shown_and_erased_and_the_rest_stays(users
         assert bank.admin.counts().trajectories == 2
     done = purge(*words, "--yes", cwd=users)
     assert done.returncode == 0, done.stderr
-    assert "erased from t: 1 run, 1 experience, 2 recalls. 1 lesson lives on" in done.stdout, "u-18 taught it again"
+    assert "erased from t: 1 run, 1 experience, 1 lesson, 2 recalls. 1 lesson lives on" in done.stdout, (
+        "u-18 taught it again"
+    )
     with lessonbank.connect(users / "bank.db", scope="t") as bank:
         assert [run.trajectory.id for run in bank.runs.list()] == ["run-of-u-18"]
         assert not bank.runs.list(metadata={"user": "u-17"}) + bank.recalls.list(metadata={"user": "u-17"})
@@ -194,6 +196,8 @@ def test_what_others_taught_again_lives_on_and_is_told_before(tmp_path: Path) ->
     assert shown.stderr.count("lives on") == count
     assert "the words of run run-1" in " ".join(shown.stderr.split())
     done = purge("--run", "run-0", "--reason", "x", "--yes", cwd=tmp_path)
-    assert f"{count} lessons live on in the words of other runs" in " ".join(done.stdout.split())
+    told = " ".join(done.stdout.split())
+    assert f"erased from t: 1 run, 1 experience, {count} lessons. {count} lessons live on in the words of other" in told
     with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
+        assert bank.history.list()[-1].entry.sentence().text.endswith(f": {count} lessons, 1 run"), "as it was said"
         assert len(bank.lessons.list()) == count

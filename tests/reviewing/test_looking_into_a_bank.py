@@ -367,7 +367,7 @@ def test_two_runs_are_chosen_in_the_list_and_named_by_how_they_ended(site: Site)
     runs = site.enter().get("/runs").text
     assert 'action="/compare"' in runs and 'name="run" value="run-0' in runs
     text = unescape(site.get("/compare?run=run-005&run=run-010").text)
-    assert re.search(r"(success|failure), \d steps?, 20\d\d-\d\d-\d\d", text)
+    assert re.search(r"(success|failure), \d steps?, <time[^>]+>20\d\d-\d\d-\d\d", text)
     assert re.search(r"went apart in step \d: one did <code>\w+\(", text)
     assert "the words that differ" in text and ("<del>" in text or "<ins>" in text)
     assert site.get("/compare?run=run-005").status == 400
@@ -413,7 +413,7 @@ def test_a_rollback_shows_which_words_would_change(site: Site, bank_file: Path) 
         before = bank.history.list()[-1].sequence
         bank.lessons.edit(lesson.id, content=lesson.content + " Whisper it.", by="Ana", reason="tone")
     back = unescape(site.enter().get(f"/history/diff?a={before}&back=yes").text)
-    assert "Changed words (1)" in back and re.search(r"<del>[^<]*Whisper", back)
+    assert "Words that would change back (1)" in back and re.search(r"<del>[^<]*Whisper", back)
     assert re.search(r"<ins>[^<]*Whisper", site.get(f"/history/diff?a={before}&b={before + 1}").text)
 
 
@@ -514,13 +514,11 @@ def test_a_table_names_each_number_for_a_phone(site: Site) -> None:
 
 
 def test_words_that_changed_are_marked() -> None:
-    assert differences("read the order", "read the whole order twice") == [
-        ("same", "read the "),
-        ("new", "whole "),
-        ("same", "order "),
-        ("new", "twice "),
-    ]
-    assert differences("a b", "c d") == [("gone", "a b "), ("new", "c d ")]
+    before, after = differences("read the order", "read the whole order twice")
+    assert "".join(text for _, text in before) == "read the order"
+    assert not any(is_marked for is_marked, _ in before)
+    assert [text for is_marked, text in after if is_marked] == ["whole", "twice"]
+    assert differences("a b", "c d") == ([(True, "a b")], [(True, "c d")])
 
 
 def test_steps_that_a_lesson_names_are_found_in_their_runs() -> None:

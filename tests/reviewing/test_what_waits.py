@@ -141,7 +141,7 @@ def test_a_proposal_names_the_near_lesson_once_and_by_its_title(site: Site, bank
     assert str(proposal.of) not in words(page)
     assert f"nearly the same as “{older.title}”" in words(page)
     assert "merge the two, or keep both" in words(page)
-    assert "Marked: what this lesson says otherwise than" in words(page)
+    assert "Marked: where this lesson and" in words(page)
     near = site.get(f"/lessons/{proposal.lesson.id}/near?but={proposal.of}", HX_Request="true")
     assert f'href="/lessons/{proposal.of}"' not in near.text
 

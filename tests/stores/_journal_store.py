@@ -43,12 +43,20 @@ from lessonbank.contracts.records.ids import new_id, now
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.repeats import shown_with
 from lessonbank.contracts.records.settings import keys_of
-from lessonbank.contracts.records.timeline import Entry, state_at
+from lessonbank.contracts.records.timeline import Entry, live, rollbacks_of, state_at
 from lessonbank.contracts.store_calls import settled_in
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.guard import check_scope
 from lessonbank.guard.wording import wording_of
-from lessonbank.stores._changes import check_settlement, check_target, held_again, held_back, lone_rollback, planned
+from lessonbank.stores._changes import (
+    check_settlement,
+    check_target,
+    handed_on,
+    held_again,
+    held_back,
+    lone_rollback,
+    planned,
+)
 from lessonbank.stores._entries import entry_of, erased_since, may_name
 from lessonbank.stores._erasure import (
     OUTLIVE,
@@ -111,6 +119,10 @@ class _Scope:
         self.entries.append(told)
         self._now = None
         return told
+
+    def of_kinds(self, *kinds: str) -> dict[int, Entry]:
+        """The journal entries of these kinds by sequence."""
+        return {e.sequence: e.entry for e in self.entries if e.entry.kind in kinds}
 
     def rewrite(self, sequence: int, entry: Entry) -> None:
         """Put less in the place of an entry."""
@@ -449,7 +461,10 @@ class JournalStore:
 def _rolled_back(here: _Scope, rollback: Rollback, writer: str) -> list[JournalEntry]:
     check_target(rollback, sequence=len(here.entries))
     told = [here.add(rollback, writer)]
-    if again := held_again(here.present, held_back(e.entry for e in here.entries)):
+    held, spans = held_back(e.entry for e in here.entries), live(rollbacks_of(here.entries), len(here.entries))
+    for change in handed_on(here.of_kinds, spans, here, held):
+        told.append(here.add(change, writer))
+    if again := held_again(here.present, held):
         told.append(here.add(again, writer))
     return told
 

@@ -68,7 +68,7 @@ def purge(
         owner, before = reviewing(memory, by, key_file), memory.admin.counts()
         with progress_console.status("erasing"):
             erased = owner.admin.purge(**named, reason=reason, by=by)
-        gone = _subtract(before, memory.admin.counts())
+        gone = _gone(memory, before)
     if as_json:
         show_json({"erased": erased, "gone": gone})
     else:
@@ -164,7 +164,13 @@ def _rows(memory: ReasoningBank, wanted: Erasing, lessons: Collection[str]) -> I
         yield "lives on", "", f"and {len(wanted.successors) - _LISTED} more"
 
 
-def _subtract(before: Counts, after: Counts) -> dict[str, int]:
-    names = {"runs": "trajectories", "experiences": "experiences", "lessons": "lessons", "recalls": "recalls"}
-    gone = {name: getattr(before, field) - getattr(after, field) for name, field in names.items()}
+def _gone(memory: ReasoningBank, before: Counts) -> dict[str, int]:
+    """What the journal says was erased: a lesson that lives on is among it, for its words are gone. And recalls."""
+    told = [e.entry for e in memory.history.list(after=before.changes) if e.entry.kind == "purge"]
+    gone = {
+        "runs": sum(one.trajectories for one in told),
+        "experiences": sum(one.experiences for one in told),
+        "lessons": sum(one.lessons for one in told),
+        "recalls": before.recalls - memory.admin.counts().recalls,  # the journal also counts those that lost text
+    }
     return {name: count for name, count in gone.items() if count}

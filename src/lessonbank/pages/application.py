@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from http import HTTPStatus
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -106,6 +105,13 @@ _STATUS: Final[tuple[tuple[type[LessonbankError], int], ...]] = (
     (UsageError, 400),
     (StoreError, 503),
 )
+_TITLES: Final[Mapping[int, str]] = {
+    400: "This cannot be done",
+    403: "You may not do this",
+    404: "Not found",
+    409: "It changed meanwhile",
+    503: "The bank cannot be read",
+}
 _LONGEST_KEY: Final = 10_000
 """Bytes of the form with a key, which anybody may send."""
 _KINDS: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -239,7 +245,7 @@ def _ended(site: Site, request: Request, problem: str = "", *, status: int = 401
 def _failed(visit: Visit, error: LessonbankError) -> Response:
     status = error.status if isinstance(error, Refused) else 500
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), status)
-    told = {"title": HTTPStatus(status).phrase, "sentence": str(error), "code": error.code}
+    told = {"title": _TITLES.get(status, "Something went wrong"), "sentence": str(error), "code": error.code}
     return visit.page("error.html", told, status=status)
 
 

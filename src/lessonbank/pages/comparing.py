@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from lessonbank._base.plural import counted
@@ -60,7 +61,7 @@ async def others(visit: Visit) -> Response:
     return visit.page("_others.html" if visit.is_part else "others.html", {"run": run, "others": labelled})
 
 
-async def label_of(visit: Visit, run: Run, /) -> str:
+async def label_of(visit: Visit, run: Run, /) -> Markup:
     """What tells a run from others of its task: how it ended, how long it was, and when memory was asked for it."""
     recall = await recall_of(visit, run)
     told = (
@@ -68,7 +69,7 @@ async def label_of(visit: Visit, run: Run, /) -> str:
         counted(len(run.trajectory.steps), "step"),
         *([day(recall.created_at)] if recall else []),
     )
-    return ", ".join(told)
+    return Markup(", ").join(told)
 
 
 def marks(left: Sequence[Step], right: Sequence[Step], /) -> Mapping[int, tuple[str, str]]:

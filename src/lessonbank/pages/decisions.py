@@ -76,7 +76,7 @@ async def edit(visit: Visit) -> Response:
     remember(visit, f"{done}: “{lesson.title}”", (), back, again=again, lesson=lesson.id)
     if approves:
         return back_to(visit, {**fields, "back": fields.get("onward", fields.get("back", []))})
-    still = ". It is still in quarantine: approve it or take it out" if waits else ""
+    still = ". It is still in quarantine: approve or retire it" if waits else ""
     return back_to(visit, {**fields, "told": [f"{done}: “{lesson.title}”{still}"]})
 
 
@@ -194,7 +194,7 @@ async def _decided(visit: Visit, do: str, ids: Sequence[str], reason: str) -> Se
     if do == "approve":
         return await lessons.approve(*ids, by=by, reason=reason)
     if do == "retire":
-        return await lessons.retire(*ids, by=by, reason=reason or f"taken out by {by}")
+        return await lessons.retire(*ids, by=by, reason=reason or f"retired by {by}")
     if do == "quarantine":
         return await lessons.quarantine(*ids, by=by, reason=reason or f"quarantined by {by}")
     return await lessons.restore(*ids, by=by, reason=reason or f"restored by {by}")

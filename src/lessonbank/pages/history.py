@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from starlette.responses import Response
@@ -13,7 +13,7 @@ from lessonbank.contracts.records.timeline import Diff
 from lessonbank.errors import Conflict, UsageError
 
 from .decisions import remember
-from .journal import Line, latest, line_of
+from .journal import Line, Looked, line_of
 from .tables import MOST, csv_of
 from .visit import PAGE, Visit, number_of
 
@@ -22,17 +22,42 @@ _LISTED: Final = 200
 _COLUMNS: Final = ("change", "time", "writer", "what", "lessons", "run", "reason")
 _WORDED: Final = 50
 """Lessons whose changed words it shows."""
+_NAMED: Final = 20
+"""Lessons whose changes are looked for at once."""
+_KINDS: Final[Mapping[str, Collection[str]]] = {
+    "tasks kept": ("add", "replace"),
+    "outcomes and verdicts": ("settle", "verdict", "audit"),
+    "edited": ("edit",),
+    "approved or quarantined": ("trust",),
+    "retired": ("retire",),
+    "restored": ("restore",),
+    "merged": ("merge",),
+    "rolled back": ("rollback",),
+    "erased": ("purge", "erased", "forgotten", "missing"),
+    "administration": ("admin",),
+}
+"""What the list can be filtered by, in words, and the kinds of changes that it is."""
 
 
 async def timeline(visit: Visit) -> Response:
-    """Changes, the newest first."""
+    """Changes of a kind, by somebody, or to lessons that contain words; the newest first."""
+    asked = {name: visit.query(name) for name in ("kind", "by", "lesson")}
+    looked = Looked(visit.bank, _KINDS.get(asked["kind"] or "", ()), by=asked["by"] or "")
+    ids = await _lessons(visit, asked["lesson"]) if asked["lesson"] else None
     if visit.query("format") == "csv":
-        told_lines = [line_of(entry) for entry in await latest(visit.bank, MOST)]
-        return csv_of("history", _COLUMNS, map(_row, told_lines))
-    entries = await latest(visit.bank, PAGE, before=number_of(visit.query("before")) or visit.counts.changes + 1)
+        return csv_of("history", _COLUMNS, [_row(line_of(entry)) for entry in (await looked.back(MOST, of=ids))[0]])
+    entries, more = await looked.back(PAGE, before=number_of(visit.query("before")), of=ids)
     lines = [line_of(entry) for entry in entries]
-    told = {"lines": lines, "titles": await _titles(visit, lines), "more": entries[-1].sequence if entries else None}
-    return visit.page("history.html", told)
+    told = {"lines": lines, "titles": await _titles(visit, lines), "more": more, "asked": asked, "kinds": [*_KINDS]}
+    told |= {"last": (await visit.bank.admin.counts()).changes, "writers": sorted({one.writer for one in entries})}
+    return visit.page("_history.html" if visit.is_part else "history.html", told)
+
+
+async def _lessons(visit: Visit, told: str) -> Sequence[str]:
+    """The lesson of this id, or else the latest that contain these words."""
+    if await get_or_none(visit.bank.lessons.get(told)):
+        return (told,)
+    return [one.id for one in await visit.bank.lessons.list(text=told, retired=True, limit=_NAMED)]
 
 
 def _row(line: Line) -> Sequence[object]:
@@ -51,6 +76,8 @@ async def comparison(visit: Visit) -> Response:
     told: dict[str, object] = {"a": before, "b": after, "last": last, "difference": difference, "most": _LISTED}
     one = await visit.bank.history.list(after=before, limit=1) if after == before + 1 else ()
     told["line"] = line_of(one[0]) if one else None
+    tasks = Diff(added=difference.added, removed=difference.removed, replaced=difference.replaced)
+    told["no_lesson"] = tasks == difference
     return visit.page("diff.html", {**told, "back": back, "edited": _edited(difference, back=back)})
 
 

@@ -1,4 +1,4 @@
-"""The runs that wait to be learned, and those that were given up: look at them, and have them tried again."""
+"""The runs that wait to be learned: those to try again, and those of which only somebody's word is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from starlette.responses import Response
 
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Run
+from lessonbank.contracts.store_calls import get_trajectories
 from lessonbank.errors import UsageError
+from lessonbank.learning.run_report import submitted_outcome
 
 from .visit import PAGE, Visit
 
@@ -19,13 +21,34 @@ _AT_ONCE: Final = 20
 
 async def page(visit: Visit) -> Response:
     """How many wait, are in the hands of a worker, or were given up; and the last of them, with what went wrong."""
+    failed = await visit.bank.runs.list(status="failed", limit=PAGE)
+    pending = await visit.bank.runs.list(status="pending", limit=PAGE)
+    open_ = await _without_outcome(visit, (*failed, *pending))
     told = {
         "queue": await visit.bank.runs.queue(),
-        "failed": await visit.bank.runs.list(status="failed", limit=PAGE),
-        "pending": await visit.bank.runs.list(status="pending", limit=PAGE),
+        "failed": [run for run in failed if run not in open_],
+        "pending": [run for run in pending if run not in open_],
+        "open": open_,
+        "judges": _judges(visit),
         "at_once": _AT_ONCE,
     }
     return visit.page("queue.html", told)
+
+
+def _judges(visit: Visit) -> bool:
+    """Whether this process can say how a run ended."""
+    return (visit.bank.settings or {}).get("judge") != "NoJudge"
+
+
+async def _without_outcome(visit: Visit, runs: Sequence[Run]) -> Sequence[Run]:
+    """Runs that another try cannot teach: no outcome was told, and no judge here says one."""
+    found = [run for run in runs if run.verdict.outcome == "unknown" and not run.trajectory.error]
+    if _judges(visit):
+        found = [run for run in found if run.verdict.model is not None and run.verdict.error is None]
+    ids = [run.trajectory.id for run in found]
+    kept = await get_trajectories(visit.bank.store, ids, scope=visit.bank.scope)
+    told = {one.id for one in kept if submitted_outcome(one) != (None, None)}
+    return [run for run in found if run.trajectory.id not in told]
 
 
 async def previewed(visit: Visit) -> Response:
@@ -46,11 +69,14 @@ async def retry(visit: Visit) -> Response:
 
 
 async def _chosen(visit: Visit, ids: Sequence[str]) -> Sequence[Run]:
-    """The runs of these ids that were not learned; `all`: the newest that were given up. Raises UsageError."""
+    """The runs of these ids that another try may learn; `all`: the newest that were given up. Raises UsageError."""
     if "all" in ids:
-        return await visit.bank.runs.list(status="failed", limit=_AT_ONCE)
-    found = [await visit.bank.runs.get(id) for id in dict.fromkeys(ids[:_AT_ONCE])]
+        found = await visit.bank.runs.list(status="failed", limit=_AT_ONCE)
+    else:
+        found = tuple([await visit.bank.runs.get(id) for id in dict.fromkeys(ids[:_AT_ONCE])])
     waiting = [run for run in found if run.status in ("failed", "pending")]
+    open_ = await _without_outcome(visit, waiting)
+    waiting = [run for run in waiting if run not in open_]
     if not waiting:
-        raise UsageError("choose at least one run that was not learned")
+        raise UsageError("choose at least one run that was not learned and that another try can teach")
     return waiting

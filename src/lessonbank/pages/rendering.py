@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, TypeAlias
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -26,6 +27,7 @@ _COMPARED: Final = 3_000
 _PAIRS: Final = 20_000
 """Pairs of a word of one text with the same word of the other, from which on the texts are shown whole."""
 
+_WORD: Final = re.compile(r"\S+\s*")
 _SLOT: Final = re.compile(r"<(…|[^\W\d][^<>\n]{0,80})>")
 
 
@@ -39,9 +41,9 @@ def cut(text: str, most: int, /) -> str:
     return text if len(text) <= most else f"{text[:most].rstrip()} …"
 
 
-def day(at: datetime, /) -> str:
-    """A moment as people read it, in UTC."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+def day(at: datetime, /) -> Markup:
+    """A moment as people read it, in UTC; a page breaks no line in it."""
+    return Markup('<time datetime="{}">{:%Y-%m-%d %H:%M} UTC</time>').format(at.isoformat(), at.astimezone(UTC))
 
 
 def as_json(value: object, /) -> str:
@@ -56,15 +58,26 @@ def path(*parts: str, **query: str | None) -> str:
     return f"{where}?{urlencode(told)}" if told else where
 
 
-def differences(before: str, after: str, /) -> Sequence[tuple[str, str]]:
-    """The words of two texts in order, each piece as `same`, `gone` or `new`."""
+Side: TypeAlias = Sequence[tuple[bool, str]]
+"""One of two texts in pieces, with whether the other text has no such words there."""
+
+
+def differences(before: str, after: str, /) -> tuple[Side, Side]:
+    """Both texts with their own line breaks, so that each can be read by itself, and what differs is marked."""
     old, new = _words(before), _words(after)
-    found = list[tuple[str, str]]()
-    for what, a, b, c, d in _pieces(old, new):
-        if what == "equal":
-            found.append(("same", "".join(old[a:b])))
-            continue
-        found += [(kind, "".join(words)) for kind, words in (("gone", old[a:b]), ("new", new[c:d])) if words]
+    found = _pieces([word.rstrip() for word in old], [word.rstrip() for word in new])
+    return (
+        _side(old, [(what == "equal", start, stop) for what, start, stop, _, _ in found]),
+        _side(new, [(what == "equal", start, stop) for what, _, _, start, stop in found]),
+    )
+
+
+def _side(words: Sequence[str], pieces: Iterable[tuple[bool, int, int]]) -> Side:
+    found = list[tuple[bool, str]]()
+    for is_same, start, stop in pieces:
+        text = "".join(words[start:stop])
+        bare = "" if is_same else text.rstrip()
+        found += [piece for piece in ((True, bare), (False, text[len(bare) :])) if piece[1]]
     return found
 
 
@@ -77,7 +90,7 @@ def _pieces(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int, 
 
 
 def _words(text: str) -> list[str]:
-    return [f"{word} " for word in clean(text).split()[:_COMPARED]]
+    return [found[0] for found in islice(_WORD.finditer(clean(text)), _COMPARED)]
 
 
 def _points(value: float | None, /) -> str:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, get_args
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.plural import counted
 from lessonbank.contracts.lesson_block import numbers_cited
 from lessonbank.contracts.records import Lesson, Outcome, Recall, Run, RunStatus
+from lessonbank.guard import clean
 
 from .evidence_steps import named_steps
 from .rendering import day
@@ -67,16 +69,24 @@ class Facts:
     cost: float | None
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Markup:
         """What is known, as one line."""
         told = (
             day(self.at) if self.at else None,
-            None if self.seconds is None else f"{self.seconds:,.1f} s",
-            f"user {self.user}" if self.user else None,
+            None if self.seconds is None else _lasting(self.seconds),
+            clean(f"user {self.user}") if self.user else None,
             counted(self.tokens, "token") if self.tokens else None,
             None if self.cost is None else f"{self.cost:.4f} US dollars",
         )
-        return ", ".join(one for one in told if one)
+        return Markup(", ").join(one for one in told if one)
+
+
+def _lasting(seconds: float) -> str:
+    """How long something took, in the two largest units that say it."""
+    if seconds < 60:
+        return f"{seconds:,.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60} min"
 
 
 def facts_of(run: Run, /) -> Facts:

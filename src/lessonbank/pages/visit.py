@@ -39,6 +39,13 @@ _PAGES: Final = (
     ("history", "History"),
     ("administration", "Administration"),
 )
+_BELOW: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("doctor", "queue", "keys", "purge"), "administration"),
+    **dict.fromkeys(("merge", "decide"), "inbox"),
+    **{"trials": "evidence", "compare": "runs", "undo": "history"},
+}
+"""The page that leads to another; to what is not here, Home does."""
+_RECORDS: Final[Mapping[str, str]] = {"lessons": "The lesson", "runs": "The run", "why": "The recall", "queue": "Queue"}
 
 
 class KeyRing(Protocol):
@@ -109,6 +116,33 @@ class Visit:
         query = self.request.url.query
         return self.request.url.path + (f"?{query}" if query else "")
 
+    @property
+    def here(self) -> Sequence[str]:
+        """The parts of this page's address."""
+        return self.request.url.path.removeprefix(self.site.prefix).strip("/").split("/")
+
+    @property
+    def section(self) -> str:
+        """The page of the navigation that this one belongs to, by its address."""
+        return _BELOW.get(self.here[0], self.here[0])
+
+    @property
+    def root(self) -> str:
+        """The address of the page that shows the same of another scope."""
+        known = self.section if self.section in dict(self.pages) else ""
+        return self.here[0] if known == "administration" else known
+
+    @property
+    def up(self) -> tuple[str, str] | None:
+        """The page above this one: its address and its title; `None` for the pages of the navigation."""
+        first, *rest = self.here
+        if rest and first in _RECORDS and (first == "queue" or len(rest) > 1):
+            return self.link(first, *rest[:-1]), _RECORDS[first]
+        titles = dict(self.pages)
+        if not rest and first in titles:
+            return None
+        return (self.link(self.section), titles[self.section]) if self.section in titles else (self.link(), "Home")
+
     def link(self, *parts: str, **query: str | None) -> str:
         """The address of a page of this scope."""
         return self.site.prefix + path(*parts, **query, scope=None if self.scope == self.home else self.scope)
@@ -164,8 +198,7 @@ class Visit:
     def page(self, template: str, told: Mapping[str, object], /, *, status: int = 200) -> Response:
         """A page made from a template and what it tells."""
         made = self.site.templates.get_template(template)
-        at = self.request.url.path.removeprefix(self.site.prefix).strip("/").partition("/")[0]
-        own = {"visit": self, "link": self.link, "here": at, "csrf": self.session.csrf, "done": self._last_decision()}
+        own = {"visit": self, "link": self.link, "csrf": self.session.csrf, "done": self._last_decision()}
         return HTMLResponse(made.render({**own, **told}), status_code=status)
 
     def _last_decision(self) -> str | None:

@@ -11,11 +11,13 @@ from .visit import Visit
 
 KEYS: Final = (
     ("a", "approve; of a proposal by the evidence: keep the lesson"),
-    ("r", "take out: the lesson is retired, and can be restored"),
+    ("r", "retire: the lesson is no longer shown, and can be restored"),
     ("e", "edit the words"),
     ("n", "narrow the lesson to some tasks"),
     ("m", "merge it with the nearest lesson"),
-    ("x", "choose it, to approve or take out several at once"),
+    ("x", "choose it, to approve or retire several at once"),
+    ("s", "of a run whose outcome is open: mark it as a success"),
+    ("f", "of such a run: mark it as a failure"),
     ("j", "the next one"),
     ("k", "the one before"),
     ("u", "undo, where a decision was just made"),

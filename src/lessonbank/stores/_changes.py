@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from lessonbank.contracts.records import (
@@ -17,7 +17,7 @@ from lessonbank.contracts.records import (
     Settlement,
     Trust,
 )
-from lessonbank.contracts.records.entry import Entry
+from lessonbank.contracts.records.timeline import Entry, taken_out
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.wording import wording_of
 
@@ -246,6 +246,27 @@ def check_target(rollback: Rollback, /, *, sequence: int) -> None:
     """
     if rollback.to > sequence:
         raise NotFound(f"there is no change {rollback.to} in this scope: the last one is {sequence}")
+
+
+def handed_on(
+    read: Callable[..., Mapping[int, Entry]], spans: Sequence[range], present: View, held: Collection[str], /
+) -> list[Change]:
+    """What gives back what purges left in the place of what they erased, where a rollback to `spans` took it out.
+
+    `read` gives the journal entries of some kinds, by sequence; lessons that are `held` in quarantine stay there.
+    """
+    if all(any(sequence in span for span in spans) for sequence in read("purge")):
+        return []
+    found, versions, new = list[Change](), dict[str, Experience](), set[str]()
+    for change in taken_out(read("purge", "replace", "trust"), spans):
+        if isinstance(change, Trust):
+            found += [change] if new.difference(held).issuperset(change.lesson_ids) else []
+        elif earlier := versions.get(change.experience.id) or present.experience(change.experience.id):
+            there = {id for id in change.heirs if id in new or present.owner(id) is not None}
+            version = versions[earlier.id] = change.hand_on(earlier, there=there)
+            new |= {lesson.id for lesson in version.lessons} & set(change.heirs) - there
+            found += [change.model_copy(update={"experience": version})] if version != earlier else []
+    return found
 
 
 def held_back(trusts: Iterable[Entry], /) -> set[str]:

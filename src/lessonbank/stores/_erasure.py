@@ -119,9 +119,13 @@ class Erasing:
         match entry:
             case Settle() if entry.settlement.recall_id == self.receipt:
                 return Erased(by=by)
-            case Add() | Replace():
+            case Add():
                 left = self.experience(entry.experience)
                 return Erased(by=by) if left is None else _with(entry, {"experience": left})
+            case Replace():
+                left, gone = self.experience(entry.experience), not self.lessons.isdisjoint(entry.heirs)
+                heirs = tuple(id for id in entry.heirs if id not in self.lessons) if gone else entry.heirs
+                return Erased(by=by) if left is None else _with(entry, {"experience": left, "heirs": heirs})
             case Merge():
                 left = self.experience(entry.experience)
                 gone = Retire(lesson_ids=entry.marks, reason="purged")

@@ -11,6 +11,7 @@ from lessonbank.contracts.records import (
     Add,
     Change,
     Edit,
+    Erasure,
     Experience,
     Lesson,
     Merge,
@@ -23,6 +24,7 @@ from lessonbank.contracts.records import (
     TrustState,
     Verdict,
 )
+from lessonbank.contracts.records.repeats import taught_again
 from lessonbank.contracts.records.timeline import State, state_at
 from lessonbank.contracts.store_calls import (
     count_records,
@@ -31,6 +33,7 @@ from lessonbank.contracts.store_calls import (
     get_experience,
     get_trajectory,
     pending_runs,
+    purge_one,
     settled_runs,
 )
 from lessonbank.errors import Conflict, NotFound, UsageError
@@ -201,6 +204,63 @@ class RewindingTests(StoreTests):
                 assert list((await as_of(store, journal[-1].sequence)).experiences) == now
                 assert [e.entry.kind for e in journal[sequence:]] in ([], ["trust"])
                 await check_sound(store)
+
+    async def test_what_a_purge_left_in_the_place_of_a_lesson_is_not_undone_by_a_rollback_across_it(self) -> None:
+        async with self.opened() as store:
+            gone, heir, later = lesson("goes"), lesson("It lives on"), lesson("later")
+            first, second = experience(minute=1, lessons=()), experience(minute=2, lessons=())
+            await added(store, experience(lessons=(gone,)), first, second)
+            grown = first.model_copy(update={"lessons": (later,)})
+            await store.apply([Replace(experience=grown)], scope=MINE, writer="tests")
+            again = {heir.id: (taught_again(heir, "the same", words=False),)}
+            left: list[Change] = [
+                Replace(experience=grown.model_copy(update={"lessons": (later, heir)}), heirs=(heir.id,)),
+                Replace(experience=second.model_copy(update={"repeats": again}), heirs=(heir.id,)),
+                Trust(lesson_ids=(heir.id,), state="active", by="person", reason="the same words"),
+            ]
+            gone_for_good: list[tuple[Erasure, str]] = [("lesson", gone.id)]
+            await store.purge(gone_for_good, scope=MINE, writer="ana", reason="asked to", changes=left)
+            trusted = heir.model_copy(update={"state": "active", "approved": True})
+            before = await present(store)
+            back = await wind(store, 3)
+            held = await collected(store.scan(scope=MINE))
+            assert [(e.id, e.lessons, e.repeats) for e in held] == [
+                (first.id, (trusted,), {}),
+                (second.id, (), again),
+            ]
+            journal = await collected(store.journal(scope=MINE))
+            assert [e.entry.kind for e in journal[back:]] == ["replace", "replace", "trust"]
+            assert list((await as_of(store, len(journal))).experiences) == held
+            await check_sound(store)
+            await wind(store, back - 1)
+            assert await present(store) == before
+            await wind(store, 2)
+            assert [e.lessons for e in await collected(store.scan(scope=MINE))] == [(trusted,)]
+            await wind(store, 1)
+            assert await collected(store.scan(scope=MINE)) == []
+            await check_sound(store)
+
+    async def test_what_was_taken_out_after_a_purge_or_put_in_quarantine_does_not_come_back(self) -> None:
+        async with self.opened() as store:
+            gone, heir = lesson("goes"), lesson("It lives on")
+            bare = experience(minute=1, lessons=(), attempts=[attempt(trajectory(), "success")])
+            await added(store, experience(lessons=(gone,)), bare)
+            left = [Replace(experience=bare.model_copy(update={"lessons": (heir,)}), heirs=(heir.id,))]
+            await store.purge([("lesson", gone.id)], scope=MINE, writer="ana", reason="asked to", changes=left)
+            held = Trust(lesson_ids=(heir.id,), state="quarantined", by="person", reason="harmful")
+            await store.apply([held], scope=MINE, writer="tests")
+            back = await wind(store, 2)
+            assert [i.state for e in await collected(store.scan(scope=MINE)) for i in e.lessons] == ["quarantined"]
+            await store.apply([Replace(experience=bare)], scope=MINE, writer="tests")
+            out = len(await collected(store.journal(scope=MINE)))
+            await added(store, experience(minute=2))
+            await wind(store, out)
+            assert await collected(store.scan(scope=MINE)) == [bare]
+            await purge_one(store, "lesson", heir.id, scope=MINE, writer="ana", reason="asked to")
+            assert heir.id not in repr(await collected(store.journal(scope=MINE)))
+            await wind(store, back - 1)
+            assert await collected(store.scan(scope=MINE)) == [bare]
+            await check_sound(store)
 
     async def test_runs_of_what_was_taken_out_can_be_learned_again(self) -> None:
         async with self.opened() as store:

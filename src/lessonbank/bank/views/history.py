@@ -101,8 +101,8 @@ class AsyncHistory:
         """Make the experiences what they were at a moment. Nothing is destroyed.
 
         A rollback is a change like any other: one `to` the change before it undoes it. Runs, receipts and their
-        outcomes stay, and so does a quarantine. Runs that were learned since wait to be learned again. Raises
-        NotFound, UsageError, NotAllowed.
+        outcomes stay, and so do a quarantine and what lives on after a purge. Runs that were learned since wait to be
+        learned again. Raises NotFound, UsageError, NotAllowed.
         """
         target, reason = a_moment(to, "to="), a_text(reason, "reason=")
         if isinstance(target, datetime):

@@ -111,8 +111,10 @@ class Records(Protocol):
         `vectors` maps ids of experiences, or of lessons, to unit vectors of `space`. `settlement` closes a recall in
         the same transaction. A `Rollback` goes alone, and moves experiences only: runs, receipts and settlements stay.
         Vectors of what it takes out are kept for its return. Lessons that a `Trust` put in quarantine, and none took
-        out of it since, stay there: a `Trust` after the `Rollback`, in the same transaction, says so. A trajectory
-        stays pending while every attempt at it is `unknown`, or its experience's metadata has `"pending": true`.
+        out of it since, stay there: a `Trust` after the `Rollback`, in the same transaction, says so. What purges left
+        in the place of what they erased (`Replace.heirs`) stays, where the rollback leaves its experience: a `Replace`
+        says so, and the `Trust` that the purge gave. A trajectory stays pending while every attempt at it is `unknown`,
+        or its experience's metadata has `"pending": true`.
 
         `unlearned` and `unchanged` say what the changes were decided upon: ids of trajectories that no experience had
         settled (`settled_runs` did not name them), and experiences as they were. Otherwise nothing is written. With

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -52,10 +53,19 @@ class Replace(Entry):
     kind: Literal["replace"] = "replace"
     experience: Experience
     reason: str = ""
+    heirs: tuple[str, ...] = ()
+    """The lessons that it holds, or teaches again, in the place of erased ones. No rollback takes them out."""
 
     @property
     def brings(self) -> Experience:
         return self.experience
+
+    def hand_on(self, experience: Experience, /, *, there: Collection[str]) -> Experience:
+        """Give another version of the experience the heirs that this one brought; `there`: lessons that exist."""
+        new = tuple(i for i in self.experience.lessons if i.id in self.heirs and i.id not in there)
+        again = {id: told for id, told in self.experience.repeats.items() if id in self.heirs}
+        update = {"lessons": (*experience.lessons, *new), "repeats": {**experience.repeats, **again}}
+        return experience.model_copy(update=update)
 
     def sentence(self) -> Sentence:
         ids, home = _ids_of(self.experience), self.experience.id

@@ -24,9 +24,11 @@ from . import (
     Missing,
     Purge,
     Record,
+    Replace,
     Restore,
     Rollback,
     Settle,
+    Trust,
 )
 
 M = TypeVar("M", bound=MutableMapping[str, Experience])
@@ -192,6 +194,28 @@ class Fold(Generic[M]):
             experience = self.experiences[owner]
             lessons = tuple(entry.mark(i) if i.id in marks else i for i in experience.lessons)
             self.experiences[owner] = experience.model_copy(update={"lessons": lessons})
+
+
+def taken_out(entries: Mapping[int, Entry], spans: Sequence[range], /) -> list[Replace | Trust]:
+    """What purges left in the place of what they erased, and is not in force with these spans, oldest first.
+
+    `entries`: by sequence, those that replace, trust and purge. A purge makes them in one go with its last entry.
+    """
+    told = [(s, e) for s, e in entries.items() if isinstance(e, Replace) and e.heirs]
+    known = {(e.experience.id, id) for s, e in told if any(s in span for span in spans) for id in e.heirs}
+    found, new = list[Replace | Trust](), set[str]()
+    for entry in entries.values():
+        if isinstance(entry, Purge):
+            new.clear()
+        elif isinstance(entry, Replace):
+            home = entry.experience.id
+            if lost := tuple(id for id in entry.heirs if (home, id) not in known):
+                found.append(entry.model_copy(update={"heirs": lost}))
+            known.update((home, id) for id in lost)
+            new.update(lost)
+        elif isinstance(entry, Trust) and new.issuperset(entry.lesson_ids):
+            found.append(entry)
+    return found
 
 
 def reworded(entries: Iterable[JournalEntry], /) -> dict[str, datetime]:

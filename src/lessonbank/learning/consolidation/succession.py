@@ -118,7 +118,7 @@ def passed_on(
     for one in successions:
         for heir in heirs[one.of.id]:
             after[heir.experience.id] = _taught(after[heir.experience.id], heir, one)
-    changes: list[Change] = [Replace(experience=experience, reason=_LIVES_ON) for experience in after.values()]
+    changes = [_replaced(experience, successions) for experience in after.values()]
     approved = tuple(one.lesson.id for one in successions if one.is_approved)
     if approved:
         changes.append(Trust(lesson_ids=approved, state="active", by="person", reason=_APPROVED))
@@ -128,6 +128,12 @@ def passed_on(
             ids = (one.lesson.id,)
             changes.append(Trust(lesson_ids=ids, state="active", by="corroboration", reason=_TAUGHT, evidence=runs))
     return changes
+
+
+def _replaced(experience: Experience, successions: Sequence[Succession]) -> Change:
+    held = {*experience.repeats, *(lesson.id for lesson in experience.lessons)}
+    heirs = dict.fromkeys(one.lesson.id for one in successions if one.lesson.id in held)
+    return Replace(experience=experience, reason=_LIVES_ON, heirs=tuple(heirs))
 
 
 def _witness(one: Succession, heirs: Sequence[Heir]) -> Heir | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from itertools import chain
 
 from lessonbank.contracts.records import Experience, JournalEntry, Rollback
 from lessonbank.contracts.records.timeline import Entry, folded, live
 from lessonbank.errors import StoreDamaged
-from lessonbank.stores._changes import check_target, held_again, held_back
+from lessonbank.stores._changes import check_target, handed_on, held_again, held_back
 from lessonbank.stores._entries import Batch, entry_of
 from lessonbank.stores._texts import checked, records_with_sums
 
@@ -34,7 +35,10 @@ def roll_back(connection: Connection, batch: Batch, rollback: Rollback, /) -> Se
     if live(jumps, scope.sequence) != then:
         change_over(connection, scope, then)
     entries = journal(connection, find_scope(connection, batch.scope), batch)
-    held = held_back(_entries_of(connection, batch.scope, "trust").values())
+    read = partial(_entries_of, connection, batch.scope)
+    held = held_back(read("trust").values())
+    if left := handed_on(read, then, Present(connection, batch.scope), held):
+        entries = [*entries, *apply(connection, Batch(batch.scope, batch.writer, records_with_sums(left)))]
     if not (again := held_again(_owners(connection, batch.scope, held), held)):
         return entries
     return [*entries, *apply(connection, Batch(batch.scope, batch.writer, records_with_sums([again])))]
@@ -87,10 +91,11 @@ def _take_out(connection: Connection, scope: str, leaving: Sequence[int], changi
     return lessons
 
 
-def _entries_of(connection: Connection, scope: str, kind: str) -> dict[int, Entry]:
-    """The journal entries of one kind by sequence, oldest first."""
-    sql = f"SELECT sequence, {stored('entry')} FROM lessonbank.journal WHERE scope = %s AND kind = %s ORDER BY sequence"
-    return {sequence: entry_of(checked(blob)) for sequence, blob in rows(connection, sql, scope, kind)}
+def _entries_of(connection: Connection, scope: str, *kinds: str) -> dict[int, Entry]:
+    """The journal entries of these kinds by sequence, oldest first."""
+    sql = f"SELECT sequence, {stored('entry')} FROM lessonbank.journal WHERE scope = %s AND kind = ANY(%s)"
+    found = rows(connection, f"{sql} ORDER BY sequence", scope, [*kinds])
+    return {sequence: entry_of(checked(blob)) for sequence, blob in found}
 
 
 def _versions(connection: Connection, scope: str, spans: Sequence[range]) -> dict[int, int]:

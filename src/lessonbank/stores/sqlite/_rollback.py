@@ -6,12 +6,13 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from lessonbank._base.iterate import batches
 from lessonbank.contracts.records import Experience, JournalEntry, Rollback
 from lessonbank.contracts.records.timeline import Entry, folded, live
 from lessonbank.errors import StoreDamaged
-from lessonbank.stores._changes import check_target, held_again, held_back
+from lessonbank.stores._changes import check_target, handed_on, held_again, held_back
 from lessonbank.stores._texts import checked, records_with_sums
 
 from ._checks import stored
@@ -29,7 +30,7 @@ from ._rows import (
     make_scope,
     sequence_of,
 )
-from ._write import Batch, Written, apply, journal, rows_for, write
+from ._write import Batch, Present, Written, apply, journal, rows_for, write
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,10 @@ def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, 
     if now != then:
         change_over(connection, scope, batch.scope, then)
     told = journal(connection, find_scope(connection, batch.scope), batch, touched=[{}])
-    held = held_back(_entries_of(connection, find_scope(connection, batch.scope), "trust").values())
+    read = partial(_entries_of, connection, find_scope(connection, batch.scope))
+    held = held_back(read("trust").values())
+    if left := handed_on(read, then, Present(connection, scope), held):
+        told = [*told, *apply(connection, Batch(batch.scope, batch.writer, records_with_sums(left)))]
     if not (again := held_again(_owners(connection, scope, held), held)):
         return told
     return [*told, *apply(connection, Batch(batch.scope, batch.writer, records_with_sums([again])))]
@@ -101,11 +105,12 @@ def _rollbacks(connection: sqlite3.Connection, scope: ScopeRow) -> dict[int, int
     return {sequence: entry.to for sequence, entry in told.items() if isinstance(entry, Rollback)}
 
 
-def _entries_of(connection: sqlite3.Connection, scope: ScopeRow, kind: str) -> dict[int, Entry]:
-    """The journal entries of one kind by sequence, oldest first."""
+def _entries_of(connection: sqlite3.Connection, scope: ScopeRow, *kinds: str) -> dict[int, Entry]:
+    """The journal entries of these kinds by sequence, oldest first."""
     rows = connection.execute(
-        f"SELECT number, {stored('entry')} FROM journal WHERE kind = ? AND number BETWEEN ? AND ? ORDER BY number",
-        (kind, journal_number(scope.number, 1), journal_number(scope.number, scope.sequence)),
+        f"SELECT number, {stored('entry')} FROM journal WHERE kind {AMONG_IDS} AND number BETWEEN ? AND ?"
+        " ORDER BY number",
+        (among_ids(kinds), journal_number(scope.number, 1), journal_number(scope.number, scope.sequence)),
     )
     return {sequence_of(number): entry_of(checked(blob)) for number, blob in rows}
 
