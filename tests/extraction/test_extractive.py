@@ -663,3 +663,18 @@ def test_what_the_task_asks_for_is_not_forbidden(act: str, task: str, is_asked: 
     failed = run(("open_return W6310", "return opened"), (act, "It is recorded."), ("say bye", "Bye."), task=task)
     lessons = extract(attempt(failed, "failure")).lessons
     assert any("do not repeat" in lesson.content for lesson in lessons) is not is_asked
+
+
+def test_what_came_back_keeps_a_word_that_is_a_form_of_the_calls_own() -> None:
+    made = run(("recall_parcel W6310", "parcel recalled to the warehouse"), *OPENED, task=REFUND)
+    (lesson,) = extract(attempt(made, "success")).lessons
+    assert 'step 1: `recall_parcel <order>` ("parcel recalled to the warehouse")' in lesson.content
+
+
+@pytest.mark.parametrize("where", ["12 Oak Street, Leeds", "31 Lindenweg, Bonn", "7a Hauptstraße", "4 Rue Verte, Lyon"])
+def test_an_address_of_any_form_is_one_slot(where: str) -> None:
+    made = run(
+        ("verify_customer it", "customer verified"), ("change_address it", "address changed"), task=f"Ship to {where}."
+    )
+    (lesson,) = extract(attempt(made, "success")).lessons
+    assert lesson.title == "What worked: Ship to <address>."
