@@ -182,8 +182,8 @@ INJECTION: tuple[Claim, ...] = (
         "Lessons are appended to the agent's system prompt.",
         "test_the_text_is_handed_to_the_caller",
         ours="`recall.text` is handed to the caller, who puts it where it belongs",
-        why="the library does not own the agent's prompt, and text from strangers gets the system role from nobody "
-        "else",
+        why="the library does not own the agent's prompt, and only the caller can decide whether text from strangers "
+        "may stand in the system prompt",
     ),
     only_default(
         "preface",
@@ -227,7 +227,7 @@ INJECTION: tuple[Claim, ...] = (
         "The injected text has no limit but k and the lessons' form.",
         "test_the_text_keeps_its_budget_by_whole_lessons",
         ours="at most `budget` tokens (1500); a lesson that does not fit is left out whole, and the receipt says so",
-        why="one oversized lesson must not fill the agent's window; three of the agreed form never come near it",
+        why="one oversized lesson must not fill the agent's window; three of the usual length never come near it",
     ),
     both(
         "repeats",

@@ -17,7 +17,7 @@ JUDGE: tuple[Claim, ...] = (
         "The verdict is success or failure.",
         "test_the_paper_judge_reads_two_lines_and_takes_doubt_for_failure",
         "test_an_unsure_default_judge_says_unknown",
-        paper="(a judge that cannot be asked or read is another matter, see `judge-down`)",
+        paper="as published, except where the judge fails (`judge-down`)",
         default="success, failure or unknown, with a confidence; below 0.6 it is unknown",
         why="lessons drawn from a wrong verdict are wrong; on held-out runs an uncertain judge's failures were mostly "
         "successes",
