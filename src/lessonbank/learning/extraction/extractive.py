@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import TypeAlias
 
 from lessonbank._base.aio import run_in_thread
 from lessonbank._version import VERSION
@@ -108,9 +107,6 @@ class _Run:
     @property
     def stopped(self) -> bool:
         return self.attempt.trajectory.error is not None
-
-
-_Fix: TypeAlias = "tuple[_Run, Move, tuple[Move, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +308,7 @@ def _place(step: int, after: str, labels: Sequence[str]) -> str:
 
 def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     """Errors, each with what went through soon after and can have helped. In talk each is a lesson of its own."""
-    told = dict[str, _Fix]()
+    told = dict[str, tuple[_Run, Move, tuple[Move, ...]]]()
     for run, wrong, cure in ((one, *pair) for one in runs for pair in _fixed(one)):
         label, then = _pair(wrong, *cure)
         sentence = f"`{label}` failed{_in_quotes(wrong.seen)}; then {then} went through."
@@ -326,7 +322,7 @@ def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
         yield _fix(told)
 
 
-def _fix(told: dict[str, _Fix]) -> _Lesson:
+def _fix(told: dict[str, tuple[_Run, Move, tuple[Move, ...]]]) -> _Lesson:
     pairs = told.values()
     kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs) else "guardrail"
     shown_by = tuple((run, move) for run, wrong, cure in pairs for move in (wrong, *cure))
