@@ -645,9 +645,19 @@ def test_what_went_through_before_a_refusal_at_the_end_is_not_told_as_if_it_had_
     locked = ("lock_order W6310", "order locked"), ("refund W6310", "error: the order is locked by an agent")
     lesson = headed(extract(attempt(run(*locked, task=REFUND), "failure")).lessons, "Rejected at the end")
     assert lesson.content == (
+        "This was done first, and did not help: step 1: `lock_order <order>`. "
         'The run ended when `refund <order>` failed ("error: the order is locked by an agent"); '
         "do not end on it like this."
     )
+
+
+def test_a_call_that_fails_otherwise_after_something_was_done_was_got_past_by_that() -> None:
+    first, second = "error: no open return for this order", "error: a manager has to agree"
+    made = ("refund W6310", first), ("open_return W6310", "return opened"), ("refund W6310", second)
+    done = run(*made, ("ask_manager W6310", "agreed"), ("refund W6310", "refund recorded"), task=REFUND)
+    told = " ".join(lesson.content for lesson in extract(attempt(done, "success")).lessons)
+    assert f'`refund <order>` failed ("{first}"); then `open_return <order>` went through.' in told
+    assert f'`refund <order>` failed ("{second}"); then `ask_manager <order>` went through.' in told
 
 
 @pytest.mark.parametrize(

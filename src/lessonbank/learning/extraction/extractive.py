@@ -246,9 +246,9 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
         return
     last = run.moves[-1]
     if last.effect == "error" and (last.is_specific or (last.gist and not _WRONG_ANSWER.search(last.gist))):
-        # What went through before is not told: none of it helped, and one of it may be why the last call failed.
         label = without_sources(last.label) if run.is_talk else last.label
-        content = f"The run ended when `{label}` failed{_in_quotes(last.seen)}; do not end on it like this."
+        end = f"The run ended when `{label}` failed{_in_quotes(last.seen)}; do not end on it like this."
+        content = end if run.is_talk else _led(run.path, end)
         yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),), last.deed)
         return
     suspect = _suspect(run) if last.effect == "moved" else None
@@ -372,7 +372,7 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
             continue
         later = run.moves[at + 1 : at + 1 + _FAR]
         retry = next((n for n, one in enumerate(later) if _retries(one, move)), None)
-        if retry is not None and later[retry].effect == "error":
+        if retry is not None and later[retry].effect == "error" and later[retry].gist == move.gist:
             continue
         if move.command:
             found = _remedy(move, later[:_SOON])
@@ -385,8 +385,7 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
 
 
 def _retries(later: Move, wrong: Move) -> bool:
-    """Whether it is the same call again, or of the same tool the same error. Another error of a line of a shell tells
-    that the first is gone."""
+    """Whether it is the same call again, or of the same tool the same error."""
     is_same = later.raw == wrong.raw
     if later.effect != "error":
         return is_same and later.effect != "inert"
@@ -505,7 +504,7 @@ def _steps(path: Sequence[Move], *, seen: bool = False) -> str:
 
 def _led(path: Sequence[Move], rest: str) -> str:
     """`rest` after what led there, as far as there is room: the advice is never what is cut."""
-    told = f"These went through: {_steps(path)}. {rest}" if path else rest
+    told = f"This was done first, and did not help: {_steps(path)}. {rest}" if path else rest
     return told if len(told) <= _CONTENT else rest
 
 
