@@ -114,6 +114,20 @@ async def test_an_addition_that_comes_again_becomes_part_of_the_lesson_and_a_rol
         assert set(await bank.lessons.list()) == set(before)
 
 
+async def test_what_adds_to_a_lesson_is_not_shown_without_it_but_after_it() -> None:
+    bank, _ = await opened([item()], [adding()])
+    async with bank:
+        await learn(bank, 1)
+        await learn(bank, 2)
+        new, old = await bank.lessons.list()
+        attempt = bank.attempt(TASK, limit=1)
+        async with attempt:
+            assert {lesson.id for lesson in attempt.lessons} == {old.id, new.id}
+            await attempt.finish(outcome="success")
+        await bank.lessons.retire(old.id, by="Ana", reason="no longer so")
+        assert (await bank.retrieve(TASK)).shown == ()
+
+
 async def test_a_joined_lesson_still_says_what_its_lesson_contradicts() -> None:
     denies = item(("Scroll first", "The button stands above: scroll up, then press it."), stands="contradicts", to="K1")
     bank, _ = await opened([item()], [denies], [adding()], [adding()])

@@ -121,6 +121,19 @@ KINDS = ("Refund order {}", "Cancel order {}", "Change the address of order {}",
 
 
 @pytest.mark.parametrize(
+    ("tasks", "name"),
+    [
+        (("Cancel order W17, no longer needed", "Cancel order W5, no longer needed"), "cancel order no longer needed"),
+        (("Order W5 has not arrived", "Order W9 has not arrived, help"), "order not arrived"),
+        (("No, I would like a refund of order W3", "No, I would like a refund of order W4"), "refund order"),
+    ],
+)
+def test_the_name_of_a_topic_keeps_the_word_that_turns_its_sense(tasks: Sequence[str], name: str) -> None:
+    with opened() as bank:
+        assert [learned(bank, task, n).topic for n, task in enumerate(tasks)][-1].name == name  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
     "ids", ["12345", ("W11", "W22", "W33", "W44", "W55"), ("alpha", "bravo", "carol", "delta", "fox")]
 )
 def test_each_deed_has_a_topic_of_its_own_that_no_id_names(ids: Sequence[str]) -> None:

@@ -119,7 +119,7 @@ def _command(file: Path, options: Options) -> str:
     from lessonbank.cli import main
 
     words = [word for name, value in options.items() for word in _flag(name, value)]
-    told = ["lessonbank", "retrieve", TASK, "--bank", str(file), "--scope", "t", "--json", *words]
+    told = ["lessonbank", "retrieve", TASK, "--bank", str(file), "--scope", "t", "--keep", "--json", *words]
     before, sys.argv = sys.argv, told
     try:
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):

@@ -126,16 +126,29 @@ def test_retrieve_prints_the_very_text_an_agent_gets_and_why(learned: Path) -> N
 
 
 @pytest.mark.full
-def test_retrieve_prints_the_id_of_its_recall_and_says_on_stderr_why_its_text_is_empty(learned: Path) -> None:
-    words = ("--bank", "bank.db", "--scope", "t")
+def test_retrieve_prints_the_id_of_the_recall_it_keeps_and_says_on_stderr_why_its_text_is_empty(learned: Path) -> None:
+    words = ("--bank", "bank.db", "--scope", "t", "--keep")
     shown = lessonbank_cli("retrieve", "Ship box 9 abroad", *words, cwd=learned.parent)
-    told = lessonbank_cli("explain", shown.stdout.split()[-1], *words, cwd=learned.parent)
+    told = lessonbank_cli("explain", shown.stdout.split()[-1], *words[:4], cwd=learned.parent)
     assert told.returncode == 0, told.stderr
     assert "Ship box 9 abroad" in told.stdout
     nothing = lessonbank_cli("retrieve", "Quarterly tax statements", *words, cwd=learned.parent)
     assert nothing.returncode == 0
     assert "no past task in scope 't' is like this one" in nothing.stderr
     assert nothing.stdout.split()[-2] == "recall"
+
+
+def test_a_look_with_retrieve_is_no_task_and_keeps_nothing(learned: Path) -> None:
+    words = ("--bank", "bank.db", "--scope", "t")
+    seen = lessonbank_cli("retrieve", "Ship box 9 abroad", *words, cwd=learned.parent)
+    assert (seen.returncode, "<<<lessons " in seen.stdout) == (0, True), seen.stderr
+    assert "no recall was kept" in seen.stdout
+    nothing = lessonbank_cli("retrieve", "Quarterly tax statements", *words, cwd=learned.parent)
+    assert "no past task in scope 't' is like this one" in nothing.stderr
+    with lessonbank.connect(learned.parent / "bank.db", scope="t") as bank:
+        assert (bank.admin.counts().recalls, bank.recalls.list()) == (0, ())
+        lift = bank.lift()
+    assert (lift.recalls, lift.empty) == (0, 0)
 
 
 @pytest.mark.full

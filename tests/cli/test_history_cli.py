@@ -191,6 +191,8 @@ def test_retrieve_looks_back_without_a_trace(folder: Path) -> None:
         (("--at", 99), 1, "the last one is 8"),
         (("--at", "once"), 2, "no moment"),
         (("--at", 1, "--holdout", 0.5), 2, "nothing is withheld"),
+        (("--at", 1, "--keep"), 2, "nothing to keep"),
+        (("--metadata", "user=u"), 2, "give --keep, too"),
         (("--at", 1, "--trusted"), 2, "with --at only --limit changes what is found"),
     ):
         done = run_cli("retrieve", "Ship box 1", *words, cwd=folder)

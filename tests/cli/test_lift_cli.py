@@ -164,7 +164,7 @@ def test_looking_makes_no_bank(tmp_path: Path, words: tuple[str, ...]) -> None:
 
 
 def test_what_was_withheld_is_not_said_to_be_unknown(folder: Path) -> None:
-    done = lessonbank_cli("retrieve", "open the valve", *WHERE, "--holdout", 0.999999999, cwd=folder)
+    done = lessonbank_cli("retrieve", "open the valve", *WHERE, "--keep", "--holdout", 0.999999999, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("(no lesson is shown)")
     assert "each lesson that was found was withheld at random" in done.stderr

@@ -95,7 +95,8 @@ def test_every_command_takes_the_address_of_a_server(tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").write_text("\n".join(map(json.dumps, RUNS)))
     who, why = ("--by", "Ana"), ("--by", "Ana", "--reason", "a test")
     words: dict[str, tuple[str, ...]] = {
-        "retrieve": ("Ship box 1", "--trusted", "--metadata", "user=u"),
+        "retrieve": ("Ship box 1", "--trusted"),
+        "retrieve --keep": ("Ship box 1", "--metadata", "user=u"),
         "learn": ("runs.jsonl",),
         "export": ("out.jsonl",),
         "import": ("out.jsonl",),
@@ -147,7 +148,7 @@ def test_every_command_takes_the_address_of_a_server(tmp_path: Path) -> None:
                 assert refused[name][1] in " ".join(done.stderr.split()), (name, done.stderr)
             else:
                 assert done.returncode in (0, 3), (name, done.stderr)
-        more = ("Ship box 1", "--holdout", "0.5", "--bank", server.url, "--scope", "acme")
+        more = ("Ship box 1", "--keep", "--holdout", "0.5", "--bank", server.url, "--scope", "acme")
         done = lessonbank_cli("retrieve", *more, cwd=tmp_path, LESSONBANK_API_KEY=key)
         assert "decided where the server runs" in done.stderr
 

@@ -285,6 +285,14 @@ def test_what_rests_on_opinions_alone_says_so_everywhere_and_promises_nothing() 
     assert "more recalls" not in text
 
 
+def test_where_some_outcomes_were_told_no_report_says_that_only_a_judge_graded() -> None:
+    by_judge = sure(0.3).model_copy(update={"basis": "judge"})
+    text = str(lift(success=by_judge, standing="helps", truths=4, opinions=5))
+    assert "Only 4 outcomes were told, and 5 are a judge's opinion: the numbers mix both" in text
+    assert OPINIONS not in text
+    assert PROMISE not in text
+
+
 def test_what_to_do_next_follows_from_what_is_known() -> None:
     asked = LessonLift(lesson_id="a", standing="harms", proposed=True)
     assert "bank.lessons.proposals()" in advice(lift(success=sure(0.1), lessons=(asked,)))[0]

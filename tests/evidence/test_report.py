@@ -13,7 +13,7 @@ from planted import SEEDS, episodes
 
 from lessonbank.contracts.records import Lesson
 from lessonbank.evidence.episodes import Episodes, Restart
-from lessonbank.evidence.lift import Lift
+from lessonbank.evidence.lift import Lift, times_of
 from lessonbank.evidence.report import report
 
 
@@ -226,6 +226,26 @@ class TestNotes:
         assert any(said in note for note in lift.notes)
         assert lift.success.basis == ("judge" if share == 0.0 else "truth")
         assert (lift.judges[0].asked, lift.judges[0].checked) == (600, int(true.sum()))
+
+    def test_how_many_were_told_and_how_many_a_judge_graded_is_said_where_numbers_mix_both(self) -> None:
+        one, true = played(11, 600), np.arange(600) < 7
+        lift = told(replace(one, judged=one.outcome, judge=np.zeros(600, int), true=true))
+        (note,) = [note for note in lift.notes if "a judge's opinion" in note]
+        assert "Only 7 outcomes were told, and 593 are a judge's opinion: from 20 on only those" in note
+        assert (lift.truths, lift.opinions, lift.success.basis) == (7, 593, "judge")
+        assert "Only a judge graded" not in str(lift)
+
+
+def test_what_waits_for_an_earlier_outcome_is_said_beside_what_counts() -> None:
+    lift = told(replace(played(11, 60), waiting=np.arange(60) >= 50))
+    every = told(played(11, 60))
+    of = {lesson.lesson_id: lesson for lesson in lift.lessons}
+    for whole in every.lessons:
+        lesson = of[whole.lesson_id]
+        assert whole.waiting == 0 < lesson.waiting
+        assert lesson.shown + lesson.waiting >= whole.shown > lesson.shown
+        assert times_of(lesson).endswith(f"; {lesson.waiting} more do not count yet")
+    assert "not count yet" not in times_of(every.lessons[0])
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.99])

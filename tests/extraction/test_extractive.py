@@ -645,9 +645,19 @@ def test_what_went_through_before_a_refusal_at_the_end_is_not_told_as_if_it_had_
     locked = ("lock_order W6310", "order locked"), ("refund W6310", "error: the order is locked by an agent")
     lesson = headed(extract(attempt(run(*locked, task=REFUND), "failure")).lessons, "Rejected at the end")
     assert lesson.content == (
+        "This was done first, and did not help: step 1: `lock_order <order>`. "
         'The run ended when `refund <order>` failed ("error: the order is locked by an agent"); '
         "do not end on it like this."
     )
+
+
+def test_a_call_that_fails_otherwise_after_something_was_done_was_got_past_by_that() -> None:
+    first, second = "error: no open return for this order", "error: a manager has to agree"
+    made = ("refund W6310", first), ("open_return W6310", "return opened"), ("refund W6310", second)
+    done = run(*made, ("ask_manager W6310", "agreed"), ("refund W6310", "refund recorded"), task=REFUND)
+    told = " ".join(lesson.content for lesson in extract(attempt(done, "success")).lessons)
+    assert f'`refund <order>` failed ("{first}"); then `open_return <order>` went through.' in told
+    assert f'`refund <order>` failed ("{second}"); then `ask_manager <order>` went through.' in told
 
 
 @pytest.mark.parametrize(
@@ -663,3 +673,18 @@ def test_what_the_task_asks_for_is_not_forbidden(act: str, task: str, is_asked: 
     failed = run(("open_return W6310", "return opened"), (act, "It is recorded."), ("say bye", "Bye."), task=task)
     lessons = extract(attempt(failed, "failure")).lessons
     assert any("do not repeat" in lesson.content for lesson in lessons) is not is_asked
+
+
+def test_what_came_back_keeps_a_word_that_is_a_form_of_the_calls_own() -> None:
+    made = run(("recall_parcel W6310", "parcel recalled to the warehouse"), *OPENED, task=REFUND)
+    (lesson,) = extract(attempt(made, "success")).lessons
+    assert 'step 1: `recall_parcel <order>` ("parcel recalled to the warehouse")' in lesson.content
+
+
+@pytest.mark.parametrize("where", ["12 Oak Street, Leeds", "31 Lindenweg, Bonn", "7a Hauptstraße", "4 Rue Verte, Lyon"])
+def test_an_address_of_any_form_is_one_slot(where: str) -> None:
+    made = run(
+        ("verify_customer it", "customer verified"), ("change_address it", "address changed"), task=f"Ship to {where}."
+    )
+    (lesson,) = extract(attempt(made, "success")).lessons
+    assert lesson.title == "What worked: Ship to <address>."

@@ -179,6 +179,7 @@ def test_no_field_that_holds_text_is_left_out() -> None:
         "Administer.act",
         "Audit.seed",
         "Lesson.near",
+        "Replace.heirs",
         "Retire.group",
         "Retire.successor",
     }  # ids of runs, lessons and groups, names of calls and of their callers, and a drawn number

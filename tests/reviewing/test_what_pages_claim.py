@@ -15,8 +15,8 @@ from serving_pages import Site, serving
 
 from lessonbank import Experience, Lesson
 from lessonbank.contracts.records import Recall, Topic, Verdict
-from lessonbank.pages.verdicts import who_said
 from lessonbank.pages.why import search_in_words
+from lessonbank.text.verdicts import who_said
 
 pytestmark = pytest.mark.full
 

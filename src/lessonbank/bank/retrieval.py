@@ -48,7 +48,8 @@ class Recaller:
             search = TrustFilter(search, "corroborated", own_of=await self.handle.identity())
         scope, places, measured = self.handle.scope, asked.limit or self.handle.options.limit, self.handle.parts.ledger
         ledger, id = (measured, new_id()) if draw else (Ledger(), "")
-        found = without_denied(await search(task, scope=scope, limit=measured.reach(places)))
+        found = await search(task, scope=scope, limit=measured.reach(places))
+        found = without_denied(found, seen=exclude if as_one else ())
         found = await measured.order(found, places=places, recall_id=id, scope=scope)
         every = [match.experience for match in found.matches]
         groups = {lesson.id: groups_of(lesson, one) for one in every for lesson in one.active_lessons}

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from lessonbank import ReasoningBank
 
 
-_HEADINGS = tuple("runs" if name == "trajectories" else name for name in Counts.model_fields)
+_NAMED = {"trajectories": "runs", "settled": "with a run"}
+_HEADINGS = tuple(_NAMED.get(name, name) for name in Counts.model_fields)
 LOCAL = ("lexical", "hashing", "hashing-v1", "fastembed", "sentence-transformers")
 """Embedders that run in this process."""
 _KEPT = ("store", "embedder")

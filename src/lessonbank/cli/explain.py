@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Action, Against, Lesson, Repeat, Run, Trajectory
+from lessonbank.contracts.records import Action, Against, Lesson, Provenance, Repeat, Run, Trajectory
 from lessonbank.contracts.records.lessons import Stand
+from lessonbank.errors import NotFound
 from lessonbank.guard import one_line
+from lessonbank.text.verdicts import who_said
 
 from . import _options as options
 from ._bank import opened
@@ -51,29 +55,65 @@ def _lesson(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
         show_json({"lesson": lesson, "repeats": again})
         return
     show_text(f"{lesson.kind}: {lesson.title}\n\nwhen: {lesson.description}\n\n{lesson.content}\n")
-    show_table("Where it comes from", ("field", "value"), _origin(lesson))
+    show_table(
+        "Where it comes from", ("field", "value"), _origin(lesson, _sources(memory, lesson), _topic(memory, lesson))
+    )
     if again:
         times = "once" if len(again) == 1 else f"{len(again)} times"
-        show_table(f"It came again {times}", ("experience", "on", "runs ended", "words", "task"), map(_repeat, again))
+        show_table(
+            f"It came again {times}",
+            ("experience", "on", "runs ended", "words", "task"),
+            [_repeat(one, lesson) for one in again],
+        )
 
 
-def _origin(lesson: Lesson) -> Sequence[tuple[str, object]]:
-    source = lesson.provenance
+def _topic(memory: ReasoningBank, lesson: Lesson) -> str:
+    """The one name of its topic, and the id."""
+    from lessonbank.evidence.groups import topics_named
+
+    if lesson.topic is None:
+        return "none"
+    id = lesson.topic.id
+    name = topics_named(memory.lessons.topics()).get(id, "")
+    return name if id in name else f"{name} ({id})".strip()
+
+
+def _sources(memory: ReasoningBank, lesson: Lesson) -> Iterator[Lesson]:
+    """The lessons that a merged lesson was made from, those that are still in the bank."""
+    for said in filter(None, map(_SOURCE.fullmatch, lesson.provenance.evidence)):
+        with contextlib.suppress(NotFound):
+            yield memory.lessons.get(said[1])
+
+
+def _origin(lesson: Lesson, sources: Iterator[Lesson], topic: str) -> Sequence[tuple[str, object]]:
+    source, made_from = lesson.provenance, tuple(map(_source, sources))
     return (
         ("id", lesson.id),
         ("state", _state(lesson)),
-        ("topic", f"{lesson.topic} ({lesson.topic.id})" if lesson.topic else "none"),
+        ("topic", topic),
         ("written by", f"{source.writer}, {source.method}, lessonbank {source.package_version}"),
         *([("stands", _stands(lesson.against))] if lesson.against else []),
         ("version", lesson.version),
-        ("model", source.model or "none"),
+        *([] if made_from else [("model", source.model or "none")]),
         ("prompts", ", ".join(f"{p.id} v{p.version} ({p.digest[:12]})" for p in source.prompts) or "none"),
         ("runs", ", ".join(source.trajectory_ids) or "none"),
-        *([("verdict", f"{source.verdict} ({source.verdict_source})")] if source.trajectory_ids else []),
+        *([("made from", "; ".join(made_from))] if made_from else []),
+        *([("verdict", _verdict(source))] if source.trajectory_ids and not made_from else []),
         ("evidence", "; ".join(source.evidence) or "none named"),
         ("rests on", lesson.rests_on or "nothing named"),
         ("created", lesson.created_at.isoformat(timespec="seconds")),
     )
+
+
+def _source(lesson: Lesson) -> str:
+    """One lesson of those that became one: who wrote it, and what taught it."""
+    source = lesson.provenance
+    runs = f", runs {', '.join(source.trajectory_ids)}: {_verdict(source)}" if source.trajectory_ids else ""
+    return f"{short(lesson.id)} ({source.method}, {source.model or 'no model'}{runs})"
+
+
+def _verdict(source: Provenance) -> str:
+    return f"{source.verdict} ({source.verdict_source})" if source.verdict != "unknown" else "unknown"
 
 
 def _stands(against: Against) -> str:
@@ -88,10 +128,14 @@ def _state(lesson: Lesson) -> str:
     return f"{lesson.state} (unchecked)" if lesson.is_unchecked else lesson.state
 
 
-def _repeat(one: Repeat) -> tuple[str, ...]:
+def _repeat(one: Repeat, lesson: Lesson) -> tuple[str, ...]:
     ended = ", ".join(run.verdict.outcome for run in one.runs)
-    words = one.lesson.content if one.lesson else "the same"
+    words = one.lesson.content if one.lesson else _as_it_was(lesson)
     return short(one.experience_id), one.at.date().isoformat(), ended, words, one.task
+
+
+def _as_it_was(lesson: Lesson) -> str:
+    return "the same" if lesson.version == 1 else "as the lesson said then; it was edited"
 
 
 def _run(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
@@ -109,7 +153,7 @@ def _facts(run: Run) -> Sequence[tuple[str, str]]:
         ("id", run.trajectory.id),
         ("status", f"{run.status}{tried}"),
         *([("problem", run.problem)] if run.problem else []),
-        ("verdict", f"{verdict.outcome} ({verdict.source}){': ' if verdict.reason else ''}{verdict.reason}"),
+        ("verdict", f"{verdict.outcome}, {who_said(verdict)}{': ' if verdict.reason else ''}{verdict.reason}"),
         ("recall", run.recall_id or "none"),
         ("metadata", json.dumps(run.metadata)),
     )
@@ -154,7 +198,7 @@ def _recall(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
 
 def _head(why: Explanation) -> str:
     ended = f"its task ended as a {why.outcome}" if why.outcome else "its outcome is not known"
-    whole = "; memory was withheld whole, to compare with" if why.control else ""
+    whole = "; memory was withheld whole, to compare with" if why.control and why.lessons else ""
     nothing = "" if why.lessons else "\nNothing was found for it."
     return f"recall {one_line(why.recall_id)}: {ended}{whole}\ntask: {one_line(why.task, limit=300)}{nothing}"
 
@@ -165,7 +209,7 @@ def _circumstances(recall: Recall, why: Explanation) -> Sequence[tuple[str, str]
         ("when", recall.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")),
         ("made", "elsewhere: an import brought it, and it is no evidence here" if recall.imported else "here"),
         ("search", recall.retriever),
-        ("withheld", "all of it, to compare with" if recall.control else groups),
+        ("withheld", "all of it, to compare with" if recall.control and recall.candidates else groups),
         ("metadata", json.dumps(recall.metadata)),
     )
 
@@ -183,6 +227,8 @@ def _row(one: Explained) -> tuple[object, ...]:
     return place, f"{one.score:.3f}", "yes" if one.shown else "no", short(one.lesson_id), said
 
 
+_SOURCE: Final = re.compile(r"lesson ([0-9a-f]{32})")
+"""How a merge names what it stands for, see `descent`."""
 _STANDS: Final[Mapping[Stand, str]] = {
     "adds": "adds to",
     "contradicts": "contradicts",

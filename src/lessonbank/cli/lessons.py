@@ -285,13 +285,19 @@ def _show_proposals(memory: ReasoningBank, *, as_json: bool) -> None:
 
 
 def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as_json: bool) -> None:
+    from lessonbank.evidence.groups import topics_named
+
     if as_json:
         show_json(found)
         return
     if not found:
         warn_where_empty(memory)
     proposed = {one.lesson.id: _PROPOSED[one.change] for one in memory.lessons.proposals()}
-    rows = [(short(one.id), one.kind, _state(one, proposed), str(one.topic or ""), one.title) for one in found]
+    topics = topics_named(memory.lessons.topics()) if any(one.topic for one in found) else {}
+    rows = [
+        (short(one.id), one.kind, _state(one, proposed), topics.get(one.topic.id, "") if one.topic else "", one.title)
+        for one in found
+    ]
     show_table(f"{counted(len(found), 'lesson')} in {memory.scope}", ("id", "kind", "state", "topic", "title"), rows)
     warn_of_more([one.id for one in found], limit)
 

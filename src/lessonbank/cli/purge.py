@@ -68,7 +68,7 @@ def purge(
         owner, before = reviewing(memory, by, key_file), memory.admin.counts()
         with progress_console.status("erasing"):
             erased = owner.admin.purge(**named, reason=reason, by=by)
-        gone = _gone(memory, before)
+        gone = _losses(memory, before)
     if as_json:
         show_json({"erased": erased, "gone": gone})
     else:
@@ -164,7 +164,7 @@ def _rows(memory: ReasoningBank, wanted: Erasing, lessons: Collection[str]) -> I
         yield "lives on", "", f"and {len(wanted.successors) - _LISTED} more"
 
 
-def _gone(memory: ReasoningBank, before: Counts) -> dict[str, int]:
+def _losses(memory: ReasoningBank, before: Counts) -> dict[str, int]:
     """What the journal says was erased: a lesson that lives on is among it, for its words are gone. And recalls."""
     told = [e.entry for e in memory.history.list(after=before.changes) if e.entry.kind == "purge"]
     gone = {

@@ -14,6 +14,7 @@ from ._output import show_json, show_table, show_text, warn
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
     from lessonbank.contracts.records import Found, Recall
+    from lessonbank.contracts.retrieve_options import RetrieveKeywords
 
 
 @options.takes_retrieve_options
@@ -21,7 +22,12 @@ def retrieve(
     task: Annotated[str, typer.Argument(help="The task, in the words the agent gets it.")],
     bank: options.Bank,
     scope: options.Scope,
-    holdout: Annotated[float, typer.Option("--holdout", help="Withhold each lesson with this probability.")] = 0.0,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the recall as that of a task whose outcome you will tell.")
+    ] = False,
+    holdout: Annotated[
+        float, typer.Option("--holdout", help="With --keep: withhold each lesson with this probability.")
+    ] = 0.0,
     at: Annotated[
         str | None, typer.Option("--at", help=f"What a search by words would have found then. {options.MOMENT}")
     ] = None,
@@ -30,21 +36,18 @@ def retrieve(
 ) -> None:
     """Print the text an agent would get for a task, and why.
 
-    Nothing is withheld, unless --holdout says so; a server decides that itself. The recall is kept like any other and
-    its id is printed. With --at nothing is kept.
+    It is a look: nothing is withheld or kept, and no task is counted. A script that does the task and tells its outcome
+    gives --keep: the recall is kept like an agent's, and its id is printed. A server decides itself what is withheld.
     """
     given = options.given(asked)
+    _check(given, keep=keep, holdout=holdout, at=at)
     if at is not None:
-        if given.keys() - {"limit"}:
-            raise typer.BadParameter("with --at only --limit changes what is found", param_hint="--at")
-        if holdout:
-            raise typer.BadParameter("with --at nothing is shown, so nothing is withheld", param_hint="--holdout")
         with opened(bank, scope) as memory:
             found = memory.history.search(task, at=options.moment(at), limit=given.get("limit") or 3)
         _show_found(found, scope, as_json=as_json)
         return
     with opened(bank, scope, **_evidence(bank, holdout)) as memory:
-        recall = memory.retrieve(task, **given)
+        recall = memory.retrieve(task, **given) if keep else memory.recalls.preview(task, **given)
         if not as_json:
             _warn(memory, recall)
     if as_json:
@@ -53,7 +56,19 @@ def retrieve(
     show_text(recall.text or "(no lesson is shown)")
     if recall.candidates:
         show_table("\nWhy", ("#", "score", "shown", "id", "lesson"), _reasons(recall))
-    show_text(f"\nrecall {recall.id}")
+    show_text(f"\nrecall {recall.id}" if keep else "\nA look: no recall was kept (--keep keeps one).")
+
+
+def _check(given: RetrieveKeywords, *, keep: bool, holdout: float, at: str | None) -> None:
+    """Refuse what a look would not use. Raises BadParameter."""
+    if at is not None and given.keys() - {"limit"}:
+        raise typer.BadParameter("with --at only --limit changes what is found", param_hint="--at")
+    if at is not None and keep:
+        raise typer.BadParameter("with --at nothing is shown, so there is nothing to keep", param_hint="--keep")
+    if holdout and not keep:
+        raise typer.BadParameter("in a look nothing is withheld: give --keep, too", param_hint="--holdout")
+    if "metadata" in given and not keep:
+        raise typer.BadParameter("it stays with the recall: give --keep, too", param_hint="--metadata")
 
 
 def _evidence(bank: str, holdout: float) -> dict[str, Any]:
@@ -71,7 +86,7 @@ def _evidence(bank: str, holdout: float) -> dict[str, Any]:
 def _warn(memory: ReasoningBank, recall: Recall) -> None:
     for note in recall.notes:
         warn(note)
-    if recall.kept and not recall.lessons:
+    if not recall.lessons:
         warn_where_empty(memory)
 
 

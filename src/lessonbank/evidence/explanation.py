@@ -46,7 +46,7 @@ class Explanation(Record):
 
     def __str__(self) -> str:
         ended = f", its task ended as a {self.outcome}" if self.outcome else ", not settled"
-        whole = "; memory was withheld whole, to compare with" if self.control else ""
+        whole = "; memory was withheld whole, to compare with" if self.control and self.lessons else ""
         groups = f"; withheld as a group, to compare with: {'; '.join(self.withheld)}" if self.withheld else ""
         lines = [f"recall {one_line(self.recall_id)}{ended}{whole}{groups}", *map(_line, self.lessons)]
         if self.losers:

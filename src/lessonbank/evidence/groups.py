@@ -89,9 +89,9 @@ def topic_names(lessons: Iterable[Lesson], /) -> dict[str, str]:
 
 def topics_called(asked: str, names: Mapping[str, str], /) -> frozenset[str]:
     """The ids of the topics with this id or name; `names` is what `topic_names` says. Raises NotFound: none has it."""
-    told = asked.casefold()
-    found = frozenset(id for id, name in names.items() if told in (id, name.casefold()))
+    told, people = asked.casefold(), topics_named(names)
+    found = frozenset(id for id, name in names.items() if told in (id, name.casefold(), people[id].casefold()))
     if not found:
-        known = ", ".join(repr(canonical_line(name, limit=60)) for name in sorted(set(names.values()))[:_NAMED])
+        known = ", ".join(map(repr, sorted(set(people.values()))[:_NAMED]))
         raise NotFound(f"no topic {shown(asked)} in this scope; it has: {known or 'none yet'}")
     return found

@@ -70,6 +70,8 @@ class UnitLift(Effect):
 
     expected: float | None = None
     """The effect to be expected of it as one of many: drawn to its group's while its own evidence is thin."""
+    waiting: int = 0
+    """Recalls that showed it or left it out and do not count yet: an outcome, theirs or an earlier one, is awaited."""
     missing_shown: float | None = None
     missing_withheld: float | None = None
     """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
@@ -152,6 +154,10 @@ class Lift(Effect):
     """Those whose outcome is known."""
     controls: int = 0
     """Of the settled, those that went without memory."""
+    truths: int = 0
+    """Outcomes that count and were told; those of runs that broke are counted apart."""
+    opinions: int = 0
+    """Outcomes that count and are only a judge's opinion."""
     writers: int = 0
     """How many keys told these outcomes. Where several did, what the bank retires must harm without each of them."""
     uncounted: int = 0
@@ -203,6 +209,7 @@ NOT_YET: Final = "not known yet"
 OPINIONS: Final = (
     "Only a judge graded these tasks: the numbers say what it thinks, and promise nothing about the truth."
 )
+_MIXED: Final = "the numbers mix both, and promise nothing about the truth."
 _READ, _TITLE = 400, 60
 """Characters of a title that are looked at, and that are printed."""
 _FEW: Final = 3
@@ -302,7 +309,15 @@ def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
 
 def promise(lift: Lift, /) -> str:
     """How often what is printed may be wrong."""
-    return OPINIONS if lift.success.basis == "judge" else PROMISE
+    if lift.success.basis != "judge":
+        return PROMISE
+    return f"{told_and_judged(lift.truths, lift.opinions)}: {_MIXED}" if lift.truths else OPINIONS
+
+
+def told_and_judged(truths: int, opinions: int, /) -> str:
+    """On what the numbers rest where too few outcomes were told for these to count alone."""
+    few = f"Only {counted(truths, 'outcome was', 'outcomes were')} told"
+    return f"{few}, and {counted(opinions, 'is', 'are')} a judge's opinion"
 
 
 def advice(lift: Lift, /) -> tuple[str, ...]:
@@ -441,6 +456,12 @@ def said_of(lesson: LessonLift, /) -> str:
         proposed: lesson.proposed,
     }
     return ", ".join([standing_of(lesson), *(word for word, is_so in states.items() if is_so)])
+
+
+def times_of(unit: UnitLift, /) -> str:
+    """How often it was shown and left out where that counts, and how often where that does not count yet."""
+    waiting = f"; {unit.waiting:,} more {'does' if unit.waiting == 1 else 'do'} not count yet" if unit.waiting else ""
+    return f"shown {counted(unit.shown, 'time')}, left out {counted(unit.withheld, 'time')}{waiting}"
 
 
 def points(estimate: Estimate, /) -> str:

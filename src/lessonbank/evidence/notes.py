@@ -13,9 +13,9 @@ from lessonbank.guard.quote import quoted
 from ._bets import gains_by_cell
 from .columns import FREE, TWICE, WINDOW
 from .episodes import LESSON_LEVEL, Episodes
-from .lift import Estimate, points
+from .lift import Estimate, points, told_and_judged
 from .review import Review, left_out
-from .sequences import Scores, bounds
+from .sequences import TRUTHS, Scores, bounds, truths_of
 
 _SHOWN = 3
 """Parts that a sentence names, and sets of lessons that the notes name."""
@@ -62,7 +62,14 @@ def notes(
 
 def _opinions(episodes: Episodes, found: Review) -> Iterator[str]:
     judged = int((episodes.known & ~episodes.true).sum())
-    if judged and not found.acts:
+    truths = truths_of(episodes)
+    if judged and truths and not found.acts:
+        yield (
+            f"{told_and_judged(truths, judged)}: from {TRUTHS} on only those that were told count. Until then every "
+            "number here mixes both, and nothing is retired or trusted because of it. Tell more outcomes, or label "
+            "some of these runs (bank.runs.audit)."
+        )
+    elif judged and not found.acts:
         yield (
             f"{counted(judged, 'outcome is', 'outcomes are')} a judge's opinion, so every number here is what the "
             "judge thinks, and nothing is retired or trusted because of it. Label some of these runs "

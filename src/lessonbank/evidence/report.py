@@ -20,7 +20,7 @@ from .lift import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Lift, Po
 from .measuring_cost import MeasuringCost
 from .notes import notes
 from .review import Review, review
-from .sequences import path
+from .sequences import path, truths_of
 from .shares import Tally
 
 _POINTS = 60
@@ -63,6 +63,8 @@ def report(
         recalls=int(episodes.first.sum()),
         settled=int((told & episodes.first).sum()),
         controls=int((told & control).sum()),
+        truths=truths_of(episodes),
+        opinions=int((episodes.known & ~episodes.true).sum()),
         writers=len(np.unique(episodes.told_by[episodes.known])),
         uncounted=episodes.uncounted,
         missing_with=missing[0],
@@ -104,6 +106,9 @@ class _Units:
         placed_shown = _counted(placed.unit, placed.shown & episodes.known[placed.row], size)
         self.shown = np.where(episodes.level == LESSON_LEVEL, placed_shown, shown)
         self.found_in = np.bincount(placed.unit, minlength=size)
+        waits, lessons = ~episodes.due, episodes.level == LESSON_LEVEL
+        found_in = _counted(placed.unit, waits[placed.row], size), _counted(draws.unit, waits[draws.row], size)
+        self.waiting = np.where(lessons, *found_in)
         self.cited = _counted(placed.unit, placed.cited, size)
         self._last, self._ends = _last_shown(episodes)
 
@@ -134,6 +139,7 @@ class _Units:
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "more": _whole_number(more) if open_yet else None,
             "more_as_it_looks": _whole_number(as_it_looks) if open_yet else None,
+            "waiting": int(self.waiting[unit]),
             "missing_shown": self.missing(unit, shown=True) if differs else None,
             "missing_withheld": self.missing(unit, shown=False) if differs else None,
         }

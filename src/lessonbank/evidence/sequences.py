@@ -93,6 +93,11 @@ def outcomes(episodes: Episodes, /) -> Outcomes:
     return _made(episodes, rows, pool[rows], share[rows], basis)
 
 
+def truths_of(episodes: Episodes, /) -> int:
+    """How many outcomes were told, of which `TRUTHS` are needed for these to count alone."""
+    return int(_kinds(episodes)[0].sum())
+
+
 def _kinds(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
     """Rows of which the truth was told, rows an audit stands for, and rows that broke."""
     known, size = episodes.known, len(episodes)

@@ -56,6 +56,7 @@ _ASKING: Final = frozenset(
     )
 )
 """Words with which people ask, and which name no family of tasks."""
+_NOT: Final = frozenset({"no", "not"})
 _STEM: Final = 5
 """Letters by which a word is recognised in another form: refunds, refunding."""
 
@@ -130,12 +131,12 @@ class TopicsByWords:
             ids = {name: id for id, name in topic_names({one.id: one for one in (*lessons, *lately)}.values()).items()}
             if deed in ids:
                 return _Near(Topic(id=ids[deed], name=deed), 1.0, deed, lessons, private)
-        own = deed or _name(_telling(mine), private)
+        own = deed or _name(_naming(mine), private)
         means = {id: sum(alike) / len(alike) for id, alike in likeness.items()}
         best = max(means, key=lambda id: (means[id], id), default="")
         if not best or means[best] < ALIKE:
             return _Near(None, means.get(best, 0.0), own, lessons, private)
-        common = deed or _name(_telling([word for word in mine if members[best][word]]), private)
+        common = deed or _name(_naming([word for word in mine if members[best][word]]), private)
         return _Near(Topic(id=best, name=common), means[best], own, lessons, private)
 
 
@@ -259,6 +260,13 @@ def _telling(said: Sequence[str]) -> Sequence[str]:
     return [word for word in said if word not in _ASKING] or said
 
 
+def _naming(said: Sequence[str]) -> Sequence[str]:
+    """The words of a name: those that tell something, with the `no` or `not` before them, which turns their sense."""
+    tells = frozenset(_telling(said))
+    after = (*said[1:], "")
+    return [word for word, then in zip(said, after, strict=True) if word in tells or (word in _NOT and then in tells)]
+
+
 def _deed(lessons: Sequence[Lesson]) -> str:
     """What rules saw done at last by a tool, as a person says it: `refund`, `cancel order`; empty where they saw none.
 
@@ -272,9 +280,11 @@ def _deed(lessons: Sequence[Lesson]) -> str:
 
 
 def _name(said: Iterable[str], private: frozenset[str] = frozenset()) -> str:
-    """At most four of these, and nothing but letters, digits, blanks and hyphens."""
+    """At most four of these beside a `no` or `not`, and nothing but letters, digits, blanks and hyphens."""
     told = [word for word in said if word not in private]
-    return " ".join(_OTHER.sub(" ", canonical_line(" ".join(told[:_NAMED]))).split())[:_LONGEST].strip()
+    plain = [place for place, word in enumerate(told) if word not in _NOT][:_NAMED]
+    told = told[: plain[-1] + 1] if plain else []  # no name ends with a `not`
+    return " ".join(_OTHER.sub(" ", canonical_line(" ".join(told))).split())[:_LONGEST].strip()
 
 
 def _private(task: str) -> frozenset[str]:

@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from lessonbank.contracts.records import FILE, JournalEntry, Lesson, Outcome, Rejudge, target_of
 from lessonbank.errors import Conflict, UsageError
+from lessonbank.text.verdicts import who_said
 
 from .sessions import Back, Done
 from .signing import local
-from .verdicts import who_said
 from .visit import Visit, number_of
 
 if TYPE_CHECKING:

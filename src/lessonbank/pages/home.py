@@ -69,7 +69,8 @@ def lead(lift: Lift, /, *, waiting: int) -> str:
         return f"Nobody can say yet whether memory helps: too many outcomes are missing.{waits}"
     if lift.success.value is None or lift.success_with is None or lift.success_without is None:
         return f"It is too early to say whether memory helps.{waits}"
-    judged = "The judge thinks: " if lift.success.basis == "judge" else ""
+    by_judge = "By what was told and what the judge thinks: " if lift.truths else "The judge thinks: "
+    judged = by_judge if lift.success.basis == "judge" else ""
     with_it = share_of(lift.success_with, lift.with_memory, " tasks")
     sides = f"with it {with_it} succeed, without it {share_of(lift.success_without, lift.without)}"
     if lift.standing == "no evidence yet":

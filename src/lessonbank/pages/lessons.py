@@ -10,10 +10,9 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from lessonbank._base.aio import get_or_none
-from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
 from lessonbank.evidence.groups import topics_named
-from lessonbank.evidence.lift import Estimate, LessonLift, points, said_of, says_nothing
+from lessonbank.evidence.lift import Estimate, LessonLift, points, said_of, says_nothing, times_of
 
 from .evidence_steps import deciding_steps
 from .reports.forest import Forest
@@ -164,8 +163,7 @@ def _place(lift: LessonLift | None) -> tuple[bool, float]:
 
 def _write_effect(lift: LessonLift) -> str:
     effect = "" if says_nothing(lift) else f"{minus(points(lift.success))}: "
-    times = f"shown {counted(lift.shown, 'time')}, left out {counted(lift.withheld, 'time')}"
-    return f"{SIGN[lift.standing]} {effect}{said_of(lift)}; {times}"
+    return f"{SIGN[lift.standing]} {effect}{said_of(lift)}; {times_of(lift)}"
 
 
 def _row(lesson: Lesson, lift: LessonLift | None, topics: Mapping[str, str]) -> Sequence[object]:

@@ -17,10 +17,10 @@ from markupsafe import Markup
 
 from lessonbank._base.plural import counted
 from lessonbank.guard import clean
+from lessonbank.text.verdicts import who_said
 
 from .apart import apart
 from .meanings import LEFT_OUT, MEANINGS
-from .verdicts import who_said
 
 _COMPARED: Final = 3_000
 """Words of each of two texts that are compared; more would take long."""

@@ -17,11 +17,11 @@ from lessonbank._base.plural import counted
 from lessonbank.contracts.lesson_block import numbers_cited
 from lessonbank.contracts.records import Lesson, Outcome, Recall, Run, RunStatus
 from lessonbank.guard import clean
+from lessonbank.text.verdicts import is_open
 
 from .evidence_steps import named_steps
 from .rendering import day
 from .tables import csv_of, every
-from .verdicts import is_open
 from .visit import PAGE, Visit, number_of
 
 _STEPS: Final = 200

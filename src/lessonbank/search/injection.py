@@ -82,7 +82,7 @@ class Injector:
                 ]
             ),
             "holdout": assigned.usual,
-            "control": assigned.control,
+            "control": assigned.control and bool(ranked),
             "control_probability": assigned.control_probability,
             "groups": assigned.groups,
             "retriever": retriever,

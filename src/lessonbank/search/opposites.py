@@ -1,22 +1,28 @@
-"""Leaves out what contradicts a lesson that a person approved: that person has decided between the two."""
+"""Leaves out what contradicts an approved lesson, since a person decided, and what adds to one that is not there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from lessonbank.contracts.records import Found, Lesson, Match
 
 from ._wrapper import lessons_of, with_lessons
 
 
-def without_denied(found: Found, /) -> Found:
+def without_denied(found: Found, /, *, seen: Collection[str] = ()) -> Found:
     """`found` without lessons that an approved one contradicts, or that contradict an approved one.
 
-    Where nobody has decided, or both are approved, both are shown.
+    Where nobody has decided, or both are approved, both are shown. Nor is there what only adds to a lesson that is
+    neither found nor one of the `seen`.
     """
     lessons = {lesson.id: lesson for match in found.matches for lesson in lessons_of(match)}
     denied = {id for lesson in lessons.values() if lesson.against for id in _is_denied(lesson, lessons)}
-    return _without(found, denied) if denied else found
+    left = _without(found, denied) if denied else found
+    there = {*seen, *(lesson.id for match in left.matches for lesson in lessons_of(match))}
+    there |= {id for match in left.matches for ids in match.experience.merged.values() for id in ids}
+    told = {lesson.id: lesson.against for lesson in lessons.values() if lesson.against}
+    alone = {id for id, one in told.items() if one.stand == "adds" and there.isdisjoint(one.lesson_ids)}
+    return _without(left, alone) if alone else left
 
 
 def _is_denied(newer: Lesson, lessons: Mapping[str, Lesson]) -> Iterator[str]:

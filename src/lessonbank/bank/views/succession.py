@@ -13,12 +13,12 @@ from lessonbank.bank.steps import Steps
 from lessonbank.contracts.records import Change, Experience, Lesson, Record, Restore, Run, Trajectory
 from lessonbank.contracts.records.repeats import taught_in
 from lessonbank.contracts.store_calls import experience_of_lesson, get_trajectories
+from lessonbank.evidence.shown_texts import receipts_in
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.shown_lines import Shown
 from lessonbank.guard.wording import wording_of
 from lessonbank.learning.consolidation.succession import Heir, Succession, as_new, found_again, passed_on
 from lessonbank.learning.outcome import signed
-from lessonbank.learning.shown_texts import receipts_in
 
 _BACK = "the lesson that stood for it goes with an erased run"
 _TRIES = 3

@@ -421,7 +421,8 @@ class Settle(Entry):
 
     def sentence(self) -> Sentence:
         runs = self.settlement.trajectory_ids
-        text = f"heard how a task ended: {self.settlement.outcome}"
+        known = self.settlement.outcome != "unknown"
+        text = f"heard how a task ended: {self.settlement.outcome}" if known else "joined a recall with its run"
         return Sentence(text, run=runs[0] if len(runs) == 1 else "")
 
 

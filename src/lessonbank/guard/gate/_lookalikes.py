@@ -97,6 +97,7 @@ _STREET = (
 _CITY = r"(?:\s*,\s*[^\W\d_a-z][^\W\d_]+(?:[ '’-][^\W\d_a-z][^\W\d_]+){0,2}){0,2}"
 _HAS_DIGIT = re.compile(r"\d")
 _GERMANIC = r"(?:stra(?:ß|ss)e|str\.|weg|gasse|allee|platz|gatan|vägen|laan|straat)\s+\d"
+_GERMANIC_END = "(?:stra(?:ß|ss)e|weg|gasse|allee|platz|gatan|vägen|laan|straat)"
 _ROMANCE = r"(?:rue|calle|via|avenida|rua|ulica|ul\.|улица|ул\.|plaza|piazza|viale|chemin|quai)\s"
 _FRENCH = "(?:rue|avenue|boulevard|chemin|place|quai|allée)"
 # What an address of each form must have, in small letters, and the form.
@@ -111,6 +112,10 @@ _ADDRESSES = tuple(
         (
             _GERMANIC,
             rf"(?i:\b[^\W\d_][\w.-]{{0,30}}{_GERMANIC}\d{{0,4}}(?:\s?[a-z]\b)?){_CITY}",
+        ),
+        (
+            rf"{_GERMANIC_END}\b",
+            rf"\d(?<![\w.].)\d{{0,4}}[a-z]?,?\s+[^\W\d_a-z][\w.-]{{0,30}}{_GERMANIC_END}\b{_CITY}",
         ),
         (
             _ROMANCE,

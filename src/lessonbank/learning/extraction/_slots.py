@@ -393,7 +393,8 @@ def _in_usual_words(text: str, shown: Shown, own: set[str]) -> str:
     """`text` with a slot for every word that is none of `own`, nor an ordinary one, nor of the agent's tools."""
     parts = _SLOT_OR_WORD.split(text)
     words = {part.lower() for part in parts[1::2] if part[0] != "<"}
-    odd = unusual(words) - own - shown.values().vocabulary
+    of_own = {word + ending for word in own for ending in ("d", "ed", "ing", "s", "es")}
+    odd = unusual(words) - own - of_own - shown.values().vocabulary
     if odd:
         odd -= shown.instruction_words | _words_of_identifiers(text, odd)
     return _SEVERAL_LEFT_OUT.sub("<…> ", "".join(["<…>" if part.lower() in odd else part for part in parts])).strip()

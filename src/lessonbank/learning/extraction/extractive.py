@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import TypeAlias
 
 from lessonbank._base.aio import run_in_thread
 from lessonbank._version import VERSION
@@ -43,10 +42,8 @@ _PAIRS = 3
 """Errors that one lesson tells."""
 _SOON = 6
 """Moves after an error among which it is looked for what got past it."""
-_FAR = 100
-"""Moves after an error among which it is looked for its retry."""
-_NEXT = 3
-"""Moves after an error that may be another try at it."""
+_NEXT, _FAR = 3, 100
+"""Moves after an error that may be another try at it, and among which the same call is looked for."""
 _QUICK = 4096
 """Characters of a run that are read faster than a thread starts."""
 
@@ -110,10 +107,6 @@ class _Run:
     @property
     def stopped(self) -> bool:
         return self.attempt.trajectory.error is not None
-
-
-_Fix: TypeAlias = "tuple[_Run, Move, tuple[Move, ...]]"
-"""An error of a run and what got past it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +230,8 @@ def _got_through(later: Sequence[Move], wrong: Move) -> Sequence[Move]:
 
 
 def _may_help(move: Move, wrong: Move, helped: Sequence[Move]) -> bool:
-    tools = {one.raw.split("(")[0].split(maxsplit=1)[0] for one in helped}
-    tool = move.raw.split("(")[0].split(maxsplit=1)[0]
-    return move.reads or tool in tools or not set(words(tool)).isdisjoint(words(wrong.gist))
+    tool, *others = [one.raw.partition("(")[0].partition(" ")[0] for one in (move, *helped)]
+    return move.reads or tool in others or not set(words(tool)).isdisjoint(words(wrong.gist))
 
 
 def _without_scrolling_at_its_end(path: Sequence[Move]) -> Sequence[Move]:
@@ -254,9 +246,9 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
         return
     last = run.moves[-1]
     if last.effect == "error" and (last.is_specific or (last.gist and not _WRONG_ANSWER.search(last.gist))):
-        # What went through before is not told: none of it helped, and one of it may be why the last call failed.
         label = without_sources(last.label) if run.is_talk else last.label
-        content = f"The run ended when `{label}` failed{_in_quotes(last.seen)}; do not end on it like this."
+        end = f"The run ended when `{label}` failed{_in_quotes(last.seen)}; do not end on it like this."
+        content = end if run.is_talk else _led(run.path, end)
         yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),), last.deed)
         return
     suspect = _suspect(run) if last.effect == "moved" else None
@@ -264,10 +256,8 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
         return
     before = run.path[: run.path.index(suspect)]
     end = f"It ended on `{last.label}`{_in_quotes(last.seen)} without an error, and had failed all the same."
-    advice = (
-        f"Step {len(before) + 1}: do not repeat `{suspect.label}`, the last choice before the end; try another one."
-    )
-    content = _led(before, f"{end} {advice}")
+    advice = f"Step {len(before) + 1}: do not repeat `{suspect.label}`, the last choice before the end"
+    content = _led(before, f"{end} {advice}; try another one.")
     yield _Lesson("guardrail", "Looked fine, yet failed", content, ((run, suspect),), suspect.deed)
 
 
@@ -318,9 +308,9 @@ def _place(step: int, after: str, labels: Sequence[str]) -> str:
 
 def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     """Errors, each with what went through soon after and can have helped. In talk each is a lesson of its own."""
-    told = dict[str, _Fix]()
+    told = dict[str, tuple[_Run, Move, tuple[Move, ...]]]()
     for run, wrong, cure in ((one, *pair) for one in runs for pair in _fixed(one)):
-        label, then = _pair(wrong, cure[0]) if len(cure) == 1 else _before_retry(wrong, cure)
+        label, then = _pair(wrong, *cure)
         sentence = f"`{label}` failed{_in_quotes(wrong.seen)}; then {then} went through."
         if len(sentence) <= _CONTENT:  # half of what got past it is none
             told.setdefault(sentence, (run, wrong, cure))
@@ -332,7 +322,7 @@ def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
         yield _fix(told)
 
 
-def _fix(told: dict[str, _Fix]) -> _Lesson:
+def _fix(told: dict[str, tuple[_Run, Move, tuple[Move, ...]]]) -> _Lesson:
     pairs = told.values()
     kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs) else "guardrail"
     shown_by = tuple((run, move) for run, wrong, cure in pairs for move in (wrong, *cure))
@@ -341,10 +331,13 @@ def _fix(told: dict[str, _Fix]) -> _Lesson:
     return _Lesson(kind, "Error and what got past it", " ".join(told), shown_by, deed, f"`{failed}` fails")
 
 
-def _pair(wrong: Move, right: Move) -> tuple[str, str]:
+def _pair(wrong: Move, right: Move, *more: Move) -> tuple[str, str]:
     """What failed and what went through, without the sources of their values: the same fact is the same words.
 
     Where only values differ, the fields that they are of; where only their sources do, these."""
+    if more:
+        told = dict.fromkeys(f"`{without_sources(move.label)}`" for move in (right, *more))
+        return without_sources(wrong.label), ", then ".join(told)
     if wrong.label == right.label:
         return without_sources(wrong.label), f"the same with {_others(wrong, right)}"
     one, other = without_sources(wrong.label), without_sources(right.label)
@@ -355,11 +348,6 @@ def _pair(wrong: Move, right: Move) -> tuple[str, str]:
             for told in (wrong, right)
         )
     return one, f"`{other}`"
-
-
-def _before_retry(wrong: Move, cure: Sequence[Move]) -> tuple[str, str]:
-    told = dict.fromkeys(f"`{without_sources(move.label)}`" for move in cure)
-    return without_sources(wrong.label), ", then ".join(told)
 
 
 def _deeds(moves: Iterable[Move]) -> str:
@@ -384,7 +372,7 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
             continue
         later = run.moves[at + 1 : at + 1 + _FAR]
         retry = next((n for n, one in enumerate(later) if _retries(one, move)), None)
-        if retry is not None and later[retry].effect == "error":
+        if retry is not None and later[retry].effect == "error" and later[retry].gist == move.gist:
             continue
         if move.command:
             found = _remedy(move, later[:_SOON])
@@ -397,8 +385,7 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
 
 
 def _retries(later: Move, wrong: Move) -> bool:
-    """Whether it is the same call again, or of the same tool the same error. Another error of a line of a shell tells
-    that the first is gone."""
+    """Whether it is the same call again, or of the same tool the same error."""
     is_same = later.raw == wrong.raw
     if later.effect != "error":
         return is_same and later.effect != "inert"
@@ -409,8 +396,8 @@ def _retries(later: Move, wrong: Move) -> bool:
 
 def _between(wrong: Move, done: Sequence[Move]) -> tuple[Move, ...]:
     """All that was done before the same call went through, but what only looked; nothing where that is much."""
-    cure = [m for m in done if m.effect in ("moved", "repeat") and (wrong.reads or not m.reads)]
-    return tuple(cure) if len(done) <= _SOON else ()
+    cure = tuple([m for m in done if m.effect in ("moved", "repeat") and (wrong.reads or not m.reads)])
+    return cure if len(done) <= _SOON else ()
 
 
 def _next_try(run: _Run, wrong: Move, soon: Sequence[Move]) -> tuple[Move, ...]:
@@ -517,7 +504,7 @@ def _steps(path: Sequence[Move], *, seen: bool = False) -> str:
 
 def _led(path: Sequence[Move], rest: str) -> str:
     """`rest` after what led there, as far as there is room: the advice is never what is cut."""
-    told = f"These went through: {_steps(path)}. {rest}" if path else rest
+    told = f"This was done first, and did not help: {_steps(path)}. {rest}" if path else rest
     return told if len(told) <= _CONTENT else rest
 
 
