@@ -1,4 +1,4 @@
-"""A run that could not be learned keeps the outcome that was told, says why it waits, and is named where things wait."""
+"""A run that could not be learned keeps the outcome that was told, says why it waits, and is named wherever it waits."""
 
 from __future__ import annotations
 
@@ -36,3 +36,12 @@ def test_the_badge_says_that_learning_failed_and_the_page_why(site: Site, bank_f
     page = site.get("/runs/run-stuck").text
     assert "It could not be learned.</b> the model is &lt;b&gt;down&lt;/b&gt;" in page
     assert re.search(r'<a href="/queue">Try it again', page)
+
+
+def test_a_run_that_was_given_up_is_named_on_home_and_by_doctor_with_a_link(site: Site, bank_file: Path) -> None:
+    give_up(bank_file, "run-stuck")
+    site.enter()
+    home = site.get("/").text.partition("Waits for you")[2]
+    assert '<a href="/queue">1 run given up</a>' in home
+    assert '<a href="/queue">1 run given up</a>' in site.get("/doctor").text
+    assert '<a href="/queue"><b>1 given up</b></a>' in site.get("/administration").text

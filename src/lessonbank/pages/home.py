@@ -36,6 +36,7 @@ async def start(visit: Visit) -> Response:
     """What a person wants to know first."""
     bank = visit.bank
     told = {"new": await bank.lessons.list(limit=_NEW), "unlabelled": len(await bank.runs.unlabelled())}
+    told["failed"] = (await bank.runs.queue()).failed
     return visit.page("home.html", {**told, "counts": visit.counts})
 
 
@@ -64,7 +65,7 @@ async def helps(visit: Visit) -> Response:
 
 def lead(lift: Lift, /, *, waiting: int) -> str:
     """The answer for somebody who leads a team: does memory help, and does anything wait."""
-    waits = f" {_number(waiting)} {'lesson waits' if waiting == 1 else 'lessons wait'} for you." if waiting else ""
+    waits = f" {_number(waiting)} {'decision waits' if waiting == 1 else 'decisions wait'} for you." if waiting else ""
     if lift.missing_differs:
         return f"Nobody can say yet whether memory helps: too many outcomes are missing.{waits}"
     if lift.success.value is None or lift.success_with is None or lift.success_without is None:
