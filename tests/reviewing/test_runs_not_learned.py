@@ -1,4 +1,4 @@
-"""A run that could not be learned keeps the outcome that was told, says why it waits, and is named wherever it waits."""
+"""A run that could not be learned keeps the outcome that was told, and is named wherever it waits."""
 
 from __future__ import annotations
 

@@ -33,6 +33,8 @@ _COLUMNS: Final = (
     *("steps", "input_tokens", "output_tokens", "us_dollars"),
 )
 _ID: Final = re.compile(r"0[0-9a-f]{11}7[0-9a-f]{3}[89ab][0-9a-f]{15}")
+_EMPTY: Final = re.compile(r"there is no lesson in scope .* yet$", re.DOTALL)
+"""What a receipt notes where memory was empty."""
 _USER: Final = 100
 """Characters of a user's name."""
 _WORDS: Final = 400
@@ -56,6 +58,9 @@ async def listing(visit: Visit) -> Response:
     more = found[PAGE - 1].trajectory.id if len(found) > PAGE else None
     told: dict[str, Any] = {"asked": {**asked, "user": user}, "found": found[:PAGE], "more": more}
     told["facts"] = {run.trajectory.id: facts_of(run) for run in found[:PAGE]}
+    start = number_of(visit.query("start")) or 0
+    is_whole = not any((*asked.values(), user))
+    told |= {"start": start, "total": visit.counts.trajectories if is_whole else None if more else start + len(found)}
     told["handed_in"] = await handed_in(visit, found[:PAGE])
     told |= {"outcomes": get_args(Outcome), "statuses": get_args(RunStatus)}
     return visit.page("_runs.html" if visit.is_part else "runs.html", told)
@@ -138,6 +143,7 @@ async def show_run(visit: Visit) -> Response:
         "said": said,
         "facts": facts_of(run),
         "recall": recall,
+        "was_empty": was_empty,
         "shown": await shown_by(visit, recall),
         "cited": frozenset(_cited(run, recall)),
         "drawn": drawn,
@@ -176,6 +182,11 @@ async def recall_of(visit: Visit, run: Run, /) -> Recall | None:
     """The receipt of what was shown to the agent, if it is known and still kept."""
     named = run.recall_id or run.trajectory.recall_id
     return await get_or_none(visit.bank.recalls.get(named)) if named else None
+
+
+def was_empty(recall: Recall, /) -> bool:
+    """Whether there was no lesson at all when it was made."""
+    return not recall.candidates and any(_EMPTY.match(note) for note in recall.notes)
 
 
 async def of_task(visit: Visit, task: str, /, *, limit: int) -> Sequence[Run]:
