@@ -72,7 +72,7 @@ def test_home_says_shortly_how_long_it_takes() -> None:
     )
     told += "points (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker.</li>"
     short = "<li>Keep going: a firm answer after about 116 more tasks, if the effect is what it looks.</li>"
-    assert home._brief(told) == short
+    assert home.brief(told) == short
 
 
 def test_the_inbox_says_what_follows_from_each_button(site: Site) -> None:

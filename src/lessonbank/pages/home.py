@@ -60,14 +60,14 @@ async def helps(visit: Visit) -> Response:
     unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
     waiting = counts.quarantined + proposed.besides
     told = {"lead": lead(lift, waiting=waiting)}
-    told |= {"answer": Markup(_brief(answer(lift, waiting=waiting))), "figures": drawn, "unasked": unasked}
+    told |= {"answer": Markup(brief(answer(lift, waiting=waiting))), "figures": drawn, "unasked": unasked}
     told |= {"recalls": lift.recalls, "known": lift.settled, "ends": where_it_ends(lift)}
     told["weighing"] = f"{why[:1].upper()}{why[1:]}"
     told |= {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None}
     return visit.page("_helps.html" if visit.is_part else "helps.html", told)
 
 
-def _brief(answered: str, /) -> str:
+def brief(answered: str, /) -> str:
     """The answer with a short word on how long it takes: all of it stands with the evidence."""
     return _GO_ON.sub(r"Keep going: a firm answer after about \1 more task\2, if the effect is \3.", answered)
 
