@@ -152,7 +152,7 @@ def pictures(made: str) -> list[ElementTree.Element]:
 
 
 def test_no_label_of_the_scale_is_cut_off() -> None:
-    lift = rich(lessons=(a_lesson(1, success=estimate(0.0, 1.0, 1.0)),))
+    lift = rich(lessons=(a_lesson(1, success=estimate(0.6, 0.4, 0.4)),))
     (ruler,) = [one for one in pictures(page(lift)) if one.get("aria-hidden") and [*one.iter("text")]]
     width = float(ruler.attrib["viewBox"].split()[2])
     labels = [(float(mark.attrib["x"]), mark.text or "") for mark in ruler.iter("text")]

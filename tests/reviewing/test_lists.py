@@ -36,10 +36,10 @@ def test_home_speaks_as_a_lead_does() -> None:
     sure = Estimate(value=0.49, always_low=0.2, always_high=0.7)
     lift = Lift(scope="t", success=sure, standing="helps", success_with=0.84, success_without=0.35, **sides)
     said = "with it 84.0 % (42 of 50 tasks) succeed, without it 35.0 % (7 of 20)"
-    assert lead(lift, waiting=2) == f"Memory helps: {said}. Two lessons wait for you."
-    assert lead(lift, waiting=1).endswith("One lesson waits for you.")
+    assert lead(lift, waiting=2) == f"Memory helps: {said}. Two decisions wait for you."
+    assert lead(lift, waiting=1).endswith("One decision waits for you.")
     assert lead(lift, waiting=0).endswith("35.0 % (7 of 20).")
-    assert lead(lift, waiting=240).endswith("240 lessons wait for you.")
+    assert lead(lift, waiting=240).endswith("240 decisions wait for you.")
     harms = lift.model_copy(update={"standing": "harms", "success_with": 0.2})
     assert lead(harms, waiting=0) == f"Memory harms: {said.replace('84.0', '20.0')}."
     opinion = lift.model_copy(update={"success": sure.model_copy(update={"basis": "judge"})})

@@ -185,3 +185,36 @@ def test_a_lesson_on_probation_waits_neither_on_home_nor_in_the_inbox(site: Site
     assert "Nothing." in words(site.enter().get("/")).partition("Waits for you")[2]
     assert "Nothing waits for you." in words(site.get("/inbox"))
     assert "These wait for nothing" in words(site.get("/inbox?state=probation"))
+
+
+def test_home_the_inbox_and_doctor_count_the_same_decisions(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        held = len(bank.lessons.list(state="quarantined", limit=500))
+        proposals = len(bank.lessons.proposals())
+    noun = "proposal" if proposals == 1 else "proposals"
+    told = f"{held + proposals} decisions wait: {held} lessons in quarantine, {proposals} {noun}"
+    home = words(site.enter().get("/"))
+    assert told in home
+    assert f"Inbox {held + proposals} " in home
+    assert told in words(site.get("/doctor"))
+    assert "decisions wait for you." in words(site.get("/helps"))
+
+
+def test_a_lesson_with_a_proposal_does_not_stand_with_those_that_wait_for_nothing(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        proposed = [one.lesson for one in bank.lessons.proposals() if one.lesson.state == "probation"]
+    assert proposed
+    shelf = site.enter().get("/inbox?state=probation").text
+    assert "These wait for nothing" in shelf
+    assert not [one for one in proposed if f":{one.id}" in shelf]
+
+
+def test_a_lesson_that_was_approved_before_its_quarantine_says_so(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        lesson = next(one for one in bank.lessons.list(state="probation") if not one.retired)
+        bank.lessons.approve(lesson.id, by="Ben")
+        bank.lessons.quarantine(lesson.id, reason="it blames a tool", by="Berta")
+    page = words(site.enter().get(f"/lessons/{lesson.id}"))
+    assert "no person has checked" not in page
+    assert re.search(r"Approved by Ben, [\d-]+ [\d:]+ UTC , before it was put in quarantine", page)
+    assert "before it was put in quarantine" in words(site.get(f"/lessons/{lesson.id}/versions"))

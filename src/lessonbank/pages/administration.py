@@ -18,7 +18,7 @@ from lessonbank.contracts.records.attempts import used_by_agents
 from lessonbank.contracts.records.queue import Allowance, Spending
 from lessonbank.errors import NotAllowed, StoreError, UsageError
 
-from .visit import LARGE, Visit
+from .visit import LARGE, Visit, counted_proposals, decisions_of
 
 _KEPT: Final = ("store", "embedder")
 """Settings that a bank in a file or a database keeps itself."""
@@ -84,10 +84,13 @@ async def doctor(visit: Visit) -> Response:
 
 async def _waiting(visit: Visit) -> Mapping[str, object]:
     """What waits for people or for another try. Raises StoreError."""
+    counts = await visit.bank.admin.counts()
+    proposed = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
     return {
         "unembedded": (await visit.bank.admin.unembedded())[:_LISTED],
         "pending": await visit.bank.runs.pending(limit=_LISTED),
-        "proposals": len(await visit.bank.lessons.proposals()),
+        "decisions": decisions_of(counts.quarantined, proposed.besides),
+        "failed": (await visit.bank.runs.queue()).failed,
         "unlabelled": len(await visit.bank.runs.unlabelled()),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,9 @@ _LEAD: Final[Mapping[Standing, str]] = {
     "likely harms": "Memory likely harms",
 }
 _NUMBERS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+_GO_ON: Final = re.compile(
+    r"Go on: about ([\d,]+) more recall(s?) brings? the next verdict if the effect is (what it looks|ten points)[^<]*"
+)
 _NEW: Final = 5
 _LOOKED: Final = 300
 """The last changes that are looked through."""
@@ -36,6 +40,7 @@ async def start(visit: Visit) -> Response:
     """What a person wants to know first."""
     bank = visit.bank
     told = {"new": await bank.lessons.list(limit=_NEW), "unlabelled": len(await bank.runs.unlabelled())}
+    told["failed"] = (await bank.runs.queue()).failed
     return visit.page("home.html", {**told, "counts": visit.counts})
 
 
@@ -55,16 +60,21 @@ async def helps(visit: Visit) -> Response:
     unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
     waiting = counts.quarantined + proposed.besides
     told = {"lead": lead(lift, waiting=waiting)}
-    told |= {"answer": Markup(answer(lift, waiting=waiting)), "figures": drawn, "unasked": unasked}
+    told |= {"answer": Markup(brief(answer(lift, waiting=waiting))), "figures": drawn, "unasked": unasked}
     told |= {"recalls": lift.recalls, "known": lift.settled, "ends": where_it_ends(lift)}
     told["weighing"] = f"{why[:1].upper()}{why[1:]}"
     told |= {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None}
     return visit.page("_helps.html" if visit.is_part else "helps.html", told)
 
 
+def brief(answered: str, /) -> str:
+    """The answer with a short word on how long it takes: all of it stands with the evidence."""
+    return _GO_ON.sub(r"Keep going: a firm answer after about \1 more task\2, if the effect is \3.", answered)
+
+
 def lead(lift: Lift, /, *, waiting: int) -> str:
     """The answer for somebody who leads a team: does memory help, and does anything wait."""
-    waits = f" {_number(waiting)} {'lesson waits' if waiting == 1 else 'lessons wait'} for you." if waiting else ""
+    waits = f" {_number(waiting)} {'decision waits' if waiting == 1 else 'decisions wait'} for you." if waiting else ""
     if lift.missing_differs:
         return f"Nobody can say yet whether memory helps: too many outcomes are missing.{waits}"
     if lift.success.value is None or lift.success_with is None or lift.success_without is None:

@@ -102,6 +102,9 @@ async def _waiting(visit: Visit, shelf: str) -> tuple[Sequence[Waiting], str | N
     )
     # What a file proposes lies on the shelf of the proposals.
     found = [Waiting(lesson) for lesson in page[:PAGE] if lesson.provenance.writer != FILE]
+    if shelf == "probation" and not visit.is_large:
+        proposed = {one.lesson.id for one in await visit.bank.lessons.proposals()}
+        found = [one for one in found if one.lesson.id not in proposed]
     return found, page[PAGE - 1].id if len(page) > PAGE else None
 
 

@@ -188,6 +188,7 @@ async def show_lesson(visit: Visit) -> Response:
         "lesson": lesson,
         "topics": topics_named(await visit.topics(owner.lessons)),
         "experience": owner,
+        "approval": await _approval_before(visit, lesson),
         "runs": runs,
         "steps": deciding_steps(lesson, runs),
         "recalls": await visit.bank.recalls.list(lesson=id, limit=_RECALLS),
@@ -218,6 +219,14 @@ async def why_held(visit: Visit, lesson: Lesson, /) -> JournalEntry | None:
     """The change that put a lesson into quarantine; `None` if it was born there."""
     story = await visit.bank.history.list(lesson=lesson.id)
     return next((entry for entry in story[::-1] if _holds(entry, lesson.id)), None)
+
+
+async def _approval_before(visit: Visit, lesson: Lesson) -> JournalEntry | None:
+    """Of a lesson in quarantine: the last time that somebody approved it."""
+    if lesson.state != "quarantined":
+        return None
+    story = await visit.bank.history.list(lesson=lesson.id)
+    return next((entry for entry in story[::-1] if _approves(entry, lesson.id)), None)
 
 
 def _holds(entry: JournalEntry, id: str) -> bool:

@@ -15,8 +15,10 @@ from starlette.responses import Response
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.plural import counted
 from lessonbank.contracts.lesson_block import numbers_cited
-from lessonbank.contracts.records import Lesson, Outcome, Recall, Run, RunStatus
+from lessonbank.contracts.records import Lesson, Outcome, Recall, Run, RunStatus, Verdict
+from lessonbank.contracts.store_calls import get_trajectories
 from lessonbank.guard import clean
+from lessonbank.learning.run_report import submitted_outcome
 from lessonbank.text.verdicts import is_open
 
 from .evidence_steps import named_steps
@@ -31,6 +33,8 @@ _COLUMNS: Final = (
     *("steps", "input_tokens", "output_tokens", "us_dollars"),
 )
 _ID: Final = re.compile(r"0[0-9a-f]{11}7[0-9a-f]{3}[89ab][0-9a-f]{15}")
+_EMPTY: Final = re.compile(r"there is no lesson in scope .* yet$", re.DOTALL)
+"""What a receipt notes where memory was empty."""
 _USER: Final = 100
 """Characters of a user's name."""
 _WORDS: Final = 400
@@ -54,6 +58,10 @@ async def listing(visit: Visit) -> Response:
     more = found[PAGE - 1].trajectory.id if len(found) > PAGE else None
     told: dict[str, Any] = {"asked": {**asked, "user": user}, "found": found[:PAGE], "more": more}
     told["facts"] = {run.trajectory.id: facts_of(run) for run in found[:PAGE]}
+    start = number_of(visit.query("start")) or 0
+    is_whole = not any((*asked.values(), user))
+    told |= {"start": start, "total": visit.counts.trajectories if is_whole else None if more else start + len(found)}
+    told["handed_in"] = await handed_in(visit, found[:PAGE])
     told |= {"outcomes": get_args(Outcome), "statuses": get_args(RunStatus)}
     return visit.page("_runs.html" if visit.is_part else "runs.html", told)
 
@@ -127,19 +135,22 @@ async def show_run(visit: Visit) -> Response:
     run = await visit.bank.runs.get(visit.id)
     recall = await recall_of(visit, run)
     drawn = await _drawn_from(visit, run, recall)
+    said = (await handed_in(visit, (run,))).get(run.trajectory.id)
     first = max(number_of(visit.query("from")) or 1, 1)
     steps = list(enumerate(run.trajectory.steps, 1))[first - 1 : first - 1 + _STEPS]
     told: dict[str, Any] = {
         "run": run,
+        "said": said,
         "facts": facts_of(run),
         "recall": recall,
+        "was_empty": was_empty,
         "shown": await shown_by(visit, recall),
         "cited": frozenset(_cited(run, recall)),
         "drawn": drawn,
         "supports": supports(run, drawn),
         "steps": steps,
         "outcomes": get_args(Outcome),
-        "next": await _next_open(visit, run),
+        "next": None if said else await _next_open(visit, run),
         "more": first + _STEPS if first - 1 + _STEPS < len(run.trajectory.steps) else None,
     }
     return visit.page("run.html", told)
@@ -149,14 +160,33 @@ async def _next_open(visit: Visit, run: Run) -> str | None:
     """The next older run of which nobody said how it ended, if this is one."""
     if run.verdict.outcome != "unknown":
         return None
-    older = await visit.bank.runs.list(outcome="unknown", limit=1, after=run.trajectory.id)
-    return older[0].trajectory.id if older else None
+    older = await visit.bank.runs.list(outcome="unknown", limit=PAGE, after=run.trajectory.id)
+    known = await handed_in(visit, older)
+    return next((one.trajectory.id for one in older if one.trajectory.id not in known), None)
+
+
+async def handed_in(visit: Visit, runs: Sequence[Run], /) -> Mapping[str, str]:
+    """By id: how runs that are not learned yet ended, as it was said when they were handed in."""
+    ids = [run.trajectory.id for run in runs if run.status != "learned" and run.verdict.outcome == "unknown"]
+    kept = await get_trajectories(visit.bank.store, ids, scope=visit.bank.scope) if ids else ()
+    return {one.id: words for one in kept if (words := _handed_in(*submitted_outcome(one)))}
+
+
+def _handed_in(outcome: Verdict | Outcome | None, reward: float | None) -> str | None:
+    if isinstance(outcome, Verdict):
+        return None if outcome.outcome == "unknown" else outcome.outcome
+    return outcome or (None if reward is None else f"a reward of {reward:g}")
 
 
 async def recall_of(visit: Visit, run: Run, /) -> Recall | None:
     """The receipt of what was shown to the agent, if it is known and still kept."""
     named = run.recall_id or run.trajectory.recall_id
     return await get_or_none(visit.bank.recalls.get(named)) if named else None
+
+
+def was_empty(recall: Recall, /) -> bool:
+    """Whether there was no lesson at all when it was made."""
+    return not recall.candidates and any(_EMPTY.match(note) for note in recall.notes)
 
 
 async def of_task(visit: Visit, task: str, /, *, limit: int) -> Sequence[Run]:

@@ -12,6 +12,7 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from lessonbank._base.plural import counted
 from lessonbank.contracts.records import FILE, Counts, Lesson
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.evidence.groups import topic_names
@@ -173,6 +174,11 @@ class Visit:
         return self.counts.quarantined + (self.proposed.besides if self.proposed else 0)
 
     @property
+    def decisions(self) -> str:
+        """What waits for a decision, in words; without proposals where these are not counted yet."""
+        return decisions_of(self.counts.quarantined, self.proposed.besides if self.proposed else 0)
+
+    @property
     def last(self) -> Done | None:
         """The decision that Undo would take back."""
         return next((one for one in self.session.done if one.scope == self.scope), None)
@@ -240,6 +246,15 @@ async def visiting(site: Site, request: Request, session: Session, guest: Guest 
     if proposed is None and not request.headers.get("hx-request") and counts.lessons <= LARGE:
         proposed = await counted_proposals(session, bank, scope, counts)
     return Visit(request, site, session, bank, scope, scopes, home, guest, counts, proposed)
+
+
+def decisions_of(quarantined: int, proposals: int, /) -> str:
+    """How many decisions wait, and which, as every page says it; empty where none does."""
+    if not quarantined + proposals:
+        return ""
+    held = counted(quarantined, "lesson in quarantine", "lessons in quarantine") if quarantined else ""
+    parts = ", ".join(filter(None, (held, counted(proposals, "proposal") if proposals else "")))
+    return f"{counted(quarantined + proposals, 'decision waits', 'decisions wait')}: {parts}"
 
 
 async def counted_proposals(session: Session, bank: AsyncReasoningBank, scope: str, counts: Counts, /) -> Proposed:

@@ -16,7 +16,7 @@ from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import named
 
-from .runs import of_task
+from .runs import of_task, was_empty
 from .tables import csv_of, every
 from .visit import PAGE, Visit
 
@@ -112,15 +112,18 @@ async def show_recall(visit: Visit) -> Response:
     rows = await _candidates(visit, recall)
     names = await visit.topics([row.lesson for row in rows if row.lesson])
     told = {"recall": recall, "rows": rows, "drawn": drawn, "draws": draws_of(recall, names)}
-    told["searched"] = search_in_words(recall)
+    told |= {"searched": search_in_words(recall), "empty": was_empty(recall)}
     told["runs"] = await _runs_of(visit, recall, drawn)
     return visit.page("recall.html", told)
 
 
 async def explained(visit: Visit) -> Response:
     """How its task ended, what nearly was found, and what the evidence says: this reads all outcomes."""
+    receipt = await visit.bank.recalls.get(visit.id)
     told = await visit.bank.recalls.explain(visit.id)
-    return visit.page("_explained.html" if visit.is_part else "explained.html", {"told": told})
+    return visit.page(
+        "_explained.html" if visit.is_part else "explained.html", {"told": told, "empty": was_empty(receipt)}
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lessonbank._base.plural import counted
-from lessonbank.evidence.lift import LessonLift, Point, Standing, UnitLift, said_of, standing_of
+from lessonbank.evidence.lift import (
+    LessonLift,
+    Point,
+    Standing,
+    UnitLift,
+    fits_anything,
+    said_of,
+    says_nothing,
+    standing_of,
+)
 from lessonbank.evidence.shares import percent
 from lessonbank.guard.sanitise import canonical_line
 
@@ -58,7 +67,7 @@ def success(series: Sequence[Point], /) -> str:
 def gain(series: Sequence[Point], /) -> str:
     """The lift so far, with the band that is right however often one looks, and a line where nothing changes."""
     x, y = _across(series), Scale(*_shown(series), HEIGHT - BOTTOM, TOP)
-    usable = [p if _finite(p.low) is not None and _finite(p.high) is not None else None for p in series]
+    usable = [p if _span(p.low, p.high) else None for p in series]
     high = [_spot(x, y, p.recalls, p.high) if p else None for p in usable]
     low = [_spot(x, y, p.recalls, p.low) if p else None for p in usable]
     marks = [
@@ -73,7 +82,7 @@ def gain(series: Sequence[Point], /) -> str:
         *_key("zero", "no change", LEFT + 280),
     ]
     last = series[-1]
-    told = f"the lift is {_change(last.lift)}, the band {_change(last.low)} to {_change(last.high)}"
+    told = f"the lift is {_change(last.lift)}, {_band(last)}"
     told = f"After {counted(last.recalls, 'outcome')} {told}."
     return _plot("gain", "Points of success that memory adds, so far", told, marks)
 
@@ -100,7 +109,7 @@ def bar(unit: UnitLift, /) -> Bar:
     thick, thin = _span(effect.low, effect.high), _span(effect.always_low, effect.always_high)
     name = named(unit) if isinstance(unit, LessonLift) else ""
     said = said_of(unit) if isinstance(unit, LessonLift) else standing_of(unit)
-    return Bar(name, said, _finite(effect.value), thick, thin, LOOKS[unit.standing])
+    return Bar(name, said, None if says_nothing(unit) else _finite(effect.value), thick, thin, LOOKS[unit.standing])
 
 
 def named(lesson: LessonLift, /) -> str:
@@ -110,7 +119,9 @@ def named(lesson: LessonLift, /) -> str:
 
 def _span(low: float | None, high: float | None) -> _Span | None:
     ends = _finite(low), _finite(high)
-    return None if ends[0] is None or ends[1] is None else _Span(ends[0], ends[1])
+    if ends[0] is None or ends[1] is None or fits_anything(ends[0], ends[1]):
+        return None
+    return _Span(ends[0], ends[1])
 
 
 def _shown(series: Sequence[Point]) -> tuple[float, float]:
@@ -150,6 +161,10 @@ def _finite(value: float | None) -> float | None:
 
 def _rate(value: float) -> float:
     return min(max(value, -1.0), 1.0)
+
+
+def _band(point: Point) -> str:
+    return f"the band {_change(point.low)} to {_change(point.high)}" if _span(point.low, point.high) else "no band yet"
 
 
 def _change(value: float | None) -> str:

@@ -1,0 +1,81 @@
+"""Pages say what was so then, what is not known, and what follows from a decision."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+from seeding import SCOPE, opened, run_of
+from serving_pages import Site, serving
+
+import lessonbank
+from lessonbank.evidence.lift import Point
+from lessonbank.pages import home
+from lessonbank.pages.reports.plots import gain
+
+pytestmark = pytest.mark.full
+
+
+def said(site: Site, where: str) -> str:
+    """What a page says, without its tags."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", site.get(where).text)).split())
+
+
+def test_a_recall_of_an_empty_memory_says_so_once_and_in_the_past(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    with lessonbank.connect(path, scope=SCOPE, embedder="lexical") as bank:
+        recall = bank.retrieve("Cancel pending order #W001")
+        bank.lessons.add(title="Read the order", content="First.", task="Cancel pending order #W002", by="Ana")
+    with serving(path, scope=SCOPE) as site:
+        page = said(site.enter(), f"/why/{recall.id}")
+        after = said(site, f"/why/{recall.id}/explained")
+    assert page.count("Memory was empty then") == 1
+    for wrong in ("there is no lesson", "withheld", "Nothing was found for it"):
+        assert wrong not in page
+    assert "nearest now" not in after
+    assert "no lesson" not in after
+
+
+def test_no_band_is_drawn_where_its_numbers_are_not_known_yet() -> None:
+    wide = gain([Point(recalls=n, lift=0.2, low=-0.9, high=0.95) for n in (1, 2)])
+    narrow = gain([Point(recalls=n, lift=0.2, low=0.1, high=0.3) for n in (1, 2)])
+    drawn = r'class="(?:band|edge)"[^>]* (?:d|points)='
+    assert re.search(drawn, narrow)
+    assert not re.search(drawn, wide)
+    assert "no band yet" in wide
+
+
+def test_beside_the_lesson_that_is_compared_no_further_one_is_near(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        lesson = bank.lessons.add(title="Feed the cat", content="Twice a day.", task="Zoo keeping", by="Ana")
+    near = f"/lessons/{lesson.id}/near"
+    assert "There is no further near lesson." in said(site.enter(), f"{near}?but={lesson.id}")
+    assert "No other lesson is found for its task." in said(site, near)
+
+
+def test_runs_say_which_of_how_many_and_can_be_compared_from_the_top(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        bank.learn([run_of(1, 1, good=True, id=f"more-{n}") for n in range(55)], outcome="success")
+        total = bank.admin.counts().trajectories
+    page = site.enter().get("/runs").text
+    assert f"1–50 of {total}" in page
+    assert page.index("Compare the two chosen") < page.index("data-row")
+    later = unescape(re.findall(r'rel="next" href="([^"]+)"', page)[0])
+    assert f"51–{min(100, total)} of {total}" in site.get(later).text
+
+
+def test_home_says_shortly_how_long_it_takes() -> None:
+    told = (
+        "<li>Go on: about 116 more recalls bring the next verdict if the effect is what it looks, 2,080 if it is ten "
+    )
+    told += "points (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker.</li>"
+    short = "<li>Keep going: a firm answer after about 116 more tasks, if the effect is what it looks.</li>"
+    assert home.brief(told) == short
+
+
+def test_the_inbox_says_what_follows_from_each_button(site: Site) -> None:
+    page = said(site.enter(), "/inbox?state=quarantined")
+    assert "Approve: agents are shown it from now on." in page
+    assert "Retire: no agent is shown it any more" in page
