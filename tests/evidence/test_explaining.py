@@ -50,10 +50,13 @@ def test_what_was_found_is_listed_best_first_with_what_the_evidence_says() -> No
     ]
 
 
-@pytest.mark.parametrize(("control", "said"), [(True, "withheld whole"), (False, "not settled")])
-def test_a_recall_says_whether_it_was_withheld_and_settled(control: bool, said: str) -> None:
-    told = explained(receipt(control=control, notes=("a note",)), None, {}, {})
-    assert said in str(told).splitlines()[0]
+@pytest.mark.parametrize(("control", "found"), [(True, True), (False, True), (True, False)])
+def test_a_recall_says_whether_it_was_withheld_and_settled(control: bool, found: bool) -> None:
+    candidates = [candidate("a", 1)] if found else []
+    told = explained(receipt(*candidates, control=control, notes=("a note",)), None, {}, {})
+    first = str(told).splitlines()[0]
+    assert "not settled" in first
+    assert ("withheld whole" in first) is (control and found), "of nothing nothing is withheld"
     assert (told.outcome, str(told).splitlines()[-1]) == (None, "a note")
 
 
