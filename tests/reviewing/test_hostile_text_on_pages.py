@@ -36,10 +36,10 @@ CORPUS = Path(__file__).parents[1] / "security" / "corpus"
 TAGS = frozenset(
     re.findall(
         r"\w+",
-        """html head meta title link script body a header nav ul ol li form label select datalist option noscript button span b
+        """html head meta title link script body a header nav ul ol li form label select option noscript button span b
         main div p input footer h1 h2 h3 kbd section dl dt dd details summary pre code time article table caption thead
         tbody tr th td textarea fieldset legend ins del figure figcaption svg desc text line path circle polygon
-        rect abbr""",
+        rect abbr datalist""",
     )
 )
 HIDDEN = re.compile(
