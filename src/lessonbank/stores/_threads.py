@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from queue import SimpleQueue
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from lessonbank.contracts.retrieve_options import PATIENCE
 
 T = TypeVar("T")
+_Call: TypeAlias = tuple[Future[Any], Callable[..., Any], Sequence[Any]]
 log: Final = logging.getLogger("lessonbank")
 
 
@@ -28,7 +29,7 @@ class Threads:
 
     def __init__(self, most: int, /, *, name: str) -> None:
         self._most, self._name, self._process = most, name, os.getpid()
-        self._todo, self._idle = SimpleQueue[Callable[[], None] | None](), threading.Semaphore(0)
+        self._todo, self._idle = SimpleQueue[_Call | None](), threading.Semaphore(0)
         self._lock, self._started, self._is_over = threading.Lock(), list[threading.Thread](), False
         self._calls = set[Future[Any]]()
         weakref.finalize(self, self._todo.put, None).atexit = False
@@ -44,7 +45,7 @@ class Threads:
                 self._start()
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
-            self._todo.put(lambda: _answer(call, work, arguments))
+            self._todo.put((call, work, arguments))
         return call
 
     def _start(self) -> None:
@@ -71,23 +72,17 @@ class Threads:
 _used: Final = weakref.WeakSet[Threads]()
 
 
-def _work(todo: SimpleQueue[Callable[[], None] | None], idle: threading.Semaphore) -> None:
+def _work(todo: SimpleQueue[_Call | None], idle: threading.Semaphore) -> None:
     while (job := todo.get()) is not None:
-        job()
-        del job  # what it held must not live until the next one comes
+        call, work, arguments = job
+        try:
+            if call.set_running_or_notify_cancel():
+                call.set_result(work(*arguments))
+        except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the caller, not to this thread
+            call.set_exception(error)
+        del job, call, work, arguments  # what they hold must not live until the next one comes
         idle.release()
     todo.put(None)  # for the other threads
-
-
-def _answer(call: Future[Any], work: Callable[..., Any], arguments: Sequence[Any]) -> None:
-    if not call.set_running_or_notify_cancel():
-        return
-    try:
-        call.set_result(work(*arguments))
-    except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the caller, not to this thread
-        call.set_exception(error)
-    finally:
-        del call  # the error knows this frame
 
 
 @atexit.register

@@ -213,9 +213,11 @@ def _without_detours(run: _Run) -> Sequence[Move]:
     What the error speaks of stays, and so does the tool that helped in the end: both may have been half of it."""
     left_out = set[int]()
     for at, wrong in enumerate(run.moves):
+        if wrong.effect != "error" or wrong.command:
+            continue
         later = run.moves[at + 1 : at + 1 + _FAR]
         tried = next((n for n, one in enumerate(later) if _retries(one, wrong)), None)
-        if wrong.effect != "error" or wrong.command or tried is None or later[tried].gist != wrong.gist:
+        if tried is None or later[tried].gist != wrong.gist:
             continue
         helped = _got_through(later[tried:], wrong)
         left_out |= {id(m) for m in later[:tried] if helped and not _may_help(m, wrong, helped)}
