@@ -11,8 +11,8 @@ from seeding import SCOPE, opened, run_of
 from serving_pages import Site, serving
 
 import lessonbank
-from lessonbank.evidence.lift import Point
-from lessonbank.pages import home
+from lessonbank.evidence.lift import Estimate, Lift, Point
+from lessonbank.pages.reports.lift_page import answer
 from lessonbank.pages.reports.plots import gain
 
 pytestmark = pytest.mark.full
@@ -67,12 +67,12 @@ def test_runs_say_which_of_how_many_and_can_be_compared_from_the_top(site: Site,
 
 
 def test_home_says_shortly_how_long_it_takes() -> None:
-    told = (
-        "<li>Go on: about 116 more recalls bring the next verdict if the effect is what it looks, 2,080 if it is ten "
-    )
-    told += "points (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker.</li>"
+    effect = Estimate(value=0.1, basis="truth", always_low=-0.1, always_high=0.3)
+    told = {"success": effect, "recalls": 90, "settled": 90, "controls": 20, "more": 2_080, "more_as_it_looks": 116}
+    lift = Lift(scope="s", **told)
     short = "<li>Keep going: a firm answer after about 116 more tasks, if the effect is what it looks.</li>"
-    assert home.brief(told) == short
+    assert short in answer(lift, brief=True)
+    assert "<li>Go on: about 116 more recalls bring the next verdict" in answer(lift)
 
 
 def test_the_inbox_says_what_follows_from_each_button(site: Site) -> None:

@@ -320,14 +320,14 @@ def told_and_judged(truths: int, opinions: int, /) -> str:
     return f"{few}, and {counted(opinions, 'is', 'are')} a judge's opinion"
 
 
-def advice(lift: Lift, /) -> tuple[str, ...]:
-    """What to do next, the most important first."""
+def advice(lift: Lift, /, *, brief: bool = False) -> tuple[str, ...]:
+    """What to do next, the most important first; `brief`: of how long it takes only a short word."""
     if not lift.recalls:
         return (*_finish(lift), _nothing_found(lift))
     if not lift.settled:
         told = "No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…)."
         return (*_finish(lift), told)
-    found = *_finish(lift), *_decide(lift), *_tell(lift), *_forget(lift), *_wait(lift), *_removed(lift)
+    found = *_finish(lift), *_decide(lift), *_tell(lift), *_forget(lift), *_wait(lift, brief=brief), *_removed(lift)
     return found or (NOTHING,)
 
 
@@ -398,11 +398,15 @@ def _removed(lift: Lift) -> Iterator[str]:
         yield f"{counted(out, 'lesson that harms is', 'lessons that harm are')} taken out already{others}."
 
 
-def _wait(lift: Lift) -> Iterator[str]:
+def _wait(lift: Lift, *, brief: bool) -> Iterator[str]:
     """How long it takes. Opinions alone never lead to a verdict that counts, so they are no reason to wait."""
     if lift.more and lift.success.basis != "judge" and not (lift.missing_differs or does_nothing(lift)):
-        few = "more recall brings" if (lift.more_as_it_looks or lift.more) == 1 else "more recalls bring"
         ten, looks = _roughly(lift.more), _roughly(lift.more_as_it_looks or 0)
+        if brief:
+            tasks, assumed = counted(looks or ten, "more task"), "what it looks" if looks else "ten points"
+            yield f"Keep going: a firm answer after about {tasks}, if the effect is {assumed}."
+            return
+        few = "more recall brings" if (lift.more_as_it_looks or lift.more) == 1 else "more recalls bring"
         told = f"{looks or ten:,} {few} the next verdict if the effect is "
         told += f"what it looks, {ten:,} if it is ten points" if looks else "ten points"
         yield f"Go on: about {told} (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker."

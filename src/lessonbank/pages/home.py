@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -28,9 +27,6 @@ _LEAD: Final[Mapping[Standing, str]] = {
     "likely harms": "Memory likely harms",
 }
 _NUMBERS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
-_GO_ON: Final = re.compile(
-    r"Go on: about ([\d,]+) more recall(s?) brings? the next verdict if the effect is (what it looks|ten points)[^<]*"
-)
 _NEW: Final = 5
 _LOOKED: Final = 300
 """The last changes that are looked through."""
@@ -60,16 +56,11 @@ async def helps(visit: Visit) -> Response:
     unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
     waiting = counts.quarantined + proposed.besides
     told = {"lead": lead(lift, waiting=waiting)}
-    told |= {"answer": Markup(brief(answer(lift, waiting=waiting))), "figures": drawn, "unasked": unasked}
+    told |= {"answer": Markup(answer(lift, waiting=waiting, brief=True)), "figures": drawn, "unasked": unasked}
     told |= {"recalls": lift.recalls, "known": lift.settled, "ends": where_it_ends(lift)}
     told["weighing"] = f"{why[:1].upper()}{why[1:]}"
     told |= {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None}
     return visit.page("_helps.html" if visit.is_part else "helps.html", told)
-
-
-def brief(answered: str, /) -> str:
-    """The answer with a short word on how long it takes: all of it stands with the evidence."""
-    return _GO_ON.sub(r"Keep going: a firm answer after about \1 more task\2, if the effect is \3.", answered)
 
 
 def lead(lift: Lift, /, *, waiting: int) -> str:

@@ -216,7 +216,7 @@ def _without_detours(run: _Run) -> Sequence[Move]:
         if wrong.effect != "error" or wrong.command:
             continue
         later = run.moves[at + 1 : at + 1 + _FAR]
-        tried = next((n for n, one in enumerate(later) if _retries(one, wrong)), None)
+        tried = _next_of(wrong, later)
         if tried is None or later[tried].gist != wrong.gist:
             continue
         helped = _got_through(later[tried:], wrong)
@@ -373,7 +373,7 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
         if move.effect != "error" or not move.seen:
             continue
         later = run.moves[at + 1 : at + 1 + _FAR]
-        retry = next((n for n, one in enumerate(later) if _retries(one, move)), None)
+        retry = _next_of(move, later)
         if retry is not None and later[retry].effect == "error" and later[retry].gist == move.gist:
             continue
         if move.command:
@@ -384,6 +384,11 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
             found = _next_try(run, move, later[:_NEXT])
         if found:
             yield move, found
+
+
+def _next_of(wrong: Move, later: Sequence[Move]) -> int | None:
+    """Where the next try at a call stands."""
+    return next((n for n, one in enumerate(later) if _retries(one, wrong)), None)
 
 
 def _retries(later: Move, wrong: Move) -> bool:

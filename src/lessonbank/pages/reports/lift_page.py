@@ -88,10 +88,13 @@ def _counted(lift: Lift) -> str:
     )
 
 
-def answer(lift: Lift, /, *, waiting: int = 0, door: Mapping[str, str] = PAGES) -> str:
-    """Whether memory helps, and what to do next, in words of `door`. `waiting`: lessons that wait for a person."""
+def answer(lift: Lift, /, *, waiting: int = 0, door: Mapping[str, str] = PAGES, brief: bool = False) -> str:
+    """Whether memory helps, and what to do next, in words of `door`. `waiting`: lessons that wait for a person.
+
+    `brief`: with a short word on how long it takes.
+    """
     answered = escape(minus(headline(lift)))
-    found = [translate_for(door, one) for one in advice(lift) if not (waiting and one == NOTHING)]
+    found = [translate_for(door, one) for one in advice(lift, brief=brief) if not (waiting and one == NOTHING)]
     rest = f"\n<h2>What to do next</h2>\n{_listed(found)}" if found else ""
     cost = f'\n<p class="cost">{escape(told)}</p>' if (told := measuring_cost(lift)) else ""
     promised = "" if lift.success.value is None else f'\n<p class="soft">{escape(promise(lift))}</p>'
