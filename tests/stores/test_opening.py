@@ -19,6 +19,7 @@ from lessonbank import Evidence, importers
 from lessonbank.contracts.store_calls import get_experience
 from lessonbank.errors import FormatError, LessonbankError, ReadOnly, StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.stores.sqlite._database import Database
 from lessonbank.testing.store_samples import MINE, added, experience
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
@@ -143,3 +144,19 @@ async def added_one(store: SqliteStore) -> str:
     new = experience("again")
     await added(store, new)
     return new.id
+
+
+def test_a_bank_that_is_closed_while_its_file_is_looked_over_says_nothing(path: Path) -> None:
+    raised: list[threading.ExceptHookArgs] = []
+    before, threading.excepthook = threading.excepthook, raised.append
+    try:
+        for n in range(100):
+            database = Database(path.with_name(f"{n}.db"), busy_timeout=5)
+            database.open()
+            database.write(str)  # the first change begins the look
+            for _ in range(n % 40):
+                database.read(str).result()
+            database.close()
+    finally:
+        threading.excepthook = before
+    assert raised == []

@@ -228,7 +228,8 @@ class Database:
     def _note_checked(self, is_checked: bool) -> None:
         self._is_checked = is_checked
         if is_checked and not self._damage:
-            self.write(note_looked_over, self._identity, at_once=True)
+            with self._noticing():  # closed meanwhile: whoever opens the file next looks again
+                self.write(note_looked_over, self._identity, at_once=True)
 
     def _hold_back(self, jobs: Sequence[Job]) -> list[Job]:
         """The jobs that are done now. The first changes wait until the file was looked over; nothing else does."""
