@@ -70,9 +70,15 @@ _MOST_OUTPUT: Final = 20_000
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert|^create$", re.IGNORECASE)
 _FILE: Final = ("file_path", "path", "filePath", "absolute_path", "notebook_path")
 _RUNS_NOTHING: Final = re.compile(
-    r"\s(?:--version|--help|-h|--collect-only|--co|--dry-run|--no-run|--list\w*|--setup-plan|--watch)(?=[\s=]|$)|&\s*$|^\s*make\s(?:.*\s)?-n\b"
+    r"\s(?:--version|--help|-h|--collect-only|--co|--dry-run|--no-run|--list\w*|--setup-plan|--watch(?:All)?(?!=false))(?=[\s=]|$)|"
+    r"&\s*$|^\s*make\s(?:.*\s)?-[ni]\b"
 )
-_SAME_SCOPE: Final = re.compile(r"^(?:-(?:v+|q+|x|s|count=\d+|j\d*|n\d*|-verbose|-release|-no-cache|-parallel)|\d+)$")
+_SETS: Final = re.compile(r"^\s*(?:\w+=\S*\s+)+")
+"""What a command sets for its program: the same check is run with and without it."""
+_SAME_SCOPE: Final = re.compile(
+    r"^(?:-(?:v+|q+|x|s|count=\d+|j\d*|n\d*|-verbose|-release|-no-cache|-parallel|"
+    r"-(?:summary|color|no-color|reporter|format|tb|durations|stacktrace|gtest_brief)(?:=\S+)?)|all|\d+)$"
+)
 """A word of a check that makes it look at no less."""
 _REWRITES: Final = re.compile(r"\s(?:--fix|--write|--in-place)(?=[\s=]|$)")
 _PYTEST_RAN_NONE: Final = {4, 5}
@@ -127,6 +133,7 @@ _GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL)[ \t]+\S+[ \t]+(\(cached\)|\[n
 """What became of each package."""
 _NOTHING: Final = re.compile(
     r"no tests ran|! KeyboardInterrupt !|collected 0 items|Ran 0 tests|0 passing|"
+    r"[Nn]o tests found|[Mm]issing script|No rule to make target|command not found|"
     r"running in (?:the )?background|to background"
 )
 
@@ -342,7 +349,7 @@ def _signs_of_command(command: str, result: Observation | None, code: int | None
         told = (0 if code else 1) if is_inverted and code is not None else code
         passed = None if check == "the tests" and _is_old_news(printed) else _passed(printed, told)
         if passed is not None:
-            words = frozenset[str]() if check == "CI" else frozenset(command.split())
+            words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
             yield _Checked(check, words, passed, code is not None or (line_failed and not passed))
 
 
