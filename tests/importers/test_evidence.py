@@ -116,6 +116,15 @@ def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
         ((EDIT, shell("npm run test:unit", 'Exit code 1\nnpm ERR! Missing script: "test:unit"', True)), None),
         ((EDIT, shell("pytest -q", "Exit code 1\n1 failed", True), shell("CI=1 pytest -q", "1 passed")), "success"),
         ((EDIT, shell("make -i all", "ok")), None),
+        ((("Edit", {"file_path": "/w/web/a.css"}, "ok", False), shell("cd api && pytest -q", "3 passed")), None),
+        ((("Edit", {"file_path": "/w/api/a.py"}, "ok", False), shell("cd api && pytest -q", "3 passed")), "success"),
+        (
+            (
+                ("Edit", {"file_path": "/w/src/a.c"}, "ok", False),
+                shell("cmake --build build && cd build && ctest", "ok"),
+            ),
+            "success",
+        ),
         ((EDIT, shell("go test ./... > t.log; rc=$?; tail -1 t.log; exit $rc", "ok")), "success"),
         ((EDIT, shell("make test || exit 1", "ok")), "success"),
         ((EDIT, shell("! cargo test", "ok")), "failure"),

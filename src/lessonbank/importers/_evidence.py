@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict, VerdictSource
@@ -23,6 +23,7 @@ from ._shell import (
     bare,
     calls_of,
     command_of,
+    folder_of,
     goes_elsewhere,
     handed_on,
     is_shell,
@@ -43,6 +44,12 @@ class _Checked:
     passed: bool
     by_code: bool
     """Whether its exit code says so, and not its output alone."""
+    folder: str = ""
+    """The folder of the repository that its line enters first."""
+
+    def is_of(self, edited: set[str]) -> bool:
+        """Whether it looks at any of the files that were edited, as far as their names say."""
+        return not self.folder or any("/" not in one or f"/{self.folder}/" in f"/{one}" for one in edited)
 
     def settles(self, other: _Checked) -> bool:
         """Whether it is the same command, or a wider one."""
@@ -170,6 +177,8 @@ class _Known:
 
     def _check(self, done: _Checked) -> None:
         self.failed = [one for one in self.failed if not (done.passed and done.settles(one))]
+        if self.edited and not done.is_of(self.edited):
+            return
         if self.edited or done.check == "the release":
             same = [one for one in self.checks if done.words == one.words or (done.passed and done.settles(one))]
             self.checks = [*(one for one in self.checks if one not in same), done]
@@ -320,7 +329,8 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
         if goes_elsewhere(commands[:place]):
             return
         own = own_code(commands, joints, place, code, prepares=_means_the_same)
-        yield from _signs_of_command(command, result, own, bool(code))
+        for sign in _signs_of_command(command, result, own, bool(code)):
+            yield replace(sign, folder=folder_of(commands[:place])) if isinstance(sign, _Checked) else sign
 
 
 def _means_the_same(command: str) -> bool:

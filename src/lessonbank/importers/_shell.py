@@ -34,6 +34,7 @@ _SEPARATOR: Final = re.compile(r"(&&|\|\||[;|\n])")
 ENTERS: Final = re.compile(r"^\s*(?:cd|source|\.|export|set|ulimit|umask)(?=\s|$)")
 """A command that only prepares the next one."""
 _ELSEWHERE: Final = re.compile(r"^\s*cd\s+\.\./\.*\w")
+_ENTERED: Final = re.compile(r"^\s*cd\s+((?:\./)?(?!(?:_?build|out|target|dist)\b)\w[\w.-]*(?:/\w[\w.-]*)*/?)\s*$")
 _ENDS_AT_ERROR: Final = re.compile(r"^\s*set\s+-\w*e")
 _PIPE_CODE: Final = re.compile(r"^\s*exit\s+\"?\$\{?PIPESTATUS\[0\]\}?\"?\s*$")
 _PIPEFAIL: Final = re.compile(r"^\s*set\s+-\w*o\s+pipefail\b")
@@ -119,6 +120,12 @@ def parts_of(line: str, /) -> tuple[list[str], list[str]]:
 def goes_elsewhere(commands: Iterable[str], /) -> bool:
     """Whether commands enter a folder beside that of the work: what is checked there is not the work."""
     return any(map(_ELSEWHERE.match, commands))
+
+
+def folder_of(commands: Iterable[str], /) -> str:
+    """The folder below its own that a line enters before a command; empty where it enters none or several."""
+    entered = [found[1].strip("./") for one in commands if (found := _ENTERED.match(one))]
+    return entered[0] if len(entered) == 1 else ""
 
 
 def own_code(
