@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import cast
 
-from lessonbank._base.aio import run_in_thread
+from anyio import to_thread
+
 from lessonbank._base.checks import is_instance
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Trajectory
@@ -17,16 +18,19 @@ from . import trajectory_from
 from ._requests import first_request
 
 
-async def run_from(source: object, /, *, task: str | None) -> Trajectory:
-    """One run: a trajectory, or its messages. Messages are read in a thread. Raises FormatError, UsageError."""
-    run = await run_in_thread(partial(trajectory_from, source, task=task), brief=is_instance(source, Trajectory))
-    return without_submission(run)
+async def run_from(source: object, /, *, task: str | None, asked: str | None = None) -> Trajectory:
+    """One run: a trajectory, or its messages, which are read in a thread.
+
+    `task` renames it; `asked` (a receipt's task) is only for messages, which do not say theirs. Raises FormatError,
+    UsageError.
+    """
+    if is_instance(source, Trajectory):
+        return without_submission(trajectory_from(source, task=task))
+    return await to_thread.run_sync(partial(trajectory_from, source, task=asked if task is None else task))
 
 
 async def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
-    """`source` as trajectories of one task: one trajectory or message list, or a list of those.
-
-    `task` renames every run; `asked` (a receipt's task) is only for messages, which do not say theirs.
+    """`source` as trajectories of one task: one trajectory or message list, or a list of those; see `run_from`.
 
     Raises:
         UsageError: an empty list, or runs of different tasks.
@@ -36,8 +40,7 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
     listed = cast("Sequence[object]", source) if is_instance(source, (list, tuple)) else ()
     if listed and all(issubclass(type(one), Trajectory | list | tuple) for one in listed):
         entries = listed  # a list of messages is one run
-    named = asked if task is None else task
-    runs = [await run_from(one, task=task if is_instance(one, Trajectory) else named) for one in entries]
+    runs = [await run_from(one, task=task, asked=asked) for one in entries]
     if len(tasks := {run.task for run in runs}) != 1:
         raise UsageError(
             f"learn takes runs of one task at a time, and at least one run; got {counted(len(tasks), 'task')}"
