@@ -63,9 +63,10 @@ from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.judging import truth_verdict
 from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.reflection import LEAST_RUNS
-from lessonbank.learning.run_report import RunReport, run_from
+from lessonbank.learning.run_report import RunReport
 from lessonbank.matts.scale import scale
 from lessonbank.search.emptiness import with_reason
+from lessonbank.text.messages.runs import run_from
 from lessonbank.trials.trial import trial
 
 from .attempt import AsyncAttempt

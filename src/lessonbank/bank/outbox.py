@@ -31,7 +31,7 @@ from lessonbank.errors import (
 )
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.quote import quoted
-from lessonbank.learning.run_report import runs_from
+from lessonbank.text.messages.runs import runs_from
 
 from .spool import Spool, Spooled
 

@@ -31,35 +31,33 @@ async def reflect(
 ) -> Reflected:
     """`bank.reflect`: each topic until the budget is spent. Raises NotFound, ModelError."""
     found = await materials(of.store, scope=of.scope, runs=runs, asked=asked)
-    done, looked, notes = list[Reflected](), list[str](), list[str]()
-    for number, about in enumerate(found):
-        if budget < _LEAST:
-            left = counted(len(found) - number, "topic was", "topics were")
-            notes.append(f"{left} left out: the budget is spent")
+    done = list[Reflected]()
+    for about in found:
+        if (share := min(budget, _MOST)) < _LEAST:
             break
-        share = min(budget, _MOST)
         budget -= share
         with redacting_with(of.parts.intake.redactor):
             told = await reflected(about, model=model, intake=of.parts.intake, budget=share)
-        kept = [] if dry_run or not told.changes else await _apply_changes(of, told)
-        done.append(told)
-        looked, notes = [*looked, about.name], [*notes, *told.notes, *kept]
+        done.append(told if dry_run or not told.changes else await _apply_changes(of, told))
+    notes = [note for one in done for note in one.notes]
+    if left := len(found) - len(done):
+        notes.append(f"{counted(left, 'topic was', 'topics were')} left out: the budget is spent")
     if not found:
         notes.append(f"no topic has {LEAST_RUNS} runs with both outcomes and two lessons yet")
     return Reflected(
         lessons=tuple(lesson for one in done for lesson in one.lessons),
-        topics=tuple(looked),
+        topics=tuple(about.name for about in found[: len(done)]),
         changes=tuple(change for one in done for change in one.changes),
         usage=sum((one.usage for one in done), Usage()),
         notes=tuple(notes),
     )
 
 
-async def _apply_changes(of: Handle, told: Reflected) -> list[str]:
-    """Keep the changes; a note where the bank changed meanwhile, or has these words already."""
+async def _apply_changes(of: Handle, told: Reflected) -> Reflected:
+    """Keep the changes; with a note where the bank changed meanwhile, or has these words already."""
     vectors, notes = await of.index([change.experience for change in told.changes if isinstance(change, Replace)])
     try:
         await of.apply(*told.changes, vectors=vectors)
     except Conflict as error:
-        return [f"nothing of it was kept: {quoted(error)}"]
-    return list(notes)
+        notes = (f"nothing of it was kept: {quoted(error)}",)
+    return told.model_copy(update={"notes": (*told.notes, *notes)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from lessonbank._base.checks import attribute
 from lessonbank.contracts.ports import Extractor
@@ -13,14 +13,12 @@ from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
 from lessonbank.evidence.shown_texts import texts_shown
 from lessonbank.guard.quote import quoted, redacting_with
 from lessonbank.learning.judging import error_verdict, judged, unknown
-from lessonbank.learning.outcome import nothing_drawn
+from lessonbank.learning.outcome import Failure, nothing_drawn
 
 from .handle import Handle
 
 MOST_KNOWN: Final = 3
 """Lessons of the bank that an extractor is shown."""
-Failure: TypeAlias = ExtractionError | ModelError | SpaceMismatch
-"""Why an extraction is to be tried again."""
 
 
 @dataclass(frozen=True, slots=True)

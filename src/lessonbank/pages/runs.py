@@ -14,11 +14,10 @@ from starlette.responses import Response
 
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.plural import counted
-from lessonbank.contracts.lesson_block import numbers_cited
 from lessonbank.contracts.records import Lesson, Outcome, Recall, Run, RunStatus, Verdict
 from lessonbank.contracts.store_calls import get_trajectories
 from lessonbank.guard import clean
-from lessonbank.learning.run_report import submitted_outcome
+from lessonbank.learning.settlement import words_of
 from lessonbank.text.verdicts import is_open
 
 from .evidence_steps import named_steps
@@ -145,7 +144,7 @@ async def show_run(visit: Visit) -> Response:
         "recall": recall,
         "was_empty": was_empty,
         "shown": await shown_by(visit, recall),
-        "cited": frozenset(_cited(run, recall)),
+        "cited": frozenset(recall.citations(words_of([run.trajectory])) if recall else ()),
         "drawn": drawn,
         "supports": supports(run, drawn),
         "steps": steps,
@@ -169,7 +168,7 @@ async def handed_in(visit: Visit, runs: Sequence[Run], /) -> Mapping[str, str]:
     """By id: how runs that are not learned yet ended, as it was said when they were handed in."""
     ids = [run.trajectory.id for run in runs if run.status != "learned" and run.verdict.outcome == "unknown"]
     kept = await get_trajectories(visit.bank.store, ids, scope=visit.bank.scope) if ids else ()
-    return {one.id: words for one in kept if (words := _handed_in(*submitted_outcome(one)))}
+    return {one.id: words for one in kept if one.submission and (words := _handed_in(*one.submission.ending))}
 
 
 def _handed_in(outcome: Verdict | Outcome | None, reward: float | None) -> str | None:
@@ -216,11 +215,3 @@ async def _drawn_from(visit: Visit, run: Run, recall: Recall | None) -> Sequence
     else:
         found = ()
     return [lesson for lesson in found if run.trajectory.id in lesson.provenance.trajectory_ids]
-
-
-def _cited(run: Run, recall: Recall | None) -> Sequence[str]:
-    """Ids of the shown lessons that the agent names by number."""
-    ids = [each.lesson_id for each in recall.candidates if each.shown] if recall else []
-    said = "\n".join([*(step.action.text for step in run.trajectory.steps), run.trajectory.answer or ""])
-    numbers = numbers_cited(said)
-    return [id for number, id in enumerate(ids, 1) if number in numbers]

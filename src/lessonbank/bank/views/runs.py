@@ -18,6 +18,7 @@ from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Json, Learned, Outcome, Rejudge, Run, RunStatus, Trajectory, Verdict, notes_of
 from lessonbank.contracts.records.ids import new_id, now
 from lessonbank.contracts.records.queue import IN_HAND, QueueStatus, Spending, problem_of
+from lessonbank.contracts.records.runs import NO_SUBMISSION, without_submission
 from lessonbank.contracts.store_calls import (
     get_recall,
     get_run,
@@ -32,7 +33,6 @@ from lessonbank.errors import StoreError, UsageError
 from lessonbank.guard.identity import verified_submitter
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.reviewed import asks
-from lessonbank.learning.run_report import submission_of, submitted_outcome, without_submission
 
 from .spending import spending
 
@@ -151,7 +151,7 @@ class AsyncRuns:
 
     async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], tuple[str, str] | None, dict[str, Any]]:
         """The runs that were submitted together with `run`, by whom, and what was said of them then."""
-        noted, store, scope = submission_of(run), self._handle.store, self._handle.scope
+        noted, store, scope = run.submission or NO_SUBMISSION, self._handle.store, self._handle.scope
         others = [id for id in noted.run_ids if id != run.id]
         siblings = await get_trajectories(store, others, scope=scope)
         runs = [run, *siblings]
@@ -159,9 +159,8 @@ class AsyncRuns:
         teller = await verified_submitter(store, noted, runs=[run.id, *others], scope=scope)
         learned = await settled_runs(store, [one.id for one in runs], scope=scope)
         # What was known later of a learned run, such as a correction, stands.
-        outcomes, rewards = zip(
-            *[(None, None) if one.id in learned else submitted_outcome(one) for one in runs], strict=True
-        )
+        told = [NO_SUBMISSION if one.id in learned else one.submission or NO_SUBMISSION for one in runs]
+        outcomes, rewards = zip(*[said.ending for said in told], strict=True)
         return runs, teller, {"outcome": outcomes, "reward": rewards, "recall": recall}
 
     async def queue(self) -> QueueStatus:

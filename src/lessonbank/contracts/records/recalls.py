@@ -140,11 +140,15 @@ class Recall(Record):
         told["groups"] = ()
         return self.model_copy(update={**told, "notes": (*self.notes, *notes_of(why))})
 
+    def citations(self, text: str, /) -> tuple[str, ...]:
+        """The ids of the shown lessons that `text` names by number, as in `[2]`. An erased lesson keeps its number."""
+        numbers = numbers_cited(text)
+        return tuple([id for number, id in enumerate(self.shown_ids, 1) if number in numbers])
+
     def cited(self, text: str, /) -> tuple[Lesson, ...]:
-        """The shown lessons that `text` names by number, as in `[2]`: those that an agent says it used or ignored."""
-        number = {id: number for number, id in enumerate(self.shown_ids, 1)}  # an erased lesson keeps its number
-        named = numbers_cited(text)
-        return tuple(lesson for lesson in self.shown if number[lesson.id] in named)
+        """The shown lessons that `text` names by number: those that an agent says it used or ignored."""
+        ids = self.citations(text)
+        return tuple(lesson for lesson in self.shown if lesson.id in ids)
 
     @property
     def scores(self) -> dict[str, float]:

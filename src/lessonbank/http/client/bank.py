@@ -43,8 +43,8 @@ from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.redact import redact
-from lessonbank.learning.run_report import runs_from
 from lessonbank.matts.scaler import Scaler
+from lessonbank.text.messages.runs import runs_from
 
 from .connection import Connection, in_path, query_of, unreadable
 from .operations import OPERATIONS, VIEWS, Operation, arguments_of, call_of, is_query, method_of, result_of
