@@ -1,4 +1,4 @@
-"""The files that the pages of environments show are experiments that their environment takes; what needs nothing runs."""
+"""The files that the pages of environments show are experiments that their environment takes, and some run."""
 
 from __future__ import annotations
 
