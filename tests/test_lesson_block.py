@@ -191,9 +191,8 @@ FORMS: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "form", [pytest.param(name, marks=[pytest.mark.full] * (n > 0)) for n, name in enumerate(FORMS)]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("form", FORMS)
 def test_a_change_of_the_form_is_a_change_of_one_file(tmp_path: Path, form: str) -> None:
     source = Path(lessonbank.__file__).parent
     shutil.copytree(source, tmp_path / "lessonbank", copy_function=os.symlink)

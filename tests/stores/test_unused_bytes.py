@@ -195,6 +195,7 @@ async def test_the_first_purge_of_a_file_of_an_earlier_release_writes_it_again(
     await store.close()
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 async def test_a_bank_that_is_named_by_a_link_is_written_and_purged_as_by_its_own_name(
     path: Path, monkeypatch: pytest.MonkeyPatch

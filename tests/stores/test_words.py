@@ -138,6 +138,7 @@ async def test_a_word_said_ten_thousand_times_is_counted_with_one_more_entry_of_
     assert terms == 2
 
 
+@pytest.mark.full
 async def test_tasks_without_a_word_of_the_question_cost_nearly_nothing(tmp_path: Path) -> None:
     taken: list[int] = []
     for size in (1_000, 4_000):
