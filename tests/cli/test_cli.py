@@ -99,6 +99,7 @@ def test_a_malformed_line_is_reported_with_its_number_and_the_rest_is_learned(ru
     assert "4 runs read" in done.stdout
 
 
+@pytest.mark.full
 def test_the_number_of_runs_can_be_bounded(runs: Path) -> None:
     assert json.loads(learn(runs, "--most", 3, "--json").stdout)["runs"] == 3
 
@@ -214,6 +215,7 @@ def test_doctor_says_what_is_active_and_what_fell_back(learned: Path) -> None:
     assert report["problems"] == []
 
 
+@pytest.mark.full
 def test_doctor_embeds_again_after_a_change_of_embedder(learned: Path) -> None:
     seen = lessonbank_cli(
         "doctor", "--bank", "bank.db", "--embedder", "hashing", "--reindex", "--json", cwd=learned.parent

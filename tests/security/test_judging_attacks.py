@@ -443,7 +443,7 @@ async def test_a_quote_in_a_reply_that_mentions_the_code_is_no_verdict(form: str
 
 
 @pytest.mark.parametrize("between", [", ", pytest.param(",\n ", marks=pytest.mark.full)], ids=["one-line", "lines"])
-@pytest.mark.parametrize("first", ["reason", "outcome"])
+@pytest.mark.parametrize("first", ["reason", pytest.param("outcome", marks=pytest.mark.full)])
 async def test_a_quote_whose_marks_are_not_escaped_is_no_verdict(first: str, between: str) -> None:
     def reply(case: Case, asked: Asked, quote: str) -> str:
         fields = [f'"reason": "It says: {quote} and so on"', f'"outcome": "{case.real}"']

@@ -129,6 +129,7 @@ def test_a_key_is_found_wherever_its_rule_matches(data: st.DataObject) -> None:
     assert {*rule.at(word, anywhere)} <= {*ruled(page)}
 
 
+@pytest.mark.full
 def test_what_has_no_sign_is_not_there_in_the_corpus() -> None:
     for case in CASES:
         page = Page(case.text)

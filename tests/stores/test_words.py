@@ -110,6 +110,7 @@ async def test_few_texts_are_read_where_the_first_ones_decide(tmp_path: Path, mo
     assert 1 <= len(read) <= 1 + by_words._MORE, "not one for each task that shares a word"
 
 
+@pytest.mark.full
 async def test_a_question_of_common_words_is_answered_without_a_row_for_each_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
