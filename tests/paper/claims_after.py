@@ -36,7 +36,7 @@ EXTRACTION: tuple[Claim, ...] = (
         "§3.1",
         "A lesson has a title, a description of one sentence and a content of one to three sentences.",
         "test_a_lesson_has_title_description_and_content",
-        note="and an id, a kind and provenance; the default asks for a content of at most 60 words",
+        note="with an id, a kind and provenance; by default of at most 60 words",
     ),
     only_default(
         "description-sums-up",
@@ -51,7 +51,7 @@ EXTRACTION: tuple[Claim, ...] = (
         "§A.1",
         "The model first reasons about why the run succeeded or failed.",
         "test_the_extractor_is_told_to_find_the_cause_first",
-        note="by default evidence and cause are the first fields of a lesson",
+        note="by default evidence and cause come first in a lesson",
     ),
     only_default(
         "no-particulars",
@@ -59,7 +59,7 @@ EXTRACTION: tuple[Claim, ...] = (
         "Lessons name no websites, queries or literal strings.",
         "test_the_paper_forbids_particulars_and_the_default_keeps_facts_of_the_environment",
         default="nothing that belongs to this task alone; what a tool does or an error means stays exact",
-        why="an agent cannot know those facts and will need them again",
+        why="an agent will need those facts again",
     ),
     only_default(
         "extract-sees-web",
@@ -68,7 +68,7 @@ EXTRACTION: tuple[Claim, ...] = (
         "test_the_paper_extractor_sees_thoughts_and_actions_only",
         "test_the_default_extractor_sees_instructions_and_observations",
         default="instructions and observations too, under a token budget",
-        why="from actions alone the causes were guessed on held-out runs, and one lesson would have misled",
+        why="from actions alone the causes were guessed, and one lesson would have misled",
     ),
     only_default(
         "extract-sees-code",
@@ -84,7 +84,7 @@ EXTRACTION: tuple[Claim, ...] = (
         "The judge's rationale is not given to the extractor (later code does it).",
         "test_the_judges_reason_reaches_the_default_extractor_only",
         default="given, fenced, as an opinion to be checked against the steps",
-        why="it points to the turning point; the evidence rule keeps a wrong reason from becoming a lesson",
+        why="it points to the turning point, and the evidence rule stops a wrong reason",
     ),
     only_default(
         "markdown-form",
@@ -92,12 +92,12 @@ EXTRACTION: tuple[Claim, ...] = (
         "The reply is Markdown: `# Memory Item i`, `## Title`, `## Description`, `## Content`.",
         "test_the_paper_asks_for_markdown_and_the_default_for_json",
         default="JSON",
-        why="providers can hold a model to a JSON schema; both profiles read both forms",
+        why="providers can hold a model to a JSON schema",
     ),
     both(
         "fragments",
         "code",
-        "The reply is split at blank lines and stored unread: preamble, fences and half lessons included.",
+        "The reply is split at blank lines and stored unread.",
         "test_every_reply_shape_is_read_and_half_lessons_are_dropped",
         ours="parsed into whole lessons; what is none is dropped and noted",
         why="memory that holds chatter shows chatter",
@@ -149,7 +149,7 @@ CONTRAST: tuple[Claim, ...] = (
         "§A.3",
         "At most five lessons from a contrast, of one to five sentences each.",
         "test_five_lessons_are_kept_of_a_contrast",
-        note="the default asks for at most 60 words each",
+        note="of at most 60 words by default",
     ),
     only_default(
         "contrast-without-labels",
@@ -181,7 +181,7 @@ CONTRAST: tuple[Claim, ...] = (
         "§3.3",
         "Parallel scaling runs k rollouts of a task.",
         "test_k_runs_are_made_under_one_recall_and_contrasted_once",
-        note="`scale(task, agent, k=…)`; a run that raises is a failed attempt",
+        note="`scale(task, agent, k=…)`",
     ),
     both(
         "sequential",
@@ -191,7 +191,7 @@ CONTRAST: tuple[Claim, ...] = (
         "test_with_confirm_at_k_every_round_is_made",
         ours='`mode="sequential"`: the agent acts again or a model rewrites (`examine=`), until two rounds in a '
         "row leave the answer as it is; `confirm=k` makes every round",
-        why="a confirmed answer hardly changes any more, and every round costs a run",
+        why="a confirmed answer hardly changes, and every round costs a run",
     ),
     same(
         "vanilla-scaling",
@@ -230,8 +230,8 @@ CONSOLIDATION: tuple[Claim, ...] = (
         "§3.2, code",
         "Every lesson is kept as the model worded it.",
         "test_what_is_no_lesson_is_turned_away_by_the_default_only",
-        default="a gate rejects what is empty, a part of a form, an echo of what memory showed, or of one task only, "
-        "and keeps the reason; what sounds harmful is put to a model, or marked",
+        default="a gate rejects what is empty, part of a form, an echo of memory, or of one task only, and keeps the "
+        "reason; what sounds harmful is put to a model, or marked",
         why="memory re-injects what it once read, for ever",
     ),
     only_default(
@@ -240,8 +240,8 @@ CONSOLIDATION: tuple[Claim, ...] = (
         "New lessons are appended; nothing is pruned, merged, deduplicated or forgotten.",
         "test_everything_is_appended",
         default="a lesson taught again, in the same or in other words, is one lesson, and both tasks find it",
-        why="evidence counts for a lesson: split over copies it would take longer to show help or harm, and a "
-        "copy would bring back what was retired",
+        why="evidence split over copies would take longer to show help or harm, and a copy would bring back what "
+        "was retired",
     ),
     same(
         "what-is-kept",

@@ -25,8 +25,8 @@ SETTING: tuple[Claim, ...] = (
         "test_truth_and_a_crash_go_before_the_judge",
         ours="only where nothing better is known; `outcome=`, `reward=` and an error that stopped the run go "
         "before the judge",
-        why="who knows the outcome should not pay for an opinion, and judges err (72.7 % right on WebArena "
-        "Shopping by the paper's own measure)",
+        why="who knows the outcome should not pay for an opinion, and judges err (72.7 % right on Shopping by the"
+        " paper's own measure)",
     ),
     same(
         "one-backbone",
@@ -46,8 +46,7 @@ SETTING: tuple[Claim, ...] = (
     same(
         "pool-per-stream",
         "§A.2",
-        "One pool of memory for each independent run (in the code: for each website, and one for all code "
-        "repositories).",
+        "One pool of memory for each independent run (in the code: for each website, one for all repositories).",
         "test_each_scope_is_a_pool_of_its_own",
         note="a `scope` is a pool, filtered before ranking",
     ),
@@ -65,7 +64,7 @@ SETTING: tuple[Claim, ...] = (
         "Measured on WebArena, Mind2Web and SWE-Bench-Verified.",
         "test_the_papers_benchmarks_are_presets_that_say_what_they_need",
         ours="presets `paper-webarena`, `paper-mind2web` and `paper-swebench` of `lessonbank bench`, and no figure",
-        why="they run where their sites, data and a model are ([the paper's figures](reproduce.md))",
+        why="they need their sites, data and a model ([the paper's figures](reproduce.md))",
     ),
 )
 
@@ -87,7 +86,7 @@ RETRIEVAL: tuple[Claim, ...] = (
         "§A.2",
         "k = 1 experience is retrieved.",
         "test_one_experience_is_recalled_unless_more_are_asked_for",
-        default="k = 3; `limit=1` is the paper's",
+        default="k = 3",
         why="three solve 0.82 of the tasks of [`desk`](environments/index.md), one 0.64, and 0.67 against 0.49 on "
         "other forms; they cost 300 tokens more",
     ),
@@ -117,8 +116,8 @@ RETRIEVAL: tuple[Claim, ...] = (
         "test_similarity_is_the_cosine_of_task_embeddings",
         "test_without_an_embedder_words_are_compared_and_that_is_said",
         ours="so with any embedder that you name (`google:gemini-embedding-001` is one); without one, tasks are "
-        "compared by words (BM25), and `settings`, `doctor` and every recall say so",
-        why="a bank must work without a key; the choice is stored with the bank and never changes by itself",
+        "compared by words (BM25), and every recall says so",
+        why="a bank must work without a key",
     ),
     only_default(
         "no-floor",
@@ -134,7 +133,7 @@ RETRIEVAL: tuple[Claim, ...] = (
     both(
         "query-side",
         "code",
-        "Index and query are embedded as RETRIEVAL_DOCUMENT, the query with an instruction in front of it.",
+        "Index and query are embedded as RETRIEVAL_DOCUMENT, the query after an instruction.",
         "test_tasks_are_embedded_as_documents_and_queries_in_their_role",
         ours="the embedder gets the role (`query` or `document`) and the plain text",
         why="the right prefix belongs to the embedding model",
@@ -158,8 +157,7 @@ RETRIEVAL: tuple[Claim, ...] = (
         "A task's embedding joins the index when it is retrieved for, before it is run.",
         "test_a_task_joins_the_index_after_it_was_learned",
         ours="after it was learned",
-        why="in the published code a task that gave no lesson, or k parallel trials of one task, find themselves "
-        "and get nothing",
+        why="a task that gave no lesson, or k parallel trials of one task, find themselves and get nothing",
     ),
     both(
         "no-orphans",
@@ -189,8 +187,7 @@ INJECTION: tuple[Claim, ...] = (
         paper="the same purpose in our own words",
         default="one line that says where they come from and asks the agent not to mention them; "
         '`Retrieval(preface="cite")` asks it to name those it uses',
-        why="an agent that talks to people would tell them the lessons' numbers; the long preface cost more "
-        "tokens than a lesson",
+        why="an agent that talks to people would tell them the lessons' numbers",
     ),
     only_default(
         "title-and-content",
@@ -198,7 +195,7 @@ INJECTION: tuple[Claim, ...] = (
         "Of a lesson, title and content are shown.",
         "test_the_paper_shows_title_and_content_and_the_default_shows_when_to_use_it",
         default="kind, title, description (when and when not) and content",
-        why="a lesson that says when not to use it can be left aside",
+        why="such a lesson can be left aside",
     ),
     same(
         "nothing-is-nothing",
@@ -210,7 +207,7 @@ INJECTION: tuple[Claim, ...] = (
     both(
         "raw-injection",
         "code",
-        "The extractor's raw text goes into the prompt, headings and preamble included.",
+        "The extractor's raw text goes into the prompt.",
         "test_injected_text_is_fenced_and_cannot_forge_a_lesson",
         ours="parsed lessons, cleaned of control characters, indented, between marker lines with a fresh code",
         why="what an agent read somewhere must not pass for the operator's words",
@@ -220,7 +217,7 @@ INJECTION: tuple[Claim, ...] = (
         "§A.2",
         "The text has no limit but k.",
         "test_the_text_keeps_its_budget_by_whole_lessons",
-        ours="at most `budget` tokens (1500); a lesson that does not fit is left out whole, and the receipt says so",
+        ours="at most `budget` tokens (1500); a lesson that does not fit is left out whole",
         why="one oversized lesson must not fill the agent's window",
     ),
     both(
@@ -237,7 +234,7 @@ INJECTION: tuple[Claim, ...] = (
         "What was retrieved is always shown.",
         "test_the_paper_withholds_nothing_and_the_default_withholds_what_is_new",
         default="whole recalls and lessons are withheld at random, at rates that follow the evidence (`holdout=`)",
-        why="what a lesson changes can only be measured where it is sometimes left out at random",
+        why="what a lesson changes can only be measured so",
     ),
     both(
         "no-receipt",
@@ -245,6 +242,6 @@ INJECTION: tuple[Claim, ...] = (
         "Nothing is kept of a retrieval.",
         "test_every_recall_leaves_a_receipt_that_learning_settles",
         ours="a receipt (candidates, scores, shown, withheld, exact text), closed by `learn(recall=…)`",
-        why="without it nobody can say later which lesson was there when a task succeeded",
+        why="nobody could say later which lesson was there when a task succeeded",
     ),
 )

@@ -19,8 +19,7 @@ JUDGE: tuple[Claim, ...] = (
         "test_an_unsure_default_judge_says_unknown",
         paper="so, except where the judge fails (below)",
         default="success, failure or unknown, with a confidence; below 0.6 it is unknown",
-        why="lessons drawn from a wrong verdict are wrong; on held-out runs an uncertain judge's failures were mostly "
-        "successes",
+        why="lessons drawn from a wrong verdict are wrong; an uncertain judge's failures were mostly successes",
     ),
     only_default(
         "doubt-is-failure",
@@ -35,8 +34,8 @@ JUDGE: tuple[Claim, ...] = (
     only_default(
         "judge-sees-web",
         "§A.1; code: five pages",
-        "For web runs the judge sees the intent, the agent's thoughts and actions, its last five observations"
-        " (each cut to 40,000 characters) and the final response.",
+        "For web runs the judge sees the intent, thoughts and actions, the last five observations (each cut "
+        "to 40,000 characters) and the final response.",
         "test_the_paper_judge_sees_thoughts_actions_and_the_last_five_observations",
         "test_the_default_judge_sees_instructions_users_calls_and_results",
         default="the agent's instructions, all user turns, every call with its arguments and every result, under a "
@@ -68,7 +67,7 @@ JUDGE: tuple[Claim, ...] = (
         "test_the_web_judge_tells_three_kinds_of_task_apart",
         default="`domain='web'` keeps them; the general prompt asks for rules, right target, completeness and "
         "grounding",
-        why="most agents do not browse; a right refusal has to count as success",
+        why="most agents do not browse",
     ),
     only_default(
         "judge-form",
@@ -101,7 +100,7 @@ JUDGE: tuple[Claim, ...] = (
         "Later code adds rules that the paper does not have: completeness, grounding, right target.",
         "test_the_rules_of_the_later_code_are_the_defaults_and_not_the_papers",
         ours="the default prompt has them, the paper profile does not",
-        why="the rules are sound, and the paper profile is the paper's method",
+        why="the rules are sound, but not the paper's",
     ),
     both(
         "judge-fence",
