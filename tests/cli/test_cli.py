@@ -45,6 +45,7 @@ def test_learning_recorded_runs_reports_what_was_learned(runs: Path) -> None:
     assert "guardrail" in done.stdout
 
 
+@pytest.mark.full
 def test_what_was_learned_ends_with_how_a_person_reads_it(runs: Path) -> None:
     done = lessonbank_cli("learn", runs, "--bank", "my bank.db", "--scope", "t", cwd=runs.parent)
     assert (
@@ -90,6 +91,7 @@ def test_the_same_file_twice_adds_nothing(runs: Path) -> None:
     assert (report["runs"], report["known"], report["lessons"]) == (4, 4, [])
 
 
+@pytest.mark.full
 def test_a_malformed_line_is_reported_with_its_number_and_the_rest_is_learned(runs: Path) -> None:
     lines = runs.read_text("utf-8").splitlines()
     runs.write_text("\n".join([lines[0], "{oops", *lines[1:]]) + "\n", encoding="utf-8")
