@@ -153,6 +153,7 @@ def test_names_that_nothing_brings_are_refused_in_one_sentence(tmp_path: Path) -
         read(tmp_path / "runs.txt", format="lines")
 
 
+@pytest.mark.full
 def test_what_is_built_in_asks_no_other_distribution() -> None:
     """Reading what is installed takes longer than a hook has, so no usual call does it."""
     program = """

@@ -57,6 +57,7 @@ def test_what_is_shown_fits_the_state_is_new_and_is_short() -> None:
             attempt.finish(outcome="success")
 
 
+@pytest.mark.full
 def test_each_reason_is_a_group_of_its_own_in_lift_and_takes_nothing_from_the_rest() -> None:
     with opened(evidence=Evidence(holdout=0.3), parts=Parts(extractor=no_lessons)) as bank:
         written(bank, "Weigh it", TASK)

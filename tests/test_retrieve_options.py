@@ -284,6 +284,7 @@ except UsageError as error:
 """
 
 
+@pytest.mark.full
 def test_fakes_work_without_pytest_and_a_contract_says_that_it_needs_it() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_PYTEST], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "lessonbank.testing.BankContract runs under pytest: pip install pytest"

@@ -45,6 +45,7 @@ def test_learning_recorded_runs_reports_what_was_learned(runs: Path) -> None:
     assert "guardrail" in done.stdout
 
 
+@pytest.mark.full
 def test_what_was_learned_ends_with_how_a_person_reads_it(runs: Path) -> None:
     done = lessonbank_cli("learn", runs, "--bank", "my bank.db", "--scope", "t", cwd=runs.parent)
     assert (
@@ -90,6 +91,7 @@ def test_the_same_file_twice_adds_nothing(runs: Path) -> None:
     assert (report["runs"], report["known"], report["lessons"]) == (4, 4, [])
 
 
+@pytest.mark.full
 def test_a_malformed_line_is_reported_with_its_number_and_the_rest_is_learned(runs: Path) -> None:
     lines = runs.read_text("utf-8").splitlines()
     runs.write_text("\n".join([lines[0], "{oops", *lines[1:]]) + "\n", encoding="utf-8")
@@ -99,6 +101,7 @@ def test_a_malformed_line_is_reported_with_its_number_and_the_rest_is_learned(ru
     assert "4 runs read" in done.stdout
 
 
+@pytest.mark.full
 def test_the_number_of_runs_can_be_bounded(runs: Path) -> None:
     assert json.loads(learn(runs, "--most", 3, "--json").stdout)["runs"] == 3
 
@@ -214,6 +217,7 @@ def test_doctor_says_what_is_active_and_what_fell_back(learned: Path) -> None:
     assert report["problems"] == []
 
 
+@pytest.mark.full
 def test_doctor_embeds_again_after_a_change_of_embedder(learned: Path) -> None:
     seen = lessonbank_cli(
         "doctor", "--bank", "bank.db", "--embedder", "hashing", "--reindex", "--json", cwd=learned.parent

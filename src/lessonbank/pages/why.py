@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 from starlette.responses import Response
 
 from lessonbank._base.aio import get_or_none
-from lessonbank._base.checks import refusal
+from lessonbank._base.checks import argument_error
 from lessonbank.contracts.records import Candidate, Lesson, Recall
 from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.errors import UsageError
@@ -102,7 +102,7 @@ def _number(name: str, told: str) -> float:
     try:
         return int(told) if told.isdigit() else float(told)
     except ValueError:
-        raise refusal(name, "is a number", told) from None
+        raise argument_error(name, "is a number", told) from None
 
 
 async def show_recall(visit: Visit) -> Response:
