@@ -134,6 +134,9 @@ def test_a_purge_reaches_what_waits_and_what_is_kept_in_one_call(file: Path) -> 
         assert bank.admin.purge(run=["run-1", "run-2"], reason="asked for", preview=True).runs == ("run-1", "run-2")
         with pytest.raises(NotFound):
             bank.admin.purge(run=["run-2", "run-3"], reason="asked for", by="Ana")
+        with pytest.raises(NotFound):
+            bank.admin.purge(run=["run-1", "run-3"], reason="asked for", by="Ana")
+        assert "1 runs wait" in bank.admin.storage()["spool"]  # all of it, or none
         erased = bank.admin.purge(run=["run-1", "run-2"], reason="asked for", by="Ana")
         assert (erased.runs, erased.spooled) == (("run-1", "run-2"), 1)
         bank.retrieve(TASK)

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lessonbank.contracts.ports import RecallFilter
+from lessonbank.contracts.ports import RecallFilter, Records
 from lessonbank.contracts.records import Found, Json, Recall
 from lessonbank.contracts.retrieve_options import RetrieveOptions
+from lessonbank.contracts.store_calls import list_scopes
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import AGAIN
 from lessonbank.importers import Failure, error_in, failure_of
@@ -36,6 +37,12 @@ def cures_of(scope: str, /) -> str:
 def is_of_cures(scope: str, /) -> bool:
     """Whether a scope is one of cures."""
     return scope.endswith(_CURES)
+
+
+async def kept_cures(store: Records, scope: str, /) -> str | None:
+    """The scope of the cures of a scope; `None` where there are none, or it is one of cures itself."""
+    below = cures_of(scope)
+    return below if not is_of_cures(scope) and below in await list_scopes(store) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

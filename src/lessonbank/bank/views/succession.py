@@ -217,7 +217,9 @@ class Erasing(Record):
     successors: tuple[Successor, ...] = ()
     """For each of the lessons that lives on, in which words. The others are gone."""
     spooled: int = 0
-    """Runs that waited for the bank on this machine, see `attempt`."""
+    """Calls whose runs waited for the bank on this machine, see `attempt`."""
+    cures: Erasing | None = None
+    """The same of the scope of cures, where there is one."""
 
     @property
     def empty(self) -> bool:
