@@ -128,6 +128,17 @@ def test_a_command_that_failed_before_gets_its_cure_and_with_cured_nothing_else(
         assert cures.lift().settled == 1
 
 
+def test_metadata_of_the_callers_own_that_name_the_first_recall_are_left_out_with_a_note() -> None:
+    with opened() as bank:
+        written(bank, "Fill in the form", "customs form is missing")
+        with bank.attempt(TASK, metadata={"after": "lunch", "user": "u-17"}) as attempt:
+            attempt.step("ship", "error: customs form is missing")
+            again = attempt.recall_again()
+            assert attempt.recall.metadata == {"after": "lunch", "user": "u-17"}
+            assert again.metadata == {"after": attempt.recall.id, "user": "u-17"}
+            assert any("'after' is left out" in note for note in again.notes)
+
+
 def cured(bank: ReasoningBank, command: str, run: str) -> str:
     """The task of a cure that an adapter drew from a run."""
     known = failure_of(command, "make: error: module billing is missing")

@@ -182,8 +182,9 @@ class AsyncRuns:
         """Put a person's word in the place of a run's verdict. Its receipt is settled again.
 
         The lessons of the run stay until somebody retires them. `outcome=None` takes the last correction back: the
-        verdict before it counts again, with its source and reason. `by`: the person's name.
-        Raises UsageError (nothing was corrected), NotAllowed, NotFound.
+        verdict before it counts again, with its source and reason. `by`: the person's name. A run that waits is
+        learned with it: its verdict names the person, and the journal who calls. Raises UsageError (nothing was
+        corrected), NotAllowed, NotFound.
         """
         name, reason = person(by), a_text(reason, "reason=")
         outcome = maybe_one_of(outcome, "outcome=", get_args(Outcome))

@@ -224,7 +224,8 @@ class Erasing(Record):
     @property
     def empty(self) -> bool:
         """Whether nothing would be erased."""
-        return not (self.lessons or self.runs or self.recalls or self.whole_scope)
+        own = self.lessons or self.runs or self.recalls or self.whole_scope
+        return not own and (self.cures is None or self.cures.empty)
 
 
 def with_successors(wanted: Erasing, found: Successions, /) -> Erasing:
