@@ -34,24 +34,22 @@ async def reflect(
 ) -> Reflected:
     """`bank.reflect`: each topic until the budget is spent. Raises NotFound, ModelError."""
     found = await materials(of.store, scope=of.scope, runs=runs, asked=asked)
-    done, looked, notes = list[Reflected](), list[str](), list[str]()
-    for number, about in enumerate(found):
-        if budget < _LEAST:
-            left = counted(len(found) - number, "topic was", "topics were")
-            notes.append(f"{left} left out: the budget is spent")
+    done = list[Reflected]()
+    for about in found:
+        if (share := min(budget, _MOST)) < _LEAST:
             break
-        share = min(budget, _MOST)
         budget -= share
         with redacting_with(of.parts.intake.redactor):
             told = await reflected(about, model=model, intake=of.parts.intake, budget=share)
-        told = await _keep(of, told, [one.id for one, _ in about.taught], dry_run=dry_run)
-        done.append(told)
-        looked, notes = [*looked, about.name], [*notes, *told.notes]
+        done.append(await _keep(of, told, [one.id for one, _ in about.taught], dry_run=dry_run))
+    notes = [note for one in done for note in one.notes]
+    if left := len(found) - len(done):
+        notes.append(f"{counted(left, 'topic was', 'topics were')} left out: the budget is spent")
     if not found:
         notes.append(f"no topic has {LEAST_RUNS} runs with both outcomes and two lessons yet")
     return Reflected(
         lessons=tuple(lesson for one in done for lesson in one.lessons),
-        topics=tuple(looked),
+        topics=tuple(about.name for about in found[: len(done)]),
         changes=tuple(change for one in done for change in one.changes),
         usage=sum((one.usage for one in done), Usage()),
         notes=tuple(notes),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
+from statistics import mode
 from typing import Final
 
 from lessonbank._base.aio import get_or_none, read_reply
@@ -18,7 +19,6 @@ from lessonbank.contracts.records import (
     Duplicate,
     Experience,
     Extraction,
-    Kind,
     Lesson,
     Provenance,
     Reflected,
@@ -58,12 +58,6 @@ class Material:
     taught: tuple[tuple[Experience, Run], ...]
     lessons: tuple[Lesson, ...]
 
-    @property
-    def is_enough(self) -> bool:
-        """Whether there is something to compare."""
-        outcomes = {run.verdict.outcome for _, run in self.taught}
-        return len(self.taught) >= LEAST_RUNS and outcomes >= {"success", "failure"}
-
 
 async def materials(store: Store, /, *, scope: str, runs: int, asked: str | None = None) -> list[Material]:
     """The topics that there is something to compare in, with their latest `runs`; those with the most runs first.
@@ -77,8 +71,9 @@ async def materials(store: Store, /, *, scope: str, runs: int, asked: str | None
     found: list[Material] = []
     for id in (id for id, lessons in single.items() if id in wanted and len(lessons) >= LEAST_SHOWN):
         taught = [(one, run) for one in about[id][-runs:] if (run := await _run_of(store, one))]
-        found.append(Material(names[id], tuple(taught), tuple(single[id])))
-    return sorted((one for one in found if one.is_enough), key=lambda one: -len(one.taught))
+        if len(taught) >= LEAST_RUNS and {run.verdict.outcome for _, run in taught} >= {"success", "failure"}:
+            found.append(Material(names[id], tuple(taught), tuple(single[id])))
+    return sorted(found, key=lambda one: -len(one.taught))
 
 
 def _by_topic(every: Sequence[Experience]) -> tuple[dict[str, list[Lesson]], dict[str, list[Experience]]]:
@@ -154,7 +149,6 @@ def _general(
         few = f"it names {len(tasks)} of the {LEAST_SHOWN} tasks and covers {len(covered)} of the lessons that it must"
         return f"{canonical_line(draft.title, limit=60)!r} was dropped: {few}"
     outcomes, sources = ({getattr(run.verdict, name) for _, run in runs} for name in ("outcome", "source"))
-    kinds: list[Kind] = [lesson.kind for lesson in covered]
     descent = {
         "trajectory_ids": tuple(run.trajectory.id for _, run in runs),
         "verdict": outcomes.pop() if len(outcomes) == 1 else "unknown",
@@ -165,7 +159,7 @@ def _general(
         title=draft.title,
         description=draft.description,
         content=draft.content,
-        kind=draft.kind or max(kinds, key=kinds.count),
+        kind=draft.kind or mode(lesson.kind for lesson in covered),
         topic=covered[0].topic,
         applies_to=draft.applies_to,
         against=Against(lesson_ids=tuple(one.id for one in covered), stand="general"),
