@@ -27,14 +27,14 @@ class Steps:
 
     handle: Handle
 
-    async def vector_mismatch(self, task: str, /) -> SpaceMismatch | None:
+    async def vector_mismatch(self, task: str, /, *, is_paid: bool = False) -> SpaceMismatch | None:
         """Why vectors that are made now would not fit; asked before anything is paid, until they once did.
 
         Then the run waits, as after a model that failed: a lesson that is paid for should be found as the others are.
         Where nothing is paid, waiting would save nothing: the lesson is kept, and `reindex` gives it its vector.
         """
         handle = self.handle
-        if not handle.parts.asks_model or handle.scope in handle.state.fitting:
+        if not (is_paid or handle.parts.asks_model) or handle.scope in handle.state.fitting:
             return None
         try:
             mismatch = await handle.vector_mismatch(task)

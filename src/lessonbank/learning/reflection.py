@@ -16,7 +16,6 @@ from lessonbank._version import VERSION
 from lessonbank.contracts.ports import LanguageModel, Store
 from lessonbank.contracts.records import (
     Against,
-    Change,
     Duplicate,
     Experience,
     Extraction,
@@ -99,7 +98,7 @@ async def _run_of(store: Store, experience: Experience) -> Run | None:
 
 
 async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeFilter, budget: int) -> Reflected:
-    """General lessons of one topic, and the changes that keep them. Raises ModelError."""
+    """General lessons of one topic; `general_changes` keep them. Raises ModelError."""
     prompt, mark = load("general/reflect"), nonce()
     lessons, runs = _write_material(about, budget, mark)
     shown = about.taught[: len(runs)]
@@ -114,9 +113,7 @@ async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeF
     notes = [one for one in told if isinstance(one, str)]
     drawn = Extraction(lessons=tuple(one for one in told if not isinstance(one, str)))
     kept = await intake.lessons(drawn, [run for _, run in shown], shown=())
-    changes = _changes(kept.lessons, [experience for experience, _ in about.taught])
-    usage = reply.usage + kept.usage
-    return Reflected(lessons=kept.lessons, changes=changes, usage=usage, notes=(*notes, *kept.notes))
+    return Reflected(lessons=kept.lessons, usage=reply.usage + kept.usage, notes=(*notes, *kept.notes))
 
 
 def _write_material(about: Material, budget: int, mark: str) -> tuple[str, list[str]]:
@@ -170,7 +167,7 @@ def _general(
     )
 
 
-def _changes(lessons: Sequence[Lesson], taught: Sequence[Experience]) -> tuple[Change, ...]:
+def general_changes(lessons: Sequence[Lesson], taught: Sequence[Experience], /) -> tuple[Replace, ...]:
     """The latest experience that shows a lesson holds it. The others, and those that it covers, find it as well."""
     now = {one.id: one for one in taught}
     for lesson in lessons:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -13,7 +13,8 @@ from lessonbank._base.checks import a_count, a_text, an_id, filters, maybe_id, m
 from lessonbank._base.iterate import closing
 from lessonbank._base.plural import counted
 from lessonbank.bank.handle import Handle, person
-from lessonbank.bank.learner import Learner
+from lessonbank.bank.learner import Learner, noted
+from lessonbank.bank.retention import forget_old_runs
 from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Json, Learned, Outcome, Rejudge, Run, RunStatus, Trajectory, Verdict, notes_of
 from lessonbank.contracts.records.ids import new_id, now
@@ -100,11 +101,17 @@ class AsyncRuns:
 
         Runs that a worker is learning from are left to it, unless they are named. Raises NotFound, StoreError.
         """
-        store, scope, limit = self._handle.store, self._handle.scope, a_count(limit)
+        learned = await self._retry(ids, a_count(limit))
+        # Last, for it erases old runs that wait, too; and by the right of who calls, not of who submitted them.
+        erased = await forget_old_runs(self._handle) if learned else ()
+        return (*learned[:-1], noted(learned[-1], erased)) if erased else tuple(learned)
+
+    async def _retry(self, ids: Sequence[str], limit: int) -> Sequence[Learned]:
+        store, scope = self._handle.store, self._handle.scope
         if ids:
             named = [await get_run(store, an_id(id), scope=scope) for id in ids]
             await self._note_retry(sum(run.status == "failed" for run in named))
-            return tuple([(await self._tried(run.trajectory))[0] for run in named])
+            return [(await self._tried(run.trajectory))[0] for run in named]
         queue = queue_of(store)
         await self._note_retry((await queue.queue(scope=scope)).failed)
         taker, learned = f"retry {new_id()}", list[Learned]()
@@ -122,7 +129,7 @@ class AsyncRuns:
             with anyio.CancelScope(shield=True):
                 for id in waiting:
                     await queue.release(id, scope=scope, worker=taker)
-        return tuple(learned)
+        return learned
 
     async def _note_retry(self, given_up: int) -> None:
         """To try again what was given up is an act of a person; what merely waits is learned anyhow."""
@@ -175,8 +182,9 @@ class AsyncRuns:
         """Put a person's word in the place of a run's verdict. Its receipt is settled again.
 
         The lessons of the run stay until somebody retires them. `outcome=None` takes the last correction back: the
-        verdict before it counts again, with its source and reason. `by`: the person's name.
-        Raises UsageError (nothing was corrected), NotAllowed, NotFound.
+        verdict before it counts again, with its source and reason. `by`: the person's name. A run that waits is
+        learned with it: its verdict names the person, and the journal who calls. Raises UsageError (nothing was
+        corrected), NotAllowed, NotFound.
         """
         name, reason = person(by), a_text(reason, "reason=")
         outcome = maybe_one_of(outcome, "outcome=", get_args(Outcome))

@@ -101,7 +101,7 @@ class Recall(Record):
     imported: bool = False
     """Whether an import brought it. Only the import sets this. An imported receipt is no evidence here."""
     step: int | None = None
-    """The number of the step before which it was shown, in the middle of a run. `None`: at the beginning."""
+    """The number of the step before which it was shown, in the middle of a run. `None`: at the beginning, or a cure."""
     created_at: Moment = Field(default_factory=record_time)
     fit: FitReceipt | None = None
     """What a model made of the lessons that were offered; `None` where none was asked."""
