@@ -64,8 +64,8 @@ def server(
     """An MCP server for the bank at `where`, to run, to mount or to call in process.
 
     Takes what `connect_async` takes. Tools answer for `scope` alone. `retrieve`: what holds for each recall; an agent
-    can make it stricter, and never wider. `without`: names of `OPTIONAL` tools that are not offered; the paper's profile
-    offers none of them unless you say so. Raises UsageError for another name.
+    can make it stricter, and never wider. `without`: names of `OPTIONAL` tools that are not offered; by default none,
+    and all with the paper's profile. Raises UsageError for another name.
     """
     opens = partial(connect_async, where, scope=scope, **settings)
     return Server(Memory(opens, retrieve=retrieve, without=left_out(without, settings)))
