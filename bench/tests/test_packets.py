@@ -79,7 +79,7 @@ def test_all_runs_of_a_task_are_in_one_part() -> None:
     runs = [Labelled(Trajectory(task=f"task {n % 7}", steps=()), n % 2 == 0, "own", "general") for n in range(21)]
     parts = [{one.run.task for one in part} for part in folds(runs, 1)]
     assert [len(part) for part in parts] == [3, 2, 2]
-    assert len(set().union(*parts)) == 7
+    assert len(set[str]().union(*parts)) == 7
 
 
 def test_a_second_look_is_at_the_first_error_and_where_nothing_new_came_back() -> None:
