@@ -173,6 +173,21 @@ def test_looking_and_writing_a_file_get_past_no_error_of_a_shell(between: tuple[
     assert "then `bash(cd src && pip install asgiref -q)` went through" in lesson.content
 
 
+def test_a_script_that_the_run_wrote_itself_gets_past_no_error() -> None:
+    def told(run: str, wrote: str) -> list[Lesson]:
+        failed = (
+            "python test_gate.py",
+            "AttributeError: module 'gate' has no attribute 'latch'\n<returncode>1</returncode>",
+        )
+        write = (f"mkdir -p /tmp/a && cat > {wrote} << 'EOF'\nimport gate\nEOF", FINE)
+        done = shell(failed, write, (f"cd src && python {run}", FINE))
+        return [one for one in extract(attempt(done, "failure")).lessons if "got past" in one.title]
+
+    for own in ("test_gate2.py", "/tmp/a/test_gate3.py"):
+        assert not told(own, wrote=own)
+        assert told(own, wrote="notes.py")
+
+
 def test_what_came_before_the_success_of_the_same_line_got_past_its_error() -> None:
     done = shell(
         ("python check.py", "Traceback (most recent call last):\nKeyError: 'home'\n<returncode>1</returncode>"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 
@@ -21,7 +21,7 @@ from lessonbank.guard.gate.run_values import RunValues, is_command, words
 from lessonbank.guard.sanitise import SLOT
 from lessonbank.guard.wording import without_sources
 
-from ._commands import is_about, tries_again, writes_a_file
+from ._commands import files_written_by, is_about, names_one_of, tries_again, writes_a_file
 from ._moves import Move, moves
 from ._slots import Shown, uncommon_pairs
 
@@ -369,6 +369,7 @@ def _others(one: Move, other: Move) -> str:
 
 def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
     """Errors, and what was done between the last of them and the success: before a retry that failed nothing helped."""
+    own = {name for move in run.moves for name in files_written_by(move.command)}
     for at, move in enumerate(run.moves):
         if move.effect != "error" or not move.seen:
             continue
@@ -377,7 +378,7 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
         if retry is not None and later[retry].effect == "error" and later[retry].gist == move.gist:
             continue
         if move.command:
-            found = _remedy(move, later[:_SOON])
+            found = _remedy(move, later[:_SOON], own)
         elif retry is not None and run.succeeded:
             found = _between(move, later[:retry])
         else:
@@ -418,14 +419,14 @@ def _next_try(run: _Run, wrong: Move, soon: Sequence[Move]) -> tuple[Move, ...]:
     return ()
 
 
-def _remedy(wrong: Move, soon: Sequence[Move]) -> tuple[Move, ...]:
+def _remedy(wrong: Move, soon: Sequence[Move], own: Collection[str]) -> tuple[Move, ...]:
     """The command that can have helped: one about what the message names; else what was done just before the same
-    line went through, else the same program on the same thing."""
+    line went through, else the same program on the same thing. A file of the run's `own` is nobody else's."""
     if writes_a_file(wrong.command):
         return ()
     done = [m for m in soon if m.command and m.effect == "moved" and m.looks is wrong.looks]
     again = next((n for n, m in enumerate(done) if m.raw == wrong.raw), None)
-    between = [m for m in done[:again] if not writes_a_file(m.command)]
+    between = [m for m in done[:again] if not (writes_a_file(m.command) or names_one_of(m.command, own))]
     about = [m for m in between if is_about(m.command, wrong.gist)]
     similar = between[-1:] if again else [m for m in between if tries_again(wrong.command, m.command)]
     return tuple((about + similar)[:1])
