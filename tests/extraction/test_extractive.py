@@ -339,6 +339,16 @@ def test_another_command_of_git_is_another_program() -> None:
     assert not any("got past" in lesson.title for lesson in extract(attempt(tried, "failure")).lessons)
 
 
+@pytest.mark.parametrize("tool", ["transfer_to_human_agents", "escalateToSupervisor", "report_infeasible"])
+def test_a_task_that_was_handed_over_shows_no_order_that_worked(tool: str) -> None:
+    def told(last: str) -> list[str]:
+        done = calls(("find_order", {"id": "A-7"}, "order A-7: paid"), (last, {"note": "A-7 waits"}, "done: A-7"))
+        return [one.title for one in extract(attempt(done, "success")).lessons if "What worked" in one.title]
+
+    assert not told(tool)
+    assert told("transfer_money")
+
+
 def test_an_order_keeps_the_look_that_answers() -> None:
     done = calls(("login", {"user": "u-1"}, "ok"), ("get_balance", {"account": "A-7"}, "balance: 12"))
     (lesson,) = extract(attempt(done, "success")).lessons

@@ -33,6 +33,11 @@ _MARKUP = re.compile(r"<[^<>\n]{1,80}>|(?<!\S)#{1,6}(?!\S)|\*{2,}|`+")
 _WRONG_ANSWER = re.compile(r"\b(?:answer|response|result|submission)\b.{0,20}\b(?:incorrect|wrong)\b", re.IGNORECASE)
 """A message that judges what was said and tells nothing more of it."""
 _SCROLLING = re.compile(r"(?:scroll|noop|wait)(?![a-z])", re.IGNORECASE)
+_HANDS_OVER = re.compile(
+    r"(?:transfer|hand|escalate|forward|route)\w{0,20}(?:human|person|agent|operator|supervisor|support|staff)"
+    r"|escalate(?![a-z])|report_infeasible|give_?up",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[A-Za-z_]{3,}")
 _FIELD = re.compile(r"[a-z]{2,20}(?:_[a-z]{2,20})*")
 _LONG_RUN = 25
@@ -198,8 +203,8 @@ def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
 
 def _order(run: _Run) -> Iterator[_Lesson]:
     path = () if run.is_long else _without_scrolling_at_its_end(_without_detours(run))
-    if len(path) < 2:
-        return
+    if len(path) < 2 or _HANDS_OVER.match(path[-1].raw):
+        return  # that somebody else had to finish one task is no way to do the next
     content = f"This order worked (what was seen in brackets): {_steps(path, seen=True)}."
     if len(content) > _CONTENT:
         content = f"This order worked: {_steps(path)}."
