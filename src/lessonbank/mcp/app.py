@@ -73,9 +73,8 @@ def server(
 
 def left_out(without: Collection[str] | None, settings: Mapping[str, Any], /) -> Collection[str]:
     """The tools that a server does not offer: those named, else what the profile does not have."""
-    if without is None:
-        return OPTIONAL if settings.get("profile") == "paper" else ()
-    return without
+    of_profile = OPTIONAL if settings.get("profile") == "paper" else ()
+    return of_profile if without is None else without
 
 
 async def serve_stdio(where: Place, /, *, scope: str, **settings: Any) -> None:
