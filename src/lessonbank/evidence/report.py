@@ -11,6 +11,7 @@ import numpy as np
 
 from lessonbank.contracts.records import Lesson
 from lessonbank.guard.sanitise import one_line
+from lessonbank.guard.trust import MERGE
 
 from ._predictions import Grouped
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
@@ -178,14 +179,34 @@ def _groups(units: _Units, names: Mapping[str, str]) -> tuple[GroupLift, ...]:
 
 def _lessons(units: _Units, lessons: Mapping[str, Lesson], proposed: Collection[str]) -> tuple[LessonLift, ...]:
     there = np.flatnonzero((units.of.level == LESSON_LEVEL) & (units.found_in > 0))
-    made = [_lesson(units, int(n), lessons.get(units.of.units[n]), proposed) for n in there]
+    parts = _parts(lessons)
+    made = [_lesson(units, int(n), lessons.get(units.of.units[n]), proposed, parts) for n in there]
     if len(made) == 1 and made[0].standing not in ("helps", "harms"):  # it is all of memory, and has one decision
         whole = units.fields_of(0)
         made = [made[0].model_copy(update={name: whole[name] for name in _DECISION})]
     return tuple(sorted(made, key=lambda one: (*_order(one), one.lesson_id)))
 
 
-def _lesson(units: _Units, unit: int, lesson: Lesson | None, proposed: Collection[str]) -> LessonLift:
+def _parts(lessons: Mapping[str, Lesson]) -> Mapping[str, str]:
+    """Of retired lessons that were merged: the one that has their words now, through every merge."""
+    made = {
+        id: [source.removeprefix("lesson ") for source in one.provenance.evidence]
+        for id, one in lessons.items()
+        if one.provenance.method == MERGE
+    }
+    parts = dict[str, str]()
+    for id in (id for id in made if not lessons[id].retired):
+        left = [*made[id]]
+        while left:
+            if (source := left.pop()) not in parts:
+                parts[source] = id
+                left += made.get(source, ())
+    return {source: id for source, id in parts.items() if source in lessons and lessons[source].retired}
+
+
+def _lesson(
+    units: _Units, unit: int, lesson: Lesson | None, proposed: Collection[str], parts: Mapping[str, str]
+) -> LessonLift:
     id, known = units.of.units[unit], dict[str, Any]()
     if lesson:
         known = {
@@ -197,6 +218,7 @@ def _lesson(units: _Units, unit: int, lesson: Lesson | None, proposed: Collectio
         groups=tuple(units.of.units[n] for n in units.of.parents[unit]) if units.of.parents else (),
         cited=int(units.cited[unit]),
         proposed=id in proposed,
+        part_of=parts.get(id),
         recall_ids=units.last_recalls(unit),
         **known,
         **units.fields_of(unit),
