@@ -264,6 +264,31 @@ def test_what_is_chosen_goes_at_once_with_all_that_rests_on_it_or_stays(site: Si
         assert {entry.entry.kind for entry in bank.history.list(after=before)} == {"purge"}
 
 
+def test_a_lesson_that_a_rollback_took_back_is_called_that_and_one_that_was_erased_too(
+    site: Site, bank_file: Path
+) -> None:
+    task = "Polish the brass of the sundial in the yard"
+    with opened(bank_file) as bank:
+        mark = bank.history.list()[-1].sequence
+        kept, erased = (
+            bank.lessons.add(title=title, content=f"{title} with a soft cloth.", task=task, by="Ben")
+            for title in ("Polish by hand", "Polish at noon")
+        )
+        recall = next(one for one in (bank.retrieve(task) for _ in range(60)) if len(one.shown) == 2)
+        run = Trajectory(id="sundial", task=task, recall_id=recall.id, steps=(Step(action="rub", observation="ok"),))
+        bank.learn(run, outcome="unknown")
+        bank.admin.purge(lesson=erased.id, by="Ben", reason="a request")
+        bank.history.rollback(to=mark, reason="not so", by="Ben")
+    site.enter()
+    for where in ("/runs/sundial", f"/why/{recall.id}"):
+        told = words(site.get(where))
+        assert ("a lesson that a rollback took back" in told, "a lesson that was erased" in told) == (True, True), where
+    line = words(site.get("/history?by=Ben"))
+    assert "kept a task with 1 lesson : Polish by hand (a rollback took it back)" in line
+    assert "Polish at noon" not in line
+    assert f"/lessons/{kept.id}" not in site.get("/history?by=Ben").text
+
+
 def test_an_erasure_that_finds_nothing_says_what_it_looked_at(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         bank.learn(run_of(901, 0, good=True, id="run-u"), outcome="success", metadata={"customer": "u-1"})

@@ -21,6 +21,7 @@ from lessonbank.guard import clean
 from lessonbank.learning.run_report import submitted_outcome
 from lessonbank.text.verdicts import is_open
 
+from .absence import why_absent
 from .evidence_steps import named_steps
 from .rendering import day
 from .tables import csv_of, every
@@ -194,10 +195,12 @@ async def of_task(visit: Visit, task: str, /, *, limit: int) -> Sequence[Run]:
     return await visit.bank.runs.list(text=task[:_WORDS], limit=limit)
 
 
-async def shown_by(visit: Visit, recall: Recall | None, /) -> Sequence[tuple[str, Lesson | None]]:
-    """The lessons in the text of a recall, by id; `None` for one that is gone."""
+async def shown_by(visit: Visit, recall: Recall | None, /) -> Sequence[tuple[str, Lesson | None, str]]:
+    """The lessons in the text of a recall, by id, and of those that the bank does not hold why."""
     ids = [each.lesson_id for each in recall.candidates if each.shown] if recall else []
-    return [(id, await get_or_none(visit.bank.lessons.get(id))) for id in ids]
+    found = {id: await get_or_none(visit.bank.lessons.get(id)) for id in ids}
+    why = await why_absent(visit, [id for id, lesson in found.items() if lesson is None])
+    return [(id, lesson, why.get(id, "")) for id, lesson in found.items()]
 
 
 def supports(run: Run, lessons: Sequence[Lesson], /) -> Mapping[int, Sequence[Lesson]]:
