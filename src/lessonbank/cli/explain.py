@@ -15,6 +15,7 @@ from lessonbank.contracts.records import Action, Against, Lesson, Provenance, Re
 from lessonbank.contracts.records.lessons import Stand
 from lessonbank.errors import NotFound
 from lessonbank.guard import one_line
+from lessonbank.text.authors import author
 from lessonbank.text.verdicts import who_said
 
 from . import _options as options
@@ -91,7 +92,8 @@ def _origin(lesson: Lesson, sources: Iterator[Lesson], topic: str) -> Sequence[t
         ("id", lesson.id),
         ("state", _state(lesson)),
         ("topic", topic),
-        ("written by", f"{source.writer}, {source.method}, lessonbank {source.package_version}"),
+        ("written by", author(source)),
+        ("taught by", f"{source.identity or source.writer}, lessonbank {source.package_version}"),
         *([("stands", _stands(lesson.against))] if lesson.against else []),
         ("version", lesson.version),
         *([] if made_from else [("model", source.model or "none")]),

@@ -136,8 +136,8 @@ def where_it_ends(lift: Lift, /) -> str:
 def figures(series: Sequence[Point], /) -> tuple[str, str, str]:
     """Success, lift and growth over time; there is at least one point."""
     lift = (
-        "percentage points that memory adds. The band is right however often one looks: once it leaves the line of no "
-        "change, that is evidence. It is cut off where it leaves the picture."
+        "percentage points that memory adds. The interval is right however often one looks: once it leaves the line of "
+        "no change, memory likely helps or likely harms. It is cut off where it leaves the picture."
     )
     return (
         _figure(success(series), "Success", "the share of tasks that succeeded, with memory and without"),
