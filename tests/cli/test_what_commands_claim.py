@@ -80,7 +80,7 @@ def test_a_recall_whose_outcome_stays_unknown_is_no_news_of_how_a_task_ended(tmp
     assert settled == 1
     assert "heard how a task ended" not in said(tmp_path, "history", "list")
     scopes = lessonbank_cli("doctor", "--bank", "bank.db", cwd=tmp_path, COLUMNS="300").stdout
-    assert "with a run" in scopes
+    assert "recalls with a run" in scopes
     assert "settled" not in scopes
 
 

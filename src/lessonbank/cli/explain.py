@@ -200,7 +200,7 @@ def _recall(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
 
 def _head(why: Explanation) -> str:
     ended = f"its task ended as a {why.outcome}" if why.outcome else "its outcome is not known"
-    whole = "; memory was withheld whole, to compare with" if why.control and why.lessons else ""
+    whole = "; memory was withheld whole, to compare with" if why.control else ""
     nothing = "" if why.lessons else "\nNothing was found for it."
     return f"recall {one_line(why.recall_id)}: {ended}{whole}\ntask: {one_line(why.task, limit=300)}{nothing}"
 
@@ -211,7 +211,7 @@ def _circumstances(recall: Recall, why: Explanation) -> Sequence[tuple[str, str]
         ("when", recall.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")),
         ("made", "elsewhere: an import brought it, and it is no evidence here" if recall.imported else "here"),
         ("search", recall.retriever),
-        ("withheld", "all of it, to compare with" if recall.control and recall.candidates else groups),
+        ("withheld", "all of it, to compare with" if recall.is_withheld else groups),
         ("metadata", json.dumps(recall.metadata)),
     )
 

@@ -34,8 +34,6 @@ _COLUMNS: Final = (
     *("steps", "input_tokens", "output_tokens", "us_dollars"),
 )
 _ID: Final = re.compile(r"0[0-9a-f]{11}7[0-9a-f]{3}[89ab][0-9a-f]{15}")
-_EMPTY: Final = re.compile(r"there is no lesson in scope .* yet$", re.DOTALL)
-"""What a receipt notes where memory was empty."""
 _USER: Final = 100
 """Characters of a user's name."""
 _WORDS: Final = 400
@@ -187,7 +185,7 @@ async def recall_of(visit: Visit, run: Run, /) -> Recall | None:
 
 def was_empty(recall: Recall, /) -> bool:
     """Whether there was no lesson at all when it was made."""
-    return not recall.candidates and any(_EMPTY.match(note) for note in recall.notes)
+    return not recall.candidates and any(note.code == "empty" for note in recall.notes)
 
 
 async def of_task(visit: Visit, task: str, /, *, limit: int) -> Sequence[Run]:

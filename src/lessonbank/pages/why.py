@@ -153,7 +153,7 @@ def said_of(one: Candidate, recall: Recall, names: Mapping[str, str], /) -> str:
     groups = [draw for draw in recall.groups if draw.withheld and draw.group in one.groups]
     if not recall.kept:  # a try, which draws nothing
         told = "It would be shown." if one.shown else "It would have no place in the text."
-    elif recall.control and not one.shown:
+    elif recall.is_withheld and not one.shown:
         told = f"Withheld with all of memory, to compare with (odds {_percent(recall.control_probability)})."
     elif one.withheld:
         told = f"Withheld by chance, to compare with (odds {_percent(one.probability)})."
