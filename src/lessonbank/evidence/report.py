@@ -337,10 +337,7 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
     outcome, control = episodes.outcome[known], _without(episodes)[known]
     with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
     without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
-    placed = episodes.placed
-    first = np.full(len(episodes.units), len(episodes) + 1)
-    np.minimum.at(first, placed.unit, placed.row + 1)
-    grown = np.searchsorted(np.sort(first), known[at - 1] + 1, side="right")
+    grown = np.searchsorted(_found_first(episodes), known[at - 1], side="right")
     return tuple(
         Point(
             recalls=int(n),
@@ -353,6 +350,15 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
         )
         for n, a, b, c, lo, hi, k in zip(at, with_memory, without, lift, low, high, grown, strict=True)
     )
+
+
+def _found_first(episodes: Episodes) -> Ints:
+    """The rows in which tasks found a lesson for the first time, in order: words that change later change none."""
+    if len(episodes.found_first):
+        return np.sort(episodes.found_first[episodes.found_first >= 0])
+    first = np.full(len(episodes.units), len(episodes))
+    np.minimum.at(first, episodes.placed.unit, episodes.placed.row)
+    return np.sort(first)
 
 
 def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:
