@@ -21,6 +21,7 @@ from lessonbank.evidence.lift import (
     headline,
     measuring_cost,
     promise,
+    weighing,
 )
 from lessonbank.evidence.measuring_cost import MeasuringCost, is_open
 from lessonbank.evidence.notes import NOT_COUNTED
@@ -166,7 +167,8 @@ def _overall(lift: Lift) -> str:
         *(_running(*told) for told in changes(lift)),
     ]
     drawn = table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))
-    return f"<h2>Overall</h2>\n{drawn}"
+    why = f'\n<p class="soft">In the shares of success {escape(told)}.</p>' if (told := weighing(lift)) else ""
+    return f"<h2>Overall</h2>\n{drawn}{why}"
 
 
 def _running(name: str, effect: Estimate, form: str) -> tuple[str, ...]:
