@@ -19,7 +19,7 @@ from lessonbank.text.authors import author
 from lessonbank.text.verdicts import who_said
 
 from . import _options as options
-from ._bank import opened
+from ._bank import opened, topics_of
 from ._ids import record_id, short
 from ._output import show_json, show_table, show_text, warn
 
@@ -70,12 +70,10 @@ def _lesson(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
 
 def _topic(memory: ReasoningBank, lesson: Lesson) -> str:
     """The one name of its topic, and the id."""
-    from lessonbank.evidence.groups import topics_named
-
     if lesson.topic is None:
         return "none"
     id = lesson.topic.id
-    name = topics_named(memory.lessons.topics()).get(id, "")
+    name = topics_of(memory, [lesson]).get(id, "")
     return name if id in name else f"{name} ({id})".strip()
 
 
