@@ -75,7 +75,7 @@ def test_the_address_of_a_database_is_not_printed_because_it_can_hold_a_password
         "onyx",
         "moss",
     )
-    told = [{**RUNS[0], "task": f"Ship the {n}", "run_id": n} for n in names]
+    told = [{**RUNS[1], "task": f"Ship the {n}", "run_id": n} for n in names]
     path.write_text("".join(json.dumps(run) + "\n" for run in told), encoding="utf-8")
     done = lessonbank_cli("learn", path, "--bank", address, "--scope", "t", cwd=tmp_path)
     assert "more: lessonbank lessons list --bank BANK --scope t lists them" in done.stdout
@@ -160,7 +160,7 @@ def test_lessons_lists_lessons_and_shows_one_with_its_provenance(learned: Path) 
     listed = json.loads(lessonbank_cli(*base, "--json", cwd=learned.parent).stdout)
     assert {i["kind"] for i in listed} == {"strategy", "guardrail"}
     whole = lessonbank_cli("explain", listed[0]["id"][1:], *base[2:], cwd=learned.parent)
-    assert "extractive" in whole.stdout
+    assert "rules, without a model" in whole.stdout
     assert "ground_truth" in whole.stdout
 
 

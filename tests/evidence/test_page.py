@@ -483,3 +483,10 @@ def test_the_words_of_a_lift_cannot_drive_a_terminal(hostile: str) -> None:
     assert len(told.splitlines()) == 10
     assert "… and 1 more" in in_words(rich(), most=3)
     assert "Lesson" not in in_words(rich(), most=0)
+
+
+def test_shares_that_are_not_those_of_their_counts_say_why_beside_them() -> None:
+    even = Lift(scope="t", success_with=0.6, with_memory=Tally(successes=210, tasks=350))
+    uneven = even.model_copy(update={"success_with": 0.71})
+    said = "In the shares of success each task weighs by its odds, as in the effect: counts alone give other shares."
+    assert [said in page(one).partition("<h2>Overall</h2>")[2] for one in (even, uneven)] == [False, True]

@@ -274,11 +274,19 @@ class Columns:
             restarts=_restarts(begun, unit[(known & ~waiting)[row] & ~kept]),
             waiting=waiting,
             models=tuple(self._models),
+            found_first=_firsts_found(lesson, where, len(self.units)),
         )
 
 
 def _level(unit: str) -> int:
     return WHOLE_LEVEL if unit == WHOLE else GROUP_LEVEL if "/" in unit else LESSON_LEVEL
+
+
+def _firsts_found(unit: Ints, row: Ints, size: int) -> Ints:
+    """By unit: the first of its rows; -1 where it has none."""
+    first = np.full(size, -1)
+    first[unit[::-1]] = row[::-1]
+    return first
 
 
 def _turns(level: Ints, unit: Ints, present: Flags) -> Ints:

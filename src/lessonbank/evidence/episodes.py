@@ -126,6 +126,9 @@ class Episodes:
     """By row: tokens that a model took to fit the lessons to the task; `nan` where none was asked. Empty: nowhere."""
     again: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
     """By row: whether it was made in the middle of a run. Empty: none was."""
+    found_first: Ints = field(default_factory=_whole_numbers)
+    """By unit: the row in which a task found it first, also where its evidence starts again later; -1: none did.
+    Empty: the first of `placed`."""
 
     def __len__(self) -> int:
         return len(self.outcome)

@@ -11,6 +11,7 @@ import numpy as np
 
 from lessonbank.contracts.records import Lesson
 from lessonbank.guard.sanitise import one_line
+from lessonbank.guard.trust import MERGE
 
 from ._predictions import Grouped
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
@@ -178,14 +179,34 @@ def _groups(units: _Units, names: Mapping[str, str]) -> tuple[GroupLift, ...]:
 
 def _lessons(units: _Units, lessons: Mapping[str, Lesson], proposed: Collection[str]) -> tuple[LessonLift, ...]:
     there = np.flatnonzero((units.of.level == LESSON_LEVEL) & (units.found_in > 0))
-    made = [_lesson(units, int(n), lessons.get(units.of.units[n]), proposed) for n in there]
+    parts = _parts(lessons)
+    made = [_lesson(units, int(n), lessons.get(units.of.units[n]), proposed, parts) for n in there]
     if len(made) == 1 and made[0].standing not in ("helps", "harms"):  # it is all of memory, and has one decision
         whole = units.fields_of(0)
         made = [made[0].model_copy(update={name: whole[name] for name in _DECISION})]
     return tuple(sorted(made, key=lambda one: (*_order(one), one.lesson_id)))
 
 
-def _lesson(units: _Units, unit: int, lesson: Lesson | None, proposed: Collection[str]) -> LessonLift:
+def _parts(lessons: Mapping[str, Lesson]) -> Mapping[str, str]:
+    """Of retired lessons that were merged: the one that has their words now, through every merge."""
+    made = {
+        id: [source.removeprefix("lesson ") for source in one.provenance.evidence]
+        for id, one in lessons.items()
+        if one.provenance.method == MERGE
+    }
+    parts = dict[str, str]()
+    for id in (id for id in made if not lessons[id].retired):
+        left = [*made[id]]
+        while left:
+            if (source := left.pop()) not in parts:
+                parts[source] = id
+                left += made.get(source, ())
+    return {source: id for source, id in parts.items() if source in lessons and lessons[source].retired}
+
+
+def _lesson(
+    units: _Units, unit: int, lesson: Lesson | None, proposed: Collection[str], parts: Mapping[str, str]
+) -> LessonLift:
     id, known = units.of.units[unit], dict[str, Any]()
     if lesson:
         known = {
@@ -197,6 +218,7 @@ def _lesson(units: _Units, unit: int, lesson: Lesson | None, proposed: Collectio
         groups=tuple(units.of.units[n] for n in units.of.parents[unit]) if units.of.parents else (),
         cited=int(units.cited[unit]),
         proposed=id in proposed,
+        part_of=parts.get(id),
         recall_ids=units.last_recalls(unit),
         **known,
         **units.fields_of(unit),
@@ -315,10 +337,7 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
     outcome, control = episodes.outcome[known], _without(episodes)[known]
     with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
     without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
-    placed = episodes.placed
-    first = np.full(len(episodes.units), len(episodes) + 1)
-    np.minimum.at(first, placed.unit, placed.row + 1)
-    grown = np.searchsorted(np.sort(first), known[at - 1] + 1, side="right")
+    grown = np.searchsorted(_found_first(episodes), known[at - 1], side="right")
     return tuple(
         Point(
             recalls=int(n),
@@ -331,6 +350,15 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
         )
         for n, a, b, c, lo, hi, k in zip(at, with_memory, without, lift, low, high, grown, strict=True)
     )
+
+
+def _found_first(episodes: Episodes) -> Ints:
+    """The rows in which tasks found a lesson for the first time, in order: words that change later change none."""
+    if len(episodes.found_first):
+        return np.sort(episodes.found_first[episodes.found_first >= 0])
+    first = np.full(len(episodes.units), len(episodes))
+    np.minimum.at(first, episodes.placed.unit, episodes.placed.row)
+    return np.sort(first)
 
 
 def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:

@@ -20,6 +20,7 @@ from lessonbank.guard import clean
 from lessonbank.learning.settlement import words_of
 from lessonbank.text.verdicts import is_open
 
+from .absence import why_absent
 from .evidence_steps import named_steps
 from .rendering import day
 from .tables import csv_of, every
@@ -32,8 +33,6 @@ _COLUMNS: Final = (
     *("steps", "input_tokens", "output_tokens", "us_dollars"),
 )
 _ID: Final = re.compile(r"0[0-9a-f]{11}7[0-9a-f]{3}[89ab][0-9a-f]{15}")
-_EMPTY: Final = re.compile(r"there is no lesson in scope .* yet$", re.DOTALL)
-"""What a receipt notes where memory was empty."""
 _USER: Final = 100
 """Characters of a user's name."""
 _WORDS: Final = 400
@@ -185,7 +184,7 @@ async def recall_of(visit: Visit, run: Run, /) -> Recall | None:
 
 def was_empty(recall: Recall, /) -> bool:
     """Whether there was no lesson at all when it was made."""
-    return not recall.candidates and any(_EMPTY.match(note) for note in recall.notes)
+    return not recall.candidates and any(note.code == "empty" for note in recall.notes)
 
 
 async def of_task(visit: Visit, task: str, /, *, limit: int) -> Sequence[Run]:
@@ -193,10 +192,12 @@ async def of_task(visit: Visit, task: str, /, *, limit: int) -> Sequence[Run]:
     return await visit.bank.runs.list(text=task[:_WORDS], limit=limit)
 
 
-async def shown_by(visit: Visit, recall: Recall | None, /) -> Sequence[tuple[str, Lesson | None]]:
-    """The lessons in the text of a recall, by id; `None` for one that is gone."""
+async def shown_by(visit: Visit, recall: Recall | None, /) -> Sequence[tuple[str, Lesson | None, str]]:
+    """The lessons in the text of a recall, by id, and of those that the bank does not hold why."""
     ids = [each.lesson_id for each in recall.candidates if each.shown] if recall else []
-    return [(id, await get_or_none(visit.bank.lessons.get(id))) for id in ids]
+    found = {id: await get_or_none(visit.bank.lessons.get(id)) for id in ids}
+    why = await why_absent(visit, [id for id, lesson in found.items() if lesson is None])
+    return [(id, lesson, why.get(id, "")) for id, lesson in found.items()]
 
 
 def supports(run: Run, lessons: Sequence[Lesson], /) -> Mapping[int, Sequence[Lesson]]:

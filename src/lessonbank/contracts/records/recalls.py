@@ -109,6 +109,11 @@ class Recall(Record):
     """What the caller gave as `metadata=`, such as `{"user": "u-17"}`. Recalls can be found and erased by it."""
 
     @property
+    def is_withheld(self) -> bool:
+        """Whether lessons were found and a draw left them all out: where nothing is found, nothing is withheld."""
+        return self.control and bool(self.candidates)
+
+    @property
     def shown(self) -> tuple[Lesson, ...]:
         """The lessons that are in `text`, in its order."""
         lessons = {lesson.id: lesson for lesson in self.lessons}

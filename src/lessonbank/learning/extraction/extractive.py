@@ -27,6 +27,7 @@ from ._slots import Shown, uncommon_pairs
 
 _CONTENT = 600
 _TITLE, _WHEN = 70, 240
+_WORKED = "What worked"
 _DEEDS = 3
 """Deeds that a title names."""
 _MARKUP = re.compile(r"<[^<>\n]{1,80}>|(?<!\S)#{1,6}(?!\S)|\*{2,}|`+")
@@ -123,7 +124,7 @@ class _Lesson:
     content: str
     shown_by: tuple[tuple[_Run, Move], ...]
     deed: str
-    """What was done, for the title. The words of the task take its place where whoever gave the task said it best."""
+    """What was done, for the title. Of what worked the task says it best, where its giver wrote it for an agent."""
     when: str = ""
     """Empty: for a task like that of the run."""
 
@@ -209,7 +210,7 @@ def _order(run: _Run) -> Iterator[_Lesson]:
     if len(content) > _CONTENT:
         content = f"This order worked: {_steps(path)}."
     shown_by = tuple([(run, m) for m in path[-8:]])
-    yield _Lesson("strategy", "What worked", content, shown_by, _deeds([m for m in path if not m.reads] or path))
+    yield _Lesson("strategy", _WORKED, content, shown_by, _deeds([m for m in path if not m.reads] or path))
 
 
 def _without_detours(run: _Run) -> Sequence[Move]:
@@ -334,7 +335,9 @@ def _fix(told: dict[str, tuple[_Run, Move, tuple[Move, ...]]]) -> _Lesson:
     kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs) else "guardrail"
     shown_by = tuple((run, move) for run, wrong, cure in pairs for move in (wrong, *cure))
     failed, cures = _deeds(wrong for _, wrong, _ in pairs), _deeds(move for _, _, cure in pairs for move in cure)
-    deed = f"{failed}, then {'another value' if cures == failed else cures}"
+    _, wrong, cure = next(iter(pairs))
+    then = _others(wrong, cure[0]).replace("`", "") if cures == failed else cures
+    deed = f"{failed}, then {then}"
     return _Lesson(kind, "Error and what got past it", " ".join(told), shown_by, deed, f"`{failed}` fails")
 
 
@@ -465,7 +468,7 @@ def _loops(run: _Run) -> Iterator[_Lesson]:
         "Repeated in vain",
         " ".join(told) + " Change the approach after the first.",
         shown_by,
-        repeated[0][0],
+        shown_by[0][1].deed,
     )
 
 
@@ -532,7 +535,7 @@ def _distinct(lessons: Iterable[_Lesson]) -> list[_Lesson]:
 
 def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:
     run = lesson.shown_by[0][0]
-    deed = lesson.deed if lesson.when or run.is_talk else run.task
+    deed = run.task if lesson.head == _WORKED and not run.is_talk else lesson.deed
     return Lesson(
         title=f"{lesson.head}: {_cut(deed, _TITLE)}",
         description=lesson.when or f"For a task like: {_cut(run.task, _WHEN)}",

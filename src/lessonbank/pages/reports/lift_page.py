@@ -21,6 +21,7 @@ from lessonbank.evidence.lift import (
     headline,
     measuring_cost,
     promise,
+    weighing,
 )
 from lessonbank.evidence.measuring_cost import MeasuringCost, is_open
 from lessonbank.evidence.notes import NOT_COUNTED
@@ -136,8 +137,8 @@ def where_it_ends(lift: Lift, /) -> str:
 def figures(series: Sequence[Point], /) -> tuple[str, str, str]:
     """Success, lift and growth over time; there is at least one point."""
     lift = (
-        "percentage points that memory adds. The band is right however often one looks: once it leaves the line of no "
-        "change, that is evidence. It is cut off where it leaves the picture."
+        "percentage points that memory adds. The interval is right however often one looks: once it leaves the line of "
+        "no change, memory likely helps or likely harms. It is cut off where it leaves the picture."
     )
     return (
         _figure(success(series), "Success", "the share of tasks that succeeded, with memory and without"),
@@ -166,7 +167,8 @@ def _overall(lift: Lift) -> str:
         *(_running(*told) for told in changes(lift)),
     ]
     drawn = table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))
-    return f"<h2>Overall</h2>\n{drawn}"
+    why = f'\n<p class="soft">In the shares of success {escape(told)}.</p>' if (told := weighing(lift)) else ""
+    return f"<h2>Overall</h2>\n{drawn}{why}"
 
 
 def _running(name: str, effect: Estimate, form: str) -> tuple[str, ...]:
