@@ -319,7 +319,7 @@ def late(seed: int, *, n: int = 1_500, kind: float = 0.0, halved: bool = True, e
     delay = np.where(outcome == kind, g.exponential(np.where(off | (not halved), 200.0, 100.0)), 0.0)
     told = np.where(np.arange(n) + delay < n, outcome, np.nan)
     made = episodes(told, control=off, control_probability=0.3, at=60.0 * np.arange(n))
-    return replace(made, waiting=rows_that_wait(~np.isnan(told)))
+    return replace(made, waiting=rows_that_wait(~np.isnan(told), np.ones(n, np.bool_)))
 
 
 class TestLateness:
