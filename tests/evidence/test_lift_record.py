@@ -27,7 +27,7 @@ from lessonbank.evidence.lift import (
     points,
     said_of,
 )
-from lessonbank.evidence.shares import Tally
+from lessonbank.evidence.shares import Tally, share_of
 
 SHARE = st.floats(-1, 1) | st.none()
 ESTIMATES = st.builds(Estimate, value=SHARE, low=SHARE, high=SHARE, always_low=SHARE, always_high=SHARE)
@@ -166,6 +166,11 @@ def test_a_lesson_says_what_became_of_it() -> None:
     assert said_of(LessonLift(lesson_id="a", standing="harms", retired=True)) == "take out: harms, retired"
     open_yet = LessonLift(lesson_id="a", success=sure(0.03), quarantined=True)
     assert said_of(open_yet) == "undecided, at most 7 points either way, quarantined"
+
+
+def test_sums_of_rewards_have_one_digit_behind_the_point() -> None:
+    assert share_of(0.903, Tally(successes=1133.953006, tasks=1249)) == "90.3 % (1,134 of 1,249)"
+    assert share_of(0.6, Tally(successes=90.556, tasks=151)) == "60.0 % (90.6 of 151)"
 
 
 def test_both_sides_and_what_runs_take_are_said_only_where_they_are_known() -> None:
