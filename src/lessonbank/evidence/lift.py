@@ -65,8 +65,6 @@ class Effect(Record):
 class UnitLift(Effect):
     """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
 
-    expected: float | None = None
-    """The effect to be expected of it as one of many: drawn to its group's while its own evidence is thin."""
     waiting: int = 0
     """Recalls that showed it or left it out and do not count yet: an outcome, theirs or an earlier one, is awaited."""
     missing_shown: float | None = None

@@ -25,7 +25,7 @@ from .shares import Tally
 
 _POINTS = 60
 _MOST = 1e6
-_DECISION = ("success", "expected", "evidence", "standing")
+_DECISION = ("success", "evidence", "standing")
 _LAST = 5
 """Recalls that are named of each lesson."""
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
@@ -133,12 +133,11 @@ class _Units:
     def fields_of(self, unit: int) -> dict[str, Any]:
         """The fields of a `UnitLift`."""
         found, differs = self.found, bool(self.found.differs[unit])
-        success, begun = self._estimate(unit), found.begun[unit]
+        begun = found.begun[unit]
         return {
             "shown": int(self.shown[unit]),
             "withheld": int(self.withheld[unit]),
-            "success": success,
-            "expected": None if success.value is None else float(found.expected.mean[unit]),
+            "success": self._estimate(unit),
             "evidence": _evidence(max(found.log_harm[unit], found.log_help[unit])),
             "standing": found.standing[unit],
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),

@@ -41,8 +41,7 @@ _HOW = (
     "An interval says how far chance could have moved the number. The first is right for whoever looks once, at a time "
     "fixed beforehand. The wider one stays right however often you look and whenever you stop.",
     "“Undecided” is not “no effect”: nothing is shown so far, and “at most 20 points either way” says what can be "
-    "ruled out. The effect to be expected is the best single guess for a lesson as one of many. While its own evidence "
-    "is thin, it is close to that of its group.",
+    "ruled out.",
     "The shares with memory and without count each task by its odds, exactly as the change does. So their difference "
     "is the change. Groups of the same lessons have one row; memory as a whole, and a single lesson, have their own.",
 )
