@@ -49,7 +49,7 @@ def translate_for(door: Mapping[str, str], advice: str, /) -> str:
 
 
 def translate_end(door: Mapping[str, str], note: str, /) -> str:
-    """The same for a note. A note may quote a stranger before its end, so only its end is looked at."""
+    """`note` with such words at its end. Before its end a note may quote a stranger, so nothing else is changed."""
     for call in sorted(door, key=len, reverse=True):
         for stop in ("", "."):
             if note.endswith(call + stop):

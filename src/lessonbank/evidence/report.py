@@ -89,7 +89,7 @@ def report(
     )
 
 
-def _more(found: Review) -> dict[str, int | None]:
+def _more(found: Review) -> dict[str, Any]:
     """How many more recalls bring the next verdict on memory as a whole, if there is one to come."""
     if found.differs[0] or found.standing[0] in ("helps", "harms"):
         return {}
