@@ -117,7 +117,7 @@ class Episodes:
     """Recalls that a run of another task settled."""
     restarts: tuple[Restart, ...] = ()
     waiting: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
-    """By row: whether it is not scored yet, because its outcome or that of an earlier recall is still waited for.
+    """By row: whether it does not count yet, because its outcome or that of an earlier recall is still waited for.
     Empty: none."""
     model: Ints = field(default_factory=_whole_numbers)
     """By row: on which model the agent ran, as a position in `models`; -1 where nobody said. Empty: nowhere."""
@@ -145,7 +145,7 @@ class Episodes:
 
     @property
     def due(self) -> Flags:
-        """Which rows are scored: those before the first one that is waited for."""
+        """Which rows count: those before the first one that is waited for, unless their own outcome is."""
         return ~self.waiting if len(self.waiting) else np.ones(len(self), np.bool_)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from lessonbank._base.plural import counted
@@ -10,6 +10,7 @@ from lessonbank.contracts.records import Kind, Record
 from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
+from .doors import PYTHON, translate_end, translate_for
 from .groups import AGAIN
 from .measuring_cost import MeasuringCost, cost_of
 from .shares import Tally, is_plain, share_of
@@ -59,17 +60,11 @@ class Effect(Record):
     standing: Standing = "no evidence yet"
     since: Moment | None = None
     """Since when it harms, where it did not from the first. The estimate is of the time since then."""
-    more: int | None = None
-    """About how many more recalls bring the next verdict with a chance of 80 %, if the effect is ten points."""
-    more_as_it_looks: int | None = None
-    """The same if the effect is what the estimate says; `None` where that is below two points."""
 
 
 class UnitLift(Effect):
     """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
 
-    expected: float | None = None
-    """The effect to be expected of it as one of many: drawn to its group's while its own evidence is thin."""
     waiting: int = 0
     """Recalls that showed it or left it out and do not count yet: an outcome, theirs or an earlier one, is awaited."""
     missing_shown: float | None = None
@@ -148,6 +143,10 @@ class Lift(Effect):
     level: float = 0.95
     recalls: int = 0
     """Recalls that found something."""
+    more: int | None = None
+    """About how many more recalls bring the next verdict with a chance of 80 %, if the effect is ten points."""
+    more_as_it_looks: int | None = None
+    """The same if the effect is what the estimate says; `None` where that is below two points."""
     empty: int = 0
     """Recalls that found nothing to show."""
     unfinished: int = 0
@@ -232,11 +231,20 @@ _SAYS: Final[dict[Standing, str]] = {
 }
 
 
-def in_words(lift: Lift, /, *, most: int = MOST) -> str:
-    """The report as plain text, at most `most` lessons. Nothing that strangers wrote can drive a terminal."""
+def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHON) -> str:
+    """The report as plain text in words of `door`. Nothing that strangers wrote can drive a terminal.
+
+    `most`: lessons that are listed.
+    """
     groups, lessons = distinct_groups(lift), distinct_lessons(lift)
     listed = groups[: (most + 1) // 2]
-    lines = [headline(lift), *_cost(lift), *_sides(lift), *_spent(lift), *_next(advice(lift))]
+    lines = [
+        headline(lift),
+        *_cost(lift),
+        *_sides(lift),
+        *_spent(lift),
+        *_next([translate_for(door, one) for one in advice(lift)]),
+    ]
     if lessons and most > 0:
         lines.append("")
         if listed:
@@ -249,7 +257,7 @@ def in_words(lift: Lift, /, *, most: int = MOST) -> str:
         lines += [
             f"In brackets: {100 * lift.level:.4g} % intervals, right however often you look{look}. {promise(lift)}"
         ]
-    return "\n".join((*lines, *(f"Note: {one_line(note)}" for note in lift.notes)))
+    return "\n".join((*lines, *(f"Note: {one_line(translate_end(door, note))}" for note in lift.notes)))
 
 
 def headline(lift: Lift, /) -> str:
@@ -420,9 +428,7 @@ def standing_of(unit: UnitLift, /) -> str:
         return f"undecided, no verdict: {missing}"
     since = f" since {unit.since:%Y-%m-%d}" if unit.since else ""
     open_yet = unit.standing == "no evidence yet"
-    known = _at_most(unit.success)
-    forecast = "" if known == _TOO_FEW else _forecast(unit)  # of a handful of tasks, it is a guess about a guess
-    most = f"{known}{forecast}" if open_yet else ""
+    most = _at_most(unit.success) if open_yet else ""
     decision = "undecided" if open_yet else f"{'keep' if 'helps' in unit.standing else 'take out'}: {unit.standing}"
     decision = "does nothing" if does_nothing(unit) else decision
     if unit.success.basis == "judge" and not open_yet:
@@ -441,15 +447,6 @@ def _at_most(effect: Estimate) -> str:
 def fits_anything(low: float, high: float, /) -> bool:
     """Whether an interval of an effect is so wide that it says nothing."""
     return high - low >= 2 * _ANYTHING
-
-
-def _forecast(unit: UnitLift) -> str:
-    if not unit.more or does_nothing(unit):
-        return ""
-    if not unit.more_as_it_looks or unit.more_as_it_looks >= unit.more:
-        return f" (about {counted(_roughly(unit.more), 'more recall')} for ten points)"
-    looks = counted(_roughly(unit.more_as_it_looks), "more recall")
-    return f" (about {looks} as it looks, {_roughly(unit.more):,} for ten points)"
 
 
 def said_of(lesson: LessonLift, /) -> str:

@@ -26,7 +26,7 @@ from .shares import Tally
 
 _POINTS = 60
 _MOST = 1e6
-_DECISION = ("success", "expected", "evidence", "standing", "more", "more_as_it_looks")
+_DECISION = ("success", "evidence", "standing")
 _LAST = 5
 """Recalls that are named of each lesson."""
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
@@ -76,6 +76,7 @@ def report(
         success_without=series[-1].without if series else None,
         **_tallies(episodes, by_draws=whole["success"].value is not None),
         **{name: whole[name] for name in Effect.model_fields},
+        **_more(found),
         steps=_running(episodes, episodes.steps, level),
         tokens=_running(episodes, episodes.tokens, level),
         cost=_running(episodes, episodes.cost, level),
@@ -87,6 +88,13 @@ def report(
         series=series,
         notes=notes(episodes, found, _titles(episodes, lessons or {}, names or {}), missing=missing),
     )
+
+
+def _more(found: Review) -> dict[str, Any]:
+    """How many more recalls bring the next verdict on memory as a whole, if there is one to come."""
+    if found.differs[0] or found.standing[0] in ("helps", "harms"):
+        return {}
+    return dict(zip(("more", "more_as_it_looks"), map(_whole_number, found.more[:, 0].tolist()), strict=True))
 
 
 def _titles(episodes: Episodes, lessons: Mapping[str, Lesson], names: Mapping[str, str]) -> list[str]:
@@ -126,20 +134,14 @@ class _Units:
     def fields_of(self, unit: int) -> dict[str, Any]:
         """The fields of a `UnitLift`."""
         found, differs = self.found, bool(self.found.differs[unit])
-        success, (more, as_it_looks) = self._estimate(unit), found.more[:, unit]
-        standing = found.standing[unit]
-        open_yet = standing not in ("helps", "harms") and not differs
         begun = found.begun[unit]
         return {
             "shown": int(self.shown[unit]),
             "withheld": int(self.withheld[unit]),
-            "success": success,
-            "expected": None if success.value is None else float(found.expected.mean[unit]),
+            "success": self._estimate(unit),
             "evidence": _evidence(max(found.log_harm[unit], found.log_help[unit])),
-            "standing": standing,
+            "standing": found.standing[unit],
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
-            "more": _whole_number(more) if open_yet else None,
-            "more_as_it_looks": _whole_number(as_it_looks) if open_yet else None,
             "waiting": int(self.waiting[unit]),
             "missing_shown": self.missing(unit, shown=True) if differs else None,
             "missing_withheld": self.missing(unit, shown=False) if differs else None,

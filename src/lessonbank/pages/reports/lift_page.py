@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from lessonbank._base.plural import counted
-from lessonbank.evidence.doors import PAGES, SHELL, translate_for
+from lessonbank.evidence.doors import PAGES, SHELL, translate_end, translate_for
 from lessonbank.evidence.lift import (
     NOT_YET,
     NOTHING,
@@ -42,9 +42,7 @@ _HOW = (
     "An interval says how far chance could have moved the number. The first is right for whoever looks once, at a time "
     "fixed beforehand. The wider one stays right however often you look and whenever you stop.",
     "“Undecided” is not “no effect”: nothing is shown so far, and “at most 20 points either way” says what can be "
-    "ruled out. The effect to be expected is the best single guess for a lesson as one of many. While its own evidence "
-    "is thin, it is close to that of its group. “About 300 more recalls as it looks”: so many that find it bring the "
-    "next verdict, with a chance of 80 %, if its effect is what it looks; the number after it is for ten points.",
+    "ruled out.",
     "The shares with memory and without count each task by its odds, exactly as the change does. So their difference "
     "is the change. Groups of the same lessons have one row; memory as a whole, and a single lesson, have their own.",
 )
@@ -76,7 +74,7 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
             _missing(lift),
             _judges(lift.judges),
             _measuring(lift.measuring) if lift.recalls else "",
-            _notes([translate_for(door, note) for note in lift.notes]),
+            _notes([translate_end(door, note) for note in lift.notes]),
             f"<h2>How to read this</h2>\n{_listed(_HOW)}",
         )
     )

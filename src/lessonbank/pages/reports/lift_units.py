@@ -130,8 +130,6 @@ def numbers(unit: UnitLift, /) -> Iterable[tuple[str, str]]:
         yield "do not count yet", f"{counted(unit.waiting, 'time')}: an outcome is waited for"
     yield f"{NAMES[0]}, in points", write_interval(effect.low, effect.high)
     yield f"{NAMES[1]}, in points", write_interval(effect.always_low, effect.always_high)
-    if unit.expected is not None:
-        yield "to be expected", minus(f"{100 * unit.expected:+z.1f} points")
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:
