@@ -123,22 +123,21 @@ class AdaptiveHoldout:
             scope: whose memory it is.
         """
         now, near = self._of(scope), [distance for _, distance in found]
-        times = [_times(ids, now.units) for ids, _ in found]
-        hope = _HOPE if times and times[0] >= _FEW else 0.0
-        effect = [sum(now.units.get(id, _UNKNOWN).expected for id in ids) for ids, _ in found]
-        least = max(_BAND * near[places - 1], 0.0) if len(found) > places else 0.0
-        is_harm = min(effect[:places], default=0.0) < -_HARM
-        rivals = [n for n, far in enumerate(near) if n < places or far >= least or (is_harm and effect[n] > 0.0)]
-        key = [-effect[n] - hope * (times[n] < _FEW) - _SLOPE * far / max(near[0], 1e-9) for n, far in enumerate(near)]
-        best = sorted(rivals, key=lambda n: (key[n], n))[:places]
-        if len(found) > places and recall_id:
+        band = [n for n in range(len(found)) if n < places or near[n] >= max(_BAND * near[places - 1], 0.0)]
+        times = {n: _times(found[n][0], now.units) for n in band}
+        hope = _HOPE if band and times[band[0]] >= _FEW else 0.0
+        effect = {
+            n: sum(now.units.get(id, _UNKNOWN).expected for id in found[n][0]) + hope * (times[n] < _FEW) for n in band
+        }
+        best = sorted(band, key=lambda n: (-effect[n] - _SLOPE * near[n] / max(near[0], 1e-9), n))
+        if len(band) > places and recall_id:
             now.places += places
             if now.trials < _FIRST_TRIALS + _TRIALS * now.places and uniform(self.seed, recall_id, "") < _OFTEN:
-                ids = {n: tuple(found[n][0]) for n in range(len(found)) if n not in best}
+                ids = {n: tuple(found[n][0]) for n in best[places:]}
                 seldom = min(ids, key=lambda n: (times[n] + now.tried[ids[n]], near[0] - near[n]))
                 now.trials, best[places - 1] = now.trials + 1, seldom
                 now.tried[ids[seldom]] += 1
-        return best
+        return best[:places]
 
     def _of(self, scope: str) -> _Scope:
         return self._scopes.setdefault(scope, _Scope())
@@ -146,9 +145,6 @@ class AdaptiveHoldout:
 
 _BAND: Final = 0.8
 """A lesson competes for a place if it is so near, as a share of the last one that has a place by nearness."""
-_HARM: Final = 0.05
-"""The harm expected of one that has a place by nearness from which on every lesson that is expected to help competes,
-however far it is."""
 _SLOPE: Final = 0.5
 """How much less success is expected of a lesson that is not near at all than of the nearest, before evidence."""
 _HOPE: Final = 0.05
