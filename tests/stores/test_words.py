@@ -36,7 +36,6 @@ async def test_what_is_left_unread_changes_no_answer(
 ) -> None:
     monkeypatch.setattr(by_words, "_SHORT", data.draw(st.integers(0, 3)))
     monkeypatch.setattr(by_words, "_SHARE", data.draw(st.sampled_from([1, 8, 1000])))
-    monkeypatch.setattr(by_words, "_TEXTS", data.draw(st.sampled_from([0, 2, 200])))
     monkeypatch.setattr(by_words, "_MORE", data.draw(st.integers(0, 3)))
     monkeypatch.setattr(_derived, "TAIL", data.draw(st.sampled_from([1, 4, 64])))
     monkeypatch.setattr(by_words, "_FULL", data.draw(st.sampled_from([1, 3, 500])))
@@ -108,6 +107,22 @@ async def test_few_texts_are_read_where_the_first_ones_decide(tmp_path: Path, mo
     await store.close()
     assert [m.experience.task for m in found] == ["correct the order number7"]
     assert 1 <= len(read) <= 1 + by_words._MORE, "not one for each task that shares a word"
+
+
+@pytest.mark.full
+async def test_of_very_many_equal_tasks_those_that_came_last_are_found_and_few_texts_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await SqliteStore.open(tmp_path / "bank.db")
+    kept = experiences(["cancel the pending order"] * 400)
+    await store.apply([Add(experience=e) for e in kept], scope="s", writer="w")
+    await store.rebuild()
+    read, counted = list[str](), by_words.counted
+    monkeypatch.setattr(by_words, "counted", lambda text: read.append(text) or counted(text))
+    found = await store.search("cancel order", scope="s", limit=5)
+    await store.close()
+    assert [m.experience.id for m in found] == [e.id for e in reversed(kept)][:5]
+    assert len(read) < 100, "not one for each task that ties"
 
 
 @pytest.mark.full

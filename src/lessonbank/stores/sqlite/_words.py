@@ -1,4 +1,4 @@
-"""The closest experiences of one scope by words: exact, and very common words are read only if they must be."""
+"""The closest experiences of one scope by words; very common words are read only if they must be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, Final
 
@@ -23,20 +23,11 @@ from ._rows import AMONG, REPEATED, SHOWS, ScopeRow, among, find_scope, found_at
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
-_SHARE: Final = 8
-"""A word that one in so many tasks holds is read last, and only where the others leave open who is best."""
 _SHORT: Final = 4096
-"""A word of no more tasks is read at once: asking whether it must be read would cost more."""
-_SAMPLE: Final = 16
-"""One task in so many, the first ones, tells which words are common: the index is read from its beginning."""
-_TEXTS: Final = 200
-"""Tasks whose texts are read, rather than the lists of very common words."""
-_MORE: Final = 4
-"""Tasks looked at beyond the limit: ties with the last place are among them, or more are looked at."""
-_MARGIN: Final = 1e-6
-"""Scores are rounded, and the sums are made in another order; a task this close to the last place is looked at."""
-_USUAL: Final = 20_000
-"""Characters of a task whose words are kept for a while."""
+_SHARE: Final = 8
+"""A word of more tasks than that, and than one in so many, is read only where the others leave open who is best."""
+_MORE: Final = 32
+"""Tasks beyond the limit whose texts are read, too: what the others leave open is mostly decided by these."""
 _FULL: Final = 1000
 """Lengths of tasks in one row: where their numbers follow one another, it fits into one page."""
 _LAST: Final = (1 << 32) - 1
@@ -47,10 +38,10 @@ _WITH: Final = "FROM word_index WHERE word_index MATCH ?"
 def search(
     connection: sqlite3.Connection, /, query: str, *, scope: str, limit: int, exclude: Collection[str]
 ) -> list[Match]:
-    """The closest shown experiences by the words of their tasks.
+    """The closest shown experiences by the words of their tasks; of very many equal ones, those that came last.
 
-    Rare words are read first. Once the last place is held by more than all unread words together could give, no task
-    without a word already read can reach it (the MaxScore bound of Turtle and Flood 1995): the answer is the same.
+    Rare words are read first. Once the last place is held by more than all unread words together could give to what
+    was not looked at, nothing else can reach it (the MaxScore bound of Turtle and Flood 1995).
     """
     here, asked = find_scope(connection, scope), words(query)
     if not asked or limit <= 0:
@@ -69,9 +60,9 @@ class _Asking:
     ) -> None:
         self._connection, self._scope, self._asked, self._left_out = connection, scope, asked, left_out
         self._numbers, self._lengths, self._tail, is_whole = _tasks(connection, scope, frozenset(asked))
-        self._is_unbroken = bool(len(self._numbers)) and self._numbers[-1] - self._numbers[0] == len(self._numbers) - 1
         self._sums = np.zeros(len(self._numbers))
-        self._unread = self._common(max(_SHORT, scope.documents // _SHARE)) if is_whole else {}
+        most = max(_SHORT, scope.documents // _SHARE) if is_whole else _LAST
+        self._unread = {word: held for word in dict.fromkeys(asked) if (held := self._count(word, most)) > most}
         places = {word: self._places(word) for word in dict.fromkeys(asked) if word not in self._unread}
         self._held = {word: len(at) for word, (at, _) in places.items()} | self._unread
         self._most = bounds(asked, self._held, documents=scope.documents)
@@ -84,34 +75,29 @@ class _Asking:
         most = limit + _MORE
         while True:
             found = np.flatnonzero(self._sums > 0.0)  # of what is true or false it finds it in a third of the time
-            sums = self._sums[found]
-            top = found[np.argpartition(-sums, most)[:most]] if most < len(found) else found
+            shares = np.round(np.minimum(self._sums[found] / full, 1.0), 9)
+            least = np.partition(shares, -most)[-most] if most < len(found) else 0.0
+            top = np.concatenate((found[shares > least], found[shares == least][::-1]))[:most]
             first = heapq.nlargest(limit, self._scored(top))
-            last = (first[-1][0] - _MARGIN) * full if len(first) == limit else 0.0
-            unread = sum(self._most[word] for word in self._unread)
-            can_be = int(np.count_nonzero(sums >= last - unread))
-            if can_be <= most and (not unread or last > unread):
+            unread = sum(self._most[word] for word in self._unread) / full
+            if len(first) == limit and (not unread or first[-1][0] > least + unread):
                 return first
-            if unread and (last <= unread or can_be > _TEXTS):
-                for word in self._unread:
-                    self._add(word, *self._places(word))
-                self._unread = {}
-            else:
-                most = min(can_be, 4 * most) if len(first) < limit else can_be
+            if not unread and most >= len(found):
+                return first
+            for word in self._unread:
+                self._add(word, *self._places(word))
+            most, self._unread = most if unread else 4 * most, {}
 
-    def _common(self, most: int) -> dict[str, int]:
-        """The words that more than `most` tasks hold, as far as a sample tells, and how many hold each."""
+    def _count(self, word: str, most: int) -> int:
+        """How many tasks hold a word; where it is not more than `most`, a smaller number will do."""
         if len(self._numbers) <= most:
-            return {}
-        sql = f"SELECT count(*) {_WITH} AND rowid BETWEEN ? AND ?"
-        first, early, last = (int(self._numbers[at]) for at in (0, len(self._numbers) // _SAMPLE, -1))
-
-        def count(word: str, end: int) -> int:
-            return self._connection.execute(sql, (f'"{term(self._scope.number, word)}"', first, end)).fetchone()[0]
-
-        likely = [word for word in dict.fromkeys(self._asked) if count(word, early) * _SAMPLE > most]
-        held = {word: count(word, last) + len(self._tail.get(word, {})) for word in likely}
-        return {word: times for word, times in held.items() if times > most}
+            return 0
+        name, tail = f'"{term(self._scope.number, word)}"', len(self._tail.get(word, {}))
+        sql = f"SELECT count(*) {_WITH}"
+        # The index is read from its beginning: one task in sixteen, the first ones, tells which words are common.
+        early = f"{sql} AND rowid <= ?"
+        (few,) = self._connection.execute(early, (name, int(self._numbers[len(self._numbers) // 16]))).fetchone()
+        return self._connection.execute(sql, (name,)).fetchone()[0] + tail if few * 16 > most else 0
 
     def _places(self, word: str) -> tuple[_Array, _Array]:
         """The tasks that hold a word, by their place in `_numbers`, and how often each does.
@@ -127,15 +113,11 @@ class _Asking:
         for marked, again in self._connection.execute(sql, ends) if len(numbers) else ():
             at = np.searchsorted(numbers, numbers_in(again))
             times[at[at < len(numbers)]] = int(marked.rpartition(REPEATED)[2])
-        if tail:
-            numbers = np.concatenate((numbers, np.array([*tail], np.int64)))
-            times = np.concatenate((times, np.array([*tail.values()], np.float64)))
-        if not len(self._numbers):
-            return numbers[:0], times[:0]
-        at = numbers - self._numbers[0] if self._is_unbroken else np.searchsorted(self._numbers, numbers)
-        there = (at >= 0) & (at < len(self._numbers))
-        there[there] = self._numbers[at[there]] == numbers[there]
-        return (at, times) if there.all() else (at[there], times[there])
+        numbers = np.concatenate((numbers, np.array([*tail], np.int64)))
+        times = np.concatenate((times, np.array([*tail.values()], np.float64)))
+        at = np.searchsorted(self._numbers, numbers)
+        there = np.append(self._numbers, 0)[at] == numbers
+        return at[there], times[there]
 
     def _add(self, word: str, at: _Array, times: _Array) -> None:
         mean = max(self._scope.words, 1) / max(self._scope.documents, 1)
@@ -179,26 +161,22 @@ def _tasks(
         for word in held.keys() & asked:
             tail.setdefault(word, {})[number] = held[word]
     span = journal_number(scope.number, 0), journal_number(scope.number, _LAST)
-    numbers, lengths = lengths_in(connection.execute(_LENGTHS, span).fetchall())
-    if waiting:
-        late = np.array(waiting, np.uint32).T
-        numbers, lengths = np.concatenate((numbers, late[0])), np.concatenate((lengths, late[1]))
+    late = np.array(waiting, np.uint32).reshape(-1, 2).T
+    both = zip(lengths_in(connection.execute(_LENGTHS, span).fetchall()), late, strict=True)
+    numbers, lengths = (np.concatenate(each) for each in both)
     sql = "SELECT number FROM experiences WHERE scope = ?"
     hidden = [number for (number,) in connection.execute(sql, (-scope.number,))]
-    if not hidden:
-        return numbers, lengths, tail, True
-    there = ~np.isin(numbers, hidden, assume_unique=True)
-    return numbers[there], lengths[there], tail, False
+    there = ~np.isin(numbers, hidden, assume_unique=True) if hidden else slice(None)
+    return numbers[there], lengths[there], tail, not hidden
 
 
 def counted(task: str, /) -> Mapping[str, int]:
-    """How often a task holds each word."""
-    return _counted(task) if len(task) <= _USUAL else Counter(words(task))
+    """How often a task holds each word. Those of a usual size are kept for a while: each search reads the tail."""
+    return _counted(task) if len(task) <= 20_000 else Counter(words(task))
 
 
 @lru_cache(maxsize=128)
 def _counted(task: str) -> Mapping[str, int]:
-    # Those that the index does not hold yet are read by each search.
     return Counter(words(task))
 
 
@@ -231,13 +209,12 @@ def lengths_in(rows: Sequence[tuple[int, bytes | None, bytes]], /) -> tuple[_Arr
 
 def add_lengths(connection: sqlite3.Connection, after: int, last: int = _LAST, /) -> None:
     """Put in the tasks behind number `after`, up to `last`; none of them is there."""
-    sql = "SELECT abs(scope), number, words FROM experiences WHERE number BETWEEN ? AND ? ORDER BY number"
-    for some in batches(connection.execute(sql, (after + 1, last)), size=10_000):
-        for scope, these in groupby(sorted(some), itemgetter(0)):
-            begun = _row_of(connection, scope, _LAST)
-            held = begun if len(begun) < _FULL else []
-            for row in batches([*held, *(each[1:] for each in these)], size=_FULL):
-                _put(connection, scope, row)
+    sql = "SELECT abs(scope) AS s, number, words FROM experiences WHERE number BETWEEN ? AND ? ORDER BY s, number"
+    for scope, these in groupby(connection.execute(sql, (after + 1, last)), itemgetter(0)):
+        begun = _row_of(connection, scope, _LAST)
+        held = begun if len(begun) < _FULL else []
+        for row in batches(chain(held, (each[1:] for each in these)), size=_FULL):
+            _put(connection, scope, row)
 
 
 def set_length(connection: sqlite3.Connection, scope: int, number: int, words: int | None, /) -> None:
