@@ -727,3 +727,15 @@ def test_an_address_of_any_form_is_one_slot(where: str) -> None:
     )
     (lesson,) = extract(attempt(made, "success")).lessons
     assert lesson.title == "What worked: Ship to <address>."
+
+
+def test_a_shell_that_takes_a_list_of_lines_is_told_by_its_lines() -> None:
+    made = calls(
+        ("run_commands", {"commands": ["make check"]}, "make: *** No rule to make target 'rates.h'. Error 2"),
+        ("run_commands", {"commands": ["make rates"]}, "done"),
+        ("run_commands", {"commands": ["make check"]}, "all passed"),
+        task="Mend the build",
+    )
+    lesson = headed(extract(attempt(made, "success")).lessons, "Error and what got past it")
+    assert lesson.title.endswith("make check, then make rates")
+    assert "['" not in lesson.title + lesson.content
