@@ -399,10 +399,10 @@ def _shown(
     known = _rows.found_at(connection, scope, [number for (number,) in shown])
     for key, score in scores.items():
         experience, at = known.get(key // PARTS), key % PARTS
-        if experience is None or at > len(experience.lessons) or (at and experience.lessons[at - 1].hidden):
-            continue
-        match = Match(experience=experience, score=score, lesson_id=experience.lessons[at - 1].id if at else None)
-        yield score, experience.created_at, key, match
+        lesson = experience.lessons[at - 1] if experience and at else None
+        if experience and not (lesson and lesson.hidden):
+            match = Match(experience=experience, score=score, lesson_id=lesson.id if lesson else None)
+            yield score, experience.created_at, key, match
 
 
 def unindexed(
