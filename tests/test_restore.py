@@ -134,7 +134,7 @@ def test_restore_puts_the_backup_in_place_and_keeps_what_was_there(tmp_path: Pat
         assert bank.admin.verify() == ()
         learn(bank, "Ship box 9")
     assert done.now.counts is not None
-    assert done.now.counts.trajectories == 2
+    assert done.now.counts.lessons == 2
     if before is None:
         assert (done.before, done.kept) == (None, None)
         return
@@ -144,7 +144,7 @@ def test_restore_puts_the_backup_in_place_and_keeps_what_was_there(tmp_path: Pat
     assert done.before is not None
     if copied in ("crashed", "closed"):
         assert done.before.counts is not None
-        assert done.before.counts.trajectories == 3
+        assert done.before.counts.lessons == 3
         with connect(Path(done.kept)) as earlier:
             assert tasks(earlier)[-1] == "Ship box 3"
     else:

@@ -119,19 +119,6 @@ def test_a_refusal_at_the_end_is_named() -> None:
     assert '`send` failed ("Rejected: nothing was chosen.")' in lesson.content
 
 
-def test_failed_runs_of_one_task_have_titles_that_name_what_was_done() -> None:
-    opened = ("open form", "Opened.")
-    refused = (run(opened, (deed, "Rejected: nothing was chosen.")) for deed in ("send", "print twice"))
-    silent = (run(opened, (deed, "Fine."), ("leave", "Left.")) for deed in ("choose blue", "choose green"))
-    titles = [lesson.title for one in (*refused, *silent) for lesson in extract(attempt(one, "failure")).lessons]
-    assert titles == [
-        "Rejected at the end: send",
-        "Rejected at the end: print twice",
-        "Looked fine, yet failed: choose blue",
-        "Looked fine, yet failed: choose green",
-    ]
-
-
 def test_an_error_is_paired_with_what_fixed_it_in_success_and_in_failure() -> None:
     steps = (
         ("get_user", {"id": "K-204"}, "Ada"),

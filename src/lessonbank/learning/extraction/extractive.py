@@ -27,7 +27,6 @@ from ._slots import Shown, uncommon_pairs
 
 _CONTENT = 600
 _TITLE, _WHEN = 70, 240
-_WORKED = "What worked"
 _DEEDS = 3
 """Deeds that a title names."""
 _MARKUP = re.compile(r"<[^<>\n]{1,80}>|(?<!\S)#{1,6}(?!\S)|\*{2,}|`+")
@@ -124,7 +123,7 @@ class _Lesson:
     content: str
     shown_by: tuple[tuple[_Run, Move], ...]
     deed: str
-    """What was done, for the title. Of what worked the task says it best, where its giver wrote it for an agent."""
+    """What was done, for the title. The words of the task take its place where whoever gave the task said it best."""
     when: str = ""
     """Empty: for a task like that of the run."""
 
@@ -210,7 +209,7 @@ def _order(run: _Run) -> Iterator[_Lesson]:
     if len(content) > _CONTENT:
         content = f"This order worked: {_steps(path)}."
     shown_by = tuple([(run, m) for m in path[-8:]])
-    yield _Lesson("strategy", _WORKED, content, shown_by, _deeds([m for m in path if not m.reads] or path))
+    yield _Lesson("strategy", "What worked", content, shown_by, _deeds([m for m in path if not m.reads] or path))
 
 
 def _without_detours(run: _Run) -> Sequence[Move]:
@@ -535,7 +534,7 @@ def _distinct(lessons: Iterable[_Lesson]) -> list[_Lesson]:
 
 def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:
     run = lesson.shown_by[0][0]
-    deed = run.task if lesson.head == _WORKED and not run.is_talk else lesson.deed
+    deed = lesson.deed if lesson.when or run.is_talk else run.task
     return Lesson(
         title=f"{lesson.head}: {_cut(deed, _TITLE)}",
         description=lesson.when or f"For a task like: {_cut(run.task, _WHEN)}",
