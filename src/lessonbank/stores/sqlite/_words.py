@@ -28,6 +28,8 @@ _SHARE: Final = 8
 """A word of more tasks than that, and than one in so many, is read only where the others leave open who is best."""
 _MORE: Final = 8
 """Tasks beyond the limit whose texts are read, too: what the others leave open is mostly decided by these."""
+_TEXTS: Final = 200
+"""Tasks whose texts are read, rather than the lists of very common words."""
 _FULL: Final = 1000
 """Lengths of tasks in one row: where their numbers follow one another, it fits into one page."""
 _LAST: Final = (1 << 32) - 1
@@ -80,14 +82,21 @@ class _Asking:
             least = np.partition(shares, -most)[-most] if most < len(found) else 0.0
             top = np.concatenate((found[shares > least], found[shares == least][::-1]))[:most]
             first = heapq.nlargest(limit, self._scored(top))
-            unread = sum(self._most[word] for word in self._unread) / full
-            if len(first) == limit and (not unread or first[-1][0] > least + unread):
+            if not self._unread:
+                if len(first) == limit or most >= len(found):
+                    return first
+                most *= 4
+                continue
+            last = first[-1][0] - sum(map(self._most.__getitem__, self._unread)) / full if len(first) == limit else 0.0
+            can_be = int(np.count_nonzero(shares >= last)) if last > 0.0 else _LAST
+            if can_be <= most:
                 return first
-            if not unread and most >= len(found):
-                return first
+            if can_be <= _TEXTS:
+                most = can_be
+                continue
             for word in self._unread:
                 self._add(word, *self._places(word))
-            most, self._unread = most if unread else 4 * most, {}
+            self._unread = {}
 
     def _count(self, word: str, most: int) -> int:
         """How many tasks hold a word; where it is not more than `most`, a smaller number will do."""
