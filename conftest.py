@@ -98,6 +98,7 @@ def _write_to_memory() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
+gc.disable()  # until all tests are collected, none of which goes
 _close_network()
 _forget_keys_and_proxies()
 _write_to_memory()
@@ -126,6 +127,7 @@ def pytest_collection_finish() -> None:
     """Thousands of collected tests stay to the end: the garbage collector need not look at them again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(20_000, 20, 20)
 
 

@@ -13,6 +13,7 @@ from lessonbank import Evidence, Learning, Lesson, Safety, Step, Trajectory
 from lessonbank.contracts.records import EXTRACTIVE, Choice, Experience, Merge, Provenance
 from lessonbank.contracts.settings import Profile
 from lessonbank.errors import Conflict
+from lessonbank.evidence.lift import distinct_lessons, said_of
 from lessonbank.learning.consolidation.additions import without_known_facts
 from lessonbank.testing import ScriptedModel
 from lessonbank.text.rendering import estimate_tokens
@@ -74,6 +75,7 @@ async def test_a_fact_that_comes_with_a_held_lesson_is_a_line_of_its_own_beside_
         new, held = await bank.lessons.list()
         assert held == old
         assert (new.content, new.against.stand, new.against.lesson_ids) == (FACT, "adds", (old.id,))
+        assert new.title == "More on: Open the table"
         assert new.state == "probation"
         assert len(await bank.lessons.repeats(old.id)) == 1
         recall = await bank.retrieve(TASK, limit=1)
@@ -112,6 +114,26 @@ async def test_an_addition_that_comes_again_becomes_part_of_the_lesson_and_a_rol
         )
         await bank.history.rollback(to=mark, reason="not so")
         assert set(await bank.lessons.list()) == set(before)
+
+
+async def test_a_joined_lesson_is_one_row_of_the_lift_and_its_parts_say_what_became_of_them() -> None:
+    bank, _ = await opened([item()], [adding()], [], [adding()], [])
+    async with bank:
+        for number in (1, 2):
+            await learn(bank, number)
+        for joins in (True, False):
+            recall = await bank.retrieve(TASK)
+            run = Trajectory(task=TASK, steps=(Step(action="press export", observation="fine"),), answer=f"{joins}")
+            await bank.learn(run, recall=recall, outcome="success")
+            if joins:
+                await learn(bank, 3)
+        (held,) = await bank.lessons.list()
+        told = await bank.lift()
+        assert [one.part_of for one in told.lessons if one.retired] == [held.id, held.id]
+        assert [one.lesson_id for one in distinct_lessons(told)] == [held.id]
+        assert str(told).count(OLD[0]) == 1
+        parts = [one for one in told.lessons if one.part_of]
+        assert {said_of(one) for one in parts} == {"undecided, too few tasks, part of another lesson now"}
 
 
 async def test_what_adds_to_a_lesson_is_not_shown_without_it_but_after_it() -> None:

@@ -239,6 +239,7 @@ def test_nothing_is_asked_where_nothing_would_be_shown() -> None:
     assert model.calls == []
 
 
+@pytest.mark.full
 def test_the_evidence_is_of_offering_a_lesson_and_lift_says_so_with_its_cost() -> None:
     with bank_of(keeping("Sort orders"), evidence=Evidence(holdout=0.5)) as bank:
         titles = {lesson.title: lesson.id for lesson in bank.lessons.list()}

@@ -82,7 +82,6 @@ async def test_no_single_lesson_could_be_judged_by_so_few_recalls(bank: AsyncRea
     lift = await bank.lift()
     assert [one.standing for one in lift.groups] == ["harms"] * 2
     assert {one.standing for one in lift.lessons} == {"no evidence yet"}
-    assert all(one.expected is not None and one.expected < 0 for one in lift.lessons)
 
 
 async def test_what_a_person_approved_stays_and_is_proposed(bank: AsyncReasoningBank) -> None:

@@ -26,7 +26,6 @@ from lessonbank.contracts.lesson_block import (
     write_lesson,
 )
 from lessonbank.contracts.records import Experience, Found, Lesson, Match, Recall
-from lessonbank.mcp.answers import whole
 from lessonbank.search.injection import Injector, Style, lesson_text
 from lessonbank.text.prompts import load
 
@@ -138,7 +137,10 @@ def test_the_lines_of_a_block_are_erased_in_the_json_of_a_run_and_no_other_line(
     assert left.count("[erased]") == text.count(f"{code}| ")
 
 
+@pytest.mark.full
 def test_the_resource_of_a_lesson_warns_of_an_unchecked_one_as_a_recall_does() -> None:
+    from lessonbank.mcp.answers import whole
+
     assert "(unchecked)" in whole(Lesson(title="Sort", content="Sort first.", risk="harmful"))
     assert "unchecked" not in whole(Lesson(title="Sort", content="Sort first."))
 
@@ -191,9 +193,8 @@ FORMS: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "form", [pytest.param(name, marks=[pytest.mark.full] * (n > 0)) for n, name in enumerate(FORMS)]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("form", FORMS)
 def test_a_change_of_the_form_is_a_change_of_one_file(tmp_path: Path, form: str) -> None:
     source = Path(lessonbank.__file__).parent
     shutil.copytree(source, tmp_path / "lessonbank", copy_function=os.symlink)

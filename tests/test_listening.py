@@ -18,6 +18,8 @@ from lessonbank.mcp.http import Keys, serve_http
 from lessonbank.pages import serving as pages_serving
 from lessonbank.proxy import server as proxy_server
 
+pytestmark = pytest.mark.full
+
 Look = Callable[[Any], None]
 
 
@@ -58,7 +60,7 @@ def listeners() -> list[socket.socket]:
     return [one for one in every if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)]
 
 
-@pytest.mark.parametrize("serve", [*SERVERS[:-1], pytest.param(proxy, marks=pytest.mark.full)])
+@pytest.mark.parametrize("serve", SERVERS)
 def test_every_server_listens_on_a_socket_that_sends_small_pieces_at_once(serve: Any, tmp_path: Path) -> None:
     before, found, told = {id(one) for one in listeners()}, list[socket.socket](), list[str]()
 

@@ -145,6 +145,7 @@ async def test_a_recall_that_is_settled_again_with_another_outcome_gets_a_note()
         assert not re.search(r"[0-9a-f]{9}", note), "a part of an id is enough in a sentence"
 
 
+@pytest.mark.full
 def test_each_number_of_tasks_without_memory_counts_what_it_says(tmp_path: Path) -> None:
     """Also the tasks whose lessons were each left out alone, and those before a lesson was edited, as they were."""
     with lessonbank.connect(tmp_path / "bank.db", scope="acme", embedder="lexical") as bank:

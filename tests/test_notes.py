@@ -31,7 +31,7 @@ def test_a_lesson_that_came_again_is_all_well() -> None:
 
 def test_a_bank_without_lessons_says_so_as_information() -> None:
     with lessonbank.connect(":memory:", scope="s", embedder="lexical") as bank:
-        assert told(bank.retrieve("Publish release 2.0").notes) == [("no_match", "info")]
+        assert told(bank.retrieve("Publish release 2.0").notes) == [("empty", "info")]
 
 
 def test_a_recall_of_another_task_is_a_warning() -> None:
@@ -58,7 +58,7 @@ def test_a_note_keeps_its_level_through_json_and_in_a_file(tmp_path: Path) -> No
     assert told(Learned.model_validate_json(learned.model_dump_json()).notes) == [("another_task", "warning")]
     with lessonbank.connect(tmp_path / "bank.db", scope="s", embedder="lexical") as bank:
         recall = bank.retrieve("Publish release 2.0")
-        assert told(bank.recalls.get(recall.id).notes) == [("no_match", "info")]
+        assert told(bank.recalls.get(recall.id).notes) == [("empty", "info")]
     assert '"notes":["no past' not in Recall(scope="s", task="t").model_dump_json()
 
 

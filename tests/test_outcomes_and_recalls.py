@@ -60,6 +60,19 @@ async def test_a_run_that_was_learned_before_its_recall_was_told_settles_one_rec
     assert [note for note in told.notes if note.startswith("settled before: ")]
 
 
+async def test_a_learned_run_that_joins_a_recall_which_another_settled_otherwise_is_named(
+    bank: AsyncReasoningBank,
+) -> None:
+    recall, other, one = await bank.retrieve(TASK), run(), run()
+    await bank.learn(other, recall=recall, outcome="failure")
+    await bank.learn(one, outcome="success")
+    told = await bank.learn(one, recall=recall)
+    (note,) = [note for note in told.notes if note.startswith("settled again: ")]
+    assert one.id[-8:] in note
+    again = await bank.learn(one, recall=recall, outcome="failure")
+    assert not [note for note in again.notes if note.startswith("settled again: ")]
+
+
 async def test_a_pending_run_stays_with_the_recall_that_it_was_handed_in_with(bank: AsyncReasoningBank) -> None:
     first, second = await bank.retrieve(TASK), await bank.retrieve(TASK)
     one = run()

@@ -14,9 +14,10 @@ import lessonbank
 from lessonbank import Evidence, Experience, Lesson, Parts, Trajectory
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Add, Change
-from lessonbank.errors import FormatError, StoreUnavailable, UsageError
+from lessonbank.errors import FormatError, SpaceMismatch, StoreUnavailable, UsageError
 from lessonbank.importers import Imported, read
 from lessonbank.learning.consolidation import CappedConsolidator, Caps, append
+from lessonbank.providers.embedders.hashing import HashingEmbedder
 from lessonbank.stores.sqlite import SqliteStore
 
 RUN = Trajectory(task="Ship it", answer="sent")
@@ -153,6 +154,7 @@ def test_names_that_nothing_brings_are_refused_in_one_sentence(tmp_path: Path) -
         read(tmp_path / "runs.txt", format="lines")
 
 
+@pytest.mark.full
 def test_what_is_built_in_asks_no_other_distribution() -> None:
     """Reading what is installed takes longer than a hook has, so no usual call does it."""
     program = """
@@ -167,3 +169,29 @@ with lessonbank.connect(":memory:", scope="t", embedder="hashing") as bank:
     bank.retrieve("Ship it")
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+class _Embedder(HashingEmbedder):
+    space = "one-name"
+
+
+async def _own(experience: Experience, /) -> Sequence[Change]:
+    return (Add(experience=experience),)
+
+
+def test_a_consolidator_of_ones_own_is_not_asked_where_vectors_would_not_fit(tmp_path: Path) -> None:
+    for dimensions in (64, 128):
+        with lessonbank.connect(
+            tmp_path / "bank.db",
+            scope="t",
+            embedder=_Embedder(dimensions=dimensions),
+            parts=Parts(consolidator=_own),
+        ) as bank:
+            lesson = Lesson(title=f"Weigh it at {dimensions}", content=f"Weigh it at {dimensions}.")
+            told = Experience(scope="t", task="Ship it", lessons=(lesson,))
+            if dimensions == 64:
+                bank.consolidate(told)
+            else:
+                with pytest.raises(SpaceMismatch):
+                    bank.consolidate(told)
+                assert len(bank.lessons.list()) == 1

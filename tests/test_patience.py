@@ -185,6 +185,7 @@ async def test_a_bank_is_closed_while_another_program_holds_its_file(
         assert {run.status for run in await again.runs.list()} == {"learned"}
 
 
+@pytest.mark.full
 def test_a_program_ends_while_another_one_holds_its_file(tmp_path: Path) -> None:
     program = """
 import sys, sqlite3, threading, lessonbank

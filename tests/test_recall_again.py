@@ -57,6 +57,7 @@ def test_what_is_shown_fits_the_state_is_new_and_is_short() -> None:
             attempt.finish(outcome="success")
 
 
+@pytest.mark.full
 def test_each_reason_is_a_group_of_its_own_in_lift_and_takes_nothing_from_the_rest() -> None:
     with opened(evidence=Evidence(holdout=0.3), parts=Parts(extractor=no_lessons)) as bank:
         written(bank, "Weigh it", TASK)
@@ -126,6 +127,66 @@ def test_a_command_that_failed_before_gets_its_cure_and_with_cured_nothing_else(
             attempt.finish(outcome="success")
         assert [one.id for one in cures.recalls.list(settled=True)] == [told.id]
         assert cures.lift().settled == 1
+
+
+def test_metadata_of_the_callers_own_that_name_the_first_recall_are_left_out_with_a_note() -> None:
+    with opened() as bank:
+        written(bank, "Fill in the form", "customs form is missing")
+        with bank.attempt(TASK, metadata={"after": "lunch", "user": "u-17"}) as attempt:
+            attempt.step("ship", "error: customs form is missing")
+            again = attempt.recall_again()
+            assert attempt.recall.metadata == {"after": "lunch", "user": "u-17"}
+            assert again.metadata == {"after": attempt.recall.id, "user": "u-17"}
+            assert any("'after' is left out" in note for note in again.notes)
+
+
+def cured(bank: ReasoningBank, command: str, run: str) -> str:
+    """The task of a cure that an adapter drew from a run."""
+    known = failure_of(command, "make: error: module billing is missing")
+    assert known
+    scope, lesson = "acme/@cures", replace(known, cure="make proto").lesson(run)
+    bank.scoped(scope).consolidate(Experience(scope=scope, task=known.key, lessons=(lesson,)))
+    return lesson.id
+
+
+def told(bank: ReasoningBank, command: str, id: str, **metadata: Any) -> str:
+    """A run that was shown a cure; the recall's id."""
+    with bank.attempt("Fix it", limit=1, metadata=metadata) as attempt:
+        attempt.step(command, "make: error: module billing is missing")
+        again = attempt.recall_again(cured=True)
+        run = Trajectory(id=id, task="Fix it", metadata={RECALLS_AGAIN: [again.id]})
+        attempt.finish(run, outcome="success")
+    return again.id
+
+
+@pytest.mark.parametrize("named", [{"run": "run-1"}, {"metadata": {"user": "u-17"}}])
+def test_a_run_goes_with_its_cures_and_what_was_told_of_cures_in_it(named: dict[str, Any]) -> None:
+    with opened() as bank:
+        cures = bank.scoped("acme/@cures")
+        first, other = cured(bank, "make test", "run-1"), cured(bank, "make lint", "run-2")
+        recall = told(bank, "make lint", "run-1", user="u-17")
+        assert [one.id for one in cures.recalls.list()] == [recall]
+        preview = bank.admin.purge(**named, reason="asked for", preview=True)
+        assert preview.cures
+        assert (preview.cures.lessons, preview.cures.recalls) == ((first,), (recall,))
+        assert len(cures.lessons.list()) == 2
+        bank.admin.purge(**named, reason="asked for", by="Ana")
+        assert [one.id for one in cures.lessons.list()] == [other]
+        assert cures.recalls.list() == ()
+        bank.admin.purge(all=True, reason="asked for", by="Ana")
+        assert cures.lessons.list() == ()
+        assert bank.admin.verify() == ()
+
+
+def test_old_recalls_of_cures_are_forgotten_with_those_of_their_scope() -> None:
+    with opened() as bank:
+        cured(bank, "make lint", "run-2")
+        told(bank, "make lint", "run-1")
+        (kept,) = bank.scoped("acme/@cures").recalls.list()
+        assert kept.text
+        bank.admin.forget(days=1e-9, by="Ana")
+        (left,) = bank.scoped("acme/@cures").recalls.list()
+        assert (left.text, left.metadata) == ("", {})
 
 
 def test_a_second_look_never_breaks_the_agent(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import lessonbank
 from lessonbank import Evidence, Learning, Parts, Retrieval, Run, Safety, Step, Trajectory
 from lessonbank.cli import app
-from lessonbank.contracts.records import Extraction, Lesson
+from lessonbank.contracts.records import Duplicate, Extraction, Lesson, Replace
 from lessonbank.errors import NotFound, TransientModelError, UsageError
 from lessonbank.guard.gate import LessonGate
 from lessonbank.testing import ScriptedModel
@@ -21,7 +21,9 @@ from lessonbank.testing import ScriptedModel
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 FORMS = ("export", "receipt", "invoice", "contract", "voucher", "ticket")
+PARTS = ("hull", "keel", "mast", "deck", "stern")
 GENERAL = "Press the control that stands in the footer only after the summary has loaded"
+OTHER = "Let the varnish dry before the next coat and keep the weather away"
 
 
 async def extractor(attempts: Sequence[Run]) -> Extraction:
@@ -198,7 +200,7 @@ async def test_a_topic_is_asked_for_by_its_id_or_its_name_and_no_other_is_looked
     model = ScriptedModel(lambda _: "I would rather not say.")
     async with await opened(model) as bank:
         await taught(bank)
-        for number, part in enumerate(("hull", "keel", "mast", "deck", "stern")):
+        for number, part in enumerate(PARTS):
             told = Trajectory(task=f"Repaint the {part} of our old sailing yacht at the harbour", answer=part)
             await bank.learn(told, outcome="success" if number % 2 else "failure")
         topics = await bank.lessons.topics()
@@ -221,6 +223,70 @@ async def test_every_so_many_experiences_the_bank_looks_back_and_a_model_that_fa
             titles = {one.title for one in await bank.lessons.list()}
             assert (GENERAL in titles) == isinstance(answer, str)
             assert isinstance(answer, str) or any("looking back" in note for note in learned.notes)
+
+
+async def test_what_others_change_while_the_model_answers_stays_and_the_lesson_is_kept_beside_it() -> None:
+    async def answer(_call: object) -> str:
+        first, second, third = (await bank.lessons.list(limit=3))[::-1]
+        await bank.lessons.retire(first.id, reason="wrong")
+        await bank.lessons.approve(second.id, by="Ana")
+        await bank.lessons.edit(third.id, content="A person's words.", by="Ana")
+        done.extend([first.id, second.id, third.id])
+        return reply("R4", "R5", "R6", "L4", "L5", "L6")
+
+    done: list[str] = []
+    async with await opened(ScriptedModel([answer])) as bank:
+        await taught(bank)
+        (general,) = (await bank.reflect()).lessons
+        assert general.title in {one.title for one in await bank.lessons.list()}
+        retired, approved, edited = [await bank.lessons.get(id) for id in done]
+        assert (retired.retired, approved.approved, edited.content) == (True, True, "A person's words.")
+        assert await bank.admin.verify() == ()
+
+
+async def test_a_lesson_of_one_topic_stays_where_the_next_topic_has_the_same_experience() -> None:
+    model = ScriptedModel([reply("R1", "R2", "L1", "L2"), reply("R1", "R2", "L1", "L2").replace(GENERAL, OTHER)])
+    async with await opened(model) as bank:
+        await taught(bank)
+        for number, part in enumerate(PARTS):
+            told = Trajectory(task=f"Repaint the {part} of our old sailing yacht at the harbour", answer=part)
+            await bank.learn(told, outcome="success" if number % 2 else "failure")
+        every = [one async for one in bank.store.scan(scope="t")]
+        lessons = [lesson.id for one in every for lesson in one.lessons]
+        for one, other in ((every[0], lessons[-1]), (every[1], lessons[-2])):  # runs that taught both
+            again = {other: (Duplicate(title="The same", why="the same"),)}
+            shared = one.model_copy(update={"repeats": again})
+            await bank.store.apply([Replace(experience=shared)], scope="t", writer="tests", unchanged=[one])
+        told = await bank.reflect()
+        assert {one.title for one in told.lessons} == {GENERAL, OTHER}
+        held = {one.id for one in await bank.lessons.list()}
+        assert held.issuperset(one.id for one in told.lessons)
+
+
+async def test_what_the_bank_does_not_take_is_not_told_as_kept() -> None:
+    async def answer(_call: object) -> str:
+        told = json.loads(reply("R1", "R2", "L1", "L2"))["items"][0]
+        await bank.lessons.add(title=told["title"], content=told["content"], task="Else", by="Ana")
+        return reply("R1", "R2", "L1", "L2")
+
+    async with await opened(ScriptedModel([answer])) as bank:
+        await taught(bank)
+        told = await bank.reflect()
+        assert any("nothing of it was kept" in note for note in told.notes), told.notes
+        assert (told.lessons, told.changes) == ((), ())
+
+
+async def test_a_lesson_whose_run_is_erased_while_the_model_answers_is_dropped() -> None:
+    async def answer(_call: object) -> str:
+        runs = [run.trajectory.id for run in await bank.runs.list()]
+        await bank.admin.purge(run=runs, by="Ana", reason="asked for")
+        return reply("R1", "R2", "L1", "L2")
+
+    async with await opened(ScriptedModel([answer])) as bank:
+        await taught(bank)
+        told = await bank.reflect()
+        assert (told.lessons, await bank.lessons.list()) == ((), ())
+        assert any("was erased meanwhile" in note for note in told.notes), told.notes
 
 
 async def test_the_command_says_what_it_drew(tmp_path: Path) -> None:

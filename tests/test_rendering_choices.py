@@ -216,41 +216,44 @@ DOTS = "\n".join(f"creating table number {n} of the test database, please wait" 
 TRACE = "\n".join(f'  File "/testbed/shop/deep_{n}.py", line {n}, in call\n    return step_{n}()' for n in range(30))
 
 
+COMMANDS = [
+    (
+        "python -m pytest -q tests",
+        f"{DOTS}\nFAILED tests/test_cart.py::test_rebate - assert 4 == 5\n{DOTS}\n== 1 failed, 89 passed in 3s ==",
+        ("FAILED tests/test_cart.py::test_rebate", "1 failed, 89 passed"),
+    ),
+    (
+        "python tests/runtests.py cart",
+        f"{DOTS}\nERROR: test_rebate (cart.Rebates)\n{TRACE}\nRan 12 tests in 0.3s\n\nFAILED (errors=1)\n{DOTS}",
+        ("ERROR: test_rebate (cart.Rebates)", "Ran 12 tests", "FAILED (errors=1)"),
+    ),
+    (
+        "python -m django test cart",
+        f"Traceback (most recent call last):\n{TRACE}\nshop.errors.ImproperlyConfigured: no settings\n{DOTS}",
+        ("shop.errors.ImproperlyConfigured: no settings",),
+    ),
+    ("python repro.py", f"{DOTS}\ntotal is -5\n", ("total is -5",)),
+    (
+        "python check.py",
+        f"{DOTS}\n  FAILED: an empty cart\n  SUCCESS: a rebate is kept\n{DOTS}\nTest completed!\n",
+        ("FAILED: an empty cart", "SUCCESS: a rebate is kept"),
+    ),
+    (
+        "python check.py",
+        f"{DOTS}\n✗ an empty cart\n✓ a rebate is kept\n{DOTS}\nTest completed!\n",
+        ("✗ an empty cart", "✓ a rebate is kept"),
+    ),
+    (
+        "go test ./...",
+        f"{DOTS}\n--- FAIL: TestCart (0.00s)\n{DOTS}\nFAIL\tshop/cart\t0.01s",
+        ("TestCart", "shop/cart"),
+    ),
+]
+
+
 @pytest.mark.parametrize(
     ("command", "output", "kept"),
-    [
-        (
-            "python -m pytest -q tests",
-            f"{DOTS}\nFAILED tests/test_cart.py::test_rebate - assert 4 == 5\n{DOTS}\n== 1 failed, 89 passed in 3s ==",
-            ("FAILED tests/test_cart.py::test_rebate", "1 failed, 89 passed"),
-        ),
-        (
-            "python tests/runtests.py cart",
-            f"{DOTS}\nERROR: test_rebate (cart.Rebates)\n{TRACE}\nRan 12 tests in 0.3s\n\nFAILED (errors=1)\n{DOTS}",
-            ("ERROR: test_rebate (cart.Rebates)", "Ran 12 tests", "FAILED (errors=1)"),
-        ),
-        (
-            "python -m django test cart",
-            f"Traceback (most recent call last):\n{TRACE}\nshop.errors.ImproperlyConfigured: no settings\n{DOTS}",
-            ("shop.errors.ImproperlyConfigured: no settings",),
-        ),
-        ("python repro.py", f"{DOTS}\ntotal is -5\n", ("total is -5",)),
-        (
-            "python check.py",
-            f"{DOTS}\n  FAILED: an empty cart\n  SUCCESS: a rebate is kept\n{DOTS}\nTest completed!\n",
-            ("FAILED: an empty cart", "SUCCESS: a rebate is kept"),
-        ),
-        (
-            "python check.py",
-            f"{DOTS}\n✗ an empty cart\n✓ a rebate is kept\n{DOTS}\nTest completed!\n",
-            ("✗ an empty cart", "✓ a rebate is kept"),
-        ),
-        (
-            "go test ./...",
-            f"{DOTS}\n--- FAIL: TestCart (0.00s)\n{DOTS}\nFAIL\tshop/cart\t0.01s",
-            ("TestCart", "shop/cart"),
-        ),
-    ],
+    [pytest.param(*case, marks=[pytest.mark.full] * (n not in (0, 3))) for n, case in enumerate(COMMANDS)],
 )
 def test_a_command_told_in_brief_keeps_how_it_went(command: str, output: str, kept: tuple[str, ...]) -> None:
     start, *rest = coding().steps
@@ -405,6 +408,7 @@ def test_every_action_of_a_long_run_is_told_in_one_line_at_least(steps: int, bud
     assert 2 in incomplete_steps(text), "a second look may show it"
 
 
+@pytest.mark.full
 def test_of_more_actions_than_there_is_room_for_the_last_are_told_and_the_others_named() -> None:
     text = render(searching(300), budget=4_000)
     assert estimate_tokens(text) <= 4_000

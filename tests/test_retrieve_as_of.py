@@ -42,7 +42,7 @@ async def test_it_finds_what_was_found_then(tmp_path: Path, where: str) -> None:
         then.append(await found_now(bank, "Ship a parcel to Oslo"))
         receipts = (await bank.admin.counts()).recalls
         for moment, wanted in enumerate(then):
-            found = await bank.history.search("Ship a parcel to Oslo", at=moment, limit=9)
+            found = await bank.history.retrieve("Ship a parcel to Oslo", at=moment, limit=9)
             assert found.matches == wanted
             assert found.notes == (f"by the words of the tasks, as of change {moment}",)
         assert len(then[5]) == 4
@@ -61,7 +61,7 @@ async def test_it_ranks_as_the_store_does(tasks: list[str], asked: str) -> None:
     async with await opened(":memory:") as bank:
         for task in tasks:
             await bank.learn(Trajectory(task=task, steps=STEPS), outcome="failure")
-        found = await bank.history.search(asked, at=len(await bank.history.list()), limit=9)
+        found = await bank.history.retrieve(asked, at=len(await bank.history.list()), limit=9)
         assert found.matches == await found_now(bank, asked)
 
 
@@ -69,13 +69,13 @@ async def test_it_takes_the_limit_of_the_bank_and_refuses_what_it_cannot_answer(
     async with await opened(":memory:") as bank:
         for task in TASKS:
             await bank.learn(Trajectory(task=task, steps=STEPS), outcome="failure")
-        assert len((await bank.history.search("parcel", at=5)).matches) == 3
-        assert (await bank.history.search("nothing alike", at=5)).matches == ()
+        assert len((await bank.history.retrieve("parcel", at=5)).matches) == 3
+        assert (await bank.history.retrieve("nothing alike", at=5)).matches == ()
         for task, limit in (("  ", 1), (None, 1), ("x", 0), ("x", True)):
             with pytest.raises(UsageError):
-                await bank.history.search(task, at=5, limit=limit)  # type: ignore[arg-type]
+                await bank.history.retrieve(task, at=5, limit=limit)  # type: ignore[arg-type]
         with pytest.raises(NotFound, match="the last one is 5"):
-            await bank.history.search("x", at=6)
+            await bank.history.retrieve("x", at=6)
 
 
 async def test_a_difference_reads_the_journal_once() -> None:

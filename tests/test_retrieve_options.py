@@ -195,6 +195,7 @@ async def test_a_stored_recall_has_its_lessons_what_was_shown_and_what_was_cited
         assert "1 lesson that this task found is no longer in the bank" in left.notes
         assert left.cited("As [1] says") == ()
         assert left.cited("As [2] says") == (made.shown[1],)
+        assert left.citations("As [1] says") == (made.shown[0].id,)
 
 
 class Counting:
@@ -283,6 +284,7 @@ except UsageError as error:
 """
 
 
+@pytest.mark.full
 def test_fakes_work_without_pytest_and_a_contract_says_that_it_needs_it() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_PYTEST], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "lessonbank.testing.BankContract runs under pytest: pip install pytest"

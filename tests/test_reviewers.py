@@ -227,11 +227,16 @@ def test_without_reviewers_nothing_asks_for_a_key_and_the_first_one_needs_none(t
         bank.lessons.edit(lesson.id, content="Oil it.", by="Ana")
 
 
-def test_where_there_are_reviewers_an_active_lesson_waits_again_after_an_edit(case: Case) -> None:
+@pytest.mark.parametrize("is_retired", [False, True])
+def test_where_there_are_reviewers_an_active_lesson_waits_again_after_an_edit(case: Case, is_retired: bool) -> None:
     with opened(case.file, safety=Safety(trust="reviewed")) as bank:
         ana = bank.scoped(writer="Ana", key=case.key)
         lesson = ana.lessons.add(title="Oil it", content="Oil the valve.", task=TASK, by="Ana")
+        if is_retired:
+            ana.lessons.retire(lesson.id, reason="wrong", by="Ana")
         edited = ana.lessons.edit(lesson.id, content="Oil it twice.", by="Ana")
+        if is_retired:
+            ana.lessons.restore(lesson.id, reason="right now", by="Ana")
         assert (edited.state, edited.approved) == ("probation", False)
         assert "Oil it twice." not in bank.retrieve(TASK).text
         ana.lessons.approve(lesson.id, by="Ana")

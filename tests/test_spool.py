@@ -134,6 +134,9 @@ def test_a_purge_reaches_what_waits_and_what_is_kept_in_one_call(file: Path) -> 
         assert bank.admin.purge(run=["run-1", "run-2"], reason="asked for", preview=True).runs == ("run-1", "run-2")
         with pytest.raises(NotFound):
             bank.admin.purge(run=["run-2", "run-3"], reason="asked for", by="Ana")
+        with pytest.raises(NotFound):
+            bank.admin.purge(run=["run-1", "run-3"], reason="asked for", by="Ana")
+        assert "1 runs wait" in bank.admin.storage()["spool"]  # all of it, or none
         erased = bank.admin.purge(run=["run-1", "run-2"], reason="asked for", by="Ana")
         assert (erased.runs, erased.spooled) == (("run-1", "run-2"), 1)
         bank.retrieve(TASK)
@@ -143,7 +146,7 @@ def test_a_purge_reaches_what_waits_and_what_is_kept_in_one_call(file: Path) -> 
 
 def test_what_the_agent_noted_waits_with_its_run_and_comes_into_the_inbox_with_it(file: Path) -> None:
     with connected(file) as bank, held(file):
-        with bank.attempt(TASK, patience=0.5) as attempt:
+        with bank.attempt(TASK, patience=0.5, metadata={"user": "u-17"}) as attempt:
             for note in ("The scale is in room 4.", f"Log in with {KEY}.", "Ask for gloves."):
                 attempt.note(note)
             attempt.finish(answer="shipped", outcome="success")
@@ -155,6 +158,7 @@ def test_what_the_agent_noted_waits_with_its_run_and_comes_into_the_inbox_with_i
         assert [one.title for one in waiting][::-1][0::2] == ["The scale is in room 4.", "Ask for gloves."]
         assert all(one.provenance.trajectory_ids == (attempt.run_id,) for one in waiting)
         assert KEY not in waiting[1].content
+        assert [bank.lessons.experience(one.id).metadata for one in waiting] == [{"user": "u-17"}] * 3
 
 
 def test_a_block_that_ends_without_finish_says_once_where_its_run_is(file: Path) -> None:
@@ -211,6 +215,20 @@ def test_it_has_bounds_and_counts_what_it_drops(monkeypatch: pytest.MonkeyPatch)
     assert found[1].runs[0].id == "run-1"
     assert "2 runs wait" in place.describe()
     assert "2 were dropped" in place.describe()
+
+
+def test_what_cannot_be_read_goes_by_its_age_and_not_with_a_lesson_and_runs_are_counted() -> None:
+    place = Spool.of("/bank.db", None)
+    assert place
+    place.put(entry("run-1").model_copy(update={"runs": tuple(Trajectory(task=TASK) for _ in range(3))}))
+    with sqlite3.connect(place.path) as file:
+        file.execute("INSERT INTO runs (at, scope, entry) VALUES (?, 't', '{}')", (datetime.now(UTC).timestamp(),))
+    file.close()
+    assert "4 runs wait" in place.describe()
+    assert place.erase("t", ids=()) == []
+    assert place.erase("t", before=datetime.now(UTC) - timedelta(days=1)) == []
+    assert place.erase("t", ids=["run-9"], preview=True) == [frozenset()]
+    assert len(place.erase("t", before=datetime.now(UTC) + timedelta(days=1))) == 2
 
 
 def test_another_key_and_another_address_have_files_of_their_own() -> None:

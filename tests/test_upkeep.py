@@ -78,6 +78,31 @@ def test_sleep_is_in_the_journal_and_can_be_undone(tmp_path: Path) -> None:
         assert not bank.lessons.get(refund).asleep
 
 
+def test_what_a_person_retired_since_it_fell_asleep_wakes_for_no_run_and_no_note_says_so(tmp_path: Path) -> None:
+    with opened(tmp_path) as bank:
+        refund, ticket = teach(bank, REFUND, "Ask for the ticket"), teach(bank, f"{REFUND} now", "Read the ticket")
+    with opened(tmp_path, sleep_after=180) as bank:
+        bank.learn(Trajectory(task=CANCEL, answer="x"), outcome="success")
+        bank.lessons.restore(refund, reason="to look at it", by="Ana")
+        bank.lessons.retire(refund, reason="wrong", by="Ana")
+        bank.lessons.restore(ticket, reason="it is good", by="Ana")
+        assert not any("woke" in note for note in run(bank, REFUND))
+        assert (bank.lessons.get(refund).retired, bank.lessons.get(ticket).retired) == (True, False)
+
+
+def test_a_person_retires_a_sleeping_lesson_and_no_run_wakes_it(tmp_path: Path) -> None:
+    with opened(tmp_path) as bank:
+        refund = teach(bank, REFUND, "Ask for the ticket")
+    with opened(tmp_path, sleep_after=180) as bank:
+        bank.learn(Trajectory(task=CANCEL, answer="x"), outcome="success")
+        assert bank.lessons.get(refund).asleep
+        bank.lessons.retire(refund, reason="wrong", by="Ana")
+    with opened(tmp_path, sleep_after=180) as bank:
+        run(bank, REFUND)
+        lesson = bank.lessons.get(refund)
+        assert (lesson.retired, lesson.asleep, bank.admin.verify()) == (True, False, ())
+
+
 def test_what_a_person_approved_neither_sleeps_nor_makes_room(tmp_path: Path) -> None:
     with opened(tmp_path) as bank:
         refund = teach(bank, REFUND, "Ask for the ticket")

@@ -229,7 +229,7 @@ def test_an_earlier_moment_can_be_seen_compared_and_brought_back(five: Any) -> N
     five.lessons.retire(lesson.id, reason="wrong", by="Ana")
     assert lesson.id in ids(five.history.state(before).lessons())
     assert lesson.id not in ids(five.history.state(before + 1).lessons())
-    assert five.history.search("Ship parcel 2", at=before).matches
+    assert five.history.retrieve("Ship parcel 2", at=before).matches
     five.history.rollback(to=before, reason="a mistake", by="Ana")
     assert not five.lessons.get(lesson.id).retired
     assert five.history.list()[-1].writer == "Ana"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gates
+import pytest
 
 
+@pytest.mark.full
 def test_there_are_no_more_commands_than_a_person_finds_their_way_in() -> None:
     problems = gates.command_count(gates.ROOT)
     assert not problems, "\n".join(problems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gates
+import pytest
 
 
 def test_importing_lessonbank_loads_little() -> None:
@@ -10,6 +11,7 @@ def test_importing_lessonbank_loads_little() -> None:
     assert not problems, "\n".join(problems)
 
 
+@pytest.mark.full
 def test_help_loads_neither_arrays_nor_providers() -> None:
     problems = gates.help_cost(gates.ROOT)
     assert not problems, "\n".join(problems)

@@ -50,10 +50,12 @@ def test_without_its_distribution_a_known_command_says_in_one_sentence_how_to_ge
         typer.main.get_command(app).main(["absent", "--anything"], standalone_mode=False)
 
 
+@pytest.mark.full
 def test_help_names_the_experiments_whether_they_are_installed_or_not(tmp_path: Path) -> None:
     assert "pip install lessonbank-bench" in " ".join(lessonbank_cli("--help", cwd=tmp_path).stdout.split())
 
 
+@pytest.mark.full
 def test_a_word_that_is_no_command_is_refused(tmp_path: Path) -> None:
     done = lessonbank_cli("benhc", cwd=tmp_path)
     assert done.returncode == 2

@@ -10,6 +10,7 @@ from running import lessonbank_cli
 
 import lessonbank
 from lessonbank import Experience, Lesson, Step, Trajectory
+from lessonbank.cli._bank import topics_of
 from lessonbank.contracts.records import Provenance, Topic
 from lessonbank.evidence import Holdout
 
@@ -34,6 +35,15 @@ def test_where_nobody_said_how_a_run_ended_explain_names_no_judge(tmp_path: Path
     told = said(tmp_path, "explain", "r" * 8)
     assert "unknown, nobody said how it ended" in told
     assert "judge" not in told.partition("What is known of it")[2].replace("no model to judge", "")
+
+
+def test_in_a_large_scope_a_topic_is_named_without_reading_every_lesson(tmp_path: Path) -> None:
+    asked = Lesson(title="Turn it", content="Left.", topic=Topic(id="0a1b2c3d", name="open valve"))
+    with bank_in(tmp_path) as bank:
+        bank.lessons.add(title="Lift it", content="Lift the lid.", task="open the lid", by="Ana")
+        assert topics_of(bank, [asked], most=0) == {"0a1b2c3d": "open valve"}
+        assert asked.topic
+        assert asked.topic.id not in topics_of(bank, [asked])
 
 
 def test_a_recall_that_found_nothing_is_not_called_withheld(tmp_path: Path) -> None:
@@ -80,7 +90,7 @@ def test_a_recall_whose_outcome_stays_unknown_is_no_news_of_how_a_task_ended(tmp
     assert settled == 1
     assert "heard how a task ended" not in said(tmp_path, "history", "list")
     scopes = lessonbank_cli("doctor", "--bank", "bank.db", cwd=tmp_path, COLUMNS="300").stdout
-    assert "with a run" in scopes
+    assert "recalls with a run" in scopes
     assert "settled" not in scopes
 
 

@@ -149,9 +149,9 @@ async def test_a_task_that_taught_a_known_lesson_is_found_and_shows_it_once(opti
         if "retrieval" not in options:
             assert recall.candidates[0].score == pytest.approx(1.0, abs=1e-4)
             at = (await bank.history.list())[-1].sequence
-            (match, *_) = (await bank.history.search("zebra crossing paint", at=at)).matches
+            (match, *_) = (await bank.history.retrieve("zebra crossing paint", at=at)).matches
             assert match.experience.lessons == (lesson,)
-            assert (await bank.history.search("zebra crossing paint", at=1)).matches == ()
+            assert (await bank.history.retrieve("zebra crossing paint", at=1)).matches == ()
         about = await bank.recalls.explain((await bank.retrieve("violin strings")).id)
         assert len({one.lesson_id for one in about.losers}) == len(about.losers)
         await bank.lessons.edit(lesson.id, content="Reload it after a minute.", by="ana")

@@ -101,6 +101,7 @@ async def filled(where: str | Path) -> AsyncReasoningBank:
     return bank
 
 
+@pytest.mark.full
 async def test_cached_reads_tell_what_a_file_would(tmp_path: Path) -> None:
     async with await filled(tmp_path / "bank.db") as bank:
         await places(bank.store)

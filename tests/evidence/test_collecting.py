@@ -127,6 +127,25 @@ def test_an_outcome_is_waited_for_until_a_window_of_later_ones_is_known_and_then
     assert int(made.episodes().known.sum()) == 2 + later_ones
 
 
+def test_no_recall_waits_for_the_outcome_of_one_in_which_nothing_was_drawn() -> None:
+    one = on("0", 0, "x")
+    sure = one.model_copy(
+        update={
+            "candidates": tuple(c.model_copy(update={"probability": 0.0}) for c in one.candidates),
+            "control_probability": 0.0,
+        }
+    )
+    made = columns(sure, *(on(str(day), day, "x") for day in range(1, 5)))
+    for day in (1, 2, 4):
+        made.settle(settled(str(day)))
+    found = made.episodes()
+    assert 0 not in found.draws.row
+    assert found.known.tolist() == [False, True, True, False, False]  # the fourth is drawn, and holds up the fifth
+    assert not found.missing.any()  # the first is waited for itself: it is not missing yet
+    made.settle(settled("0"))
+    assert made.episodes().known.tolist() == [True, True, True, False, False]
+
+
 def test_a_recall_that_had_nothing_to_show_is_no_row() -> None:
     made = columns(receipt("none"), receipt("no room", candidate("a", placed=False, shown=False)))
     assert (len(made), made.knows("none"), len(made.episodes())) == (0, True, 0)

@@ -243,6 +243,7 @@ def test_a_change_of_model_for_good_is_said_with_what_each_model_shows() -> None
     assert note.startswith("the agent changed to the model night on 2001-09-10: every number here pools all models")
 
 
+@pytest.mark.full
 def test_a_verdict_does_not_flicker_while_two_models_take_turns() -> None:
     one = by_turns(5, (0.4, 0.4), n=1_200)
     words = [review(replace(one, waiting=np.arange(1_200) >= n)).standing[0] for n in range(100, 1_201, 25)]

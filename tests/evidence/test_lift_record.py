@@ -27,7 +27,7 @@ from lessonbank.evidence.lift import (
     points,
     said_of,
 )
-from lessonbank.evidence.shares import Tally
+from lessonbank.evidence.shares import Tally, share_of
 
 SHARE = st.floats(-1, 1) | st.none()
 ESTIMATES = st.builds(Estimate, value=SHARE, low=SHARE, high=SHARE, always_low=SHARE, always_high=SHARE)
@@ -68,13 +68,11 @@ def test_what_would_show_it_is_said_while_nothing_is_shown() -> None:
 def test_the_forecast_is_for_the_effect_as_it_looks_and_for_ten_points() -> None:
     text = str(lift(success=sure(0.36), more=2540, more_as_it_looks=41))
     assert "about 41 more recalls bring the next verdict if the effect is what it looks, 2,540 if it is ten" in text
-    one = LessonLift(lesson_id="a", success=sure(0.03), more=700, more_as_it_looks=90)
-    assert said_of(one).endswith("(about 90 more recalls as it looks, 700 for ten points)")
 
 
 def test_what_is_shown_to_change_next_to_nothing_is_said_to_do_nothing_and_has_no_forecast() -> None:
     nothing = sure(0.0)
-    one = LessonLift(lesson_id="a", success=nothing, more=700, more_as_it_looks=90)
+    one = LessonLift(lesson_id="a", success=nothing)
     assert said_of(one) == "does nothing, at most 4 points either way"
     whole = lift(success=nothing, more=700, lessons=(one, one.model_copy(update={"retired": True})))
     line = "Does memory help? No, it does nothing, at most 4 points either way: success +0.0 points [-4, +4]."
@@ -93,7 +91,7 @@ def test_a_decision_is_keep_or_take_out_or_undecided_with_the_most_that_the_effe
         "no evidence yet": "undecided, at most 14 points either way",
     }
     wide = Estimate(value=0.1, always_low=-1.0, always_high=1.0)
-    assert said_of(LessonLift(lesson_id="a", success=wide, more=3410)) == "undecided, too few tasks"
+    assert said_of(LessonLift(lesson_id="a", success=wide)) == "undecided, too few tasks"
 
 
 def test_the_second_line_says_what_measuring_has_cost_in_tasks_and_successes() -> None:
@@ -166,10 +164,13 @@ def test_an_effect_is_said_in_points(estimate: Estimate, said: str) -> None:
 
 def test_a_lesson_says_what_became_of_it() -> None:
     assert said_of(LessonLift(lesson_id="a", standing="harms", retired=True)) == "take out: harms, retired"
-    open_yet = LessonLift(lesson_id="a", success=sure(0.03), more=7, quarantined=True)
-    assert (
-        said_of(open_yet) == "undecided, at most 7 points either way (about 7 more recalls for ten points), quarantined"
-    )
+    open_yet = LessonLift(lesson_id="a", success=sure(0.03), quarantined=True)
+    assert said_of(open_yet) == "undecided, at most 7 points either way, quarantined"
+
+
+def test_sums_of_rewards_have_one_digit_behind_the_point() -> None:
+    assert share_of(0.903, Tally(successes=1133.953006, tasks=1249)) == "90.3 % (1,134 of 1,249)"
+    assert share_of(0.6, Tally(successes=90.556, tasks=151)) == "60.0 % (90.6 of 151)"
 
 
 def test_both_sides_and_what_runs_take_are_said_only_where_they_are_known() -> None:
@@ -218,7 +219,7 @@ def test_every_lift_can_be_said_and_kept(one: Estimate, other: Estimate, standin
         steps=other,
         standing=standing,
         more=more,
-        lessons=(LessonLift(lesson_id="a", success=other, standing=standing, more=more),),
+        lessons=(LessonLift(lesson_id="a", success=other, standing=standing),),
         judges=(JudgeReport(judge="j", asked=1, checked=0),),
         measuring=MeasuringCost(given_up=-1.0),
         series=(Point(recalls=1),),
@@ -323,11 +324,6 @@ def test_a_bound_that_everybody_knew_is_not_said() -> None:
     wide = Estimate(value=0.1, low=-0.3, high=0.5, always_low=-0.6, always_high=0.7)
     assert headline(lift(success=wide)).endswith("Undecided, too few tasks: 90 known outcomes, 10 without memory.")
     assert said_of(LessonLift(lesson_id="a", success=wide)) == "undecided, too few tasks"
-
-
-def test_a_forecast_that_takes_longer_than_that_for_ten_points_is_left_out_of_the_row() -> None:
-    row = LessonLift(lesson_id="a", success=sure(0.02), more=300, more_as_it_looks=9000)
-    assert said_of(row).endswith("(about 300 more recalls for ten points)")
 
 
 def test_a_bound_of_one_side_is_not_too_few_tasks() -> None:

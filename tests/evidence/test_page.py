@@ -59,7 +59,6 @@ def a_lesson(number: int, **more: object) -> LessonLift:
         "withheld": 20,
         "cited": 7,
         "success": estimate(0.02),
-        "more": 90,
     }
     return LessonLift.model_validate({"lesson_id": f"{number:032x}", **given, **more})
 
@@ -96,8 +95,8 @@ def rich(**more: object) -> Lift:
         "steps": Estimate(value=-1.25, low=-2.0, high=-0.5),
         "tokens": Estimate(value=1234.0, low=-10.0, high=2500.0),
         "lessons": (
-            a_lesson(1, success=estimate(-0.2), standing="harms", retired=True, more=None, evidence=1e9),
-            a_lesson(2, success=estimate(0.15), standing="helps", more=None, evidence=55.0, expected=0.1),
+            a_lesson(1, success=estimate(-0.2), standing="harms", retired=True, evidence=1e9),
+            a_lesson(2, success=estimate(0.15), standing="helps", evidence=55.0),
             a_lesson(3, success=estimate(0.01, 0.1, 0.2), quarantined=True),
             a_lesson(4, success=Estimate(), shown=3, withheld=1),
         ),
@@ -298,8 +297,8 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
         "▼ take out: harms, retired, −20.0 points [−28, −12] Lesson 1 When an order is open. Do 1 first.",
         "shown, left out 200 times, 20 times (with an outcome)",
         "interval if you look once, in points −24.0 to −16.0 interval however often you look, in points −28.0 to ",
-        "to be expected +10.0 points named by the agent 7 times",
-        "● undecided, at most 21 points either way (about 90 more recalls for ten points), quarantined",
+        "named by the agent 7 times",
+        "● undecided, at most 21 points either way, quarantined",
         f"to see all of them lessonbank recalls --bank BANK --scope acme/support --lesson {1:032x}",
         "memory as a whole 7.0 % 6.0 % may be chance",
         "What to do next 1 lesson that harms is taken out already; keep the others.",
@@ -483,3 +482,10 @@ def test_the_words_of_a_lift_cannot_drive_a_terminal(hostile: str) -> None:
     assert len(told.splitlines()) == 10
     assert "… and 1 more" in in_words(rich(), most=3)
     assert "Lesson" not in in_words(rich(), most=0)
+
+
+def test_shares_that_are_not_those_of_their_counts_say_why_beside_them() -> None:
+    even = Lift(scope="t", success_with=0.6, with_memory=Tally(successes=210, tasks=350))
+    uneven = even.model_copy(update={"success_with": 0.71})
+    said = "In the shares of success each task weighs by its odds, as in the effect: counts alone give other shares."
+    assert [said in page(one).partition("<h2>Overall</h2>")[2] for one in (even, uneven)] == [False, True]

@@ -88,6 +88,7 @@ def moving_odds(one: Episodes) -> Episodes:
     return replace(one, control=~shown, draws=replace(one.draws, shown=drawn, chance=chance))
 
 
+@pytest.mark.full
 def test_the_shares_are_those_of_the_world_on_average() -> None:
     lifts = [told(moving_odds(played(seed, 400, effects=(0.0, 0.0), whole=0.2))) for seed in range(20)]
     assert np.mean([lift.success_with or 0 for lift in lifts]) == pytest.approx(0.5, abs=0.03)
@@ -128,7 +129,6 @@ def test_what_helps_and_what_harms_comes_first_and_is_called_so() -> None:
         ("lesson 0", "helps"),
         ("lesson 1", "no evidence yet"),
     ]
-    assert [i.more is None for i in lift.lessons] == [True, True, False]
     assert lift.lessons[0].evidence > 20
     assert lift.lessons[0].success.high is not None
     assert lift.lessons[0].success.high < 0
@@ -140,6 +140,7 @@ def test_what_a_run_takes_is_compared_too() -> None:
     assert lift.tokens.value is lift.cost.value is lift.seconds.value is None
 
 
+@pytest.mark.full
 def test_an_effect_lies_in_its_interval_and_no_interval_leaves_what_can_be() -> None:
     """Few recalls of great effects: plain arithmetic would say more than a hundred points."""
     lifts = [told(played(seed, 40, effects=(1.0, 0.0, -1.0), held=0.2)) for seed in range(40)]

@@ -130,6 +130,7 @@ def test_an_error_is_paired_with_what_fixed_it_in_success_and_in_failure() -> No
         assert lesson.content == (
             '`book(pay=<pay>)` failed ("Error: card is not on file"); then the same with another `pay` went through.'
         )
+        assert lesson.title == "Error and what got past it: book, then another pay"
         assert lesson.kind == ("strategy" if outcome == "success" else "guardrail")
         assert lesson.provenance.evidence == ("step 2", "step 3")
 
@@ -171,6 +172,21 @@ def test_looking_and_writing_a_file_get_past_no_error_of_a_shell(between: tuple[
     found = shell(("python check.py", MISSING), between, ("cd src && pip install asgiref -q", FINE), ("ls", "check.py"))
     lesson = headed(extract(attempt(found, "failure")).lessons, "Error and what got past it")
     assert "then `bash(cd src && pip install asgiref -q)` went through" in lesson.content
+
+
+def test_a_script_that_the_run_wrote_itself_gets_past_no_error() -> None:
+    def told(run: str, wrote: str) -> list[Lesson]:
+        failed = (
+            "python test_gate.py",
+            "AttributeError: module 'gate' has no attribute 'latch'\n<returncode>1</returncode>",
+        )
+        write = (f"mkdir -p /tmp/a && cat > {wrote} << 'EOF'\nimport gate\nEOF", FINE)
+        done = shell(failed, write, (f"cd src && python {run}", FINE))
+        return [one for one in extract(attempt(done, "failure")).lessons if "got past" in one.title]
+
+    for own in ("test_gate2.py", "/tmp/a/test_gate3.py"):
+        assert not told(own, wrote=own)
+        assert told(own, wrote="notes.py")
 
 
 def test_what_came_before_the_success_of_the_same_line_got_past_its_error() -> None:
@@ -322,6 +338,16 @@ def test_another_command_of_git_is_another_program() -> None:
         ("git diff config", "fatal: permission denied\n<returncode>1</returncode>"), ("git status config", "clean")
     )
     assert not any("got past" in lesson.title for lesson in extract(attempt(tried, "failure")).lessons)
+
+
+@pytest.mark.parametrize("tool", ["transfer_to_human_agents", "escalateToSupervisor", "report_infeasible"])
+def test_a_task_that_was_handed_over_shows_no_order_that_worked(tool: str) -> None:
+    def told(last: str) -> list[str]:
+        done = calls(("find_order", {"id": "A-7"}, "order A-7: paid"), (last, {"note": "A-7 waits"}, "done: A-7"))
+        return [one.title for one in extract(attempt(done, "success")).lessons if "What worked" in one.title]
+
+    assert not told(tool)
+    assert told("transfer_money")
 
 
 def test_an_order_keeps_the_look_that_answers() -> None:
@@ -688,3 +714,15 @@ def test_an_address_of_any_form_is_one_slot(where: str) -> None:
     )
     (lesson,) = extract(attempt(made, "success")).lessons
     assert lesson.title == "What worked: Ship to <address>."
+
+
+def test_a_shell_that_takes_a_list_of_lines_is_told_by_its_lines() -> None:
+    made = calls(
+        ("run_commands", {"commands": ["make check"]}, "make: *** No rule to make target 'rates.h'. Error 2"),
+        ("run_commands", {"commands": ["make rates"]}, "done"),
+        ("run_commands", {"commands": ["make check"]}, "all passed"),
+        task="Mend the build",
+    )
+    lesson = headed(extract(attempt(made, "success")).lessons, "Error and what got past it")
+    assert lesson.title.endswith("make check, then make rates")
+    assert "['" not in lesson.title + lesson.content

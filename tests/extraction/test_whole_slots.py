@@ -54,7 +54,7 @@ def is_whole(text: str) -> bool:
 
 
 @pytest.mark.anyio
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(run=runs, outcome=st.sampled_from(["success", "failure"]))
 async def test_a_lesson_by_rules_has_whole_slots(run: Trajectory, outcome: lessonbank.Outcome) -> None:
     attempt = Run(trajectory=run, verdict=Verdict(outcome=outcome))
@@ -63,7 +63,7 @@ async def test_a_lesson_by_rules_has_whole_slots(run: Trajectory, outcome: lesso
         assert is_whole(text), text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(run=runs, title=said, content=said)
 def test_a_lesson_of_a_model_has_whole_slots(run: Trajectory, title: str, content: str) -> None:
     attempt = Run(trajectory=run, verdict=Verdict(outcome="success"))

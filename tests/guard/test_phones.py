@@ -97,6 +97,7 @@ def _lines() -> list[str]:
     return found
 
 
+@pytest.mark.full
 def test_of_two_thousand_lines_of_logs_ids_times_and_tables_one_in_two_hundred_at_most_is_taken_for_a_number() -> None:
     lines = _lines()
     assert len(lines) == 2_000

@@ -63,8 +63,9 @@ KEYS = {
 def test_the_key_of_a_vendor_goes_whole_wherever_it_stands(vendor: str) -> None:
     key = KEYS[vendor]
     for before, after in (("", ""), ("It said ", " and ended."), ('{"value": "', '"}'), ("[", "]"), ("x=", "\n")):
-        assert redact(f"{before}{key}{after}").replace(" 1]", "]").startswith(f"{before}[")
-        assert not any(key[at : at + 12] in redact(f"{before}{key}{after}") for at in range(4, len(key) - 12))
+        left = redact(f"{before}{key}{after}")
+        assert left.replace(" 1]", "]").startswith(f"{before}[")
+        assert not any(key[at : at + 12] in left for at in range(4, len(key) - 12))
 
 
 @pytest.mark.parametrize(

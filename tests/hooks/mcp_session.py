@@ -57,7 +57,7 @@ def main(host: str, program: str, folder: Path) -> None:
         turns = (recall, record, {"text": "The parcel is sent."})
         result["session"], result["runs"] = repeated(lambda: stage.session(TASK, *turns), until=recorded)
         for run in result["runs"]:  # nobody judges here: a person says how it ended, and that settles the recall
-            stage.lessonbank("runs", "correct", run["trajectory"]["id"], "success", *place, "--by", "Ana")
+            stage.lessonbank("tell", run["trajectory"]["id"], "success", *place, "--by", "Ana")
         result["recalls"] = json.loads(stage.lessonbank("recalls", *place, "--settled", "--json"))
     finally:
         (folder / "result.json").write_text(json.dumps(result))

@@ -261,6 +261,16 @@ def test_what_every_recall_is_asked_with_stands_in_the_hook_and_in_the_command_o
     assert run("install", "codex", "--limit", "0").returncode == 2
 
 
+def test_tools_of_the_server_are_left_out_where_it_is_installed_and_nowhere_else(tmp_path: Path, run: Run) -> None:
+    pytest.importorskip("mcp")
+    assert run("install", "gemini-cli", "--mcp", "--without", "remember").returncode == 0
+    told = json.loads((tmp_path / ".gemini/settings.json").read_text())
+    assert "--without remember" in " ".join(told["mcpServers"]["lessonbank"]["args"])
+    assert "add --mcp" in run("install", "codex", "--without", "remember").stderr
+    refused = run("install", "codex", "--mcp", "--without", "record")
+    assert (refused.returncode, "only recall_again and remember may be left out" in refused.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("host", [host for host in ALL if host != "cline"])
 def test_hooks_alone_are_installed_unless_the_mcp_server_is_asked_for(tmp_path: Path, run: Run, host: str) -> None:
     pytest.importorskip("mcp")

@@ -95,6 +95,12 @@ def test_a_session_is_erased_with_its_runs_lessons_and_recalls(
     assert hooks(prompt(SHIP)) == ""
 
 
+def test_a_session_that_was_shown_nothing_is_erased_too(said: Any, bank: ReasoningBank) -> None:
+    bank.learn("Done.", task=SHIP, outcome="success", metadata={"run_id": "s-1"})
+    assert said("erase this session").startswith("erased: 1 run ")
+    assert bank.runs.list() == ()
+
+
 def test_without_a_process_the_prompt_is_kept_from_the_agent_all_the_same(hooks: Hooks, bank: ReasoningBank) -> None:
     told = json.loads(hooks(prompt("/lessonbank off")))
     assert (told["decision"], told["reason"]) == ("block", "lessonbank: its process begins: ask again in a moment")

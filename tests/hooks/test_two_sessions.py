@@ -25,11 +25,11 @@ def test_the_lesson_of_the_first_session_is_in_the_request_of_the_second(tmp_pat
     assert run["verdict"]["outcome"] == "success"
     assert run["trajectory"]["metadata"]["outcome_by"] == "the tests passed after the last edit"
     assert [call["arguments"] for step in run["trajectory"]["steps"] for call in step["action"]["calls"]]
-    (lesson,) = told["lessons"]
+    assert told["lessons"]
 
     shown = [text for request in second["requests"] for text in texts(request) if OPENING in text]
     assert shown, "no request of the second session holds lessons"
-    assert lesson["title"] in shown[0]
+    assert [one for one in told["lessons"] if one["title"] in shown[0]]
     assert CLOSING in shown[0].partition(OPENING)[2]
     assert not [text for request in first["requests"] for text in texts(request) if OPENING in text]
     assert "sk-ant" not in json.dumps(told["runs"])

@@ -43,6 +43,7 @@ class TestNeutral(ImporterContract):
         return path
 
 
+@pytest.mark.full
 class TestAtif(ImporterContract):
     format = "atif"
     outcome = None
@@ -102,6 +103,7 @@ def test_a_format_of_ones_own_reads_the_files_of_a_folder_that_it_knows(tmp_path
     assert [type(entry).__name__ for entry in entries] == ["Imported", "Imported"]
 
 
+@pytest.mark.full
 class TestAider(ImporterContract):
     format = "aider"
     calls = results = 0

@@ -300,6 +300,7 @@ def test_what_became_of_a_command_is_told_with_the_step() -> None:
     assert told.through_at is None
 
 
+@pytest.mark.full
 def test_a_huge_line_and_a_huge_output_are_read_in_linear_time() -> None:
     noise = "cd '" * 20_000 + "error: /a/b" * 20_000
     assert failure_of(noise, noise) is None

@@ -110,6 +110,21 @@ def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
         ((EDIT, shell("xvfb-run -a npm test", "ok")), "success"),
         ((EDIT, shell("pnpm --filter web test", "ok")), "success"),
         ((EDIT, shell("set -o pipefail; pytest -q | tail -1", "ok")), "success"),
+        ((EDIT, shell("set -e; mypy src; pytest -q", "ok")), "success"),
+        ((EDIT, shell("docker run --rm img sh -ec 'pytest -q; echo done'", "ok")), "success"),
+        ((EDIT, shell("pytest -q | tail -1; exit ${PIPESTATUS[0]}", "ok")), "success"),
+        ((EDIT, shell("npm run test:unit", 'Exit code 1\nnpm ERR! Missing script: "test:unit"', True)), None),
+        ((EDIT, shell("pytest -q", "Exit code 1\n1 failed", True), shell("CI=1 pytest -q", "1 passed")), "success"),
+        ((EDIT, shell("make -i all", "ok")), None),
+        ((("Edit", {"file_path": "/w/web/a.css"}, "ok", False), shell("cd api && pytest -q", "3 passed")), None),
+        ((("Edit", {"file_path": "/w/api/a.py"}, "ok", False), shell("cd api && pytest -q", "3 passed")), "success"),
+        (
+            (
+                ("Edit", {"file_path": "/w/src/a.c"}, "ok", False),
+                shell("cmake --build build && cd build && ctest", "ok"),
+            ),
+            "success",
+        ),
         ((EDIT, shell("go test ./... > t.log; rc=$?; tail -1 t.log; exit $rc", "ok")), "success"),
         ((EDIT, shell("make test || exit 1", "ok")), "success"),
         ((EDIT, shell("! cargo test", "ok")), "failure"),
@@ -426,9 +441,15 @@ def test_the_verdict_names_its_rule_and_so_does_the_run(imported: Callable[..., 
             "npx vue-tsc --noEmit|ng build|mix compile|docker compose build web|"
             "nix build .#app|./gradlew assembleDebug|uv build|turbo build|arduino-cli compile",
         ),
+        (
+            "the checks",
+            "promtool check rules x.yml|packer validate img|caddy validate|buf breaking --against .git|./scripts/ci.sh|"
+            "python tools/check_docs.py|just ci|hatch run verify:all|pants check ::|mage validate",
+        ),
         ("CI", "gh run watch 7 --exit-status|gh pr checks 7 --watch"),
         (
             "the release",
+            "terraform -chdir=tf apply -auto-approve|kubectl -n web rollout status deploy/api|npx cdk deploy|"
             "bundle exec fastlane beta|npx vsce publish|mix hex.publish|npx lerna publish|cargo release patch",
         ),
         (
@@ -436,7 +457,8 @@ def test_the_verdict_names_its_rule_and_so_does_the_run(imported: Callable[..., 
             "gh run view 7|gh run watch 7|hugo server|npm ci|task list|nx graph|ssh pi uptime|"
             "kubectl exec pod -- ls|docker exec web ls|./gradlew tasks|"
             "stack install x|npm install|poetry add x|docker compose up|prettier --write .|make clean|"
-            "composer install",
+            "composer install|mkdir tests|createdb test|psql test|git checkout check|pip install build|tee test.log|"
+            "python tools/seed.py|cp check.sh bin|code tests|npx create-vite test",
         ),
     ],
 )

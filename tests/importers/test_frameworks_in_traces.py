@@ -223,6 +223,7 @@ def test_inputs_in_an_unknown_form_are_not_called_switched_off(tmp_path: Path) -
     assert "switched off?" in empty.reason
 
 
+@pytest.mark.full
 def test_many_calls_and_results_of_one_name_take_linear_time(tmp_path: Path) -> None:
     def seconds(count: int) -> float:
         calls = [{**CALL, "id": f"c{n}", "function": {"name": "look", "arguments": f"[{n}]"}} for n in range(count)]

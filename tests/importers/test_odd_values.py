@@ -45,12 +45,13 @@ def places(value: Any) -> list[tuple[Any, Any]]:
     return [place for key in keys for place in ((value, key), *places(value[key]))]
 
 
+@pytest.mark.parametrize("times", [12, pytest.param(60, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", VALUES)
-def test_an_odd_value_in_any_field_is_no_crash(name: str, tmp_path: Path) -> None:
+def test_an_odd_value_in_any_field_is_no_crash(name: str, times: int, tmp_path: Path) -> None:
     chance = random.Random(name)
     path = tmp_path / "run.jsonl"
     (tmp_path / "task.txt").write_text("Make the tests pass", encoding="utf-8")
-    for _ in range(60):
+    for _ in range(times):
         value = json.loads(json.dumps(VALUES[name]))
         for inner, key in chance.choices(places(value), k=chance.randrange(1, 4)):
             inner[key] = chance.choice(ODD)

@@ -49,6 +49,7 @@ def concluded(folder: Path, events: list[Any]) -> tuple[str, str]:
     return (verdict.outcome, verdict.source) if verdict and verdict.outcome != "unknown" else ("", "")
 
 
+@pytest.mark.full
 def test_most_ends_are_concluded_and_none_wrongly(tmp_path: Path) -> None:
     told = [(end["truth"], *concluded(tmp_path, end["events"])) for end in ENDS]
     checked = [one for one in told if one[2] in ("ground_truth", "judge")]

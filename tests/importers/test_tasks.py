@@ -266,6 +266,7 @@ def test_tasks_are_told_apart_in_the_sessions_of_other_programs(tmp_path: Path, 
     assert [one.trajectory.metadata["prompt"] for one in found] == ["s-1#1", "s-1#2"]
 
 
+@pytest.mark.full
 def test_a_huge_prompt_is_read_in_linear_time(tmp_path: Path) -> None:
     session = Lines().asks(FIRST).works().asks("ok " * 100_000 + "!" * 300_000).works()
     assert len(tasks(session.write(tmp_path / "s-1.jsonl"))) <= 2

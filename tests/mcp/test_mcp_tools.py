@@ -88,6 +88,9 @@ async def test_the_owner_of_a_server_leaves_tools_out_and_the_instructions_name_
         assert refusal(await client.call_tool("remember", {"note": "Ship early.", "task": TASK}))
     async with served(where, without=["remember"]) as client:
         assert "recall_again" in {tool.name for tool in (await client.list_tools()).tools}
+    for without, offered in ((None, False), ([], True)):
+        async with served(where, profile="paper", without=without) as client:
+            assert ("recall_again" in {tool.name for tool in (await client.list_tools()).tools}) is offered
     with pytest.raises(UsageError, match="cannot be without 'record': only recall_again and remember"):
         server(where, scope="t", without=["record"])
 

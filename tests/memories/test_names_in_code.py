@@ -23,8 +23,8 @@ def rows() -> list[str]:
 
 
 @pytest.mark.parametrize("cell", rows())
-def test_each_name_of_ours_is_there_and_takes_what_the_table_gives_it(cell: str, tmp_path: Path) -> None:
-    with lessonbank.connect(tmp_path / "b.db", scope="t", embedder="lexical") as bank:
+def test_each_name_of_ours_is_there_and_takes_what_the_table_gives_it(cell: str) -> None:
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical") as bank:
         for view, name, given in CALL.findall(cell):
             if name in ("db", "text"):
                 continue

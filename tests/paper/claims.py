@@ -35,19 +35,19 @@ def table() -> str:
     counted = f"{len(CLAIMS)} claims: {len(CLAIMS) - len(apart)} the same in both profiles"
     lines = [f"{counted}, {alike} where both diverge, {len(apart) - alike} where only the default does.", ""]
     for title, claims in PARTS:
-        plain = ", ".join(f"`{claim.id}` ({claim.section})" for claim in claims if claim.ours == "same")
-        lines += [f"### {title}", "", f"* As published: {plain}."]
-        lines += [*(_line(claim) for claim in claims if claim.ours == "diverges"), ""]
+        lines += [f"### {title}", "", *(f"* {claim.section}: {row(claim)}" for claim in claims), ""]
     return "\n".join(lines).rstrip()
 
 
-def _line(claim: Claim) -> str:
-    """The published sentence, and in bold the profile that does otherwise, with its reason."""
+def row(claim: Claim, /) -> str:
+    """The published sentence; in bold, where more is to be said, who does so or otherwise, and the reason."""
     note = claim.paper.removeprefix(AS_PUBLISHED).removeprefix(": ")
-    told = f"* `{claim.id}` ({claim.section}): {claim.sentence}"
+    if claim.ours == "same":
+        return f"{claim.sentence} **So here**: {note}." if note else claim.sentence
     if claim.default == claim.paper:
-        return f"{told} **Both profiles**: {claim.default}. *Why*: {claim.why}."
-    return f"{told}{f' `paper`: {note}.' if note else ''} **`default`**: {claim.default}. *Why*: {claim.why}."
+        return f"{claim.sentence} **Here**: {claim.default}. *Why*: {claim.why}."
+    exactly = f" **Paper profile**: {note}." if note else ""
+    return f"{claim.sentence}{exactly} **By default**: {claim.default}. *Why*: {claim.why}."
 
 
 def rewritten(page: str, /) -> str:

@@ -8,7 +8,7 @@ SETTING: tuple[Claim, ...] = (
     same(
         "stream",
         "§3",
-        "Tasks arrive one after another; a task is met with what earlier tasks taught, and nothing of later ones.",
+        "Tasks arrive one after another; each is met with what earlier ones taught.",
         "test_a_task_is_met_with_what_earlier_tasks_taught_only",
     ),
     same(
@@ -20,14 +20,13 @@ SETTING: tuple[Claim, ...] = (
     both(
         "no-ground-truth",
         "§3",
-        "No ground truth is used: the model's own judgement of the run is the only signal.",
+        "No ground truth: the model's own judgement of the run is the only signal.",
         "test_the_judge_is_the_only_signal_where_no_truth_is_given",
         "test_truth_and_a_crash_go_before_the_judge",
-        ours="as the only signal where nothing better is known; `outcome=`, `reward=` and an error that stopped the "
-        "run "
-        "go before the judge",
-        why="a caller who knows the outcome should not pay for an opinion, and judges err (72.7 % right on WebArena "
-        "Shopping by the paper's own measure)",
+        ours="only where nothing better is known; `outcome=`, `reward=` and an error that stopped the run go "
+        "before the judge",
+        why="who knows the outcome should not pay for an opinion, and judges err (72.7 % right on Shopping by the"
+        " paper's own measure)",
     ),
     same(
         "one-backbone",
@@ -41,14 +40,13 @@ SETTING: tuple[Claim, ...] = (
         "§A.2",
         "The agent is a ReAct loop at temperature 0.7 (0.0 for SWE-Bench) with at most 30 steps on WebArena.",
         "test_the_agent_is_the_callers",
-        ours="no agent: the caller's own, with its own settings",
-        why="a library for agents that exist; their temperature and step limits are not its business",
+        ours="the caller's own agent and settings",
+        why="a library for agents that exist",
     ),
     same(
         "pool-per-stream",
         "§A.2",
-        "One pool of memory for each independent run (in the code: for each website, and one for all code "
-        "repositories).",
+        "One pool of memory for each independent run (in the code: for each website, one for all repositories).",
         "test_each_scope_is_a_pool_of_its_own",
         note="a `scope` is a pool, filtered before ranking",
     ),
@@ -57,17 +55,16 @@ SETTING: tuple[Claim, ...] = (
         "§4",
         "Synapse (past trajectories) and AWM (workflows) are compared under the same retrieval.",
         "test_the_baselines_are_arms_under_the_same_retrieval",
-        ours="the arms `synapse`, `awm` and `awm-multi` of `lessonbank_bench`, which retrieve as the bank does",
-        why="baselines of an experiment, not parts of a memory; what ours leave out is in `docs/research/arms.md`",
+        ours="arms `synapse`, `awm` and `awm-multi` of `lessonbank_bench`, which retrieve as the bank does",
+        why="baselines of an experiment, not parts of a memory ([arms](research/arms.md))",
     ),
     both(
         "benchmarks",
         "§4",
         "Measured on WebArena, Mind2Web and SWE-Bench-Verified.",
         "test_the_papers_benchmarks_are_presets_that_say_what_they_need",
-        ours="the presets `paper-webarena`, `paper-mind2web` and `paper-swebench` of `lessonbank bench`, and no figure",
-        why="they run where their sites, data and a model are; `docs/reproduce.md` has the paper's figures, "
-        "and what this project has measured itself is synthetic and labelled so",
+        ours="presets `paper-webarena`, `paper-mind2web` and `paper-swebench` of `lessonbank bench`, and no figure",
+        why="they need their sites, data and a model ([the paper's figures](reproduce.md))",
     ),
 )
 
@@ -81,7 +78,7 @@ RETRIEVAL: tuple[Claim, ...] = (
     same(
         "experience-unit",
         "§A.2",
-        "The unit stored and retrieved is the experience (a task, its run, its lessons), not the lesson.",
+        "What is stored and retrieved is the experience (a task, its run, its lessons), not the lesson.",
         "test_the_experience_is_what_is_retrieved",
     ),
     only_default(
@@ -89,16 +86,16 @@ RETRIEVAL: tuple[Claim, ...] = (
         "§A.2",
         "k = 1 experience is retrieved.",
         "test_one_experience_is_recalled_unless_more_are_asked_for",
-        default="k = 3; `limit=1` is the paper's",
-        why="three bring 0.82 of the desk's tasks where one brings 0.64, and 0.67 against 0.49 on other forms; "
-        "they cost 300 tokens more",
+        default="k = 3",
+        why="three solve 0.82 of the tasks of [`desk`](environments/index.md), one 0.64, and 0.67 against 0.49 on "
+        "other forms; they cost 300 tokens more",
     ),
     same(
         "k-ablation",
         "§C.1",
-        "k from 0 to 4 is compared: 39.0, 49.7, 46.0, 45.5, 44.4 % (Shopping, Gemini 2.5 Flash).",
+        "k from 0 to 4: 39.0, 49.7, 46.0, 45.5, 44.4 % (Shopping, Gemini 2.5 Flash).",
         "test_one_experience_is_recalled_unless_more_are_asked_for",
-        note="`limit=` is k; k = 0 is not to call `retrieve`",
+        note="`limit=` is k; for k = 0 do not call `retrieve`",
     ),
     same(
         "all-lessons-of-it",
@@ -109,7 +106,7 @@ RETRIEVAL: tuple[Claim, ...] = (
     same(
         "task-is-the-key",
         "§A.2",
-        "The key is the task's text: this task against the stored tasks, not against the lessons.",
+        "This task's text is compared with the stored tasks, not with the lessons.",
         "test_the_key_is_the_tasks_text",
     ),
     both(
@@ -118,10 +115,9 @@ RETRIEVAL: tuple[Claim, ...] = (
         "Similarity is the cosine of embeddings by gemini-embedding-001 (3072 dimensions).",
         "test_similarity_is_the_cosine_of_task_embeddings",
         "test_without_an_embedder_words_are_compared_and_that_is_said",
-        ours="as published with any embedder the caller names (`google:gemini-embedding-001` is one); without one, "
-        "tasks "
-        "are compared by words (BM25), and `settings`, `doctor` and every recall say so",
-        why="a bank must work without a key; the choice is stored with the bank and never changes automatically",
+        ours="so with any embedder that you name (`google:gemini-embedding-001` is one); without one, tasks are "
+        "compared by words (BM25), and every recall says so",
+        why="a bank must work without a key",
     ),
     only_default(
         "no-floor",
@@ -129,7 +125,7 @@ RETRIEVAL: tuple[Claim, ...] = (
         "There is no least similarity: the closest experience is used however far it is.",
         "test_the_closest_is_used_however_far_and_by_default_only_above_a_floor",
         "test_without_an_embedder_words_are_compared_and_that_is_said",
-        default="a floor for words and for `hashing` (decision record 21); `Retrieval(floor=0)` turns it off",
+        default="a floor for words and for `hashing` (decision record 21), unless `Retrieval(floor=0)`",
         paper="by words, a task without one word in common is not a match",
         why="a lesson about something else costs tokens and can mislead; on recorded runs the floor loses no related "
         "task",
@@ -137,11 +133,10 @@ RETRIEVAL: tuple[Claim, ...] = (
     both(
         "query-side",
         "code",
-        "Index and query are embedded as RETRIEVAL_DOCUMENT, the query with an instruction in front of it.",
+        "Index and query are embedded as RETRIEVAL_DOCUMENT, the query after an instruction.",
         "test_tasks_are_embedded_as_documents_and_queries_in_their_role",
-        ours="the embedder is told the role (`query` or `document`) and the plain text, and does what its model wants",
-        why="the right prefix belongs to the embedding model; embedding a query as a document is not its documented "
-        "use",
+        ours="the embedder gets the role (`query` or `document`) and the plain text",
+        why="the right prefix belongs to the embedding model",
     ),
     same(
         "embedded-once",
@@ -154,21 +149,20 @@ RETRIEVAL: tuple[Claim, ...] = (
         "§A.2",
         "Embeddings are kept apart from the records.",
         "test_vectors_can_be_dropped_and_made_again",
-        note="and can be thrown away: the records suffice to rebuild them",
+        note="they can be thrown away and made again from the records",
     ),
     both(
         "index-after-task",
         "code",
-        "The present task's embedding joins the index when it is retrieved for, before the task is run.",
+        "A task's embedding joins the index when it is retrieved for, before it is run.",
         "test_a_task_joins_the_index_after_it_was_learned",
         ours="after it was learned",
-        why="in the published code a task that fails to be distilled, or k parallel trials of one task, find "
-        "themselves and get nothing",
+        why="a task that gave no lesson, or k parallel trials of one task, find themselves and get nothing",
     ),
     both(
         "no-orphans",
         "code",
-        "An embedded task without lessons still takes its place among the top k, and brings nothing.",
+        "A task without lessons still takes its place among the top k, and brings nothing.",
         "test_an_experience_without_lessons_takes_nobodys_place",
         ours="only experiences with an active lesson are ranked",
         why="a place taken by nothing is a lesson lost",
@@ -181,22 +175,19 @@ INJECTION: tuple[Claim, ...] = (
         "§A.2",
         "Lessons are appended to the agent's system prompt.",
         "test_the_text_is_handed_to_the_caller",
-        ours="`recall.text` is handed to the caller, who puts it where it belongs",
-        why="the library does not own the agent's prompt, and only the caller can decide whether text from strangers "
-        "may stand in the system prompt",
+        ours="you put `recall.text` where it belongs",
+        why="only you can decide whether text from strangers may stand in the system prompt",
     ),
     only_default(
         "preface",
         "§A.2",
-        "A short preface: these lessons come from your own past in this environment, use them only if relevant, and "
-        "say at "
-        "every step whether you use each before you act.",
+        "A short preface: these lessons come from your own past here, use them only if relevant, and say at "
+        "every step whether you use each.",
         "test_the_preface_keeps_its_purpose_and_by_default_the_agent_says_nothing_of_it",
         paper="the same purpose in our own words",
-        default="one line that says where the lessons come from and asks the agent not to mention them; "
+        default="one line that says where they come from and asks the agent not to mention them; "
         '`Retrieval(preface="cite")` asks it to name those it uses',
-        why="an agent that talks to people would say the lessons' numbers to them; the long preface cost more tokens "
-        "than a lesson",
+        why="an agent that talks to people would tell them the lessons' numbers",
     ),
     only_default(
         "title-and-content",
@@ -204,55 +195,53 @@ INJECTION: tuple[Claim, ...] = (
         "Of a lesson, title and content are shown.",
         "test_the_paper_shows_title_and_content_and_the_default_shows_when_to_use_it",
         default="kind, title, description (when and when not) and content",
-        why="a lesson that says when not to use it can be left aside; the official code also shows the description",
+        why="such a lesson can be left aside",
     ),
     same(
         "nothing-is-nothing",
         "code",
         "Where nothing is retrieved, nothing is added to the prompt.",
         "test_an_empty_bank_recalls_nothing",
-        note="`recall.text` is the empty string, without a preface",
+        note="`recall.text` is empty",
     ),
     both(
         "raw-injection",
         "code",
-        "The extractor's raw text goes into the prompt, headings and preamble included.",
+        "The extractor's raw text goes into the prompt.",
         "test_injected_text_is_fenced_and_cannot_forge_a_lesson",
         ours="parsed lessons, cleaned of control characters, indented, between marker lines with a fresh code",
-        why="what an agent read somewhere must not pass for the operator's words in a later prompt",
+        why="what an agent read somewhere must not pass for the operator's words",
     ),
     both(
         "no-budget",
         "§A.2",
-        "The injected text has no limit but k and the lessons' form.",
+        "The text has no limit but k.",
         "test_the_text_keeps_its_budget_by_whole_lessons",
-        ours="at most `budget` tokens (1500); a lesson that does not fit is left out whole, and the receipt says so",
-        why="one oversized lesson must not fill the agent's window; three of the usual length never come near it",
+        ours="at most `budget` tokens (1500); a lesson that does not fit is left out whole",
+        why="one oversized lesson must not fill the agent's window",
     ),
     both(
         "repeats",
         "§A.2",
         "Equal lessons of several experiences are shown as often as they come.",
         "test_a_lesson_that_says_the_same_is_shown_once",
-        ours="a lesson with the very words of one above it is left out, and the receipt says so; in the default "
-        "profile it is the same lesson, and comes once",
-        why="the second copy teaches nothing and costs tokens; with k = 1 it hardly occurs",
+        ours="once, and the receipt says so",
+        why="the second copy teaches nothing and costs tokens",
     ),
     only_default(
         "always-shown",
         "§A.2",
         "What was retrieved is always shown.",
         "test_the_paper_withholds_nothing_and_the_default_withholds_what_is_new",
-        default="whole recalls and lessons are withheld at random, at rates that follow the evidence (`holdout=`), "
-        "noted on the receipt",
-        why="what a lesson changes can only be measured where it is sometimes left out at random",
+        default="whole recalls and lessons are withheld at random, at rates that follow the evidence (`holdout=`)",
+        why="what a lesson changes can only be measured so",
     ),
     both(
         "no-receipt",
         "§A.2",
         "Nothing is kept of a retrieval.",
         "test_every_recall_leaves_a_receipt_that_learning_settles",
-        ours="a receipt (candidates, scores, shown, withheld, exact text) is stored and closed by `learn(recall=…)`",
-        why="without it nobody can say later which lesson was there when a task succeeded",
+        ours="a receipt (candidates, scores, shown, withheld, exact text), closed by `learn(recall=…)`",
+        why="nobody could say later which lesson was there when a task succeeded",
     ),
 )

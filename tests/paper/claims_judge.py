@@ -17,10 +17,9 @@ JUDGE: tuple[Claim, ...] = (
         "The verdict is success or failure.",
         "test_the_paper_judge_reads_two_lines_and_takes_doubt_for_failure",
         "test_an_unsure_default_judge_says_unknown",
-        paper="as published, except where the judge fails (`judge-down`)",
+        paper="so, except where the judge fails (below)",
         default="success, failure or unknown, with a confidence; below 0.6 it is unknown",
-        why="lessons drawn from a wrong verdict are wrong; on held-out runs an uncertain judge's failures were mostly "
-        "successes",
+        why="lessons drawn from a wrong verdict are wrong; an uncertain judge's failures were mostly successes",
     ),
     only_default(
         "doubt-is-failure",
@@ -35,25 +34,23 @@ JUDGE: tuple[Claim, ...] = (
     only_default(
         "judge-sees-web",
         "§A.1; code: five pages",
-        "For web runs the judge sees the intent, the agent's thoughts and actions, its last observations (the last "
-        "five, "
-        "each cut to 40,000 characters) and the final response.",
+        "For web runs the judge sees the intent, thoughts and actions, the last five observations (each cut "
+        "to 40,000 characters) and the final response.",
         "test_the_paper_judge_sees_thoughts_actions_and_the_last_five_observations",
         "test_the_default_judge_sees_instructions_users_calls_and_results",
         default="the agent's instructions, all user turns, every call with its arguments and every result, under a "
         "token "
         "budget",
-        why="measured on held-out runs: without the agent's policy, user turns and earlier results a judge cannot "
-        "tell a "
-        "right refusal from a failure (0.83 against 0.63 right)",
+        why="on held-out runs a judge without these cannot tell a right refusal from a failure (0.63 right "
+        "against 0.83)",
     ),
     only_default(
         "judge-sees-code",
         "code",
         "For code runs the judge sees all messages but the system prompt and answers with one word.",
         "test_the_paper_judge_for_code_sees_all_messages_and_reads_one_word",
-        default="the same evidence plus the agent's instructions; the answer has a reason, an outcome and a confidence",
-        why="one word leaves no reason to check and no confidence to weigh",
+        default="the agent's instructions too; the answer has a reason, an outcome and a confidence",
+        why="one word leaves nothing to check or to weigh",
     ),
     both(
         "verdict-by-substring",
@@ -68,11 +65,9 @@ JUDGE: tuple[Claim, ...] = (
         "§A.1",
         "The web judge's criteria tell apart finding information, going to a page and changing content.",
         "test_the_web_judge_tells_three_kinds_of_task_apart",
-        paper="",
         default="`domain='web'` keeps them; the general prompt asks for rules, right target, completeness and "
-        "grounding "
-        "in that order",
-        why="most agents do not browse; a right refusal has to count as success",
+        "grounding",
+        why="most agents do not browse",
     ),
     only_default(
         "judge-form",
@@ -102,10 +97,10 @@ JUDGE: tuple[Claim, ...] = (
     both(
         "strict-rules",
         "code",
-        "Later code adds rules to the judge that the paper does not have: completeness, grounding, right target.",
+        "Later code adds rules that the paper does not have: completeness, grounding, right target.",
         "test_the_rules_of_the_later_code_are_the_defaults_and_not_the_papers",
-        ours="the paper profile follows the paper, without them; the default prompt has them in its own words",
-        why="the paper profile is the paper's method; the rules are sound, so the default keeps their substance",
+        ours="the default prompt has them, the paper profile does not",
+        why="the rules are sound, but not the paper's",
     ),
     both(
         "judge-fence",

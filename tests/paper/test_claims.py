@@ -33,6 +33,11 @@ def test_every_divergence_says_why_and_nothing_else_does() -> None:
             assert stated.why, stated.id
 
 
+def test_the_paper_map_says_every_claim_in_words() -> None:
+    page = claims.PAGE.read_text(encoding="utf-8")
+    assert [c.id for c in claims.CLAIMS if f"* {c.section}: {c.sentence}" not in page] == []
+
+
 def test_the_paper_map_is_current() -> None:
     page = claims.PAGE.read_text(encoding="utf-8")
     assert claims.rewritten(page) == page, "run: python tests/paper/claims.py"

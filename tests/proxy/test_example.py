@@ -13,6 +13,8 @@ from examples_of import load
 from running_proxy import Recording, running
 from scripted_upstream import Call, Got, Reply, Upstream, chat
 
+pytestmark = pytest.mark.full
+
 
 def agent(got: Got) -> Reply:
     """Releases at once, unless it was told what comes before; after an error it does that."""
@@ -27,7 +29,6 @@ def agent(got: Got) -> Reply:
     return chat("", Call("shell", json.dumps({"command": plan[done]}), f"c-{len(plan)}-{numbers}"))
 
 
-@pytest.mark.full
 def test_the_second_conversation_needs_a_step_less(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     example: Any = load("proxy_client")
     with Upstream(agent) as upstream, running(upstream.url, tmp_path, scope="acme/code") as proxy, Recording() as pipe:

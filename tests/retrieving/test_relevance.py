@@ -223,6 +223,7 @@ def test_vectors_of_hashing_show_no_task_that_shares_no_word_with_this_one() -> 
         assert recall.notes[0].startswith("nothing reached the floor of 0.05: the closest past task has 0.000")
 
 
+@pytest.mark.full
 def test_only_as_many_are_shown_as_stand_out_like_the_best() -> None:
     far = "Find the pending agenda for the meeting with the board"
     tasks = ("Cancel the pending order #W1", "Cancel the pending invoice", far)

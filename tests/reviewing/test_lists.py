@@ -15,6 +15,7 @@ from serving_pages import Site, serving
 import lessonbank
 from lessonbank import Evidence
 from lessonbank.contracts.records import Run, Trajectory, Usage, Verdict
+from lessonbank.evidence import Holdout
 from lessonbank.evidence.lift import Estimate, Lift, says_nothing
 from lessonbank.evidence.shares import Tally
 from lessonbank.pages.home import lead
@@ -51,9 +52,13 @@ def test_home_speaks_as_a_lead_does() -> None:
 
 
 def measured(path: Path) -> None:
-    """The first lesson decides how a task ends, the second does nothing, and no task finds the third."""
-    with lessonbank.connect(path, scope=SCOPE, embedder="lexical", evidence=Evidence(holdout=0.5)) as bank:
-        about = {"Works": "Cancel the order", "Idle": "Cancel the order", "Unused": "Water the plants"}
+    """The first lesson decides how a task ends, the second does nothing, and no task finds the third.
+
+    Draws follow from the seed and from which lesson is nearer, so that each run is the same.
+    """
+    draws = Evidence(holdout=Holdout(0.5, 0.1, seed="lists"))
+    with lessonbank.connect(path, scope=SCOPE, embedder="lexical", evidence=draws) as bank:
+        about = {"Works": "Cancel the order", "Idle": "Cancel the order soon", "Unused": "Water the plants"}
         for title, task in about.items():
             bank.lessons.add(title=title, content=f"{title}.", task=task, by="Ana")
         for _ in range(80):

@@ -28,6 +28,7 @@ from lessonbank.pages.comparing import first_difference
 from lessonbank.pages.evidence_steps import named_steps
 from lessonbank.pages.rendering import differences
 from lessonbank.pages.topics import placed
+from lessonbank.text.authors import author
 
 pytestmark = pytest.mark.full
 
@@ -262,6 +263,46 @@ def test_what_is_chosen_goes_at_once_with_all_that_rests_on_it_or_stays(site: Si
     assert [site.get(where).status for where in (*gone, f"/lessons/{other.id}")] == [404, 404, 404, 200]
     with opened(bank_file) as bank:
         assert {entry.entry.kind for entry in bank.history.list(after=before)} == {"purge"}
+
+
+def test_a_lesson_that_a_rollback_took_back_is_called_that_and_one_that_was_erased_too(
+    site: Site, bank_file: Path
+) -> None:
+    task = "Polish the brass of the sundial in the yard"
+    with opened(bank_file) as bank:
+        mark = bank.history.list()[-1].sequence
+        kept, erased = (
+            bank.lessons.add(title=title, content=f"{title} with a soft cloth.", task=task, by="Ben")
+            for title in ("Polish by hand", "Polish at noon")
+        )
+        recall = next(one for one in (bank.retrieve(task) for _ in range(60)) if len(one.shown) == 2)
+        run = Trajectory(id="sundial", task=task, recall_id=recall.id, steps=(Step(action="rub", observation="ok"),))
+        bank.learn(run, outcome="unknown")
+        bank.admin.purge(lesson=erased.id, by="Ben", reason="a request")
+        bank.history.rollback(to=mark, reason="not so", by="Ben")
+    site.enter()
+    for where in ("/runs/sundial", f"/why/{recall.id}"):
+        told = words(site.get(where))
+        assert ("a lesson that a rollback took back" in told, "a lesson that was erased" in told) == (True, True), where
+    line = words(site.get("/history?by=Ben"))
+    assert "kept a task with 1 lesson : Polish by hand (a rollback took it back)" in line
+    assert "Polish at noon" not in line
+    assert f"/lessons/{kept.id}" not in site.get("/history?by=Ben").text
+
+
+def test_a_lesson_names_who_wrote_it_and_who_taught_it(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        noted = bank.lessons.note("Look at the stamp of the parcel first.", task="Trace a parcel")
+        by_ben = bank.lessons.add(title="Weigh it", content="Weigh the parcel.", task="Trace a parcel", by="Ben")
+    site.enter()
+    assert author(Provenance(method="extractive")) == "rules, without a model"
+    assert author(Provenance(method="mem0", writer="import")) == "an import from mem0"
+    authors = ((noted, "an agent, as a note"), (by_ben, "Ben"))
+    for lesson, who in authors:
+        assert f"written by {who} " in words(site.get(f"/lessons/{lesson.id}"))
+        found = words(site.get(f"/lessons?q={lesson.title.split()[0]}"))
+        assert f"UTC by {who}" in found
+        assert "by learn" not in found
 
 
 def test_an_erasure_that_finds_nothing_says_what_it_looked_at(site: Site, bank_file: Path) -> None:

@@ -65,7 +65,7 @@ def test_pages_count_the_same_lessons_and_say_what_is_retired_besides(desk: Site
 def test_no_page_calls_a_recall_settled_whose_run_has_no_outcome(desk: Site) -> None:
     page = desk.get("/administration").text
     assert "Settled" not in page
-    assert re.findall(r'data-name="With a run">(\d+)</td>', page) == ["12"]
+    assert re.findall(r'data-name="Recalls with a run">(\d+)</td>', page) == ["12"]
 
 
 def test_no_judge_is_named_where_none_was_asked(desk: Site) -> None:

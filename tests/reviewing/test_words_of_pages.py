@@ -44,7 +44,7 @@ def test_no_band_is_drawn_where_its_numbers_are_not_known_yet() -> None:
     drawn = r'class="(?:band|edge)"[^>]* (?:d|points)='
     assert re.search(drawn, narrow)
     assert not re.search(drawn, wide)
-    assert "no band yet" in wide
+    assert "no interval yet" in wide
 
 
 def test_beside_the_lesson_that_is_compared_no_further_one_is_near(site: Site, bank_file: Path) -> None:

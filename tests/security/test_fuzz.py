@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structural_checks import bad_characters, live_in, read, roles_in, template_tokens, tokens_in
 
-from lessonbank._base.checks import mended
+from lessonbank._base.checks import replace_surrogates
 from lessonbank.contracts.lesson_block import write_block
 from lessonbank.contracts.records import Experience, Extraction, Found, Lesson, Match, Run, Step, Trajectory, Verdict
 from lessonbank.contracts.records.ids import digest
@@ -90,7 +90,7 @@ def test_a_fuzzed_text_comes_out_inert_and_stays_as_it_came_out(text: str) -> No
     assert len(canonical(text, limit=30)) <= 37
     assert "\n" not in one_line(text)
     assert not live_in(form)
-    assert mended(form) == form
+    assert replace_surrogates(form) == form
     assert_inside(fence(text, label="run", nonce=NONCE), label="run", code=NONCE, prefixed=False)
     assert_inside(write_block(form, label="lessons", nonce=NONCE), label="lessons", code=NONCE, prefixed=True)
 
@@ -131,8 +131,10 @@ def _same(lessons: tuple[Lesson, Lesson]) -> int:
 def test_the_gate_takes_anything_and_lets_no_more_than_its_cap_through(
     texts: list[tuple[str, str, str]], task: str, shown: str
 ) -> None:
-    step = Step(action="look", observation=mended(shown))
-    run = Trajectory(task=mended(task).strip() or "t", steps=(step,), answer=mended(texts[0][0]))
+    step = Step(action="look", observation=replace_surrogates(shown))
+    run = Trajectory(
+        task=replace_surrogates(task).strip() or "t", steps=(step,), answer=replace_surrogates(texts[0][0])
+    )
     attempts = [Run(trajectory=run, verdict=Verdict(outcome="success"))] * (1 + len(texts) % 2)
     drawn = Extraction(lessons=tuple(lesson_of(*fields) for fields in texts))
     out = LessonGate()(drawn, attempts, shown=[shown])
@@ -150,5 +152,5 @@ def test_the_gate_takes_anything_and_lets_no_more_than_its_cap_through(
 
 
 def lesson_of(title: str, description: str, content: str) -> Lesson:
-    title, content = mended(title).strip() or "t", mended(content).strip() or "c"
-    return Lesson(title=title, description=mended(description), content=content)
+    title, content = replace_surrogates(title).strip() or "t", replace_surrogates(content).strip() or "c"
+    return Lesson(title=title, description=replace_surrogates(description), content=content)

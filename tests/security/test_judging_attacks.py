@@ -304,6 +304,7 @@ async def test_a_code_that_was_guessed_wrong_opens_nothing(cases: list[Case]) ->
     await assert_nothing_changes(cases)
 
 
+@pytest.mark.full
 @against("quotes")
 async def test_quotes_within_quotes_do_not_become_the_reply(cases: list[Case]) -> None:
     await assert_nothing_changes(cases)
@@ -442,7 +443,8 @@ async def test_a_quote_in_a_reply_that_mentions_the_code_is_no_verdict(form: str
     assert await flipped_by(lambda case, a, quote: form.format(code=a.code, real=case.real, quote=quote)) == []
 
 
-@pytest.mark.parametrize("between", [", ", pytest.param(",\n ", marks=pytest.mark.full)], ids=["one-line", "lines"])
+@pytest.mark.full
+@pytest.mark.parametrize("between", [", ", ",\n "], ids=["one-line", "lines"])
 @pytest.mark.parametrize("first", ["reason", "outcome"])
 async def test_a_quote_whose_marks_are_not_escaped_is_no_verdict(first: str, between: str) -> None:
     def reply(case: Case, asked: Asked, quote: str) -> str:

@@ -72,6 +72,7 @@ EVERY = [Detector(every_rule if detector.find is ruled else detector.find) for d
 """Every detector, asked whatever signs a text has."""
 
 
+@pytest.mark.full
 @given(st.lists(cut() | st.sampled_from(NEAR) | st.text(max_size=8), max_size=6))
 def test_what_is_not_looked_for_is_not_there(pieces: list[str]) -> None:
     for text in ("".join(pieces), " ".join(pieces)):
@@ -96,6 +97,7 @@ def test_a_view_knows_where_its_characters_come_from(text: str) -> None:
         assert said
 
 
+@pytest.mark.full
 @given(st.lists(st.lists(cut() | st.sampled_from(NEAR) | st.text(max_size=8), max_size=3).map("".join), max_size=8))
 def test_what_is_found_in_a_text_among_others_is_what_is_found_in_it_alone(texts: list[str]) -> None:
     assert all(found == found_in(text) for text, found in found_together(texts).items())
@@ -129,6 +131,7 @@ def test_a_key_is_found_wherever_its_rule_matches(data: st.DataObject) -> None:
     assert {*rule.at(word, anywhere)} <= {*ruled(page)}
 
 
+@pytest.mark.full
 def test_what_has_no_sign_is_not_there_in_the_corpus() -> None:
     for case in CASES:
         page = Page(case.text)

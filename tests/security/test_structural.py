@@ -18,7 +18,7 @@ from structural_checks import Case, bad_characters, fenced, live_in, read, roles
 from typer.testing import CliRunner
 
 import lessonbank
-from lessonbank._base.checks import mended
+from lessonbank._base.checks import replace_surrogates
 from lessonbank.cli import app
 from lessonbank.contracts.lesson_block import write_block
 from lessonbank.contracts.records import Experience, Found, Lesson, Match, Observation, Run, Step, Trajectory, Verdict
@@ -400,7 +400,7 @@ class Shelf:
 def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[Lesson]]]:
     """A bank whose every lesson is a case of the corpus."""
     path = tmp_path_factory.mktemp("hostile") / "bank.db"
-    kept = [Lesson(title=t[:300], description=t, content=t) for c in SHORT if (t := mended(c.text)).strip()]
+    kept = [Lesson(title=t[:300], description=t, content=t) for c in SHORT if (t := replace_surrogates(c.text)).strip()]
     with lessonbank.connect(path, scope="s", embedder="lexical", evidence=lessonbank.Evidence(holdout=None)) as memory:
         for start in range(0, len(kept), 40):
             lessons = tuple(kept[start : start + 40])
@@ -496,7 +496,7 @@ async def test_errors_say_hostile_text_in_one_inert_line() -> None:
             assert "\n" not in str(model.value), case.id
             assert_inert(str(model.value), but=THOUGHTS, id=case.id)
             with pytest.raises(LessonbankError) as missing:
-                memory.lessons.get(mended(case.text))
+                memory.lessons.get(replace_surrogates(case.text))
             with pytest.raises(LessonbankError) as scope:
                 memory.scoped(f"{case.text} ").admin.counts()
             assert str(missing.value).isprintable() and str(scope.value).isprintable(), case.id

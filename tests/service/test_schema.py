@@ -15,8 +15,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from lessonbank.http.service.serving import Running
 
-EXAMPLES: Final = [pytest.param(2, marks=pytest.mark.full), pytest.param(15, marks=pytest.mark.release)]
-WALKS: Final = [pytest.param(24, marks=pytest.mark.full), pytest.param(60, marks=pytest.mark.release)]
+pytestmark = pytest.mark.full
+
+EXAMPLES: Final = [2, pytest.param(15, marks=pytest.mark.release)]
+WALKS: Final = [24, pytest.param(60, marks=pytest.mark.release)]
 _ENDLESS: Final = "/v1/events"
 
 

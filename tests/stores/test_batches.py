@@ -154,7 +154,7 @@ async def check_words(store: SqliteStore, path: Path) -> None:
     await again.close()
 
 
-@pytest.mark.parametrize("tail", [1, 2, 4])
+@pytest.mark.parametrize("tail", [pytest.param(1, marks=pytest.mark.full), 2, pytest.param(4, marks=pytest.mark.full)])
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("way", WAYS)
 async def test_an_experience_whose_words_wait_is_changed_in_the_batch_that_has_them_indexed(

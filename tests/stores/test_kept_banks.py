@@ -109,7 +109,7 @@ def _unlike_records(then: Json, now: Json, where: str) -> Iterator[str]:
 
 def _of_lift(value: Any) -> str:
     """The name of a group or a lesson in a lift, whose order follows from estimates; other lists stay in theirs."""
-    return str(value.get("lesson_id") or value.get("group")) if isinstance(value, dict) and "expected" in value else ""
+    return str(value.get("lesson_id") or value.get("group")) if isinstance(value, dict) and "standing" in value else ""
 
 
 def _is_computed(key: str, then: Json) -> bool:

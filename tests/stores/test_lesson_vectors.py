@@ -18,7 +18,7 @@ from lessonbank.testing.store_samples import MINE, added, experience, lesson, to
 
 pytestmark = pytest.mark.anyio
 SPACE = "sample:8#lessons"
-MANY = 600
+MANY = 300
 """More vectors than lie in rows of their own: those before them are joined to blocks."""
 
 

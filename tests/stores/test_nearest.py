@@ -158,6 +158,7 @@ def test_a_row_put_again_takes_the_place_of_the_first() -> None:
     assert found(matrix, rows[2], 2) == [(9999, 1.0), (2, 1.0)]
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 async def test_only_retired_lessons_are_close_and_none_of_them_takes_the_place_of_another(path: Path) -> None:
     async with opened(path) as store:

@@ -257,6 +257,7 @@ async def test_a_purge_writes_no_run_that_it_does_not_concern(path: Path) -> Non
     await store.close()
 
 
+@pytest.mark.full
 @given(st.lists(st.text(), min_size=1, max_size=4), st.text())
 def test_few_ids_are_found_wherever_many_are(said: list[str], extra: str) -> None:
     text = json.dumps({extra: said}, ensure_ascii=False).encode()

@@ -127,7 +127,10 @@ def test_a_file_that_gives_pages_back_by_itself_is_written_again_instead(
     assert path.read_bytes() == held
 
 
-@pytest.mark.parametrize("wrong", ["a page with rows", "too few", "one beyond the end"])
+@pytest.mark.parametrize(
+    "wrong",
+    ["a page with rows", *(pytest.param(one, marks=pytest.mark.full) for one in ("too few", "one beyond the end"))],
+)
 def test_a_list_of_free_pages_that_is_wrong_takes_no_row_with_it(
     crowded: sqlite3.Connection, path: Path, wrong: str
 ) -> None:
@@ -195,6 +198,7 @@ async def test_the_first_purge_of_a_file_of_an_earlier_release_writes_it_again(
     await store.close()
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 async def test_a_bank_that_is_named_by_a_link_is_written_and_purged_as_by_its_own_name(
     path: Path, monkeypatch: pytest.MonkeyPatch

@@ -109,6 +109,7 @@ async def test_few_texts_are_read_where_the_first_ones_decide(tmp_path: Path, mo
     assert 1 <= len(read) <= 1 + by_words._MORE, "not one for each task that shares a word"
 
 
+@pytest.mark.full
 async def test_of_very_many_equal_tasks_those_that_came_last_are_found_and_few_texts_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +125,7 @@ async def test_of_very_many_equal_tasks_those_that_came_last_are_found_and_few_t
     assert len(read) < 100, "not one for each task that ties"
 
 
+@pytest.mark.full
 async def test_a_question_of_common_words_is_answered_without_a_row_for_each_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +154,7 @@ async def test_a_word_said_ten_thousand_times_is_counted_with_one_more_entry_of_
     assert terms == 2
 
 
+@pytest.mark.full
 async def test_tasks_without_a_word_of_the_question_cost_nearly_nothing(tmp_path: Path) -> None:
     taken: list[int] = []
     for size in (1_000, 4_000):

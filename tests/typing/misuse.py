@@ -56,7 +56,7 @@ def wrong_views(bank: lessonbank.ReasoningBank, id: str) -> None:
     bank.lessons.add(title="Ask", content="Ask first.", by="Ana")  # expect: reportCallIssue, call-arg
     bank.runs.correct(id, outcome="won", by="Ana")  # expect: reportArgumentType, arg-type
     bank.runs.correct(id, outcome="failure")  # expect: reportCallIssue, call-arg
-    bank.history.search("Cancel an order")  # expect: reportCallIssue, call-arg
+    bank.history.retrieve("Cancel an order")  # expect: reportCallIssue, call-arg
     bank.history.rollback(3, reason="a bad import")  # expect: reportCallIssue, call-arg
     bank.lessons.proposals(limit=5)  # expect: reportCallIssue, call-arg
     bank.admin.add_writer(name="u-17")  # expect: reportCallIssue, call-arg

@@ -207,7 +207,7 @@ def history_and_admin(bank: lessonbank.ReasoningBank, id: str, now: datetime) ->
     assert_type(bank.history.diff(3, now), Diff)
     assert_type(bank.history.rollback(to=datetime.now(UTC), reason="a bad import", by="Ana"), JournalEntry)
     assert_type(bank.history.lineage(id), Lineage)
-    assert_type(bank.history.search("Cancel an order", at=9).notes, tuple[str, ...])
+    assert_type(bank.history.retrieve("Cancel an order", at=9).notes, tuple[str, ...])
     assert_type(bank.admin.counts(), Counts)
     assert_type(bank.admin.export("scope.jsonl"), int)
     assert_type(bank.admin.import_(Path("scope.jsonl"), approved_by="Ana"), int)

@@ -67,7 +67,7 @@ async def pleased(_: Trajectory, /) -> Verdict:
 async def opened(path: Path | str | File = ":memory:", /, **settings: Any) -> AsyncGenerator[AsyncReasoningBank]:
     """A bank that leaves what is submitted to workers."""
     settings = {"embedder": "lexical", "evidence": Evidence(holdout=None), "parts": Parts(judge=pleased), **settings}
-    bank = await lessonbank.connect_async(path, scope=SCOPE, learning=Learning(submit="worker"), **settings)
+    bank = await lessonbank.connect_async(path, scope=SCOPE, **{"learning": Learning(submit="worker"), **settings})
     async with bank:
         yield bank
 
@@ -84,6 +84,16 @@ async def test_what_is_submitted_waits_for_a_worker_that_learns_it_as_the_bank_w
         assert (learned.status, learned.verdict.outcome, learned.recall_id) == ("learned", "success", recall.id)
         assert (await bank.admin.counts()).experiences == 1
         assert (await Worker(bank).run(drain=True)).learned == 0
+
+
+async def test_a_worker_erases_old_runs_in_its_own_name_once_it_has_learned() -> None:
+    at_once = Learning(submit="worker", keep_runs=1e-9)
+    async with opened(learning=at_once) as bank:
+        await bank.scoped(writer="Bob").submit([run(1)], outcome="success")
+        assert (await Worker(bank).run(drain=True)).learned == 1
+        assert await bank.runs.list() == ()
+        (entry,) = [one for one in await bank.history.list() if one.entry.kind == "forgotten"]
+        assert entry.writer != "Bob"
 
 
 async def test_by_default_what_is_submitted_is_learned_here_and_no_worker_takes_it() -> None:

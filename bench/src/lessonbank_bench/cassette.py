@@ -11,7 +11,7 @@ from typing import Any
 import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
-from lessonbank._base.checks import mended, named, shown
+from lessonbank._base.checks import named, replace_surrogates, shown
 from lessonbank._base.safe_read import open_regular
 from lessonbank.contracts.ports import Completion, LanguageModel, Message
 from lessonbank.contracts.records import Json, Record
@@ -120,15 +120,15 @@ class Recorded:
     ) -> Completion:
         if self._model is None:
             raise ModelError(f"the cassette {self._cassette.name} has no answer to this request ({key})")
-        asked: dict[str, Any] = mended(dict(request))
+        asked: dict[str, Any] = replace_surrogates(dict(request))
         try:
             completion = await self._model.generate(messages, temperature=request["temperature"], schema=schema)
         except ModelError as error:
             if self._failures:
-                told: str = mended(str(error))
+                told: str = replace_surrogates(str(error))
                 await self._keep(_Broken(key=key, name=self._name, request=asked, error=told), told)
             raise
-        kept = completion.model_copy(update={"text": mended(numbered(completion.text, nonces))})
+        kept = completion.model_copy(update={"text": replace_surrogates(numbered(completion.text, nonces))})
         await self._keep(_Exchange(key=key, name=self._name, request=asked, response=kept), kept)
         return kept
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from lessonbank._base.checks import called
+from lessonbank._base.checks import display_name
 from lessonbank.contracts.records import Experience, Found
 from lessonbank.search._wrapper import SLACK, RetrieverWrapper, ask_next
 
@@ -41,7 +41,7 @@ class LeaveOut(RetrieverWrapper):
 
     @property
     def _what(self) -> str:
-        return self.what or called(self.rule).replace("_", " ")
+        return self.what or display_name(self.rule).replace("_", " ")
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """The best `limit` experiences that the rule lets through: fewer only when the scope has no more."""

@@ -53,7 +53,7 @@ def attribute(value: object, name: str, default: object = None, /) -> Any:
         return default
 
 
-def called(value: object, /) -> str:
+def display_name(value: object, /) -> str:
     """What a function or an object calls itself, else the name of its type."""
     return own if is_instance(own := attribute(value, "__name__"), str) and own else type(value).__name__
 
@@ -94,29 +94,29 @@ def kind(value: object, /) -> str:
     return printable(type(value).__name__, most=40)
 
 
-def refusal(name: str, takes: str, value: object, /) -> UsageError:
+def argument_error(name: str, takes: str, value: object, /) -> UsageError:
     """The error of an argument: what it takes, and what came."""
     return UsageError(f"{name} {takes}; got {shown(value)}")
 
 
-def mended(value: Any, /) -> Any:
+def replace_surrogates(value: Any, /) -> Any:
     """`value` with every lone surrogate in its strings replaced by U+FFFD: they come out of cut-off JSON and bytes."""
     if isinstance(value, str):
         return value if str.isascii(value) else _SURROGATE.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {mended(k): mended(v) for k, v in cast("dict[Any, Any]", value).items()}
+        return {replace_surrogates(k): replace_surrogates(v) for k, v in cast("dict[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [mended(v) for v in cast("list[Any]", value)]
+        return [replace_surrogates(v) for v in cast("list[Any]", value)]
     return value
 
 
 def a_text(value: object, name: str, /, *, blank: bool = True) -> str:
     """`value`, a text that can be encoded; without `blank` it must say something."""
     if not is_instance(value, str):
-        raise refusal(name, "takes a text", value)
-    text = mended(str.__str__(value))  # a plain one, whatever a subclass does
+        raise argument_error(name, "takes a text", value)
+    text = replace_surrogates(str.__str__(value))  # a plain one, whatever a subclass does
     if not blank and not text.strip():
-        raise refusal(name, "takes a text that is not blank", text)
+        raise argument_error(name, "takes a text that is not blank", text)
     return text
 
 
@@ -129,7 +129,7 @@ def an_id(value: object, name: str = "id", /) -> str:
     """`value`, if it can be the id of a record."""
     text = str.__str__(value) if is_instance(value, str) else ""
     if not 0 < len(text) <= LONGEST_ID or not text.isprintable():
-        raise refusal(name, "takes an id, the text that a record has as `.id`", value)
+        raise argument_error(name, "takes an id, the text that a record has as `.id`", value)
     return text
 
 
@@ -163,7 +163,7 @@ def a_count(value: object, name: str = "limit", /, *, least: int = 1, most: int 
     number = _number(value)
     if not is_instance(number, int) or not least <= number <= most:
         bounds = f"from {least} to {most}" if is_instance(number, int) and number > most else f"of at least {least}"
-        raise refusal(name, f"is a whole number {bounds}", value)
+        raise argument_error(name, f"is a whole number {bounds}", value)
     return number
 
 
@@ -176,7 +176,7 @@ def a_seed(value: object, /) -> int:
     """`value`, a whole number that a generator of random numbers starts from."""
     number = _number(value)
     if not is_instance(number, int) or not -_LARGEST <= number <= _LARGEST:
-        raise refusal("seed", "is a whole number of at most 19 digits", value)
+        raise argument_error("seed", "is a whole number of at most 19 digits", value)
     return number
 
 
@@ -184,7 +184,7 @@ def a_number(value: object, name: str, takes: str, /, *, above: float = -math.in
     """`value`, a finite number above `above` and at most `most`; `takes` says so."""
     number = _number(value)
     if number is None or not above < number <= most or not _finite(number):
-        raise refusal(name, takes, value)
+        raise argument_error(name, takes, value)
     return float(number)
 
 
@@ -198,14 +198,14 @@ def a_share(value: object, name: str, takes: str = "", /, *, least: float = 0.0,
     number = _number(value)
     if number is None or not least <= number <= 1 or (below is not None and number >= below):
         bounds = f"goes from {least:g} to {'1' if below is None else f'below {below:g}'}"
-        raise refusal(name, takes or bounds, value)
+        raise argument_error(name, takes or bounds, value)
     return float(number)
 
 
 def a_flag(value: object, name: str, /) -> bool:
     """`value`, `True` or `False`."""
     if not is_instance(value, bool):
-        raise refusal(name, "is True or False", value)
+        raise argument_error(name, "is True or False", value)
     return value
 
 
@@ -213,7 +213,7 @@ def one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
     """`value`, one of the texts that are allowed."""
     if not is_instance(value, str) or str.__str__(value) not in allowed:
         *others, last = map(repr, allowed)
-        raise refusal(name, f"is {', '.join(others)} or {last}", value)
+        raise argument_error(name, f"is {', '.join(others)} or {last}", value)
     return str.__str__(value)
 
 
@@ -225,7 +225,7 @@ def maybe_one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
 def a(value: object, name: str, record: type[V], /) -> V:
     """`value`, a record of one kind."""
     if not is_instance(value, record):
-        raise refusal(name, f"takes {'an' if record.__name__[0] in 'AEIOU' else 'a'} {record.__name__}", value)
+        raise argument_error(name, f"takes {'an' if record.__name__[0] in 'AEIOU' else 'a'} {record.__name__}", value)
     return value
 
 
@@ -233,7 +233,7 @@ def nonempty(values: object, name: str, record: type[V], /, *, or_text: str = ""
     """At least one record of a kind, or a text, which `or_text` says the meaning of."""
     found = _items(values)
     if not found or not all(is_instance(one, (record, str) if or_text else record) for one in found):
-        raise refusal(name, f"takes at least one {record.__name__}{or_text}", values)
+        raise argument_error(name, f"takes at least one {record.__name__}{or_text}", values)
     return cast("list[V]", found)
 
 
@@ -242,7 +242,7 @@ def copy_mapping(value: Mapping[str, Any], name: str, /) -> dict[str, Any]:
     try:
         return {str(key): one for key, one in value.items()}
     except Exception:  # noqa: BLE001 - whatever a mapping of the caller's own raises
-        raise refusal(name, "takes a mapping that can be read", value) from None
+        raise argument_error(name, "takes a mapping that can be read", value) from None
 
 
 def a_mapping(value: object, /) -> dict[str, Any]:
@@ -253,17 +253,17 @@ def a_mapping(value: object, /) -> dict[str, Any]:
         told = dict(cast("Mapping[str, Any]", value))
         json.dumps(told, allow_nan=False)
         if _is_readable([told]):
-            return mended(_METADATA.validate_python(told, strict=True))
+            return replace_surrogates(_METADATA.validate_python(told, strict=True))
     except Exception:  # noqa: BLE001 - whatever a mapping of the caller's own raises
         pass
-    raise refusal("metadata=", f"takes a mapping from text to JSON values, at most {DEEPEST} levels deep", value)
+    raise argument_error("metadata=", f"takes a mapping from text to JSON values, at most {DEEPEST} levels deep", value)
 
 
 def check_data(values: Sequence[object], name: str, /) -> None:
     """Refuse data of records that some reader of JSON could not read back."""
     if not _is_readable(values):
         takes = f"takes data of at most {DEEPEST} levels, and finite numbers of at most 4,000 digits"
-        raise refusal(name, takes, next(value for value in values if not _is_readable([value])))
+        raise argument_error(name, takes, next(value for value in values if not _is_readable([value])))
 
 
 def filters(*, text: object, metadata: object, limit: object, after: object) -> dict[str, Any]:
@@ -280,14 +280,14 @@ def filters(*, text: object, metadata: object, limit: object, after: object) -> 
 def a_call(value: object, name: str, /) -> Any:
     """`value`, a function or an object that can be called, or `None`."""
     if value is not None and not callable(value):
-        raise refusal(name, "takes a function", value)
+        raise argument_error(name, "takes a function", value)
     return value
 
 
 def an_action(value: object, name: str, /) -> Any:
     """`value`, a function or an object that can be called."""
     if value is None:
-        raise refusal(name, "takes a function", value)
+        raise argument_error(name, "takes a function", value)
     return a_call(value, name)
 
 
@@ -300,7 +300,7 @@ def a_place(value: object, name: str, takes: str = "takes the path of a file", /
     except Exception:  # noqa: BLE001 - whatever its `__fspath__` raises, and half of a surrogate pair
         path, names = "", []
     if not path.strip() or "\x00" in path or len(path) > _LONGEST_PATH or max(map(len, names)) > _LONGEST_NAME:
-        raise refusal(name, takes, value)
+        raise argument_error(name, takes, value)
     return path
 
 
@@ -310,7 +310,7 @@ def a_path(value: object, name: str = "path", /) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:  # no such user
-        raise refusal(name, "takes the path of a file", value) from None
+        raise argument_error(name, "takes the path of a file", value) from None
 
 
 def signature(function: object, /) -> Signature | None:
@@ -327,7 +327,7 @@ def maybe_time(value: object, name: str, /) -> datetime | None:
         if value and value.tzinfo is None:
             raise UsageError("this datetime has no time zone: pass one with a zone, as in datetime.now(UTC)")
         return value
-    raise refusal(name, "is a datetime with its zone", value)
+    raise argument_error(name, "is a datetime with its zone", value)
 
 
 def a_moment(value: object, name: str = "a moment", /) -> int | datetime:
@@ -336,11 +336,11 @@ def a_moment(value: object, name: str = "a moment", /) -> int | datetime:
         return cast("datetime", maybe_time(value, name))
     number = _number(value)
     if not is_instance(number, int) or not 0 <= number <= _LARGEST:
-        raise refusal(name, "is the number of a change, from 0, or a datetime with its zone", value)
+        raise argument_error(name, "is the number of a change, from 0, or a datetime with its zone", value)
     return number
 
 
-def settle(settings: object, /, **values: object) -> None:
+def set_frozen(settings: object, /, **values: object) -> None:
     """Put checked values into a frozen object that is just being made."""
     for name, value in values.items():
         object.__setattr__(settings, name, value)

@@ -33,7 +33,7 @@ from lessonbank.contracts.retrieve_options import PATIENCE, RetrieveKeywords, ch
 from lessonbank.errors import FormatError, StoreUnavailable, UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.importers import doing_of
-from lessonbank.learning.run_report import runs_from
+from lessonbank.text.messages.runs import runs_from
 
 from .outbox import Waits, keep_or_spool
 

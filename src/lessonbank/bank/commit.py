@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -13,7 +13,7 @@ from lessonbank.errors import Conflict
 from lessonbank.guard.quote import redacting_with
 from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.consolidation.retry import decide, spent
-from lessonbank.learning.outcome import LearnOutcome, changed, replacing
+from lessonbank.learning.outcome import LearnOutcome, replacing
 from lessonbank.learning.settlement import settle
 from lessonbank.learning.topics import in_topics
 from lessonbank.search.read_cache import cached_reads
@@ -57,7 +57,7 @@ class Commit:
         for left in reversed(range(_STALE_TRIES)):
             seen = self.handle.state.changed[scope]
             changes, sorting = await self.decide(policy)
-            vectors, notes = await self.handle.index(changed(changes))
+            vectors, notes = await self.handle.index(_brought(changes))
             async with self.handle.state.locks.of(scope):
                 if not left or self.handle.state.changed[scope] == seen:
                     return await self._apply(changes, vectors, notes=(*notes, *sorting))
@@ -73,25 +73,21 @@ class Commit:
                 decision = await decide(policy, self.experience)
             cost = spent(decision)
             safe = await self.handle.parts.intake.changes(decision, given=self.experience)
-            changes, usage, notes = await in_topics(self.handle.parts.topics, replacing(self.earlier, safe))
+            safe = replacing(self.earlier, safe) if self.earlier else safe
+            changes, usage, notes = await in_topics(self.handle.parts.topics, safe)
         self.costs.extend([one for one in (cost, usage) if one is not NO_USAGE])
         return changes, notes
 
     async def _apply(
         self, changes: tuple[Change, ...], vectors: Mapping[str, Vectors], *, notes: tuple[str, ...]
     ) -> Committed:
-        new = changed(changes)
+        new = _brought(changes)
         ids = {one.id for one in new} | {lesson.id for one in new for lesson in one.lessons}
-        settlement, corrections = None, ()
+        settlement, doubts = None, ()
         if self.result:  # another run under the same receipt may have been counted meanwhile
-            told, prior, learned = self.result.report, self.result.prior, self.result.attempts
-            settlement, _, corrections = await settle(
-                self.handle.store,
-                told,
-                prior,
-                experience_id=self.experience.id,
-                identity=self.identity,
-                learned=learned,
+            told, learned = self.result.report, self.result.attempts
+            settlement, _, doubts = await settle(
+                self.handle.store, told, home=self.experience.id, identity=self.identity, learned=learned
             )
         _, left_out = await self.handle.apply_embedded(
             changes,
@@ -102,4 +98,9 @@ class Commit:
             unchanged=[self.earlier] if self.earlier else [],
             one_wording=self.handle.options.unique_wording,
         )
-        return changes, settlement, (*notes, *corrections, *left_out)
+        return changes, settlement, (*notes, *doubts, *left_out)
+
+
+def _brought(changes: Sequence[Change]) -> list[Experience]:
+    """The experiences that changes bring in."""
+    return [brought for change in changes if (brought := change.brings)]

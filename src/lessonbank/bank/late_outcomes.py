@@ -9,9 +9,9 @@ from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import a_mapping, an_id, is_instance, shown
 from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Json, Recall, Trajectory
+from lessonbank.contracts.records.runs import NO_SUBMISSION
 from lessonbank.contracts.store_calls import get_trajectories, get_trajectory, pending_runs, settlement_of
 from lessonbank.errors import NotFound, UsageError
-from lessonbank.learning.run_report import submission_of
 
 from .handle import Handle
 
@@ -50,7 +50,7 @@ async def _of_recall(handle: Handle, id: str) -> list[Trajectory]:
     if settlement := await settlement_of(handle.store, id, scope=handle.scope):
         return list(await get_trajectories(handle.store, settlement.trajectory_ids, scope=handle.scope))
     waiting = [*await pending_runs(handle.store, scope=handle.scope), *await _unfinished(handle)]
-    return [run for run in waiting if id in (submission_of(run).recall_id, run.recall_id)]
+    return [run for run in waiting if id in ((run.submission or NO_SUBMISSION).recall_id, run.recall_id)]
 
 
 async def _unfinished(handle: Handle) -> list[Trajectory]:

@@ -33,9 +33,9 @@ from lessonbank.guard.quote import quoted
 from lessonbank.learning.consolidation import OneWording, append
 from lessonbank.learning.consolidation.retry import retry_on_conflict
 from lessonbank.learning.outcome import LearnOutcome
-from lessonbank.learning.prior_runs import PriorRuns, find_prior_runs
+from lessonbank.learning.prior_runs import find_prior_runs
 from lessonbank.learning.run_report import RunReport
-from lessonbank.learning.settlement import contradictions, corrected, settle
+from lessonbank.learning.settlement import BECAME_KNOWN, corrected, settle
 
 from .additions import link_additions
 from .commit import Commit
@@ -75,38 +75,34 @@ class Learner:
         metadata = a_mapping(metadata)
         keeper = await RunKeeper.of(self.handle, self.limit)  # a wrong key costs no model
         report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
-        prior, report = await keeper.prior_runs(report)
-        if prior.is_learned:
-            return await self._settle_late(prior, report, identity=keeper.identity)
-        changes = corrected(prior.experiences, {id: report.truths.get(id) for id in prior.known}) if prior.known else ()
+        report = await keeper.with_prior_runs(report)
+        if report.is_learned:
+            return await self._settle_late(report, identity=keeper.identity)
+        changes, notes = corrected(report) if report.known else ((), ())
         if not changes:
-            return await self._learn_new(prior, report, metadata, keeper)
+            return await self._learn_new(report, metadata, keeper)
         await self.handle.store.apply(changes, scope=self.handle.scope, writer=self.handle.writer)
-        report = replace(report, notes=(*report.notes, *contradictions(changes)))
-        learned = await self._learn_new(prior, report, metadata, keeper)
+        report = replace(report, notes=(*report.notes, *notes))
+        learned = await self._learn_new(report, metadata, keeper)
         return learned.model_copy(update={"changes": (*changes, *learned.changes)})
 
-    async def _learn_new(
-        self, prior: PriorRuns, report: RunReport, metadata: Mapping[str, Json], keeper: RunKeeper
-    ) -> Learned:
+    async def _learn_new(self, report: RunReport, metadata: Mapping[str, Json], keeper: RunKeeper) -> Learned:
         """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
-        new = await self.handle.parts.intake.runs(prior.new, metadata)
+        new = await self.handle.parts.intake.runs(report.new, metadata)
         if waiting := await keeper.keep(new, report):
             if len(waiting) == len(new) and (teller := await keeper.earlier_teller(waiting)):
-                return noted(await self.learn_as(teller, prior.reported), stays_as_told(waiting, report))
+                return noted(await self.learn_as(teller, report.runs), stays_as_told(waiting, report))
             report = await keeper.with_earlier_word(waiting, report)
         try:
-            return await self._learn_kept(new, prior, report, keeper)
+            return await self._learn_kept(new, report, keeper)
         except get_cancelled_exc_class():
             told = f"the run {new[0].id} is" if len(new) == 1 else f"{len(new)} runs are"
             log.warning("learning was interrupted: %s kept with what was said, and runs.retry() goes on", told)
             raise
 
-    async def _learn_kept(
-        self, new: Sequence[Trajectory], prior: PriorRuns, report: RunReport, keeper: RunKeeper
-    ) -> Learned:
+    async def _learn_kept(self, new: Sequence[Trajectory], report: RunReport, keeper: RunKeeper) -> Learned:
         handle, steps = self.handle, Steps(self.handle)
-        decided = {run.id: report.truths.get(run.id) or prior.verdict(run.id) for run in new}
+        decided = {run.id: report.verdict(run.id) for run in new}
         mismatch = await steps.vector_mismatch(new[0].task)
         judging = [partial(steps.judge, run, decided[run.id], mismatch) for run in new]
         # One run whose outcome is known asks no judge: a task of its own would only take time.
@@ -120,7 +116,7 @@ class Learner:
         notes += handle.emit(event, notes=extraction.notes)
 
         usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
-        result = LearnOutcome(prior, report, attempts, extraction, scope=handle.scope, failed=failed, usage=usage)
+        result = LearnOutcome(report, attempts, extraction, scope=handle.scope, failed=failed, usage=usage)
         learned, settlement = await self._commit(result, identity=keeper.identity)
         notes += await link_additions(handle, learned.lessons)
         await self._settle_again([attempt.trajectory for attempt in attempts], settlement)
@@ -142,14 +138,12 @@ class Learner:
 
     async def correct(self, run: Trajectory, verdict: Verdict, /, *, by: str, reason: str) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run."""
-        prior = await find_prior_runs(self.handle.store, [run], scope=self.handle.scope)
-        truths = {run.id: await self.handle.parts.intake.reply(verdict)}
-        report = RunReport([run], prior.recall, truths)
-        if not prior.is_learned:
-            return await self._learn_new(prior, report, {}, await RunKeeper.of(self.handle))
+        report = RunReport([run], None, {run.id: await self.handle.parts.intake.reply(verdict)})
+        report = await find_prior_runs(self.handle.store, report, scope=self.handle.scope)
+        if not report.is_learned:
+            return await self._learn_new(report, {}, await RunKeeper.of(self.handle))
         why = await self.handle.parts.intake.sentence(reason)
-        changes = corrected(prior.experiences, truths, reason=why)
-        return await self._settle_late(prior, report, changes, identity=await self.handle.identity(), writer=by)
+        return await self._settle_late(report, identity=await self.handle.identity(), writer=by, reason=why)
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only."""
@@ -167,7 +161,7 @@ class Learner:
         handle, costs, ids = self.handle, list[Usage](), [attempt.trajectory.id for attempt in result.attempts]
         # A moment ago nobody held these runs. Where a model was asked since, or the store refuses them, they are looked
         # up again.
-        is_known = not (result.prior.experiences or handle.parts.asks_model)
+        is_known = not (result.report.experiences or handle.parts.asks_model)
 
         async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
             nonlocal is_known
@@ -198,26 +192,17 @@ class Learner:
         return OneWording(append, self.handle.store) if self.handle.options.unique_wording else append
 
     async def _settle_late(
-        self,
-        prior: PriorRuns,
-        report: RunReport,
-        changes: Sequence[Change] | None = None,
-        /,
-        *,
-        identity: str,
-        writer: str | None = None,
+        self, report: RunReport, /, *, identity: str, writer: str | None = None, reason: str = BECAME_KNOWN
     ) -> Learned:
         """A truth that is told later: it corrects the verdict of a learned run, and its receipt."""
-        handle = self.handle
-        changes = corrected(prior.experiences, report.truths) if changes is None else changes
+        handle, home = self.handle, report.experiences[-1].id
+        changes, corrections = corrected(report, reason=reason)
         async with handle.state.locks.of(handle.scope):
-            settlement, counted, wrong_tasks = await settle(
-                handle.store, report, prior, experience_id=prior.experiences[-1].id, identity=identity
-            )
+            settlement, counted, doubts = await settle(handle.store, report, home=home, identity=identity)
             await handle.store.apply(changes, scope=handle.scope, writer=writer or handle.writer, settlement=settlement)
         await self._settle_again([run.trajectory for run in counted], settlement)
-        notes = notes_of(*report.notes, *contradictions(changes), *wrong_tasks)
-        return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
+        notes = notes_of(*report.notes, *corrections, *doubts)
+        return await self._review(Learned(known=report.known, changes=tuple(changes), notes=notes), settlement)
 
     async def _settle_again(self, runs: Sequence[Trajectory], first: Settlement | None) -> None:
         """Settle the recalls in the middle of runs as their first one."""

@@ -63,9 +63,10 @@ from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.judging import truth_verdict
 from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.reflection import LEAST_RUNS
-from lessonbank.learning.run_report import RunReport, run_from
+from lessonbank.learning.run_report import RunReport
 from lessonbank.matts.scale import scale
 from lessonbank.search.emptiness import with_reason
+from lessonbank.text.messages.runs import run_from
 from lessonbank.trials.trial import trial
 
 from .attempt import AsyncAttempt
@@ -139,9 +140,9 @@ class AsyncReasoningBank:
 
         `recall` is the first recall of the run: nothing that it or a later one showed is shown again. `doing` is the
         command or call, and `step` how many steps there were. For a command that failed, the cure of this very failure
-        comes first; with `cured=True` only that. `lift` measures each `reason` as a group. `bank.attempt` settles the
-        receipt with the run; elsewhere name it in the run's metadata, `{"recalls_again": [recall.id]}`. Raises
-        UsageError, NotFound, StoreError.
+        comes first; with `cured=True` only that: it is one, whatever `limit` is. `fit` is not done here. `lift`
+        measures each `reason` as a group. `bank.attempt` settles the receipt with the run; elsewhere name it in the
+        run's metadata, `{"recalls_again": [recall.id]}`. Raises UsageError, NotFound, StoreError.
         """
         asked, begun = RetrieveOptions(**options), perf_counter()
         state = State(
@@ -353,7 +354,7 @@ class AsyncReasoningBank:
         identity = await self._handle.identity()
         experience = taught_by(await self.parts.intake.experience(experience), identity)
         if asks_model(self.parts.consolidator) and (
-            mismatch := await Steps(self._handle).vector_mismatch(experience.task)
+            mismatch := await Steps(self._handle).vector_mismatch(experience.task, is_paid=True)
         ):
             raise mismatch
         return await Learner(self._handle).consolidate(experience, dry_run=dry_run)

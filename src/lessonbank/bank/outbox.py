@@ -31,7 +31,7 @@ from lessonbank.errors import (
 )
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.quote import quoted
-from lessonbank.learning.run_report import runs_from
+from lessonbank.text.messages.runs import runs_from
 
 from .spool import Spool, Spooled
 
@@ -106,6 +106,7 @@ async def _spool_run(
         scope=bank.scope,
         writer=outbox.writer,
         runs=tuple(clean),
+        about=a_mapping(metadata),
         inbox=tuple([await outbox.intake.sentence(text) for text in inbox]),
         recall=recall.id if recall and recall.kept else recall and recall.model_copy(update={"lessons": ()}),
         outcome=outcome,
@@ -184,7 +185,7 @@ async def _deliver_notes(bank: Any, entry: Spooled) -> None:
     for text in entry.inbox:
         try:
             with within(_DELIVERY, "it was not kept"):
-                await bank.lessons.note(text, task=run.task, run=run.id, metadata=run.metadata)
+                await bank.lessons.note(text, task=run.task, run=run.id, metadata=entry.about)
         except (Conflict, UsageError) as error:  # it is known already; or too much waits for a person
             log.warning("a note that waited on this machine is not in the inbox: %s", quoted(error))
 

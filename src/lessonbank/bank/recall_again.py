@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lessonbank.contracts.ports import RecallFilter
-from lessonbank.contracts.records import Found, Json, Recall
+from lessonbank.contracts.ports import RecallFilter, Records
+from lessonbank.contracts.records import Found, Json, Recall, notes_of
 from lessonbank.contracts.retrieve_options import RetrieveOptions
+from lessonbank.contracts.store_calls import list_scopes
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import AGAIN
 from lessonbank.importers import Failure, error_in, failure_of
@@ -36,6 +37,12 @@ def cures_of(scope: str, /) -> str:
 def is_of_cures(scope: str, /) -> bool:
     """Whether a scope is one of cures."""
     return scope.endswith(_CURES)
+
+
+async def kept_cures(store: Records, scope: str, /) -> str | None:
+    """The scope of the cures of a scope; `None` where there are none, or it is one of cures itself."""
+    below = cures_of(scope)
+    return below if not is_of_cures(scope) and below in await list_scopes(store) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,17 +82,26 @@ async def recall_again(
     Nothing that the run was shown before is in it. With `cured` the first only. `None`: nothing is known.
     """
     told = {**(asked.metadata or {}), **({AFTER: first.id} if first else {})}
-    if (failure := state.failure) and (found := await _cure_of(handle, failure, first, asked, metadata=told)):
-        return found
-    if cured:
+    lost = first and asked.metadata and asked.metadata.get(AFTER, first.id) != first.id
+    found = await _cure_of(handle, failure, first, asked, metadata=told) if (failure := state.failure) else None
+    found = found or (None if cured else await _by_state(handle, state, first, asked, metadata=told))
+    if found is None:
         return None
+    why = (f"of metadata= the {AFTER!r} is left out: the bank keeps there which recall came first",) if lost else ()
+    return found[0].model_copy(update={"notes": (*found[0].notes, *notes_of(*why))}), found[1]
+
+
+async def _by_state(
+    handle: Handle, state: State, first: Recall | None, asked: RetrieveOptions, /, *, metadata: dict[str, Json]
+) -> tuple[Recall, Found] | None:
+    """What lessons say of the state that the run is in."""
     task = await handle.parts.intake.task("\n".join(filter(None, (state.text, first.task if first else ""))))
     if not task.strip():
         return None
     shown = await _shown_since(handle, first) | {c.lesson_id for c in (first.candidates if first else ()) if c.shown}
     words = replace(handle.parts.injector, budget=min(handle.parts.injector.budget, _BUDGET))
     small = Recaller(replace(handle, parts=replace(handle.parts, injector=words)))
-    asked = replace(asked, metadata=told)
+    asked = replace(asked, metadata=metadata)
     recall, found = await small.recall(task, asked, draw=True, exclude=shown, as_one=f"{AGAIN}{state.reason}")
     placed = any(candidate.placed for candidate in recall.candidates)
     return (recall.model_copy(update={"step": state.step}), found) if placed else None
@@ -94,7 +110,10 @@ async def recall_again(
 async def _cure_of(
     handle: Handle, failure: Failure, first: Recall | None, asked: RetrieveOptions, /, *, metadata: dict[str, Json]
 ) -> tuple[Recall, Found] | None:
-    """The cure of this failure; else of another sub-command with the same words, or the program used instead."""
+    """The cure of this failure; else of another sub-command with the same words, or the program used instead.
+
+    Its receipt has no `step`: in the scope of cures it is the first of its episode, and measured lesson by lesson.
+    """
     below = replace(handle, scope=cures_of(handle.scope))
     shown = await _shown_since(below, first)
     one = replace(asked, limit=1, own=not asked.trusted, metadata=metadata)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from lessonbank._base.plural import counted
 from lessonbank.contracts.ports import LanguageModel
-from lessonbank.contracts.records import Reflected, Replace, Usage
+from lessonbank.contracts.records import Reflected, Usage
 from lessonbank.errors import Conflict
 from lessonbank.guard.quote import quoted, redacting_with
-from lessonbank.learning.reflection import LEAST_RUNS, materials, reflected
+from lessonbank.learning.reflection import LEAST_RUNS, general_changes, materials, reflected
 
 from .handle import Handle
 
@@ -17,6 +18,8 @@ _MOST: Final = 8_000
 """Tokens that one topic is shown in, at most."""
 _LEAST: Final = 2_000
 """Tokens below which no topic is begun."""
+_TRIES: Final = 3
+"""How often lessons are put into experiences that others change meanwhile."""
 
 
 async def reflect(
@@ -31,35 +34,47 @@ async def reflect(
 ) -> Reflected:
     """`bank.reflect`: each topic until the budget is spent. Raises NotFound, ModelError."""
     found = await materials(of.store, scope=of.scope, runs=runs, asked=asked)
-    done, looked, notes = list[Reflected](), list[str](), list[str]()
-    for number, about in enumerate(found):
-        if budget < _LEAST:
-            left = counted(len(found) - number, "topic was", "topics were")
-            notes.append(f"{left} left out: the budget is spent")
+    done = list[Reflected]()
+    for about in found:
+        if (share := min(budget, _MOST)) < _LEAST:
             break
-        share = min(budget, _MOST)
         budget -= share
         with redacting_with(of.parts.intake.redactor):
             told = await reflected(about, model=model, intake=of.parts.intake, budget=share)
-        kept = [] if dry_run or not told.changes else await _apply_changes(of, told)
-        done.append(told)
-        looked, notes = [*looked, about.name], [*notes, *told.notes, *kept]
+        done.append(await _keep(of, told, [one.id for one, _ in about.taught], dry_run=dry_run))
+    notes = [note for one in done for note in one.notes]
+    if left := len(found) - len(done):
+        notes.append(f"{counted(left, 'topic was', 'topics were')} left out: the budget is spent")
     if not found:
         notes.append(f"no topic has {LEAST_RUNS} runs with both outcomes and two lessons yet")
     return Reflected(
         lessons=tuple(lesson for one in done for lesson in one.lessons),
-        topics=tuple(looked),
+        topics=tuple(about.name for about in found[: len(done)]),
         changes=tuple(change for one in done for change in one.changes),
         usage=sum((one.usage for one in done), Usage()),
         notes=tuple(notes),
     )
 
 
-async def _apply_changes(of: Handle, told: Reflected) -> list[str]:
-    """Keep the changes; a note where the bank changed meanwhile, or has these words already."""
-    vectors, notes = await of.index([change.experience for change in told.changes if isinstance(change, Replace)])
-    try:
-        await of.apply(*told.changes, vectors=vectors)
-    except Conflict as error:
-        return [f"nothing of it was kept: {quoted(error)}"]
-    return list(notes)
+async def _keep(of: Handle, told: Reflected, ids: Sequence[str], /, *, dry_run: bool) -> Reflected:
+    """Keep the lessons in the experiences of these ids as they are now: the model took its time.
+
+    A note, and no lesson, where the bank does not take them.
+    """
+    why: str | Conflict = ""
+    for _ in range(_TRIES):
+        now = await of.store.experiences("id", ids, scope=of.scope)
+        runs = {ref.trajectory_id for one in now for ref in one.attempts}
+        lessons = tuple(one for one in told.lessons if runs.issuperset(one.provenance.trajectory_ids))
+        changes = general_changes(lessons, now)
+        vectors, notes = await of.index([] if dry_run else [change.experience for change in changes])
+        gone = ("a lesson was dropped: a run that shows it was erased meanwhile",) if lessons != told.lessons else ()
+        kept = {"lessons": lessons, "changes": changes, "notes": (*told.notes, *gone, *notes)}
+        try:
+            if changes and not dry_run:
+                replaced = {change.experience.id for change in changes}
+                await of.apply(*changes, vectors=vectors, unchanged=[one for one in now if one.id in replaced])
+            return told.model_copy(update=kept)
+        except Conflict as error:
+            why = error
+    return told.model_copy(update={"lessons": (), "notes": (*told.notes, f"nothing of it was kept: {quoted(why)}")})

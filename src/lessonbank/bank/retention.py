@@ -16,6 +16,7 @@ from lessonbank.guard.quote import quoted
 
 from .handle import Handle
 from .outbox import erase_spooled
+from .recall_again import kept_cures
 
 _KEPT: Final = "keep_runs"
 """The setting of a bank with reviewers. Without it, runs are kept for ever."""
@@ -64,11 +65,12 @@ async def forget_old_runs(handle: Handle, /) -> tuple[str, ...]:
     try:
         days, notes = await days_to_keep(handle.store, handle.options.keep_runs, name=handle.writer, key=handle.key)
         if days is not None and state.erased.get(scope) != (today, days):
-            before, leap = await older_than(handle.store, days, scope=scope)
-            await forget(handle.store, scope=scope, before=before, writer=handle.writer)
-            await erase_spooled(handle.spool, scope, before=before)
+            for each in filter(None, (scope, await kept_cures(handle.store, scope))):
+                before, leap = await older_than(handle.store, days, scope=each)
+                await forget(handle.store, scope=each, before=before, writer=handle.writer)
+                await erase_spooled(handle.spool, each, before=before)
+                notes += leap
             state.erased[scope] = today, days
-            notes += leap
         state.retention_checked[scope, handle.key] = today
     except LessonbankError as error:
         return (f"old runs were not erased: {quoted(error)}",)

@@ -18,19 +18,14 @@ from lessonbank._base.iterate import closing
 from lessonbank.contracts.records import Forgotten, Outcome, Purge, Recall, Submission, Trajectory
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.queue import IN_HAND
+from lessonbank.contracts.records.runs import NO_SUBMISSION
 from lessonbank.contracts.retrieve_options import LEAST_PATIENCE, PATIENT
 from lessonbank.contracts.store_calls import get_recall, get_trajectory
 from lessonbank.guard.identity import seal, verified_submitter
 from lessonbank.learning.judging import truth_verdict
-from lessonbank.learning.prior_runs import PriorRuns, find_prior_runs
-from lessonbank.learning.run_report import (
-    RunReport,
-    request_of,
-    runs_from,
-    submission_of,
-    submitted_outcome,
-    truths_of,
-)
+from lessonbank.learning.prior_runs import find_prior_runs, without_word_of_others
+from lessonbank.learning.run_report import RunReport, truths_of
+from lessonbank.text.messages.runs import request_of, runs_from
 
 from .handle import Handle
 
@@ -79,11 +74,11 @@ class RunKeeper:
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=success_at)
         return RunReport(runs, receipt, truths, (*unmeasured, *graded))
 
-    async def prior_runs(self, report: RunReport, /) -> tuple[PriorRuns, RunReport]:
-        """What the bank holds of these runs, and what of the report counts beside that."""
-        store, swapped = self.handle.store, replace(report, notes=(*self._swapped(report), *report.notes))
-        prior = await find_prior_runs(store, report.runs, report.receipt, scope=self.handle.scope)
-        return prior, await prior.allow(store, swapped, identity=self.identity)
+    async def with_prior_runs(self, report: RunReport, /) -> RunReport:
+        """`report` with what the bank holds of these runs, and without what does not count beside that."""
+        report = replace(report, notes=(*self._swapped(report), *report.notes))
+        report = await find_prior_runs(self.handle.store, report, scope=self.handle.scope)
+        return await without_word_of_others(self.handle.store, report, identity=self.identity)
 
     def _swapped(self, report: RunReport) -> tuple[str, ...]:
         """A note for each run that begins with the task of another recall than the one that it settles."""
@@ -145,7 +140,7 @@ class RunKeeper:
         return next(filter(None, tellers), None)
 
     async def _other_teller(self, run: Trajectory) -> tuple[str, str] | None:
-        said = submission_of(run)
+        said = run.submission or NO_SUBMISSION
         if said.identity == self.identity or not said.says_outcome:
             return None
         return await verified_submitter(self.handle.store, said, runs=said.run_ids or [run.id], scope=self.handle.scope)
@@ -153,15 +148,16 @@ class RunKeeper:
     async def with_earlier_word(self, waiting: Sequence[Trajectory], report: RunReport, /) -> RunReport:
         """`report`, in which what was said earlier of runs that wait counts until its teller says otherwise."""
         handle, receipt, truths = self.handle, report.receipt, dict(report.truths)
-        recall = next(filter(None, [submission_of(run).recall_id or run.recall_id for run in waiting]), None)
+        said = [(run, run.submission or NO_SUBMISSION) for run in waiting]
+        recall = next((told.recall_id or run.recall_id for run, told in said if told.recall_id or run.recall_id), None)
         receipt = receipt or (
             await get_or_none(get_recall(handle.store, recall, scope=handle.scope)) if recall else None
         )
         others = [run for run in waiting if await self._other_teller(run)]
         truths |= dict.fromkeys([run.id for run in others])
-        for run in waiting:  # where the caller says nothing of it now
+        for run, told in said:  # where the caller says nothing of it now
             if run.id in truths and truths[run.id] is None:
-                outcome, reward = submitted_outcome(run)
+                outcome, reward = told.ending
                 truths[run.id] = truth_verdict(outcome=outcome, reward=reward, success_at=handle.options.success_at)
         notes = (*report.notes, *stays_as_told(others, report))
         return replace(report, receipt=receipt, truths=truths, notes=notes)

@@ -35,6 +35,13 @@ _TABLES: Final = (
 )
 
 
+_COUNTED: Final = (
+    "SELECT coalesce(sum(CASE WHEN json_valid(entry) THEN coalesce(json_array_length(entry, '$.runs'), 1) ELSE 1 END),"
+    " 0), coalesce(sum(length(entry)), 0) FROM runs"
+)
+"""The runs of all calls, and their size. What cannot be read counts as one."""
+
+
 class Spooled(Record):
     """Clean runs of one call, with what is known of them."""
 
@@ -49,6 +56,8 @@ class Spooled(Record):
     ended_at: datetime
     inbox: tuple[str, ...] = ()
     """What the agent noted for a person."""
+    about: Mapping[str, Json] = {}
+    """The metadata of these notes."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -133,7 +142,10 @@ class Spool:
         all: bool = False,
         preview: bool = False,
     ) -> list[frozenset[str]]:
-        """Erase what waits for a scope and is meant: of each entry its `ids`, none where it cannot be read."""
+        """Erase what waits for a scope and is meant: of each entry its `ids`, none where it cannot be read.
+
+        What cannot be read is meant by its age and with `all`, and may be meant by ids and metadata.
+        """
         if not self.path.exists():
             return []
         with self._open() as file:
@@ -141,10 +153,10 @@ class Spool:
             meant = {
                 number: entry.ids if entry else frozenset[str]()
                 for number, at, text in rows
-                if (entry := _read(text)) is None
-                or all
+                for entry in [_read(text)]
+                if all
                 or (before and at < before.timestamp())
-                or entry.holds(ids, metadata or {})
+                or (entry.holds(ids, metadata or {}) if entry else ids or metadata)
             }
             if not preview:
                 file.executemany("DELETE FROM runs WHERE number = ?", [(number,) for number in meant])
@@ -155,7 +167,7 @@ class Spool:
         if not self.path.exists():
             return "nothing waits on this machine"
         with self._open() as file:
-            count, size = file.execute("SELECT count(*), coalesce(sum(length(entry)), 0) FROM runs").fetchone()
+            count, size = file.execute(_COUNTED).fetchone()
             (dropped,) = file.execute("SELECT value FROM told WHERE name = 'dropped'").fetchone()
         return f"{count} runs wait on this machine ({size / 1000:.0f} kB), {dropped:.0f} were dropped: {self.path}"
 

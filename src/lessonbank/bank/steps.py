@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from lessonbank._base.checks import attribute
 from lessonbank.contracts.ports import Extractor
@@ -13,14 +13,12 @@ from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
 from lessonbank.evidence.shown_texts import texts_shown
 from lessonbank.guard.quote import quoted, redacting_with
 from lessonbank.learning.judging import error_verdict, judged, unknown
-from lessonbank.learning.outcome import nothing_drawn
+from lessonbank.learning.outcome import Failure, nothing_drawn
 
 from .handle import Handle
 
 MOST_KNOWN: Final = 3
 """Lessons of the bank that an extractor is shown."""
-Failure: TypeAlias = ExtractionError | ModelError | SpaceMismatch
-"""Why an extraction is to be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +27,14 @@ class Steps:
 
     handle: Handle
 
-    async def vector_mismatch(self, task: str, /) -> SpaceMismatch | None:
+    async def vector_mismatch(self, task: str, /, *, is_paid: bool = False) -> SpaceMismatch | None:
         """Why vectors that are made now would not fit; asked before anything is paid, until they once did.
 
         Then the run waits, as after a model that failed: a lesson that is paid for should be found as the others are.
         Where nothing is paid, waiting would save nothing: the lesson is kept, and `reindex` gives it its vector.
         """
         handle = self.handle
-        if not handle.parts.asks_model or handle.scope in handle.state.fitting:
+        if not (is_paid or handle.parts.asks_model) or handle.scope in handle.state.fitting:
             return None
         try:
             mismatch = await handle.vector_mismatch(task)

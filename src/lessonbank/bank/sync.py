@@ -136,7 +136,7 @@ class History(Waiting[AsyncHistory]):
     list = _sync(AsyncHistory.list)
     state = _sync(AsyncHistory.state)
     diff = _sync(AsyncHistory.diff)
-    search = _sync(AsyncHistory.search)
+    retrieve = _sync(AsyncHistory.retrieve)
     rollback = _sync(AsyncHistory.rollback)
     lineage = _sync(AsyncHistory.lineage)
 

@@ -66,19 +66,19 @@ async def _put_away(handle: Handle) -> tuple[str, ...]:
     lessons = [lesson for one in held for lesson in one.lessons]
     shown = [lesson for lesson in lessons if not lesson.hidden]
     free = await _uses(handle, held, [lesson for lesson in shown if not lesson.approved])
-    asleep, gone, most = (), (), options.keep_lessons
+    asleep, slept, gone, most = (), (), (), options.keep_lessons
     idle, room = f"no run met it for {options.sleep_after or 0:g} days", f"scope keeps {counted(most or 0, 'lesson')}"
     if options.sleep_after is not None:
         before, _ = await older_than(handle.store, options.sleep_after, scope=handle.scope)
         asleep = sleepers(free, before=before)
-        await _apply(handle, Retire(lesson_ids=asleep, reason=idle, asleep=True))
+        slept = await _apply(handle, Retire(lesson_ids=asleep, reason=idle, asleep=True))
     if most is not None:
         left = [one for one in free if one.lesson_id not in asleep]
         gone = surplus(left, count=len(shown) - len(asleep) - most)
-        await _apply(handle, Retire(lesson_ids=gone, reason=f"to make room: the {room}"))
-    sleeping = {*asleep, *(lesson.id for lesson in lessons if lesson.asleep)}
+        gone = await _apply(handle, Retire(lesson_ids=gone, reason=f"to make room: the {room}"))
+    sleeping = {*slept, *(lesson.id for lesson in lessons if lesson.asleep)}
     handle.state.looked_after[handle.scope] = today, _tasks_of(held, sleeping)
-    notes = [f"{counted(len(asleep), 'lesson was', 'lessons were')} put to sleep: {idle}"] if asleep else []
+    notes = [f"{counted(len(slept), 'lesson was', 'lessons were')} put to sleep: {idle}"] if slept else []
     notes += [f"{counted(len(gone), 'lesson was', 'lessons were')} removed: this {room}"] if gone else []
     return tuple(notes)
 
@@ -115,9 +115,11 @@ def _tasks_of(held: Iterable[Experience], ids: set[str]) -> dict[str, list[froze
 async def _wake(handle: Handle, tasks: Iterable[str]) -> tuple[str, ...]:
     asleep = handle.state.looked_after[handle.scope][1]
     asked = [task_words(task) for task in tasks] if asleep else []
-    woken = tuple([id for id, own in asleep.items() if any(_is_alike(a, b) for a in asked for b in own)])
-    await _apply(handle, Restore(lesson_ids=woken, reason="a run met it again"))
-    for id in woken:
+    met = [id for id, own in asleep.items() if any(_is_alike(a, b) for a in asked for b in own)]
+    there = await handle.lessons(met)  # others may have restored or retired one since
+    still = tuple([id for id in met if id in there and there[id].asleep])
+    woken = await _apply(handle, Restore(lesson_ids=still, reason="a run met it again"))
+    for id in met:
         asleep.pop(id, None)
     return (f"{counted(len(woken), 'lesson')} woke up, because this run met it again",) if woken else ()
 
@@ -126,13 +128,14 @@ def _is_alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= _ALIKE * max(len(one | other), 1)
 
 
-async def _apply(handle: Handle, change: Retire | Restore) -> None:
-    """Make the change, lesson by lesson where somebody else was quicker with one of them."""
-    if not change.lesson_ids:
-        return
+async def _apply(handle: Handle, change: Retire | Restore) -> tuple[str, ...]:
+    """Make the change, lesson by lesson where somebody else was quicker with one of them; the ids of those it did."""
+    ids = change.lesson_ids
+    if not ids:
+        return ()
     try:
         await handle.store.apply([change], scope=handle.scope, writer=WRITER)
     except (Conflict, NotFound):
-        if len(change.lesson_ids) > 1:
-            for id in change.lesson_ids:
-                await _apply(handle, change.model_copy(update={"lesson_ids": (id,)}))
+        alone = [change.model_copy(update={"lesson_ids": (id,)}) for id in ids] if len(ids) > 1 else []
+        return tuple([id for one in alone for id in await _apply(handle, one)])
+    return ids

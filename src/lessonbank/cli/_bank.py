@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -16,7 +16,10 @@ from lessonbank.errors import UsageError
 from ._output import warn
 
 if TYPE_CHECKING:
-    from lessonbank import ReasoningBank
+    from lessonbank import Lesson, ReasoningBank
+
+LARGE: Final = 2_000
+"""Lessons of a scope from which on it is not read whole to name topics."""
 
 
 @contextmanager
@@ -81,6 +84,16 @@ def warn_where_empty(memory: ReasoningBank, /) -> None:
     if not _holds(memory):
         full = [scope for scope in memory.admin.scopes() if _holds(memory.scoped(scope))]
         warn(f"there is nothing in scope {memory.scope}; this bank has: {', '.join(full[:8]) or 'nothing yet'}")
+
+
+def topics_of(memory: ReasoningBank, lessons: Sequence[Lesson], /, *, most: int = LARGE) -> dict[str, str]:
+    """By id: the name of each topic of `lessons`. Where the scope has more than `most` lessons only these are asked."""
+    from lessonbank.evidence.groups import topic_names, topics_named
+
+    if not any(lesson.topic for lesson in lessons):
+        return {}
+    is_large = memory.admin.counts().lessons > most
+    return topics_named(topic_names(lessons) if is_large else memory.lessons.topics())
 
 
 def _holds(memory: ReasoningBank) -> bool:

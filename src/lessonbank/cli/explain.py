@@ -15,10 +15,11 @@ from lessonbank.contracts.records import Action, Against, Lesson, Provenance, Re
 from lessonbank.contracts.records.lessons import Stand
 from lessonbank.errors import NotFound
 from lessonbank.guard import one_line
+from lessonbank.text.authors import author
 from lessonbank.text.verdicts import who_said
 
 from . import _options as options
-from ._bank import opened
+from ._bank import opened, topics_of
 from ._ids import record_id, short
 from ._output import show_json, show_table, show_text, warn
 
@@ -69,12 +70,10 @@ def _lesson(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
 
 def _topic(memory: ReasoningBank, lesson: Lesson) -> str:
     """The one name of its topic, and the id."""
-    from lessonbank.evidence.groups import topics_named
-
     if lesson.topic is None:
         return "none"
     id = lesson.topic.id
-    name = topics_named(memory.lessons.topics()).get(id, "")
+    name = topics_of(memory, [lesson]).get(id, "")
     return name if id in name else f"{name} ({id})".strip()
 
 
@@ -91,7 +90,8 @@ def _origin(lesson: Lesson, sources: Iterator[Lesson], topic: str) -> Sequence[t
         ("id", lesson.id),
         ("state", _state(lesson)),
         ("topic", topic),
-        ("written by", f"{source.writer}, {source.method}, lessonbank {source.package_version}"),
+        ("written by", author(source)),
+        ("taught by", f"{source.identity or source.writer}, lessonbank {source.package_version}"),
         *([("stands", _stands(lesson.against))] if lesson.against else []),
         ("version", lesson.version),
         *([] if made_from else [("model", source.model or "none")]),
@@ -198,7 +198,7 @@ def _recall(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
 
 def _head(why: Explanation) -> str:
     ended = f"its task ended as a {why.outcome}" if why.outcome else "its outcome is not known"
-    whole = "; memory was withheld whole, to compare with" if why.control and why.lessons else ""
+    whole = "; memory was withheld whole, to compare with" if why.control else ""
     nothing = "" if why.lessons else "\nNothing was found for it."
     return f"recall {one_line(why.recall_id)}: {ended}{whole}\ntask: {one_line(why.task, limit=300)}{nothing}"
 
@@ -209,7 +209,7 @@ def _circumstances(recall: Recall, why: Explanation) -> Sequence[tuple[str, str]
         ("when", recall.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")),
         ("made", "elsewhere: an import brought it, and it is no evidence here" if recall.imported else "here"),
         ("search", recall.retriever),
-        ("withheld", "all of it, to compare with" if recall.control and recall.candidates else groups),
+        ("withheld", "all of it, to compare with" if recall.is_withheld else groups),
         ("metadata", json.dumps(recall.metadata)),
     )
 

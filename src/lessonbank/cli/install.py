@@ -49,6 +49,10 @@ def install(
             "--mcp", help="Also the MCP server and /lessons. A session without a terminal waits seconds for it."
         ),
     ] = False,
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", help="A tool that the MCP server does not offer: recall_again or remember."),
+    ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print what would be written, and write nothing.")] = False,
     remove: Annotated[
         bool, typer.Option("--remove", help="Take out what this command wrote, and nothing else. The bank stays.")
@@ -77,11 +81,15 @@ def install(
     if (mcp or host.name == "cline") and not hosts.has_mcp():
         only = "Cline can only use the MCP server" if host.name == "cline" else "--mcp needs one more package"
         raise UsageError(f"{only}: pip install 'lessonbank[mcp]', and install again")
+    if without:
+        _check_left_out(without, is_served=mcp or host.name == "cline")
     is_own = model == "host"
     if is_own and mcp:
         raise UsageError("--model host is for the hooks alone: leave --mcp out, or name another model")
     named = model_of(host.name) if is_own else model
-    wanted = hosts.Wanted(place, scope and check_scope(scope), named, holdout, retrieve, within, mcp)
+    wanted = hosts.Wanted(
+        place, scope and check_scope(scope), named, holdout, retrieve, within, mcp, tuple(without or ())
+    )
     pieces = hosts.pieces_of(host, wanted, folder)
     if show:
         for piece in pieces:
@@ -97,6 +105,15 @@ def install(
         say(f"at most {MOST_A_DAY} a day, in the background; what the session said and did is in them")
     say(f"now: {host.next_step}")
     say(_approving(place, retrieve))
+
+
+def _check_left_out(without: list[str], *, is_served: bool) -> None:
+    """Raises BadParameter where no server is installed; UsageError for a tool that every server has."""
+    from lessonbank.mcp.app import offered_tools
+
+    if not is_served:
+        raise typer.BadParameter("there is no MCP server to leave a tool out of: add --mcp", param_hint="--without")
+    offered_tools(without)
 
 
 def _retrieve_options(asked: Mapping[str, Any], *, untrusted: bool) -> RetrieveKeywords:

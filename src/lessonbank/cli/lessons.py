@@ -14,7 +14,7 @@ from lessonbank.contracts.records import Kind, Lesson, LessonState, Proposal
 from lessonbank.errors import UsageError
 
 from . import _options as options
-from ._bank import opened, warn_where_empty
+from ._bank import opened, topics_of, warn_where_empty
 from ._editor import Draft, written
 from ._ids import lesson_id, lesson_ids, short
 from ._output import console, say, show_json, show_table, warn_of_more
@@ -285,15 +285,13 @@ def _show_proposals(memory: ReasoningBank, *, as_json: bool) -> None:
 
 
 def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as_json: bool) -> None:
-    from lessonbank.evidence.groups import topics_named
-
     if as_json:
         show_json(found)
         return
     if not found:
         warn_where_empty(memory)
     proposed = {one.lesson.id: _PROPOSED[one.change] for one in memory.lessons.proposals()}
-    topics = topics_named(memory.lessons.topics()) if any(one.topic for one in found) else {}
+    topics = topics_of(memory, found)
     rows = [
         (short(one.id), one.kind, _state(one, proposed), topics.get(one.topic.id, "") if one.topic else "", one.title)
         for one in found

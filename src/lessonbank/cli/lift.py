@@ -32,7 +32,7 @@ def lift(
 
     Recalls are compared with recalls that were withheld at random, so it takes some that were.
     """
-    from lessonbank.evidence.doors import SHELL, translate_for
+    from lessonbank.evidence.doors import SHELL
     from lessonbank.evidence.lift import in_words
 
     if html is not None:
@@ -48,7 +48,7 @@ def lift(
     if as_json:
         show_json(told)
     else:
-        show_text(translate_for(SHELL, in_words(told, most=lessons)))
+        show_text(in_words(told, most=lessons, door=SHELL))
     if html is not None:
         out = progress_console if as_json else console
         say(f"the page is in {named(html)}", to=out)

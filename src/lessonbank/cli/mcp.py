@@ -77,7 +77,7 @@ def mcp(
     scope = scope or _of_repository(bank)
     judge = options.model_of(model, base_url, timeout)
     settings = options.settings_of(judge, domain=domain, embedder=embedder, trust=trust, holdout=holdout)
-    settings |= {"retrieve": RetrieveOptions(**options.given(asked)), "without": without or ()}
+    settings |= {"retrieve": RetrieveOptions(**options.given(asked)), "without": without}
     if not http:
         _run(partial(serve_stdio, bank, scope=scope, **settings))
         return

@@ -54,5 +54,5 @@ def _when(recall: Recall) -> str:
 
 def _shown(recall: Recall) -> str:
     shown = sum(candidate.shown for candidate in recall.candidates)
-    told = "withheld" if recall.control and recall.candidates else f"{shown} of {len(recall.candidates)}"
+    told = "withheld" if recall.is_withheld else f"{shown} of {len(recall.candidates)}"
     return f"{told} (imported)" if recall.imported else told

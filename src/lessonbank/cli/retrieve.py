@@ -43,7 +43,7 @@ def retrieve(
     _check(given, keep=keep, holdout=holdout, at=at)
     if at is not None:
         with opened(bank, scope) as memory:
-            found = memory.history.search(task, at=options.moment(at), limit=given.get("limit") or 3)
+            found = memory.history.retrieve(task, at=options.moment(at), limit=given.get("limit") or 3)
         _show_found(found, scope, as_json=as_json)
         return
     with opened(bank, scope, **_evidence(bank, holdout)) as memory:

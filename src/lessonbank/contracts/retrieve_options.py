@@ -15,7 +15,7 @@ from lessonbank._base.checks import (
     is_instance,
     maybe_count,
     maybe_one_of,
-    settle,
+    set_frozen,
 )
 from lessonbank._base.signatures import with_keywords
 
@@ -100,7 +100,7 @@ class RetrieveOptions:
         maybe_one_of(self.fit, "fit=", get_args(Fit))
         told = None if self.metadata is None else a_mapping(self.metadata)
         seconds = some_patience(self.patience)
-        settle(self, limit=maybe_count(self.limit), metadata=told, patience=seconds)
+        set_frozen(self, limit=maybe_count(self.limit), metadata=told, patience=seconds)
 
     @property
     def keywords(self) -> RetrieveKeywords:

@@ -18,14 +18,14 @@ from lessonbank._base.checks import (
     a_number,
     a_place,
     a_share,
+    argument_error,
     attribute,
     copy_mapping,
     is_instance,
     maybe_count,
     maybe_one_of,
     one_of,
-    refusal,
-    settle,
+    set_frozen,
     some_days,
 )
 from lessonbank.errors import UsageError
@@ -72,7 +72,7 @@ class File:
     """Whether to open the bank without writing to it: every call that would write raises an error."""
 
     def __post_init__(self) -> None:
-        settle(self, path=a_place(self.path, "connect", "needs a file path for the bank, or ':memory:'"))
+        set_frozen(self, path=a_place(self.path, "connect", "needs a file path for the bank, or ':memory:'"))
         a_flag(self.read_only, "File(read_only=)")
 
 
@@ -121,7 +121,7 @@ class Model:
         if self.rate is not None:
             a_number(self.rate, "Model(rate=)", "is a number of calls a minute above 0", above=0.0)
         if is_instance(self.name, Mapping):
-            settle(self, name=copy_mapping(cast("Mapping[str, Any]", self.name), "model="))
+            set_frozen(self, name=copy_mapping(cast("Mapping[str, Any]", self.name), "model="))
         a_number(self.timeout, "Model(timeout=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS)
         for name in ("base_url", "api_key"):
             secret = getattr(self, name)
@@ -177,7 +177,7 @@ class Retrieval:
         if self.relative_floor is not None:
             a_share(self.relative_floor, "Retrieval(relative_floor=)")
         if not is_instance(self.preface, Unset) and not _is_preface(self.preface):
-            raise refusal("preface", "is 'silent', 'cite' or a text of at least two words", self.preface)
+            raise argument_error("preface", "is 'silent', 'cite' or a text of at least two words", self.preface)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,9 +320,9 @@ class Safety:
         for name, what in takes.items():
             part = getattr(self, name)
             if not (part is None or part is UNSET or callable(part)):
-                raise refusal(f"{name}=", f"takes {what}", part)
+                raise argument_error(f"{name}=", f"takes {what}", part)
         if not (self.caps is None or self.caps is UNSET or is_instance(self.caps, Caps)):
-            raise refusal("caps=", "takes Caps(hour=…, scope=…), or None for no bound", self.caps)
+            raise argument_error("caps=", "takes Caps(hour=…, scope=…), or None for no bound", self.caps)
 
 
 _WITNESSED: Final = "witnessed"
@@ -363,10 +363,14 @@ class Parts:
         if self.retriever is not None and any(
             attribute(self.retriever, name, UNSET) is UNSET for name in _OF_RETRIEVERS
         ):
-            raise refusal("Parts(retriever=)", f"takes an object with {', '.join(_OF_RETRIEVERS)}", self.retriever)
+            raise argument_error(
+                "Parts(retriever=)", f"takes an object with {', '.join(_OF_RETRIEVERS)}", self.retriever
+            )
         hooks = cast("object", self.hooks)
         if not is_instance(hooks, (list, tuple)) or not all(map(callable, cast("Sequence[object]", hooks))):
-            raise refusal("Parts(hooks=)", "takes a list of functions of one event, as in hooks=[print]", self.hooks)
+            raise argument_error(
+                "Parts(hooks=)", "takes a list of functions of one event, as in hooks=[print]", self.hooks
+            )
 
 
 def chosen(value: T | Unset, default: T, /) -> T:

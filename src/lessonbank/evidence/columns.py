@@ -249,9 +249,9 @@ class Columns:
         whole = {name: told.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
         flags = {name: told.pop(name) > 0.5 for name in ("true", "broke", "control", "again")}
         at, known = told["at"], ~np.isnan(told["outcome"])
-        waiting = rows_that_wait(known)
         begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.units])
         row, unit, shown, chance = _in_order(self._drawn, place)
+        waiting = rows_that_wait(known, np.bincount(row, minlength=len(known)) > 0)
         where, lesson, offered, cited = _in_order(self._placed, place)
         kept, found = at[row] > begun[unit], at[where] > begun[lesson]
         columns: dict[str, Any] = told | whole | flags
@@ -274,11 +274,19 @@ class Columns:
             restarts=_restarts(begun, unit[(known & ~waiting)[row] & ~kept]),
             waiting=waiting,
             models=tuple(self._models),
+            found_first=_firsts_found(lesson, where, len(self.units)),
         )
 
 
 def _level(unit: str) -> int:
     return WHOLE_LEVEL if unit == WHOLE else GROUP_LEVEL if "/" in unit else LESSON_LEVEL
+
+
+def _firsts_found(unit: Ints, row: Ints, size: int) -> Ints:
+    """By unit: the first of its rows; -1 where it has none."""
+    first = np.full(size, -1)
+    first[unit[::-1]] = row[::-1]
+    return first
 
 
 def _turns(level: Ints, unit: Ints, present: Flags) -> Ints:
@@ -295,16 +303,17 @@ def _turns(level: Ints, unit: Ints, present: Flags) -> Ints:
     return turn
 
 
-def rows_that_wait(known: Flags, /) -> Flags:
+def rows_that_wait(known: Flags, drawn: Flags, /) -> Flags:
     """Which rows are not scored yet: the first open one with fewer than `WINDOW` later outcomes, and all after it.
 
     Scores are looked at in the order of recalls, and only up to there. So what is early and what is late decides how
-    far one looks, and not what one sees.
+    far one looks, and not what one sees. A row in which nothing was `drawn` has no score, so none waits for its
+    outcome; whether it is one was fixed before any outcome.
     """
     later = np.cumsum(known[::-1])[::-1]
-    open_ = np.flatnonzero(~known & (later < WINDOW))
-    waiting = np.zeros(len(known), np.bool_)
-    waiting[open_[0] if len(open_) else len(known) :] = True
+    waiting = ~known & (later < WINDOW)
+    held_up = np.flatnonzero(waiting & drawn)
+    waiting[held_up[0] if len(held_up) else len(known) :] = True
     return waiting
 
 

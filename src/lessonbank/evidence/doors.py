@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+PYTHON: Final[Mapping[str, str]] = {}
+"""A program may call what a sentence names."""
 SHELL: Final[Mapping[str, str]] = {
     "look at bank.lessons.list()": "look at `lessonbank lessons list`",
     "bank.runs.list(status='unfinished')": "`lessonbank runs list --status unfinished`",
@@ -36,8 +38,20 @@ PAGES: Final[Mapping[str, str]] = {
 """The same for the pages that a person reads in the browser."""
 
 
-def translate_for(door: Mapping[str, str], text: str, /) -> str:
-    """`text` with the words of a door in the place of calls of the library, the longest first."""
+def translate_for(door: Mapping[str, str], advice: str, /) -> str:
+    """`advice` with the words of a door in the place of calls of the library, the longest first.
+
+    Advice has no words of strangers: a lesson's title may name a call, too, and stays as it is.
+    """
     for call in sorted(door, key=len, reverse=True):
-        text = text.replace(call, door[call])
-    return text
+        advice = advice.replace(call, door[call])
+    return advice
+
+
+def translate_end(door: Mapping[str, str], note: str, /) -> str:
+    """`note` with such words at its end. Before its end a note may quote a stranger, so nothing else is changed."""
+    for call in sorted(door, key=len, reverse=True):
+        for stop in ("", "."):
+            if note.endswith(call + stop):
+                return note.removesuffix(call + stop) + door[call] + stop
+    return note

@@ -117,7 +117,7 @@ class Episodes:
     """Recalls that a run of another task settled."""
     restarts: tuple[Restart, ...] = ()
     waiting: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
-    """By row: whether it is not scored yet, because its outcome or that of an earlier recall is still waited for.
+    """By row: whether it does not count yet, because its outcome or that of an earlier recall is still waited for.
     Empty: none."""
     model: Ints = field(default_factory=_whole_numbers)
     """By row: on which model the agent ran, as a position in `models`; -1 where nobody said. Empty: nowhere."""
@@ -126,6 +126,9 @@ class Episodes:
     """By row: tokens that a model took to fit the lessons to the task; `nan` where none was asked. Empty: nowhere."""
     again: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
     """By row: whether it was made in the middle of a run. Empty: none was."""
+    found_first: Ints = field(default_factory=_whole_numbers)
+    """By unit: the row in which a task found it first, also where its evidence starts again later; -1: none did.
+    Empty: the first of `placed`."""
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -142,7 +145,7 @@ class Episodes:
 
     @property
     def due(self) -> Flags:
-        """Which rows are scored: those before the first one that is waited for."""
+        """Which rows count: those before the first one that is waited for, unless their own outcome is."""
         return ~self.waiting if len(self.waiting) else np.ones(len(self), np.bool_)
 
     @property

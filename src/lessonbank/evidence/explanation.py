@@ -46,7 +46,7 @@ class Explanation(Record):
 
     def __str__(self) -> str:
         ended = f", its task ended as a {self.outcome}" if self.outcome else ", not settled"
-        whole = "; memory was withheld whole, to compare with" if self.control and self.lessons else ""
+        whole = "; memory was withheld whole, to compare with" if self.control else ""
         groups = f"; withheld as a group, to compare with: {'; '.join(self.withheld)}" if self.withheld else ""
         lines = [f"recall {one_line(self.recall_id)}{ended}{whole}{groups}", *map(_line, self.lessons)]
         if self.losers:
@@ -61,7 +61,7 @@ def explained(
     return Explanation(
         recall_id=recall.id,
         task=recall.task,
-        control=recall.control,
+        control=recall.is_withheld,
         withheld=tuple(called(draw.group, *lessons.values()) for draw in recall.groups if draw.withheld),
         outcome=settlement.outcome if settlement else None,
         lessons=tuple(_explained(c, lessons, lifts) for c in sorted(recall.candidates, key=lambda c: c.rank)),

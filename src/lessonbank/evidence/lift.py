@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from lessonbank._base.plural import counted
@@ -10,6 +10,7 @@ from lessonbank.contracts.records import Kind, Record
 from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
+from .doors import PYTHON, translate_end, translate_for
 from .groups import AGAIN
 from .measuring_cost import MeasuringCost, cost_of
 from .shares import Tally, is_plain, share_of
@@ -59,17 +60,11 @@ class Effect(Record):
     standing: Standing = "no evidence yet"
     since: Moment | None = None
     """Since when it harms, where it did not from the first. The estimate is of the time since then."""
-    more: int | None = None
-    """About how many more recalls bring the next verdict with a chance of 80 %, if the effect is ten points."""
-    more_as_it_looks: int | None = None
-    """The same if the effect is what the estimate says; `None` where that is below two points."""
 
 
 class UnitLift(Effect):
     """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
 
-    expected: float | None = None
-    """The effect to be expected of it as one of many: drawn to its group's while its own evidence is thin."""
     waiting: int = 0
     """Recalls that showed it or left it out and do not count yet: an outcome, theirs or an earlier one, is awaited."""
     missing_shown: float | None = None
@@ -92,6 +87,8 @@ class LessonLift(UnitLift):
     retired: bool = False
     asleep: bool = False
     """Whether it is retired only until a run meets it again."""
+    part_of: str | None = None
+    """The id of the lesson that has its words since a merge; then it is retired."""
     quarantined: bool = False
     proposed: bool = False
     """Whether a person is asked to retire it, because it is shown to harm, or to approve it, because it helps."""
@@ -146,6 +143,10 @@ class Lift(Effect):
     level: float = 0.95
     recalls: int = 0
     """Recalls that found something."""
+    more: int | None = None
+    """About how many more recalls bring the next verdict with a chance of 80 %, if the effect is ten points."""
+    more_as_it_looks: int | None = None
+    """The same if the effect is what the estimate says; `None` where that is below two points."""
     empty: int = 0
     """Recalls that found nothing to show."""
     unfinished: int = 0
@@ -228,33 +229,35 @@ _SAYS: Final[dict[Standing, str]] = {
     "likely harms": "Likely no, take it out",
     "no evidence yet": "Undecided",
 }
-_DECISION: Final[dict[Standing, str]] = {
-    "helps": "keep: helps",
-    "harms": "take out: harms",
-    "likely helps": "keep: likely helps",
-    "likely harms": "take out: likely harms",
-    "no evidence yet": "undecided",
-}
 
 
-def in_words(lift: Lift, /, *, most: int = MOST) -> str:
-    """The report as plain text, at most `most` lessons. Nothing that strangers wrote can drive a terminal."""
-    groups = distinct_groups(lift)
+def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHON) -> str:
+    """The report as plain text in words of `door`. Nothing that strangers wrote can drive a terminal.
+
+    `most`: lessons that are listed.
+    """
+    groups, lessons = distinct_groups(lift), distinct_lessons(lift)
     listed = groups[: (most + 1) // 2]
-    lines = [headline(lift), *_cost(lift), *_sides(lift), *_spent(lift), *_next(advice(lift))]
-    if lift.lessons and most > 0:
+    lines = [
+        headline(lift),
+        *_cost(lift),
+        *_sides(lift),
+        *_spent(lift),
+        *_next([translate_for(door, one) for one in advice(lift)]),
+    ]
+    if lessons and most > 0:
         lines.append("")
         if listed:
             lines += [_columns("group"), *map(_group, listed), *_more(len(groups) - len(listed))]
-        lines += [_columns("lesson"), *map(_lesson, lift.lessons[:most]), *_more(len(lift.lessons) - most)]
-        lines += [f"  {_BESIDE}"] if len(lift.lessons) > 1 and lift.success.value is not None else []
+        lines += [_columns("lesson"), *map(_lesson, lessons[:most]), *_more(len(lessons) - most)]
+        lines += [f"  {_BESIDE}"] if len(lessons) > 1 and lift.success.value is not None else []
     lines += map(_judge, lift.judges[:_FEW])
     if lift.success.value is not None or (lift.lessons and most > 0):
         look = ", but where 'one look' stands beside them" if spent(lift) else ""
         lines += [
             f"In brackets: {100 * lift.level:.4g} % intervals, right however often you look{look}. {promise(lift)}"
         ]
-    return "\n".join((*lines, *(f"Note: {one_line(note)}" for note in lift.notes)))
+    return "\n".join((*lines, *(f"Note: {one_line(translate_end(door, note))}" for note in lift.notes)))
 
 
 def headline(lift: Lift, /) -> str:
@@ -273,8 +276,7 @@ def headline(lift: Lift, /) -> str:
     if lift.success.basis == "judge":  # nothing follows from opinions alone, so they bring no decision
         answer = answer.partition(",")[0]
     answer = "No, it does nothing" if does_nothing(lift) else answer
-    said = f"{answer}{since}{_by(lift.success)}{most}"
-    return f"Does memory help? {said}: success {points(_as_shown(lift))}."
+    return f"Does memory help? {answer}{since}{_by(lift.success)}{most}: success {points(_as_shown(lift))}."
 
 
 def does_nothing(unit: Effect, /) -> bool:
@@ -305,6 +307,12 @@ def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
         narrowest.setdefault(frozenset(members[group]), group)
     kept = {group for lessons, group in narrowest.items() if len(lessons) < len(lift.lessons)}
     return tuple(one for one in lift.groups if one.lessons != 1 and (one.group in kept or not members[one.group]))
+
+
+def distinct_lessons(lift: Lift, /) -> tuple[LessonLift, ...]:
+    """The lessons without those that are part of another one here: a lesson and what was joined to it are one row."""
+    there = {one.lesson_id for one in lift.lessons}
+    return tuple([one for one in lift.lessons if one.part_of not in there])
 
 
 def promise(lift: Lift, /) -> str:
@@ -393,8 +401,9 @@ def _forget(lift: Lift) -> Iterator[str]:
 
 def _removed(lift: Lift) -> Iterator[str]:
     """What the bank did itself, so that nobody does it twice."""
-    if out := sum(lesson.retired and lesson.standing in ("harms", "likely harms") for lesson in lift.lessons):
-        others = ", and no other is left" if all(lesson.retired for lesson in lift.lessons) else "; keep the others"
+    lessons = distinct_lessons(lift)
+    if out := sum(lesson.retired and lesson.standing in ("harms", "likely harms") for lesson in lessons):
+        others = ", and no other is left" if all(lesson.retired for lesson in lessons) else "; keep the others"
         yield f"{counted(out, 'lesson that harms is', 'lessons that harm are')} taken out already{others}."
 
 
@@ -419,10 +428,9 @@ def standing_of(unit: UnitLift, /) -> str:
         return f"undecided, no verdict: {missing}"
     since = f" since {unit.since:%Y-%m-%d}" if unit.since else ""
     open_yet = unit.standing == "no evidence yet"
-    known = _at_most(unit.success)
-    forecast = "" if known == _TOO_FEW else _forecast(unit)  # of a handful of tasks, it is a guess about a guess
-    most = f"{known}{forecast}" if open_yet else ""
-    decision = "does nothing" if does_nothing(unit) else _DECISION[unit.standing]
+    most = _at_most(unit.success) if open_yet else ""
+    decision = "undecided" if open_yet else f"{'keep' if 'helps' in unit.standing else 'take out'}: {unit.standing}"
+    decision = "does nothing" if does_nothing(unit) else decision
     if unit.success.basis == "judge" and not open_yet:
         decision = f"undecided: {unit.standing}"  # nothing follows from opinions alone
     return f"{decision}{since}{_by(unit.success)}{most}"
@@ -441,21 +449,13 @@ def fits_anything(low: float, high: float, /) -> bool:
     return high - low >= 2 * _ANYTHING
 
 
-def _forecast(unit: UnitLift) -> str:
-    if not unit.more or does_nothing(unit):
-        return ""
-    if not unit.more_as_it_looks or unit.more_as_it_looks >= unit.more:
-        return f" (about {counted(_roughly(unit.more), 'more recall')} for ten points)"
-    looks = counted(_roughly(unit.more_as_it_looks), "more recall")
-    return f" (about {looks} as it looks, {_roughly(unit.more):,} for ten points)"
-
-
 def said_of(lesson: LessonLift, /) -> str:
     """What the evidence says of a lesson, and what became of it, in a few words."""
     proposed = "approval proposed" if lesson.standing == "helps" else "retirement proposed"
     states = {
         "asleep": lesson.asleep,
-        "retired": lesson.retired and not lesson.asleep,
+        "part of another lesson now": bool(lesson.part_of),
+        "retired": lesson.retired and not (lesson.asleep or lesson.part_of),
         "quarantined": lesson.quarantined,
         proposed: lesson.proposed,
     }
@@ -582,11 +582,10 @@ def _more(left: int) -> list[str]:
 
 
 def _judge(judge: JudgeReport) -> str:
-    name = _cut(judge.judge, _TITLE)
-    if judge.agreement is None:
-        return f"  The judge {name} graded {counted(judge.asked, 'task')}; nobody checked it."
-    right = f"{judge.agreement:.0%} of {judge.checked} checked"
-    return f"  The judge {name} graded {counted(judge.asked, 'task')} and was right in {right}."
+    told = "; nobody checked it"
+    if judge.agreement is not None:
+        told = f" and was right in {judge.agreement:.0%} of {judge.checked} checked"
+    return f"  The judge {_cut(judge.judge, _TITLE)} graded {counted(judge.asked, 'task')}{told}."
 
 
 def _cut(text: str, most: int) -> str:

@@ -72,8 +72,8 @@ def _opinions(episodes: Episodes, found: Review) -> Iterator[str]:
     elif judged and not found.acts:
         yield (
             f"{counted(judged, 'outcome is', 'outcomes are')} a judge's opinion, so every number here is what the "
-            "judge thinks, and nothing is retired or trusted because of it. Label some of these runs "
-            "(bank.runs.audit), or tell outcomes."
+            "judge thinks, and nothing is retired or trusted because of it. Tell outcomes, or label some of these runs "
+            "(bank.runs.audit)."
         )
     elif judged:
         truth, opinions = counted(int((found.found.weight > 0).sum()), "outcome"), counted(judged, "is", "are")

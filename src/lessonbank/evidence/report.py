@@ -11,6 +11,7 @@ import numpy as np
 
 from lessonbank.contracts.records import Lesson
 from lessonbank.guard.sanitise import one_line
+from lessonbank.guard.trust import MERGE
 
 from ._predictions import Grouped
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
@@ -25,7 +26,7 @@ from .shares import Tally
 
 _POINTS = 60
 _MOST = 1e6
-_DECISION = ("success", "expected", "evidence", "standing", "more", "more_as_it_looks")
+_DECISION = ("success", "evidence", "standing")
 _LAST = 5
 """Recalls that are named of each lesson."""
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
@@ -75,6 +76,7 @@ def report(
         success_without=series[-1].without if series else None,
         **_tallies(episodes, by_draws=whole["success"].value is not None),
         **{name: whole[name] for name in Effect.model_fields},
+        **_more(found),
         steps=_running(episodes, episodes.steps, level),
         tokens=_running(episodes, episodes.tokens, level),
         cost=_running(episodes, episodes.cost, level),
@@ -86,6 +88,13 @@ def report(
         series=series,
         notes=notes(episodes, found, _titles(episodes, lessons or {}, names or {}), missing=missing),
     )
+
+
+def _more(found: Review) -> dict[str, Any]:
+    """How many more recalls bring the next verdict on memory as a whole, if there is one to come."""
+    if found.differs[0] or found.standing[0] in ("helps", "harms"):
+        return {}
+    return dict(zip(("more", "more_as_it_looks"), map(_whole_number, found.more[:, 0].tolist()), strict=True))
 
 
 def _titles(episodes: Episodes, lessons: Mapping[str, Lesson], names: Mapping[str, str]) -> list[str]:
@@ -125,20 +134,14 @@ class _Units:
     def fields_of(self, unit: int) -> dict[str, Any]:
         """The fields of a `UnitLift`."""
         found, differs = self.found, bool(self.found.differs[unit])
-        success, (more, as_it_looks) = self._estimate(unit), found.more[:, unit]
-        standing = found.standing[unit]
-        open_yet = standing not in ("helps", "harms") and not differs
         begun = found.begun[unit]
         return {
             "shown": int(self.shown[unit]),
             "withheld": int(self.withheld[unit]),
-            "success": success,
-            "expected": None if success.value is None else float(found.expected.mean[unit]),
+            "success": self._estimate(unit),
             "evidence": _evidence(max(found.log_harm[unit], found.log_help[unit])),
-            "standing": standing,
+            "standing": found.standing[unit],
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
-            "more": _whole_number(more) if open_yet else None,
-            "more_as_it_looks": _whole_number(as_it_looks) if open_yet else None,
             "waiting": int(self.waiting[unit]),
             "missing_shown": self.missing(unit, shown=True) if differs else None,
             "missing_withheld": self.missing(unit, shown=False) if differs else None,
@@ -178,14 +181,34 @@ def _groups(units: _Units, names: Mapping[str, str]) -> tuple[GroupLift, ...]:
 
 def _lessons(units: _Units, lessons: Mapping[str, Lesson], proposed: Collection[str]) -> tuple[LessonLift, ...]:
     there = np.flatnonzero((units.of.level == LESSON_LEVEL) & (units.found_in > 0))
-    made = [_lesson(units, int(n), lessons.get(units.of.units[n]), proposed) for n in there]
+    parts = _parts(lessons)
+    made = [_lesson(units, int(n), lessons.get(units.of.units[n]), proposed, parts) for n in there]
     if len(made) == 1 and made[0].standing not in ("helps", "harms"):  # it is all of memory, and has one decision
         whole = units.fields_of(0)
         made = [made[0].model_copy(update={name: whole[name] for name in _DECISION})]
     return tuple(sorted(made, key=lambda one: (*_order(one), one.lesson_id)))
 
 
-def _lesson(units: _Units, unit: int, lesson: Lesson | None, proposed: Collection[str]) -> LessonLift:
+def _parts(lessons: Mapping[str, Lesson]) -> Mapping[str, str]:
+    """Of retired lessons that were merged: the one that has their words now, through every merge."""
+    made = {
+        id: [source.removeprefix("lesson ") for source in one.provenance.evidence]
+        for id, one in lessons.items()
+        if one.provenance.method == MERGE
+    }
+    parts = dict[str, str]()
+    for id in (id for id in made if not lessons[id].retired):
+        left = [*made[id]]
+        while left:
+            if (source := left.pop()) not in parts:
+                parts[source] = id
+                left += made.get(source, ())
+    return {source: id for source, id in parts.items() if source in lessons and lessons[source].retired}
+
+
+def _lesson(
+    units: _Units, unit: int, lesson: Lesson | None, proposed: Collection[str], parts: Mapping[str, str]
+) -> LessonLift:
     id, known = units.of.units[unit], dict[str, Any]()
     if lesson:
         known = {
@@ -197,6 +220,7 @@ def _lesson(units: _Units, unit: int, lesson: Lesson | None, proposed: Collectio
         groups=tuple(units.of.units[n] for n in units.of.parents[unit]) if units.of.parents else (),
         cited=int(units.cited[unit]),
         proposed=id in proposed,
+        part_of=parts.get(id),
         recall_ids=units.last_recalls(unit),
         **known,
         **units.fields_of(unit),
@@ -315,10 +339,7 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
     outcome, control = episodes.outcome[known], _without(episodes)[known]
     with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
     without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
-    placed = episodes.placed
-    first = np.full(len(episodes.units), len(episodes) + 1)
-    np.minimum.at(first, placed.unit, placed.row + 1)
-    grown = np.searchsorted(np.sort(first), known[at - 1] + 1, side="right")
+    grown = np.searchsorted(_found_first(episodes), known[at - 1], side="right")
     return tuple(
         Point(
             recalls=int(n),
@@ -331,6 +352,15 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
         )
         for n, a, b, c, lo, hi, k in zip(at, with_memory, without, lift, low, high, grown, strict=True)
     )
+
+
+def _found_first(episodes: Episodes) -> Ints:
+    """The rows in which tasks found a lesson for the first time, in order: words that change later change none."""
+    if len(episodes.found_first):
+        return np.sort(episodes.found_first[episodes.found_first >= 0])
+    first = np.full(len(episodes.units), len(episodes))
+    np.minimum.at(first, episodes.placed.unit, episodes.placed.row)
+    return np.sort(first)
 
 
 def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:

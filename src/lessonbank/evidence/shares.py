@@ -22,7 +22,7 @@ def share_of(share: float | None, tally: Tally, /, what: str = "") -> str:
     """`84.0 % (42 of 50)`, with `what` behind the number of tasks; without counts where there are none."""
     if share is None or not tally.tasks:
         return percent(share)
-    return f"{percent(share)} ({tally.successes:,.10g} of {tally.tasks:,}{what})"
+    return f"{percent(share)} ({round(tally.successes, 1):,.10g} of {tally.tasks:,}{what})"
 
 
 def is_plain(share: float | None, tally: Tally, /) -> bool:

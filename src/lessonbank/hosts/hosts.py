@@ -51,6 +51,8 @@ class Wanted:
     """Seconds that a prompt waits for its lessons."""
     mcp: bool = True
     """Whether the MCP server and its command are part of it."""
+    without: tuple[str, ...] = ()
+    """Tools that the MCP server does not offer."""
 
     @property
     def options(self) -> dict[str, str]:
@@ -127,6 +129,7 @@ def _server(wanted: Wanted) -> tuple[str, list[str]]:
     """The command of the MCP server, with the settings of the hooks."""
     scope = ["--repository"] if wanted.scope is None else ["--scope", wanted.scope]
     words = ["-P", "-m", "lessonbank.cli", "mcp", *scope, "--domain", "code", *_flags(wanted.retrieve)]
+    words += [word for tool in wanted.without for word in ("--without", tool)]
     return sys.executable, words + [word for name, value in wanted.options.items() for word in (f"--{name}", value)]
 
 

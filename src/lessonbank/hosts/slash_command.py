@@ -122,7 +122,7 @@ class SlashCommand:
             ids = [run.id for run in runs if _is_of(str(run.metadata.get("run_id", "")), self.session)]
             recalls = self.recalls.get(bank.scope, [])
             if ids or recalls:
-                bank.admin.purge(run=ids, recall=recalls, reason="a person erased the session")
+                bank.admin.purge(run=ids or None, recall=recalls or None, reason="a person erased the session")
                 gone += len(ids)
         return f"erased: {counted(gone, 'run')} with their lessons; nothing more is kept of this session"
 

@@ -1,4 +1,4 @@
-"""Knows the commands that check work: tests, builds, linters and releases, by their programs."""
+"""Knows the commands that check work: tests, builds, linters and releases, by their programs and by their words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-Check: TypeAlias = Literal["the tests", "the build", "the linter", "the release", "CI", "the hooks"]
+from lessonbank.text.shell_commands import INSTALLS
+
+Check: TypeAlias = Literal["the tests", "the build", "the linter", "the release", "the checks", "CI", "the hooks"]
 _RUNNERS: Final = (
     r"sudo|time|env|bunx|command|exec|nice|nohup|npx(?:\s+--?[\w-]+(?:[= ][\w@./-]+)?){0,3}(?:\s+--)?|npx|"
     r"ddev\s+(?:exec|composer|php)|lando|(?:[\w.-]+/){0,6}sail|heroku\s+run|xargs(?:\s+-\S+){0,4}|"
@@ -37,7 +39,7 @@ _WORKSPACE: Final = (
 _TEST: Final = re.compile(
     BEFORE
     + r"(?:pytest|py\.test|unittest|tox|nox|ctest|ava|rspec|phpunit|pest|bats|busted|prove|elm-test|gotestsum|ginkgo|"
-    r"pg_prove|R\s+CMD\s+check|(?:terraform|tofu|wasm-pack|pdk|molecule|kitchen|detox|maestro)\s+test|helm\s+unittest|"
+    r"pg_prove|R\s+CMD\s+check|helm\s+unittest|"
     r"dbt\s+(?:build|test)|behave|robot|newman\s+run|hurl\s.*--test|test-storybook|"
     rf"{_MANAGER}run\s+(?:ci|verify)[\w:-]*|"
     rf"{_OF_NODE}(?:jest|vitest|mocha|playwright\s+test|cypress\s+run|ng\s+test)|karma\s+start\s.*--single-run|"
@@ -45,9 +47,7 @@ _TEST: Final = re.compile(
     rf"node\s+--test|{_MAKE}(?:test|check|spec)[\w:-]*|{_WORKSPACE}test[\w:-]*|"
     r"gradlew?\s.*\b(?:[a-z]\w*T|t)est|gradlew?\s.*\bcheck|mvnw?\s.*\b(?:test|verify)|"
     r"sbt(?:\s+[\w/:.*-]+){0,6}?\s+(?:[\w-]+[/:]){0,3}test\w*|"
-    r"(?:dotnet|mix|swift|bazel|mill|flutter|dart|gleam|dune|stack|cabal|lein|meson|colcon|forge|hardhat|anchor|hatch|"
-    r"zig\s+build|shards\s+run|rails|artisan|composer|pio)\s+test|crystal\s+spec|xcodebuild\s(?:.*\s)?test|"
-    r"php\s+artisan\s+test|\S*python[\d.]*\s+(?:\S*/)?manage\.py\s+test)(?=\s|$)"
+    r"zig\s+build\s+test|xcodebuild\s(?:.*\s)?test)(?=\s|$)"
 )
 _LINT: Final = re.compile(
     BEFORE
@@ -56,7 +56,7 @@ _LINT: Final = re.compile(
     r"nginx\s+-t|kubeconform|kubeval|kube-linter|checkov|semgrep|vale|codespell|typos|renovate-config-validator|xmllint\s.*--noout|"
     r"pdk\s+validate|taplo\s+(?:lint|check)|(?:[\w.-]+/){0,6}pint\s.*--test|"
     rf"{_OF_NODE}(?:eslint|oxlint|stylelint|svelte-check|biome\s+(?:check|lint|ci)|astro\s+check|ng\s+lint)|"
-    r"(?:phpstan|psalm)\s+analy[sz]e|(?:terraform|tofu)\s+validate|(?:helm|buf|sqlfluff|deno|solhint)\s+lint|"
+    r"(?:phpstan|psalm)\s+analy[sz]e|(?:terraform|tofu)\s+validate|"
     r"(?:ruff|ty|pyrefly|deno|trunk)\s+check|cargo\s+(?:clippy|deny)|go\s+vet|golangci-lint\s+run|pre-commit\s+run|"
     r"mix\s+(?:credo|dialyzer|format\s.*--check\S*)|(?:dart|flutter)\s+analyze|dotnet\s+format\s.*--verify\S*|"
     r"nix\s+flake\s+check|gradlew?\s.*\b(?:detekt|ktlintCheck|spotlessCheck|lint)|"
@@ -67,10 +67,9 @@ _LINT: Final = re.compile(
 )
 _BUILD: Final = re.compile(
     BEFORE + r"(?:ninja|sphinx-build|build(?=\s*$)|webpack|rollup|latexmk|nix-build|msbuild|javac|rustc|kotlinc|"
-    r"pio\s+run(?!\s.*upload)|hugo(?=\s+-|\s*$)|electron-builder|(?:storybook|wasm-pack|kustomize|packer|tauri|eas|ionic)\s+build|cdk\s+synth|"
+    r"pio\s+run(?!\s.*upload)|hugo(?=\s+-|\s*$)|electron-builder|cdk\s+synth|"
     rf"{_OF_NODE}(?:tsc|vue-tsc|(?:vite|next|nuxt|astro|gatsby|ng|docusaurus|parcel|expo)\s+build)|"
-    r"(?:mkdocs|zensical|docker|podman|docker\s+buildx|docker(?:-|\s+)compose|dotnet|swift|bazel|stack|cabal|dune|zig|nix|"
-    r"flutter|gleam|jekyll|uv|poetry|pdm|hatch|west|colcon|forge|sam)\s+build|(?:mix|sbt|meson|mill|arduino-cli)\s+compile|"
+    r"(?:docker|podman|docker\s+buildx|docker(?:-|\s+)compose|zig|nix)\s+build|"
     rf"cargo\s+(?:build|check|doc)|go\s+build|cmake\s+--build|{_NODE}build[\w:-]*|{_WORKSPACE}build[\w:-]*|"
     r"xcodebuild\s(?:.*\s)?build|"
     r"gradlew?\s.*\b(?:build|assemble\w*)|mvnw?\s.*\b(?:package|compile|install)|make(?=\s*$)|"
@@ -80,7 +79,8 @@ _RELEASE: Final = re.compile(
     BEFORE + r"(?:(?:npm|pnpm|yarn|bun|cargo|poetry|uv|flit|hatch)\s+(?:npm\s+)?publish|twine\s+upload|gem\s+push|"
     r"(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:release|publish)[\w:-]*|gh\s+release\s+create|goreleaser\s+release|"
     r"semantic-release|(?:vsce|ovsx|lerna|changeset|mix\s+hex\.|wrangler)\s*publish|dotnet\s+nuget\s+push|cargo\s+release|"
-    r"fastlane\s+(?:\w+\s+)?(?:release|beta|deploy)|(?:make|just|rake)\s+(?:release|publish)[\w-]*|gradlew?\s.*\bpublish|mvnw?\s.*\bdeploy|"
+    r"fastlane\s+(?:\w+\s+)?(?:release|beta|deploy)|(?:terraform|tofu|pulumi)\s(?:.*\s)?(?:apply|up)|"
+    r"helm\s+upgrade|kubectl\s(?:.*\s)?rollout\s+status|(?:make|just|rake)\s+(?:release|publish)[\w-]*|gradlew?\s.*\bpublish|mvnw?\s.*\bdeploy|"
     r"(?:(?:ba|z)?sh\s+)?(?:\S*/)?(?:release|publish)\.sh)(?=\s|$)"
 )
 _CI: Final = re.compile(BEFORE + r"gh\s+(?:run\s+watch\s(?:.*\s)?--exit-status|pr\s+checks)(?=\s|$)")
@@ -96,7 +96,8 @@ _COMMITS: Final = re.compile(
     BEFORE + r"git\s+(?:-\S+\s+\S+\s+)?(?:commit|push)(?!.*\s(?:--no-verify|-n)(?=\s|$))(?=\s|$)"
 )
 _HOOKS: Final = re.compile(
-    r"^[^\n]{1,200}\.{3,}(?:Passed|Failed)\s*$|staged files|husky - |lefthook|pre-(?:commit|push)\b", re.MULTILINE
+    r"^[^\n]{1,200}\.{3,}(?:Passed|Failed)\s*$|staged files|lint-staged|husky - |lefthook|pre-(?:commit|push)\b",
+    re.MULTILINE,
 )
 _PROGRAMS: Final = re.compile(
     r"\b(?:ruff|mypy|pyright|flake8|pylint|eslint|biome|tsc|vitest|jest|pytest|clippy|golangci-lint|rubocop|rspec|phpunit|"
@@ -109,6 +110,51 @@ def runs_hooks(command: str, printed: str, /) -> bool:
     return bool(_COMMITS.match(command) and _HOOKS.search(printed) and _PROGRAMS.search(printed))
 
 
+_WORDS: Final[Mapping[str, Check]] = {
+    **dict.fromkeys(("test", "tests", "spec", "specs", "eunit", "e2e"), "the tests"),
+    **dict.fromkeys(
+        ("check", "checks", "verify", "validate", "ci", "breaking", "typecheck", "precommit"), "the checks"
+    ),
+    **dict.fromkeys(("lint", "linter", "vet"), "the linter"),
+    **dict.fromkeys(("build", "compile"), "the build"),
+    **dict.fromkeys(("deploy", "publish", "release"), "the release"),
+}
+"""What programs, and the scripts of a repository, call a check."""
+_NO_CHECKS: Final = re.compile(
+    r"git|gh|glab|hub|cd|pushd|source|export|echo|printf|test|ls|cat|e?grep|rg|find|fd|head|tail|wc|sed|awk|jq|diff|tree|"
+    r"mkdir|touch|tee|cp|mv|rm|rmdir|ln|ch(?:mod|own)|tar|zip|unzip|open|code|vim?|nano|emacs|curl|wget|http|scp|rsync|"
+    r"psql|mysql|sqlite3|mongosh?|redis-cli|createdb|dropdb|tmux|screen|kill|pkill|pgrep|sleep|man|which|type|"
+    r"systemctl|service|journalctl|brew|apt(?:-get)?|dnf|apk|pip3?|gem|kubectl|aws|gcloud|az|docker|podman|set|read|for|if|"
+    r"create-\S+|degit|cookiecutter"
+)
+"""Programs whose first word is no check, whatever it says."""
+_INTERPRETERS: Final = re.compile(
+    r"(?:python|ruby|node|tsx|ts-node|bun|deno|(?:ba|z|da)?sh|php|perl|Rscript|pwsh|elixir)[\d.]*"
+)
+_SCRIPT: Final = re.compile(r"[\w./~-]*?([\w-]+)\.(?:sh|bash|py|rb|m?[jt]s|pl|R|ps1|php|exs?)")
+_STARTS: Final = frozenset({"run", "exec", "xtask", "task", "x"})
+
+
+def _by_word(command: str) -> Check | None:
+    """What a command checks by its sub-command, or by the name of the script that it runs."""
+    before = re.match(BEFORE, command)
+    whole = command[before.end() :] if before else command
+    words = [word for word in whole.split() if not word.startswith("-")][:4]
+    if not words or _NO_CHECKS.fullmatch(words[0]) or INSTALLS.match(whole):
+        return None
+    named = words[1:] if _INTERPRETERS.fullmatch(words[0]) else words
+    script = _SCRIPT.fullmatch(named[0]) if named else None
+    own = [script[1]] if script else words[:1] if before and before.group().strip() else []
+    rest = named[1:3] if named[1:] and named[1] in _STARTS else named[1:2]
+    return next((check for name in (*own, *rest) if (check := _of_name(name))), None)
+
+
+def _of_name(name: str) -> Check | None:
+    """What a name says that it checks: by its first word, or by its last."""
+    parts = re.split(r"[-_:.]+", name.casefold())
+    return _WORDS.get(parts[0]) or _WORDS.get(parts[-1])
+
+
 def check_of(command: str, /) -> Check | None:
     """What a command checks; `None` where it is no check."""
-    return next((check for check, pattern in _CHECKS.items() if pattern.match(command)), None)
+    return next((check for check, pattern in _CHECKS.items() if pattern.match(command)), None) or _by_word(command)

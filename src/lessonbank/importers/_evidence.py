@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict, VerdictSource
@@ -23,6 +23,7 @@ from ._shell import (
     bare,
     calls_of,
     command_of,
+    folder_of,
     goes_elsewhere,
     handed_on,
     is_shell,
@@ -43,6 +44,12 @@ class _Checked:
     passed: bool
     by_code: bool
     """Whether its exit code says so, and not its output alone."""
+    folder: str = ""
+    """The folder of the repository that its line enters first."""
+
+    def is_of(self, edited: set[str]) -> bool:
+        """Whether it looks at any of the files that were edited, as far as their names say."""
+        return not self.folder or any("/" not in one or f"/{self.folder}/" in f"/{one}" for one in edited)
 
     def settles(self, other: _Checked) -> bool:
         """Whether it is the same command, or a wider one."""
@@ -70,9 +77,15 @@ _MOST_OUTPUT: Final = 20_000
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert|^create$", re.IGNORECASE)
 _FILE: Final = ("file_path", "path", "filePath", "absolute_path", "notebook_path")
 _RUNS_NOTHING: Final = re.compile(
-    r"\s(?:--version|--help|-h|--collect-only|--co|--dry-run|--no-run|--list\w*|--setup-plan|--watch)(?=[\s=]|$)|&\s*$|^\s*make\s(?:.*\s)?-n\b"
+    r"\s(?:--version|--help|-h|--collect-only|--co|--dry-run|--no-run|--list\w*|--setup-plan|--watch(?:All)?(?!=false))(?=[\s=]|$)|"
+    r"&\s*$|^\s*make\s(?:.*\s)?-[ni]\b"
 )
-_SAME_SCOPE: Final = re.compile(r"^(?:-(?:v+|q+|x|s|count=\d+|j\d*|n\d*|-verbose|-release|-no-cache|-parallel)|\d+)$")
+_SETS: Final = re.compile(r"^\s*(?:\w+=\S*\s+)+")
+"""What a command sets for its program: the same check is run with and without it."""
+_SAME_SCOPE: Final = re.compile(
+    r"^(?:-(?:v+|q+|x|s|count=\d+|j\d*|n\d*|-verbose|-release|-no-cache|-parallel|"
+    r"-(?:summary|color|no-color|reporter|format|tb|durations|stacktrace|gtest_brief)(?:=\S+)?)|all|\d+)$"
+)
 """A word of a check that makes it look at no less."""
 _REWRITES: Final = re.compile(r"\s(?:--fix|--write|--in-place)(?=[\s=]|$)")
 _PYTEST_RAN_NONE: Final = {4, 5}
@@ -127,6 +140,7 @@ _GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL)[ \t]+\S+[ \t]+(\(cached\)|\[n
 """What became of each package."""
 _NOTHING: Final = re.compile(
     r"no tests ran|! KeyboardInterrupt !|collected 0 items|Ran 0 tests|0 passing|"
+    r"[Nn]o tests found|[Mm]issing script|No rule to make target|command not found|"
     r"running in (?:the )?background|to background"
 )
 
@@ -163,6 +177,8 @@ class _Known:
 
     def _check(self, done: _Checked) -> None:
         self.failed = [one for one in self.failed if not (done.passed and done.settles(one))]
+        if self.edited and not done.is_of(self.edited):
+            return
         if self.edited or done.check == "the release":
             same = [one for one in self.checks if done.words == one.words or (done.passed and done.settles(one))]
             self.checks = [*(one for one in self.checks if one not in same), done]
@@ -313,7 +329,8 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
         if goes_elsewhere(commands[:place]):
             return
         own = own_code(commands, joints, place, code, prepares=_means_the_same)
-        yield from _signs_of_command(command, result, own, bool(code))
+        for sign in _signs_of_command(command, result, own, bool(code)):
+            yield replace(sign, folder=folder_of(commands[:place])) if isinstance(sign, _Checked) else sign
 
 
 def _means_the_same(command: str) -> bool:
@@ -342,7 +359,7 @@ def _signs_of_command(command: str, result: Observation | None, code: int | None
         told = (0 if code else 1) if is_inverted and code is not None else code
         passed = None if check == "the tests" and _is_old_news(printed) else _passed(printed, told)
         if passed is not None:
-            words = frozenset[str]() if check == "CI" else frozenset(command.split())
+            words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
             yield _Checked(check, words, passed, code is not None or (line_failed and not passed))
 
 

@@ -20,6 +20,7 @@ _HANDED_ON: Final = re.compile(
     r"(?:\s+[^\s'\"]+){0,12}?\s+(?:/\S*/)?(?:ba|z)?sh\s+-\w*c)\s+(['\"])(.*)\1\s*$",
     re.DOTALL,
 )
+_OPTION_E: Final = re.compile(r"sh\s+-\w*e\w*\s*$")
 """A command line that another machine, container or environment runs, and whose exit code is that of the call."""
 _HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
@@ -33,6 +34,9 @@ _SEPARATOR: Final = re.compile(r"(&&|\|\||[;|\n])")
 ENTERS: Final = re.compile(r"^\s*(?:cd|source|\.|export|set|ulimit|umask)(?=\s|$)")
 """A command that only prepares the next one."""
 _ELSEWHERE: Final = re.compile(r"^\s*cd\s+\.\./\.*\w")
+_ENTERED: Final = re.compile(r"^\s*cd\s+((?:\./)?(?!(?:_?build|out|target|dist)\b)\w[\w.-]*(?:/\w[\w.-]*)*/?)\s*$")
+_ENDS_AT_ERROR: Final = re.compile(r"^\s*set\s+-\w*e")
+_PIPE_CODE: Final = re.compile(r"^\s*exit\s+\"?\$\{?PIPESTATUS\[0\]\}?\"?\s*$")
 _PIPEFAIL: Final = re.compile(r"^\s*set\s+-\w*o\s+pipefail\b")
 _KEEPS_CODE: Final = re.compile(r"^\s*\w+=\$\?\s*$")
 _FAILS_TOO: Final = re.compile(r"^\s*exit\s+(?:[1-9]|\$\?)")
@@ -93,7 +97,9 @@ def unwrapped(command: str, /) -> str:
 def handed_on(command: str, /) -> str:
     """The command line that a call hands to another machine, container or environment; else the command."""
     inner = _HANDED_ON.match(command)
-    return inner.group(2) if inner else command
+    if inner is None:
+        return command
+    return f"set -e; {inner[2]}" if _OPTION_E.search(command[: inner.start(1)]) else inner[2]
 
 
 def bare(command: str, /) -> str:
@@ -116,6 +122,12 @@ def goes_elsewhere(commands: Iterable[str], /) -> bool:
     return any(map(_ELSEWHERE.match, commands))
 
 
+def folder_of(commands: Iterable[str], /) -> str:
+    """The folder below its own that a line enters before a command; empty where it enters none or several."""
+    entered = [found[1].strip("./") for one in commands if (found := _ENTERED.match(one))]
+    return entered[0] if len(entered) == 1 else ""
+
+
 def own_code(
     commands: Sequence[str],
     joints: Sequence[str],
@@ -132,7 +144,11 @@ def own_code(
         commands, joints = commands[: place + 1], joints[:place]
     if code is None or "||" in joints:
         return None
+    if any(map(_ENDS_AT_ERROR.match, commands[:place])):
+        joints = ["&&" if joint in (";", "\n") else joint for joint in joints]
     after = joints[place:]
+    if after[:1] == ["|"] and after[-1:] == [";"] and _PIPE_CODE.match(commands[-1]):
+        after = []
     if after[:1] == [";"] and _KEEPS_CODE.match(commands[place + 1]):
         return code if any(map(_GIVES_CODE.match, commands[place + 2 :])) else None
     if any(map(_PIPEFAIL.match, commands[:place])):

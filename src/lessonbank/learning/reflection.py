@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
+from statistics import mode
 from typing import Final
 
 from lessonbank._base.aio import get_or_none, read_reply
@@ -15,11 +16,9 @@ from lessonbank._version import VERSION
 from lessonbank.contracts.ports import LanguageModel, Store
 from lessonbank.contracts.records import (
     Against,
-    Change,
     Duplicate,
     Experience,
     Extraction,
-    Kind,
     Lesson,
     Provenance,
     Reflected,
@@ -59,12 +58,6 @@ class Material:
     taught: tuple[tuple[Experience, Run], ...]
     lessons: tuple[Lesson, ...]
 
-    @property
-    def is_enough(self) -> bool:
-        """Whether there is something to compare."""
-        outcomes = {run.verdict.outcome for _, run in self.taught}
-        return len(self.taught) >= LEAST_RUNS and outcomes >= {"success", "failure"}
-
 
 async def materials(store: Store, /, *, scope: str, runs: int, asked: str | None = None) -> list[Material]:
     """The topics that there is something to compare in, with their latest `runs`; those with the most runs first.
@@ -78,8 +71,9 @@ async def materials(store: Store, /, *, scope: str, runs: int, asked: str | None
     found: list[Material] = []
     for id in (id for id, lessons in single.items() if id in wanted and len(lessons) >= LEAST_SHOWN):
         taught = [(one, run) for one in about[id][-runs:] if (run := await _run_of(store, one))]
-        found.append(Material(names[id], tuple(taught), tuple(single[id])))
-    return sorted((one for one in found if one.is_enough), key=lambda one: -len(one.taught))
+        if len(taught) >= LEAST_RUNS and {run.verdict.outcome for _, run in taught} >= {"success", "failure"}:
+            found.append(Material(names[id], tuple(taught), tuple(single[id])))
+    return sorted(found, key=lambda one: -len(one.taught))
 
 
 def _by_topic(every: Sequence[Experience]) -> tuple[dict[str, list[Lesson]], dict[str, list[Experience]]]:
@@ -104,7 +98,7 @@ async def _run_of(store: Store, experience: Experience) -> Run | None:
 
 
 async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeFilter, budget: int) -> Reflected:
-    """General lessons of one topic, and the changes that keep them. Raises ModelError."""
+    """General lessons of one topic; `general_changes` keep them. Raises ModelError."""
     prompt, mark = load("general/reflect"), nonce()
     lessons, runs = _write_material(about, budget, mark)
     shown = about.taught[: len(runs)]
@@ -119,9 +113,7 @@ async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeF
     notes = [one for one in told if isinstance(one, str)]
     drawn = Extraction(lessons=tuple(one for one in told if not isinstance(one, str)))
     kept = await intake.lessons(drawn, [run for _, run in shown], shown=())
-    changes = _changes(kept.lessons, [experience for experience, _ in about.taught])
-    usage = reply.usage + kept.usage
-    return Reflected(lessons=kept.lessons, changes=changes, usage=usage, notes=(*notes, *kept.notes))
+    return Reflected(lessons=kept.lessons, usage=reply.usage + kept.usage, notes=(*notes, *kept.notes))
 
 
 def _write_material(about: Material, budget: int, mark: str) -> tuple[str, list[str]]:
@@ -157,7 +149,6 @@ def _general(
         few = f"it names {len(tasks)} of the {LEAST_SHOWN} tasks and covers {len(covered)} of the lessons that it must"
         return f"{canonical_line(draft.title, limit=60)!r} was dropped: {few}"
     outcomes, sources = ({getattr(run.verdict, name) for _, run in runs} for name in ("outcome", "source"))
-    kinds: list[Kind] = [lesson.kind for lesson in covered]
     descent = {
         "trajectory_ids": tuple(run.trajectory.id for _, run in runs),
         "verdict": outcomes.pop() if len(outcomes) == 1 else "unknown",
@@ -168,7 +159,7 @@ def _general(
         title=draft.title,
         description=draft.description,
         content=draft.content,
-        kind=draft.kind or max(kinds, key=kinds.count),
+        kind=draft.kind or mode(lesson.kind for lesson in covered),
         topic=covered[0].topic,
         applies_to=draft.applies_to,
         against=Against(lesson_ids=tuple(one.id for one in covered), stand="general"),
@@ -176,7 +167,7 @@ def _general(
     )
 
 
-def _changes(lessons: Sequence[Lesson], taught: Sequence[Experience]) -> tuple[Change, ...]:
+def general_changes(lessons: Sequence[Lesson], taught: Sequence[Experience], /) -> tuple[Replace, ...]:
     """The latest experience that shows a lesson holds it. The others, and those that it covers, find it as well."""
     now = {one.id: one for one in taught}
     for lesson in lessons:

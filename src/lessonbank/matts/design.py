@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from lessonbank._base.checks import a_count, a_flag, a_number, a_seed, maybe_count, one_of, settle
+from lessonbank._base.checks import a_count, a_flag, a_number, a_seed, maybe_count, one_of, set_frozen
 from lessonbank.contracts.records import Usage
 from lessonbank.errors import UsageError
 
@@ -45,12 +45,12 @@ class Design:
         one_of(self.mode, "mode", get_args(Mode))
         one_of(self.choose, "choose", get_args(Selection))
         one_of(self.examine, "examine", get_args(Examining))
-        settle(self, k=a_count(self.k, "k", most=MOST), confirm=a_count(self.confirm, "confirm", most=MOST))
-        settle(self, concurrency=maybe_count(self.concurrency, "concurrency", most=MOST), seed=a_seed(self.seed))
+        set_frozen(self, k=a_count(self.k, "k", most=MOST), confirm=a_count(self.confirm, "confirm", most=MOST))
+        set_frozen(self, concurrency=maybe_count(self.concurrency, "concurrency", most=MOST), seed=a_seed(self.seed))
         for name in get_args(Spent):
             if getattr(self, name) is not None:
                 takes = "is a budget for all runs together, a number above 0"
-                settle(self, **{name: a_number(getattr(self, name), name, takes, above=0)})
+                set_frozen(self, **{name: a_number(getattr(self, name), name, takes, above=0)})
         for name in ("memory", "learn"):
             a_flag(getattr(self, name), name)
         if self.labels is not None:

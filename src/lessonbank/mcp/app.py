@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,17 +58,23 @@ def server(
     *,
     scope: str,
     retrieve: RetrieveOptions | None = None,
-    without: Collection[str] = (),
+    without: Collection[str] | None = None,
     **settings: Any,
 ) -> Server:
     """An MCP server for the bank at `where`, to run, to mount or to call in process.
 
     Takes what `connect_async` takes. Tools answer for `scope` alone. `retrieve`: what holds for each recall; an agent
-    can make it stricter, and never wider. `without`: names of `OPTIONAL` tools that are not offered. Raises UsageError
-    for another name.
+    can make it stricter, and never wider. `without`: names of `OPTIONAL` tools that are not offered; by default none,
+    and all with the paper's profile. Raises UsageError for another name.
     """
     opens = partial(connect_async, where, scope=scope, **settings)
-    return Server(Memory(opens, retrieve=retrieve, without=without))
+    return Server(Memory(opens, retrieve=retrieve, without=left_out(without, settings)))
+
+
+def left_out(without: Collection[str] | None, settings: Mapping[str, Any], /) -> Collection[str]:
+    """The tools that a server does not offer: those named, else what the profile does not have."""
+    of_profile = OPTIONAL if settings.get("profile") == "paper" else ()
+    return of_profile if without is None else without
 
 
 async def serve_stdio(where: Place, /, *, scope: str, **settings: Any) -> None:
@@ -78,7 +84,8 @@ async def serve_stdio(where: Place, /, *, scope: str, **settings: Any) -> None:
         await one.run_stdio_async()
 
 
-def _offered(without: Collection[str]) -> list[str]:
+def offered_tools(without: Collection[str], /) -> list[str]:
+    """The `OPTIONAL` tools that are left. Raises UsageError for another name."""
     if unknown := sorted(set(without) - set(OPTIONAL)):
         raise UsageError(f"a server cannot be without {unknown[0]!r}: only {' and '.join(OPTIONAL)} may be left out")
     return [name for name in OPTIONAL if name not in without]
@@ -91,7 +98,7 @@ class Server(MCPServer[Memory]):
     """
 
     def __init__(self, memory: Memory, /, *, keys: TokenVerifier | None = None) -> None:
-        offered = _offered(memory.without)
+        offered = offered_tools(memory.without)
         super().__init__(
             "lessonbank",
             title="lessonbank: lessons from earlier tasks",

@@ -15,7 +15,7 @@ from lessonbank._base.serve import address, bracketed, listening, prompt_process
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import StoreUnavailable, UsageError
 
-from .app import Server
+from .app import Server, left_out
 from .keys import Keys as Keys
 from .memory import Memory
 from .requests import Bounded
@@ -42,7 +42,7 @@ async def serve_http(
     allowed_origins: Sequence[str] = (),
     ready: Callable[[str], None] | None = None,
     retrieve: RetrieveOptions | None = None,
-    without: Collection[str] = (),
+    without: Collection[str] | None = None,
     **settings: Any,
 ) -> None:
     """Serve over streamable HTTP at `http://host:port/mcp` until interrupted. `ready` is called with that address.
@@ -57,7 +57,7 @@ async def serve_http(
     if host not in LOOPBACK and not allowed_hosts:
         raise UsageError(f"a server on {host} needs the names it is called by: give --allow-host NAME:PORT")
     opens = partial(connect_async, where, scope=scope, **settings)
-    memory = Memory(opens, scopes=keys.scopes, retrieve=retrieve, without=without)
+    memory = Memory(opens, scopes=keys.scopes, retrieve=retrieve, without=left_out(without, settings))
     app = application(memory, keys=keys, host=host, allowed_hosts=allowed_hosts, allowed_origins=allowed_origins)
     with closing(_listening(host, port)) as listener:
         async with memory.serving():

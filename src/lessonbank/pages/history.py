@@ -12,6 +12,7 @@ from lessonbank.contracts.records import Lesson
 from lessonbank.contracts.records.timeline import Diff
 from lessonbank.errors import Conflict, UsageError
 
+from .absence import title_in
 from .decisions import remember
 from .journal import Line, Looked, line_of
 from .tables import MOST, csv_of
@@ -48,7 +49,12 @@ async def timeline(visit: Visit) -> Response:
         return csv_of("history", _COLUMNS, [_row(line_of(entry)) for entry in (await looked.back(MOST, of=ids))[0]])
     entries, more = await looked.back(PAGE, before=number_of(visit.query("before")), of=ids)
     lines = [line_of(entry) for entry in entries]
-    told = {"lines": lines, "titles": await _titles(visit, lines), "more": more, "asked": asked, "kinds": [*_KINDS]}
+    told = {
+        "lines": [(line, *await title_in(visit, line)) for line in lines],
+        "more": more,
+        "asked": asked,
+        "kinds": [*_KINDS],
+    }
     told |= {"last": (await visit.bank.admin.counts()).changes, "writers": sorted({one.writer for one in entries})}
     return visit.page("_history.html" if visit.is_part else "history.html", told)
 
@@ -103,10 +109,3 @@ def _edited(difference: Diff, *, back: bool) -> Sequence[tuple[Lesson, str, str]
     said = {lesson.id: lesson.text for one in difference.replaced for lesson in one.before.lessons}
     found = [(one, said.get(one.id, one.text), one.text) for one in difference.edited[:_WORDED]]
     return [(one, new, old) for one, old, new in found] if back else found
-
-
-async def _titles(visit: Visit, lines: Sequence[Line]) -> Mapping[str, str]:
-    """Titles of the lessons that are named first, by id."""
-    ids = dict.fromkeys(line.lessons[0] for line in lines if line.lessons)
-    found = {id: await get_or_none(visit.bank.lessons.get(id)) for id in ids}
-    return {id: lesson.title for id, lesson in found.items() if lesson}

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from markupsafe import Markup
 from starlette.responses import Response
 
-from lessonbank._base.aio import get_or_none
 from lessonbank.evidence.lift import Lift, Standing, spent, weighing
 from lessonbank.evidence.shares import share_of
 
+from .absence import title_in
 from .journal import Line, is_taken_back, latest, line_of
 from .reports.html import minus
 from .reports.lift_page import answer, content, figures, where_it_ends
 from .visit import Visit, counted_proposals
-
-if TYPE_CHECKING:
-    from lessonbank import AsyncReasoningBank
 
 _LEAD: Final[Mapping[Standing, str]] = {
     "helps": "Memory helps",
@@ -42,7 +39,7 @@ async def start(visit: Visit) -> Response:
 
 async def taken_back(visit: Visit) -> Response:
     """What was taken back last, and why."""
-    told = {"back": await _taken_back(visit.bank), "looked": _LOOKED}
+    told = {"back": await _taken_back(visit), "looked": _LOOKED}
     return visit.page("_taken_back.html" if visit.is_part else "taken_back.html", told)
 
 
@@ -90,8 +87,7 @@ async def evidence(visit: Visit) -> Response:
     return visit.page("evidence.html", {"content": Markup(content(lift, address=visit.link))})
 
 
-async def _taken_back(bank: AsyncReasoningBank) -> Sequence[tuple[Line, str]]:
-    """What was taken back last, with the title of the first lesson that it was about."""
-    lines = [line_of(entry) for entry in await latest(bank, _LOOKED) if is_taken_back(entry)][:_NEW]
-    found = [await get_or_none(bank.lessons.get(line.lessons[0])) if line.lessons else None for line in lines]
-    return [(line, lesson.title if lesson else "") for line, lesson in zip(lines, found, strict=True)]
+async def _taken_back(visit: Visit) -> Sequence[tuple[Line, str, bool]]:
+    """What was taken back last, with the title of the first lesson that it was about, and whether the bank holds it."""
+    lines = [line_of(entry) for entry in await latest(visit.bank, _LOOKED) if is_taken_back(entry)][:_NEW]
+    return [(line, *await title_in(visit, line)) for line in lines]

@@ -11,7 +11,6 @@ from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Run
 from lessonbank.contracts.store_calls import get_trajectories
 from lessonbank.errors import UsageError
-from lessonbank.learning.run_report import submitted_outcome
 
 from .visit import PAGE, Visit
 
@@ -47,7 +46,7 @@ async def _without_outcome(visit: Visit, runs: Sequence[Run]) -> Sequence[Run]:
         found = [run for run in found if run.verdict.model is not None and run.verdict.error is None]
     ids = [run.trajectory.id for run in found]
     kept = await get_trajectories(visit.bank.store, ids, scope=visit.bank.scope)
-    told = {one.id for one in kept if submitted_outcome(one) != (None, None)}
+    told = {one.id for one in kept if one.submission and one.submission.says_outcome}
     return [run for run in found if run.trajectory.id not in told]
 
 

@@ -14,13 +14,13 @@ from starlette.responses import Response
 
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.plural import counted
-from lessonbank.contracts.lesson_block import numbers_cited
 from lessonbank.contracts.records import Lesson, Outcome, Recall, Run, RunStatus, Verdict
 from lessonbank.contracts.store_calls import get_trajectories
 from lessonbank.guard import clean
-from lessonbank.learning.run_report import submitted_outcome
+from lessonbank.learning.settlement import words_of
 from lessonbank.text.verdicts import is_open
 
+from .absence import why_absent
 from .evidence_steps import named_steps
 from .rendering import day
 from .tables import csv_of, every
@@ -33,8 +33,6 @@ _COLUMNS: Final = (
     *("steps", "input_tokens", "output_tokens", "us_dollars"),
 )
 _ID: Final = re.compile(r"0[0-9a-f]{11}7[0-9a-f]{3}[89ab][0-9a-f]{15}")
-_EMPTY: Final = re.compile(r"there is no lesson in scope .* yet$", re.DOTALL)
-"""What a receipt notes where memory was empty."""
 _USER: Final = 100
 """Characters of a user's name."""
 _WORDS: Final = 400
@@ -145,7 +143,7 @@ async def show_run(visit: Visit) -> Response:
         "recall": recall,
         "was_empty": was_empty,
         "shown": await shown_by(visit, recall),
-        "cited": frozenset(_cited(run, recall)),
+        "cited": frozenset(recall.citations(words_of([run.trajectory])) if recall else ()),
         "drawn": drawn,
         "supports": supports(run, drawn),
         "steps": steps,
@@ -169,7 +167,7 @@ async def handed_in(visit: Visit, runs: Sequence[Run], /) -> Mapping[str, str]:
     """By id: how runs that are not learned yet ended, as it was said when they were handed in."""
     ids = [run.trajectory.id for run in runs if run.status != "learned" and run.verdict.outcome == "unknown"]
     kept = await get_trajectories(visit.bank.store, ids, scope=visit.bank.scope) if ids else ()
-    return {one.id: words for one in kept if (words := _handed_in(*submitted_outcome(one)))}
+    return {one.id: words for one in kept if one.submission and (words := _handed_in(*one.submission.ending))}
 
 
 def _handed_in(outcome: Verdict | Outcome | None, reward: float | None) -> str | None:
@@ -186,7 +184,7 @@ async def recall_of(visit: Visit, run: Run, /) -> Recall | None:
 
 def was_empty(recall: Recall, /) -> bool:
     """Whether there was no lesson at all when it was made."""
-    return not recall.candidates and any(_EMPTY.match(note) for note in recall.notes)
+    return not recall.candidates and any(note.code == "empty" for note in recall.notes)
 
 
 async def of_task(visit: Visit, task: str, /, *, limit: int) -> Sequence[Run]:
@@ -194,10 +192,12 @@ async def of_task(visit: Visit, task: str, /, *, limit: int) -> Sequence[Run]:
     return await visit.bank.runs.list(text=task[:_WORDS], limit=limit)
 
 
-async def shown_by(visit: Visit, recall: Recall | None, /) -> Sequence[tuple[str, Lesson | None]]:
-    """The lessons in the text of a recall, by id; `None` for one that is gone."""
+async def shown_by(visit: Visit, recall: Recall | None, /) -> Sequence[tuple[str, Lesson | None, str]]:
+    """The lessons in the text of a recall, by id, and of those that the bank does not hold why."""
     ids = [each.lesson_id for each in recall.candidates if each.shown] if recall else []
-    return [(id, await get_or_none(visit.bank.lessons.get(id))) for id in ids]
+    found = {id: await get_or_none(visit.bank.lessons.get(id)) for id in ids}
+    why = await why_absent(visit, [id for id, lesson in found.items() if lesson is None])
+    return [(id, lesson, why.get(id, "")) for id, lesson in found.items()]
 
 
 def supports(run: Run, lessons: Sequence[Lesson], /) -> Mapping[int, Sequence[Lesson]]:
@@ -216,11 +216,3 @@ async def _drawn_from(visit: Visit, run: Run, recall: Recall | None) -> Sequence
     else:
         found = ()
     return [lesson for lesson in found if run.trajectory.id in lesson.provenance.trajectory_ids]
-
-
-def _cited(run: Run, recall: Recall | None) -> Sequence[str]:
-    """Ids of the shown lessons that the agent names by number."""
-    ids = [each.lesson_id for each in recall.candidates if each.shown] if recall else []
-    said = "\n".join([*(step.action.text for step in run.trajectory.steps), run.trajectory.answer or ""])
-    numbers = numbers_cited(said)
-    return [id for number, id in enumerate(ids, 1) if number in numbers]

@@ -10,12 +10,13 @@ from typing import Any, Final, get_args
 from starlette.responses import Response
 
 from lessonbank._base.aio import get_or_none
-from lessonbank._base.checks import refusal
+from lessonbank._base.checks import argument_error
 from lessonbank.contracts.records import Candidate, Lesson, Recall
 from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import named
 
+from .absence import why_absent
 from .runs import of_task, was_empty
 from .tables import csv_of, every
 from .visit import PAGE, Visit
@@ -102,7 +103,7 @@ def _number(name: str, told: str) -> float:
     try:
         return int(told) if told.isdigit() else float(told)
     except ValueError:
-        raise refusal(name, "is a number", told) from None
+        raise argument_error(name, "is a number", told) from None
 
 
 async def show_recall(visit: Visit) -> Response:
@@ -133,6 +134,8 @@ class Row:
     candidate: Candidate
     lesson: Lesson | None
     told: str
+    absence: str
+    """Why the bank does not hold it; empty where it does."""
 
 
 async def _candidates(visit: Visit, recall: Recall) -> Sequence[Row]:
@@ -140,7 +143,8 @@ async def _candidates(visit: Visit, recall: Recall) -> Sequence[Row]:
     ranked = sorted(recall.candidates, key=lambda candidate: candidate.rank)[:PAGE]
     found = [(c, known.get(c.lesson_id) or await get_or_none(visit.bank.lessons.get(c.lesson_id))) for c in ranked]
     names = await visit.topics([lesson for _, lesson in found if lesson])
-    return [Row(c, lesson, said_of(c, recall, names)) for c, lesson in found]
+    why = await why_absent(visit, [c.lesson_id for c, lesson in found if lesson is None])
+    return [Row(c, lesson, said_of(c, recall, names), why.get(c.lesson_id, "")) for c, lesson in found]
 
 
 def said_of(one: Candidate, recall: Recall, names: Mapping[str, str], /) -> str:
@@ -149,7 +153,7 @@ def said_of(one: Candidate, recall: Recall, names: Mapping[str, str], /) -> str:
     groups = [draw for draw in recall.groups if draw.withheld and draw.group in one.groups]
     if not recall.kept:  # a try, which draws nothing
         told = "It would be shown." if one.shown else "It would have no place in the text."
-    elif recall.control and not one.shown:
+    elif recall.is_withheld and not one.shown:
         told = f"Withheld with all of memory, to compare with (odds {_percent(recall.control_probability)})."
     elif one.withheld:
         told = f"Withheld by chance, to compare with (odds {_percent(one.probability)})."

@@ -225,7 +225,7 @@ class BankContract:
         assert bank.history.state(before.at).lessons()
         assert bank.history.state(before.sequence).lessons()
         assert bank.history.diff(before.sequence, before.sequence + 1).model_dump_json()
-        assert bank.history.search(_TASK, at=before.at).matches
+        assert bank.history.retrieve(_TASK, at=before.at).matches
         assert bank.history.lineage(lesson.id).model_dump_json()
         entry = bank.history.rollback(to=before.sequence, reason="a mistake", by="Ana")
         assert entry.writer == "Ana"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from lessonbank._base.checks import a_count, a_number, a_seed, a_share, an_id, settle
+from lessonbank._base.checks import a_count, a_number, a_seed, a_share, an_id, set_frozen
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Lesson, Match, Record, Usage
 from lessonbank.errors import UsageError
@@ -92,16 +92,16 @@ class Design:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be: UsageError."""
-        settle(self, max_runs=a_count(self.max_runs, "max_runs", least=2))
+        set_frozen(self, max_runs=a_count(self.max_runs, "max_runs", least=2))
         for name in ("rounds", "concurrency"):
-            settle(self, **{name: a_count(getattr(self, name), name)})
+            set_frozen(self, **{name: a_count(getattr(self, name), name)})
         for name in ("max_cost", "max_seconds"):
             if getattr(self, name) is not None:
                 takes = "is a budget for all runs together, a number above 0"
-                settle(self, **{name: a_number(getattr(self, name), name, takes, above=0)})
+                set_frozen(self, **{name: a_number(getattr(self, name), name, takes, above=0)})
         a_share(self.min_effect, "min_effect", below=1.0)
         a_share(self.level, "level", least=0.5, below=1.0)
-        settle(self, seed=a_seed(self.seed))
+        set_frozen(self, seed=a_seed(self.seed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import anyio
 from anyio import to_thread
 
 from lessonbank._base.aio import gather, get_or_none
-from lessonbank._base.checks import a_text, is_instance, nonempty, refusal, shown
+from lessonbank._base.checks import a_text, argument_error, is_instance, nonempty, shown
 from lessonbank._base.plural import counted
 from lessonbank.contracts.agents import AnyAgent, Verifier, called, check_calls, stated, taken
 from lessonbank.contracts.records import Candidate, Found, Match, Recall, Trajectory, Usage
@@ -130,7 +130,7 @@ async def trial(
     """
     check_calls(agent, progress=progress)
     if not callable(verify):
-        raise refusal("verify=", "takes a function of a run", verify)
+        raise argument_error("verify=", "takes a function of a run", verify)
     question = asked(without=without, with_=with_, placebo=placebo)
     if question != Question():  # the two texts differ by a lesson, and a model would choose anew for each of them
         options = {**options, "fit": "none"}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, cast, get_ar
 
 import anyio.to_thread
 
-from lessonbank._base.checks import called, is_instance, one_of
+from lessonbank._base.checks import display_name, is_instance, one_of
 from lessonbank._base.keywords import no_such_keyword
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.bank.loop import AsyncReasoningBank
@@ -226,7 +226,7 @@ async def connect_async(
         "limit": _limit(retrieval, profile),
         "fit": retrieval.fit,
         "budget": chosen(retrieval.budget, BUDGET),
-        "consolidation": consolidation if parts.consolidator is None else called(parts.consolidator),
+        "consolidation": consolidation if parts.consolidator is None else display_name(parts.consolidator),
         "additions": additions,
         "topics": "off" if topics is None else "model" if topics.asks_model else "words",
         "abstain": learning.abstain,

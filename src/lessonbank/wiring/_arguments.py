@@ -7,7 +7,7 @@ from inspect import isawaitable
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
-from lessonbank._base.checks import attribute, is_instance, refusal
+from lessonbank._base.checks import argument_error, attribute, is_instance
 from lessonbank.contracts.ports import Judge
 from lessonbank.errors import UsageError
 from lessonbank.learning.judging import Abstaining
@@ -29,7 +29,7 @@ def grouped(value: object, kind: type[G], name: str, /, *, short: Callable[[Any]
         return kind()
     if short is not None and (callable(value) or is_instance(value, (str, int, float))):
         return short(value)
-    raise refusal(f"{name}=", f"takes {kind.__name__}(…)", value)
+    raise argument_error(f"{name}=", f"takes {kind.__name__}(…)", value)
 
 
 def promised(

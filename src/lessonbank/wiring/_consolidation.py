@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import cast
 
-from lessonbank._base.checks import refusal, signature
+from lessonbank._base.checks import argument_error, signature
 from lessonbank.contracts.ports import Consolidator, Embedder, LanguageModel, Retriever, Store
 from lessonbank.contracts.settings import Caps, Consolidation, Profile, TopicsBy, TrustPolicy, Unset, chosen
 from lessonbank.errors import UsageError
@@ -32,7 +32,9 @@ def _own(given: object, store: Store, /) -> Consolidator:
         return cast("Consolidator", given)
     made = cast("Callable[[Store], object]", given)(store)
     if not callable(made):
-        raise refusal("Parts(consolidator=)", "takes a consolidator, or a function of the store that makes one", made)
+        raise argument_error(
+            "Parts(consolidator=)", "takes a consolidator, or a function of the store that makes one", made
+        )
     return cast("Consolidator", made)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lessonbank._base.checks import called, is_instance
+from lessonbank._base.checks import display_name, is_instance
 from lessonbank.contracts.ports import Admission, LanguageModel, Redactor
 from lessonbank.contracts.settings import UNSET, Unset, chosen
 from lessonbank.guard.gate import LessonGate
@@ -35,4 +35,4 @@ def named(entrance: IntakeFilter, /) -> dict[str, str]:
 def _name(part: object, *, own: type) -> str:
     if part is None:
         return "off"
-    return "built in" if is_instance(part, own) else called(part)
+    return "built in" if is_instance(part, own) else display_name(part)

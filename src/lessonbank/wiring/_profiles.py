@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lessonbank._base.checks import called
+from lessonbank._base.checks import display_name
 from lessonbank.contracts.ports import Extractor, Judge
 from lessonbank.contracts.records import Trajectory, Verdict
 from lessonbank.contracts.settings import Learning, chosen
@@ -122,5 +122,5 @@ def _extractor(roles: Roles, domain: str, *, paper: bool, additions: bool) -> Ex
 
 
 def _of(part: object, model: object) -> str:
-    name = called(part)
+    name = display_name(part)
     return f"{name} with {getattr(model, 'name', model)}" if model else name

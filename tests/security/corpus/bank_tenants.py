@@ -310,7 +310,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "history.list": _history,
     "history.state": lambda t, c: t.handle.history.state(_at(c)),
     "history.diff": lambda t, c: t.handle.history.diff(_at(c), _at(c)),
-    "history.search": lambda t, c: t.handle.history.search(c.choice(_TASKS), at=_at(c), limit=3),
+    "history.retrieve": lambda t, c: t.handle.history.retrieve(c.choice(_TASKS), at=_at(c), limit=3),
     "history.lineage": lambda t, c: _with(t.lesson(c), lambda id: t.handle.history.lineage(id)),
     "history.rollback": lambda t, c: t.handle.history.rollback(to=_at(c), reason=t.mark),
     "admin.counts": lambda t, c: t.handle.admin.counts(),

@@ -194,7 +194,7 @@ DOORS: dict[str, Door] = {
     "history.lineage": Door("lesson", lambda b, s, i: b.scoped(s).history.lineage(i.lesson)),
     "history.state": Door("last", lambda b, s, i: b.scoped(s).history.state(i.last)),
     "history.diff": Door("last", lambda b, s, i: b.scoped(s).history.diff(0, i.last)),
-    "history.search": Door("last", lambda b, s, i: b.scoped(s).history.search("the order", at=i.last)),
+    "history.retrieve": Door("last", lambda b, s, i: b.scoped(s).history.retrieve("the order", at=i.last)),
     "history.rollback": Door("last", lambda b, s, i: b.scoped(s).history.rollback(to=i.last, reason="r")),
     "admin.purge_lesson": Door("lesson", lambda b, s, i: b.scoped(s).admin.purge(lesson=i.lesson, reason="r")),
     "admin.purge_run": Door("run", lambda b, s, i: b.scoped(s).admin.purge(run=i.run, reason="r")),

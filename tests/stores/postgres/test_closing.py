@@ -19,6 +19,8 @@ import lessonbank
 from lessonbank import Trajectory
 from lessonbank.contracts.records import Verdict
 
+pytestmark = pytest.mark.full
+
 SCOPE, TASK, PATIENCE = "acme", "Ship a parcel to Rome", 0.5
 LONG = 60.0
 """Seconds after which the server goes on in any case, so that a test that waits for it fails, and does not hang."""

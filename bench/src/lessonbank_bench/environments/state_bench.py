@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, cast
 
 from lessonbank import Evidence
-from lessonbank._base.checks import mended
+from lessonbank._base.checks import replace_surrogates
 from lessonbank.contracts.records import Lesson, Trajectory, Verdict
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import FormatError, UsageError
@@ -92,7 +92,7 @@ def runs(path: str | Path, /) -> Iterator[Imported | Skipped]:
 def _run(file: Path) -> Imported:
     if file.stat().st_size > _MOST_BYTES:
         raise FormatError(f"more than {_MOST_BYTES >> 20} MB in one run")
-    value = _mapping(mended(json.loads(file.read_text(encoding="utf-8", errors="replace"))), "it")
+    value = _mapping(replace_surrogates(json.loads(file.read_text(encoding="utf-8", errors="replace"))), "it")
     turns = value.get("conversation")
     if not isinstance(turns, list) or not turns:
         raise FormatError("no STATE-Bench run: it has no list `conversation`")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from json import JSONDecoder
 from typing import Any, NamedTuple, NoReturn, cast
 
-from lessonbank._base.checks import mended
+from lessonbank._base.checks import replace_surrogates
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.contracts.ports import LanguageModel, Message
 from lessonbank.contracts.records import Action, Json, Observation, Speaker, Step, ToolCall, Usage
@@ -59,7 +59,7 @@ class Caller:
         self._messages.append(Message(role="user", content=seen))
         completion = run_sync(self._model.generate(self._messages, temperature=self._temperature))
         self.usage += completion.usage
-        text = mended(completion.text[-_READ:].strip()) or "(no reply)"
+        text = replace_surrogates(completion.text[-_READ:].strip()) or "(no reply)"
         self._messages.append(Message(role="assistant", content=text))
         return text
 
@@ -71,7 +71,7 @@ def read_call(reply: str, /) -> Call | None:
         name, arguments = value.get("name"), value.get("arguments", {})
         if isinstance(name, str) and name and isinstance(arguments, dict):
             thought = clean(reply[-_READ:][:start]).strip().removesuffix("```json").removesuffix("```").rstrip()
-            found = Call(name, cast("dict[str, Json]", mended(arguments)), thought)
+            found = Call(name, cast("dict[str, Json]", replace_surrogates(arguments)), thought)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from lessonbank._base.checks import mended
+from lessonbank._base.checks import replace_surrogates
 from lessonbank.contracts.records import Record, Trajectory
 from lessonbank.errors import LessonbankError
 from lessonbank.guard import one_line
@@ -61,7 +61,7 @@ def recalled(memory: Memory, goal: str, /) -> str:
         return ""
     if not isinstance(text, str):
         raise TextError(f"a memory gives text, empty where it has nothing to say; got {type(text).__name__}")
-    return mended(text)
+    return replace_surrogates(text)
 
 
 def checked(told: Any, /) -> Finished:
@@ -87,7 +87,7 @@ def writable(row: AttemptRow, /) -> AttemptRow:
     except ValueError as error:
         message = one_line(f"the row cannot be kept: {error}", limit=500)
         bare = {name: getattr(row, name) for name in _SURE}
-        return AttemptRow(**mended(bare), error=Failure(stage="attempt", code="row", message=message))
+        return AttemptRow(**replace_surrogates(bare), error=Failure(stage="attempt", code="row", message=message))
 
 
 def _parts(told: Any) -> tuple[Trajectory, Any, Any]:
@@ -110,7 +110,7 @@ def _again(kind: type[R], record: R) -> R:
     try:
         line = record.model_dump_json()
     except ValueError:  # text that is no Unicode, mostly
-        line = kind.model_validate(mended(record.model_dump())).model_dump_json()
+        line = kind.model_validate(replace_surrogates(record.model_dump())).model_dump_json()
     return kind.model_validate_json(line)
 
 
@@ -123,7 +123,7 @@ def _numbers(scores: Any) -> dict[str, float]:
     if not isinstance(scores, Mapping):
         raise ScoreError(f"scores are numbers by name; got {type(scores).__name__}")
     told = cast("Mapping[Any, Any]", scores)
-    return {mended(str(name)): _number(str(name), _plain(value)) for name, value in told.items()}
+    return {replace_surrogates(str(name)): _number(str(name), _plain(value)) for name, value in told.items()}
 
 
 def _number(name: str, value: Any) -> float:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lessonbank._base.checks import mended
+from lessonbank._base.checks import replace_surrogates
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import UsageError
 from lessonbank_bench.environments import Environment, Job
@@ -86,7 +86,12 @@ def _first(place: Environment, seed: int, n: int) -> Sequence[Job]:
 
 
 def _ordered(experiment: Experiment, seed: int, jobs: Sequence[Job]) -> list[Job]:
-    order = [replace(job, id=mended(job.id), goal=mended(job.goal), family=mended(job.family)) for job in jobs]
+    order = [
+        replace(
+            job, id=replace_surrogates(job.id), goal=replace_surrogates(job.goal), family=replace_surrogates(job.family)
+        )
+        for job in jobs
+    ]
     if experiment.shuffle:
         random.Random(f"order {seed}").shuffle(order)
     return order

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-from lessonbank._base.checks import mended
+from lessonbank._base.checks import replace_surrogates
 from lessonbank.contracts.ports import LanguageModel
 from lessonbank.contracts.records import Learned, Lesson, Outcome, Trajectory, Usage, Verdict
 from lessonbank.errors import LessonbankError
@@ -63,7 +63,9 @@ class Live:
 
 def _crashed(goal: str, failure: Failure, usage: object) -> Finished:
     spent = usage if isinstance(usage, Usage) else Usage()
-    return Finished(Trajectory(task=goal, error=mended(f"{failure.code}: {failure.message}"), usage=spent), False)
+    return Finished(
+        Trajectory(task=goal, error=replace_surrogates(f"{failure.code}: {failure.message}"), usage=spent), False
+    )
 
 
 def recorded(runs: Sequence[OneRun], /) -> Source:

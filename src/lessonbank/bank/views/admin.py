@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from itertools import chain
@@ -32,6 +32,7 @@ from lessonbank._base.plural import counted
 from lessonbank.bank import retention
 from lessonbank.bank.handle import Handle, log, person
 from lessonbank.bank.outbox import erase_spooled, said_of
+from lessonbank.bank.recall_again import AFTER, kept_cures
 from lessonbank.contracts.ports import RecallFilter, RunFilter
 from lessonbank.contracts.records import (
     Counts,
@@ -266,7 +267,8 @@ class AsyncAdmin:
         Lessons, runs and recalls take one id or several, and go together: all of them, or none. A run goes with the
         lessons drawn from it, a lesson with those merged from it. A lesson that other runs taught again lives on in
         their words, on probation (`Erasing.successors`): in those that the bank kept, or drawn again from these runs,
-        for which a model is asked where the bank has one. Its evidence starts again.
+        for which a model is asked where the bank has one. Its evidence starts again. Cures that an adapter drew from
+        these runs, in a scope of their own, go with them (`Erasing.cures`).
 
         Nothing brings back what is erased: only an entry without content stays in the journal. `preview` erases
         nothing, asks no model and says what would go.
@@ -284,42 +286,60 @@ class AsyncAdmin:
         )
         wanted = await self._wanted(named, None if metadata is None else a_mapping(metadata))
         writer = self._handle.writer if by is None else person(by)
-        spooled = await erase_spooled(
-            self._handle.spool,
-            self._handle.scope,
-            ids={*named.runs, *wanted.recalls},
-            metadata=metadata,
-            all=all,
-            preview=a_flag(preview, "preview="),
-        )
-        waiting = frozenset[str]().union(*spooled)
-        wanted = wanted.model_copy(update={"spooled": len(spooled)})
-        held = await self._held(wanted, waiting)
-        if preview:
-            await self._check_there(await self._held(named, waiting))
-        if preview or wanted.empty:
+        waiting = {"ids": {*named.runs, *wanted.recalls}, "metadata": metadata, "all": all}
+        erase_waiting = partial(erase_spooled, self._handle.spool, self._handle.scope, **waiting)
+        spooled, cures = await erase_waiting(preview=True), await self._cures_of(wanted, metadata)
+        wanted = wanted.model_copy(update={"spooled": len(spooled), "cures": cures and cures[1]})
+        found, held = Successions(), await self._held(wanted, frozenset[str]().union(*spooled))
+        if a_flag(preview, "preview="):
+            await self._check_there(await self._held(named, frozenset[str]().union(*spooled)))
             return with_successors(wanted, await self._successions(held, named.lessons, pays=False))
         if wanted.whole_scope:
             await purge_one(self._handle.store, "scope", "", scope=self._handle.scope, writer=writer, reason=reason)
-            return wanted
+        else:
+            found = await self._erase(held, named.lessons, writer=writer, reason=reason)
+        if cures and not cures[1].empty:
+            runs, lessons, recalls = cures[1].runs or None, cures[1].lessons or None, cures[1].recalls or None
+            await cures[0].purge(run=runs, lesson=lessons, recall=recalls, all=all, reason=reason, by=by)
+        await erase_waiting()  # last: where the bank refuses, all of it stays
+        return with_successors(wanted, found)
+
+    async def _erase(self, held: Erasing, named: Sequence[str], *, writer: str, reason: str) -> Successions:
+        """Erase what the bank holds; what lives on of it."""
         these: Sequence[tuple[Erasure, str]] = [
             *(("trajectory", id) for id in held.runs),  # first: their lessons go with them
             *(("lesson", id) for id in held.lessons),
             *(("recall", id) for id in held.recalls),
         ]
-        if not these:
-            return wanted
         erase = partial(self._handle.store.purge, these, scope=self._handle.scope, writer=writer, reason=reason)
-        for tries_left in (2, 1, 0):
-            found = await self._successions(held, named.lessons, pays=True)
+        for tries_left in (2, 1, 0) if these else ():
+            found = await self._successions(held, named, pays=True)
             try:
                 changes = found.changes(corroborates=self._handle.options.corroborates)
                 await erase(changes=changes, unchanged=found.unchanged)
-                break
             except Conflict:  # others learned from what it was decided upon
                 if not tries_left:
                     raise
-        return with_successors(wanted, found)
+            else:
+                return found
+        return Successions()
+
+    async def _cures_of(
+        self, wanted: Erasing, metadata: Mapping[str, Json] | None
+    ) -> tuple[AsyncAdmin, Erasing] | None:
+        """What goes with it of cures, in the scope of their own: those drawn from these runs, and recalls in them."""
+        scope = await kept_cures(self._handle.store, self._handle.scope)
+        if scope is None:
+            return None
+        below = AsyncAdmin(replace(self._handle, scope=scope))
+        if wanted.whole_scope:
+            return below, wanted
+        own = Erasing() if metadata is None else await below._wanted(Erasing(), metadata)
+        lessons = await below._with_derived((*wanted.runs, *own.runs), own.lessons)
+        runs = await self._handle.store.runs(RunFilter(ids=wanted.runs), scope=self._handle.scope)
+        found = [await below._recalls_with({AFTER: run.recall_id}) for run in runs if run.recall_id]
+        recalls = tuple(dict.fromkeys(chain(own.recalls, *found)))
+        return below, Erasing(lessons=lessons, runs=own.runs, recalls=recalls)
 
     async def _successions(self, wanted: Erasing, named: Sequence[str], *, pays: bool) -> Successions:
         """What lives on of the lessons that go with runs. What a person named, or goes with it, does not."""
@@ -330,7 +350,7 @@ class AsyncAdmin:
         return await search.find([id for id in wanted.lessons if id not in named])
 
     async def forget(self, *, days: float, by: str | None = None) -> Forgotten:
-        """Erase runs and recalls that are older than `days`. Lessons, counts and evidence stay.
+        """Erase runs and recalls that are older than `days`, also of cures. Lessons, counts and evidence stay.
 
         `Learning(keep_runs=days)` does this automatically. Where the journal leaps by more than a week, what is that
         old only because of the leap is not erased, unless a person (`by`) says that the clock is right. Raises
@@ -346,7 +366,11 @@ class AsyncAdmin:
                 raise UsageError(leap[0])
         writer = name or self._handle.writer
         await erase_spooled(self._handle.spool, self._handle.scope, before=before)
-        return await forget(self._handle.store, scope=self._handle.scope, before=before, writer=writer)
+        told = await forget(self._handle.store, scope=self._handle.scope, before=before, writer=writer)
+        if cures := await kept_cures(self._handle.store, self._handle.scope):
+            more = await forget(self._handle.store, scope=cures, before=before, writer=writer)
+            told = told.model_copy(update={"runs": told.runs + more.runs, "recalls": told.recalls + more.recalls})
+        return told
 
     async def add_writer(self, name: str, /) -> str:
         """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.

@@ -38,14 +38,13 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.records.ids import digest, now
 from lessonbank.contracts.records.record import reason_of
-from lessonbank.contracts.records.runs import data_of
+from lessonbank.contracts.records.runs import data_of, without_submission
 from lessonbank.contracts.store_calls import care_of, every_saved_recall, get_trajectory, pending_runs
 from lessonbank.errors import FormatError, StoreUnavailable, UsageError
 from lessonbank.files.atif import document
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.redact import redacted, through
-from lessonbank.learning.run_report import without_submission
 
 R = TypeVar("R", bound=Record)
 

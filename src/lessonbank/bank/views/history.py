@@ -87,7 +87,7 @@ class AsyncHistory:
         before, after = await self._states(a, b)
         return await to_thread.run_sync(diff, before, after)
 
-    async def search(self, task: str, /, *, at: Moment, limit: int | None = None) -> Found:
+    async def retrieve(self, task: str, /, *, at: Moment, limit: int | None = None) -> Found:
         """What a search by words would have found for `task` at a moment, best first.
 
         Nothing is shown to an agent, so no receipt is kept. Raises NotFound, UsageError.

@@ -301,8 +301,9 @@ class AsyncLessons:
         """Change what a lesson says. It keeps its id; its evidence starts again from nothing.
 
         With the edit the person approves the new words. Where the bank has reviewers, a lesson that was active waits
-        again: approve it, too. One in quarantine stays there. What is not given stays as it is. `by`: the person's
-        name. Raises UsageError, NotFound, Conflict (it says this already, or another lesson has these words).
+        again, also a retired one: approve it, too. One in quarantine stays there. What is not given stays as it is.
+        `by`: the person's name. Raises UsageError, NotFound, Conflict (it says this already, or another lesson has
+        these words).
         """
         writer = person(by)
         told = {
@@ -333,10 +334,10 @@ class AsyncLessons:
 
     async def _trusted(self, lesson: Lesson, /, *, by: str) -> list[Trust]:
         """How far the new words of a lesson are trusted: nobody but their writer has seen them yet."""
-        if lesson.retired or lesson.state == "quarantined":
+        if lesson.state == "quarantined":
             return []
         if not await holders(self._handle.store, "reviewer"):
-            return [_approval((lesson.id,), by, f"edited by {by}")]
+            return [] if lesson.retired else [_approval((lesson.id,), by, f"edited by {by}")]
         waits = Trust(lesson_ids=(lesson.id,), state="probation", by="person", reason=f"edited by {by}")
         return [waits] if lesson.state == "active" else []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -13,11 +13,13 @@ from lessonbank._base.checks import a_count, a_text, an_id, filters, maybe_id, m
 from lessonbank._base.iterate import closing
 from lessonbank._base.plural import counted
 from lessonbank.bank.handle import Handle, person
-from lessonbank.bank.learner import Learner
+from lessonbank.bank.learner import Learner, noted
+from lessonbank.bank.retention import forget_old_runs
 from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Json, Learned, Outcome, Rejudge, Run, RunStatus, Trajectory, Verdict, notes_of
 from lessonbank.contracts.records.ids import new_id, now
 from lessonbank.contracts.records.queue import IN_HAND, QueueStatus, Spending, problem_of
+from lessonbank.contracts.records.runs import NO_SUBMISSION, without_submission
 from lessonbank.contracts.store_calls import (
     get_recall,
     get_run,
@@ -32,7 +34,6 @@ from lessonbank.errors import StoreError, UsageError
 from lessonbank.guard.identity import verified_submitter
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.reviewed import asks
-from lessonbank.learning.run_report import submission_of, submitted_outcome, without_submission
 
 from .spending import spending
 
@@ -100,11 +101,17 @@ class AsyncRuns:
 
         Runs that a worker is learning from are left to it, unless they are named. Raises NotFound, StoreError.
         """
-        store, scope, limit = self._handle.store, self._handle.scope, a_count(limit)
+        learned = await self._retry(ids, a_count(limit))
+        # Last, for it erases old runs that wait, too; and by the right of who calls, not of who submitted them.
+        erased = await forget_old_runs(self._handle) if learned else ()
+        return (*learned[:-1], noted(learned[-1], erased)) if erased else tuple(learned)
+
+    async def _retry(self, ids: Sequence[str], limit: int) -> Sequence[Learned]:
+        store, scope = self._handle.store, self._handle.scope
         if ids:
             named = [await get_run(store, an_id(id), scope=scope) for id in ids]
             await self._note_retry(sum(run.status == "failed" for run in named))
-            return tuple([(await self._tried(run.trajectory))[0] for run in named])
+            return [(await self._tried(run.trajectory))[0] for run in named]
         queue = queue_of(store)
         await self._note_retry((await queue.queue(scope=scope)).failed)
         taker, learned = f"retry {new_id()}", list[Learned]()
@@ -122,7 +129,7 @@ class AsyncRuns:
             with anyio.CancelScope(shield=True):
                 for id in waiting:
                     await queue.release(id, scope=scope, worker=taker)
-        return tuple(learned)
+        return learned
 
     async def _note_retry(self, given_up: int) -> None:
         """To try again what was given up is an act of a person; what merely waits is learned anyhow."""
@@ -151,7 +158,7 @@ class AsyncRuns:
 
     async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], tuple[str, str] | None, dict[str, Any]]:
         """The runs that were submitted together with `run`, by whom, and what was said of them then."""
-        noted, store, scope = submission_of(run), self._handle.store, self._handle.scope
+        noted, store, scope = run.submission or NO_SUBMISSION, self._handle.store, self._handle.scope
         others = [id for id in noted.run_ids if id != run.id]
         siblings = await get_trajectories(store, others, scope=scope)
         runs = [run, *siblings]
@@ -159,9 +166,8 @@ class AsyncRuns:
         teller = await verified_submitter(store, noted, runs=[run.id, *others], scope=scope)
         learned = await settled_runs(store, [one.id for one in runs], scope=scope)
         # What was known later of a learned run, such as a correction, stands.
-        outcomes, rewards = zip(
-            *[(None, None) if one.id in learned else submitted_outcome(one) for one in runs], strict=True
-        )
+        told = [NO_SUBMISSION if one.id in learned else one.submission or NO_SUBMISSION for one in runs]
+        outcomes, rewards = zip(*[said.ending for said in told], strict=True)
         return runs, teller, {"outcome": outcomes, "reward": rewards, "recall": recall}
 
     async def queue(self) -> QueueStatus:
@@ -176,8 +182,9 @@ class AsyncRuns:
         """Put a person's word in the place of a run's verdict. Its receipt is settled again.
 
         The lessons of the run stay until somebody retires them. `outcome=None` takes the last correction back: the
-        verdict before it counts again, with its source and reason. `by`: the person's name.
-        Raises UsageError (nothing was corrected), NotAllowed, NotFound.
+        verdict before it counts again, with its source and reason. `by`: the person's name. A run that waits is
+        learned with it: its verdict names the person, and the journal who calls. Raises UsageError (nothing was
+        corrected), NotAllowed, NotFound.
         """
         name, reason = person(by), a_text(reason, "reason=")
         outcome = maybe_one_of(outcome, "outcome=", get_args(Outcome))

@@ -217,12 +217,15 @@ class Erasing(Record):
     successors: tuple[Successor, ...] = ()
     """For each of the lessons that lives on, in which words. The others are gone."""
     spooled: int = 0
-    """Runs that waited for the bank on this machine, see `attempt`."""
+    """Calls whose runs waited for the bank on this machine, see `attempt`."""
+    cures: Erasing | None = None
+    """The same of the scope of cures, where there is one."""
 
     @property
     def empty(self) -> bool:
         """Whether nothing would be erased."""
-        return not (self.lessons or self.runs or self.recalls or self.whole_scope)
+        own = self.lessons or self.runs or self.recalls or self.whole_scope
+        return not own and (self.cures is None or self.cures.empty)
 
 
 def with_successors(wanted: Erasing, found: Successions, /) -> Erasing:

@@ -126,6 +126,8 @@ class Retire(Entry):
         return lesson.model_copy(update={"retired": True, "asleep": self.asleep})
 
     def misfit(self, lesson: Lesson, /) -> str:
+        if lesson.asleep and not self.asleep:  # so that no run wakes it
+            return ""
         return "is retired already: nothing was changed" if lesson.retired else ""
 
     def sentence(self) -> Sentence:

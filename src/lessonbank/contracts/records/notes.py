@@ -19,11 +19,8 @@ _KINDS: Final[tuple[tuple[str, NoteLevel, str], ...]] = (
     ("joined", "info", "joined: "),
     ("no_lesson", "info", "the model says that there is no lesson|nothing was extracted|nothing general was drawn"),
     ("withheld", "info", "all memory was withheld"),
-    (
-        "no_match",
-        "info",
-        "there is no lesson in scope|no past task in|nothing reached the floor|past tasks found:",
-    ),
+    ("empty", "info", "there is no lesson in scope"),
+    ("no_match", "info", "no past task in|nothing reached the floor|past tasks found:"),
     ("not_shown", "info", "no lesson in scope .* may be shown|no lesson that was found fits"),
     ("none_fits", "info", "the model that read the task kept none"),
     ("submitted", "info", "kept, to be learned in the background"),

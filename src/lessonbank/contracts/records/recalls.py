@@ -101,12 +101,17 @@ class Recall(Record):
     imported: bool = False
     """Whether an import brought it. Only the import sets this. An imported receipt is no evidence here."""
     step: int | None = None
-    """The number of the step before which it was shown, in the middle of a run. `None`: at the beginning."""
+    """The number of the step before which it was shown, in the middle of a run. `None`: at the beginning, or a cure."""
     created_at: Moment = Field(default_factory=record_time)
     fit: FitReceipt | None = None
     """What a model made of the lessons that were offered; `None` where none was asked."""
     metadata: dict[str, Json] = Field(default_factory=dict)
     """What the caller gave as `metadata=`, such as `{"user": "u-17"}`. Recalls can be found and erased by it."""
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether lessons were found and a draw left them all out: where nothing is found, nothing is withheld."""
+        return self.control and bool(self.candidates)
 
     @property
     def shown(self) -> tuple[Lesson, ...]:
@@ -140,11 +145,15 @@ class Recall(Record):
         told["groups"] = ()
         return self.model_copy(update={**told, "notes": (*self.notes, *notes_of(why))})
 
+    def citations(self, text: str, /) -> tuple[str, ...]:
+        """The ids of the shown lessons that `text` names by number, as in `[2]`. An erased lesson keeps its number."""
+        numbers = numbers_cited(text)
+        return tuple([id for number, id in enumerate(self.shown_ids, 1) if number in numbers])
+
     def cited(self, text: str, /) -> tuple[Lesson, ...]:
-        """The shown lessons that `text` names by number, as in `[2]`: those that an agent says it used or ignored."""
-        number = {id: number for number, id in enumerate(self.shown_ids, 1)}  # an erased lesson keeps its number
-        named = numbers_cited(text)
-        return tuple(lesson for lesson in self.shown if number[lesson.id] in named)
+        """The shown lessons that `text` names by number: those that an agent says it used or ignored."""
+        ids = self.citations(text)
+        return tuple(lesson for lesson in self.shown if lesson.id in ids)
 
     @property
     def scores(self) -> dict[str, float]:

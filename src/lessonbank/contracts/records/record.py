@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from lessonbank._base.checks import mended, shown
+from lessonbank._base.checks import replace_surrogates, shown
 from lessonbank.errors import LessonbankError, UsageError
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -48,7 +48,7 @@ class Record(BaseModel):
         except ValidationError as error:
             if not _of_surrogates(error):
                 raise
-            return super().model_validate(mended(obj), **options)
+            return super().model_validate(replace_surrogates(obj), **options)
 
 
 def _validate_mended(record: BaseModel, data: dict[str, Any], error: Exception) -> None:
@@ -56,7 +56,7 @@ def _validate_mended(record: BaseModel, data: dict[str, Any], error: Exception) 
     if not isinstance(error, ValidationError) or not _of_surrogates(error):
         raise _refused(type(record), error) from error
     try:
-        record.__pydantic_validator__.validate_python(mended(data), self_instance=record)
+        record.__pydantic_validator__.validate_python(replace_surrogates(data), self_instance=record)
     except Exception as again:
         raise _refused(type(record), again) from again
 

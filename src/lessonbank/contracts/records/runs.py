@@ -147,7 +147,15 @@ class Submission(Record):
     @property
     def says_outcome(self) -> bool:
         """Whether somebody said how the run ended."""
-        return not (self.verdict is None and self.outcome is None and self.reward is None)
+        return self.ending != (None, None)
+
+    @property
+    def ending(self) -> tuple[Verdict | Outcome | None, float | None]:
+        """How the run ended: a verdict, or an outcome and a reward, as far as somebody said it."""
+        return (self.verdict, None) if self.verdict else (self.outcome, self.reward)
+
+
+NO_SUBMISSION = Submission()
 
 
 class Trajectory(Record):
@@ -180,6 +188,11 @@ class Trajectory(Record):
     and `template`; the others mean nothing to the bank."""
     original: tuple[Json, ...] = ()
     """The messages this was made from, kept only where the fields above cannot rebuild them exactly."""
+
+
+def without_submission(run: Trajectory, /) -> Trajectory:
+    """`run` as its caller made it. What the bank notes of a run that waits is nobody else's to say, or to read."""
+    return run.model_copy(update={"submission": None}) if run.submission else run
 
 
 def data_of(run: Trajectory, /) -> list[object]:

@@ -23,7 +23,7 @@ from pydantic_core import PydanticSerializationError
 
 from lessonbank._base.atomic_write import replacing
 from lessonbank._base.background import Background
-from lessonbank._base.checks import a_call, a_path, a_text, an_id, is_instance, maybe_ids, named, refusal
+from lessonbank._base.checks import a_call, a_path, a_text, an_id, argument_error, is_instance, maybe_ids, named
 from lessonbank._base.safe_read import open_regular
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.bank.outbox import Outbox, erase_spooled, said_of
@@ -43,8 +43,8 @@ from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.redact import redact
-from lessonbank.learning.run_report import runs_from
 from lessonbank.matts.scaler import Scaler
+from lessonbank.text.messages.runs import runs_from
 
 from .connection import Connection, in_path, query_of, unreadable
 from .operations import OPERATIONS, VIEWS, Operation, arguments_of, call_of, is_query, method_of, result_of
@@ -360,7 +360,7 @@ def _checked(operation: Operation, given: Mapping[str, Any]) -> Record:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = first["loc"][0] if first["loc"] else "an argument"
-        raise refusal(f"{name}=", f"is wrong ({reason_of(first['msg'])})", given.get(str(name))) from None
+        raise argument_error(f"{name}=", f"is wrong ({reason_of(first['msg'])})", given.get(str(name))) from None
     except Exception as error:  # noqa: BLE001 - whatever a value of the caller's own raises when it is read
         raise UsageError(f"{operation.name} got a value that raised {type(error).__name__} when it was read") from None
 

@@ -19,7 +19,7 @@ import httpx2
 from pydantic import ValidationError
 
 from lessonbank._base.aio import seconds_left
-from lessonbank._base.checks import refusal
+from lessonbank._base.checks import argument_error
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import Json
 from lessonbank.contracts.records.ids import new_id
@@ -225,7 +225,9 @@ def query_of(arguments: Mapping[str, Any], /) -> dict[str, str]:
         try:
             told |= {} if value is None else {name: _word(value).encode().decode()}
         except ValueError:  # half of a surrogate pair, or a number that Python refuses to write out
-            raise refusal(f"{name}=", "takes whole characters, and numbers of at most 4,000 digits", value) from None
+            raise argument_error(
+                f"{name}=", "takes whole characters, and numbers of at most 4,000 digits", value
+            ) from None
     return told
 
 

@@ -118,7 +118,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         _operation("history.list", "GET", "/history", "reader"),
         _operation("history.state", "GET", "/history/state", "reader"),
         _operation("history.diff", "GET", "/history/diff", "reader"),
-        _operation("history.search", "GET", "/history/search", "reader"),
+        _operation("history.retrieve", "GET", "/history/retrieve", "reader"),
         _operation("history.rollback", "POST", "/history/rollback", "admin"),
         _operation("admin.counts", "GET", "/admin/counts", *_OF_BOTH),
         _operation("admin.unembedded", "GET", "/admin/unembedded", "admin"),

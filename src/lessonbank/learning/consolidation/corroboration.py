@@ -57,7 +57,7 @@ class Corroborating:
         known = {i.id: (i, e) for e in near for i in e.lessons if i.id not in e.repeats}
         if self.store is None:
             return list(known.values())
-        known |= {i.id: (i, owner) for i, owner in await same_wording(self.store, new.lessons, scope=new.scope)}
+        known |= {i.id: (i, owner) for _, i, owner in await same_wording(self.store, new.lessons, scope=new.scope)}
         for id in shown.keys() - known.keys():
             known[id] = shown[id], await experience_of_lesson(self.store, id, scope=new.scope)
         return list(known.values())

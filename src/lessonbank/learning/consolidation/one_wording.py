@@ -33,13 +33,14 @@ class OneWording:
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what says something new."""
         same = await same_wording(self.store, new.lessons, scope=new.scope)
-        return await self.inner(said_once(new, {wording_of(lesson): lesson.id for lesson, _ in same}))
+        return await self.inner(said_once(new, {wording: lesson.id for wording, lesson, _ in same}))
 
 
 async def same_wording(
     store: Store, lessons: Sequence[Lesson], /, *, scope: str
-) -> Sequence[tuple[Lesson, Experience]]:
-    """The lessons of the scope, in any state, that have the words of one of `lessons`; each with its experience.
+) -> Sequence[tuple[str, Lesson, Experience]]:
+    """The lessons of the scope, in any state, that have the words of one of `lessons`; each with the name of these
+    words, and with its experience.
 
     Retired ones come first: a merged lesson can have the words of a source.
     """
@@ -47,6 +48,7 @@ async def same_wording(
     owners = await store.experiences("wording", sorted(asked), scope=scope) if asked else ()
     if not owners:
         return ()
-    found = [(lesson, owner) for owner in owners for lesson in owner.lessons if wording_of(lesson) in asked]
-    note_lessons(store, [lesson for lesson, _ in found], scope=scope)
-    return sorted(found, key=lambda pair: not pair[0].retired)
+    held = [(lesson, owner) for owner in owners for lesson in owner.lessons]
+    found = [(name, lesson, owner) for lesson, owner in held if (name := wording_of(lesson)) in asked]
+    note_lessons(store, [lesson for _, lesson, _ in found], scope=scope)
+    return sorted(found, key=lambda one: not one[1].retired)

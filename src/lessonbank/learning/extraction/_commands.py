@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final
 
 from lessonbank.guard.gate import unusual
@@ -10,6 +11,7 @@ from lessonbank.guard.gate import unusual
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _PART = re.compile(r"&&|\|\||[;|\n]")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?\w")
+_INTO = re.compile(r"(?:>|\btee(?: -a)?)\s*['\"]?([\w./-]*\w\.\w+)")
 _LOOKS = re.compile(
     r"(?:cat|ls|[ef]?grep|rg|find|head|tail|wc|pwd|which|type|file|tree|stat|diff|echo|printf|sort|uniq|cut|less|cd"
     r"|true|sed -n|git (?:log|diff|show|status|blame|grep|branch)|\S+ -?-[Vv](?:ersion)?(?:\s|$))(?![\w-])"
@@ -31,6 +33,16 @@ _LONG: Final = 4
 def writes_a_file(line: str, /) -> bool:
     """Whether a line begins a text that goes into a file: what failed then stands further down."""
     return _HEREDOC.search(line) is not None
+
+
+def files_written_by(line: str, /) -> set[str]:
+    """The names of the files that a line writes a text into, without their folders."""
+    return {path.rpartition("/")[2] for path in _INTO.findall(line)} if writes_a_file(line) else set()
+
+
+def names_one_of(line: str, files: Collection[str], /) -> bool:
+    """Whether the command of a line names one of these files, such as a script that it runs."""
+    return any(word.strip("'\"").rpartition("/")[2] in files for word in _acting(line).split())
 
 
 def only_looks(line: str, /) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 
 from lessonbank.contracts.records import Against, Duplicate, Lesson
 from lessonbank.guard import canonical_line, fence
+from lessonbank.guard.gate import says_nothing
 from lessonbank.text.prompts import load
 from lessonbank.text.rendering import BYTES_PER_TOKEN, width
 
@@ -82,7 +83,10 @@ class Known:
 def _addition(draft: Draft) -> Draft:
     """What a draft adds, in words of its own: it is read beside the lesson that it adds to, and also without it."""
     stand = draft.beside and ("adds", draft.beside[1])
-    return replace(draft, title=shorten(draft.adds, _TITLE), content=draft.adds, choice=None, beside=stand, adds="")
+    words = (
+        draft.adds if says_nothing(draft.adds, draft.adds) else f"More on: {draft.title}"
+    )  # the gate refuses the first
+    return replace(draft, title=shorten(words, _TITLE), content=draft.adds, choice=None, beside=stand, adds="")
 
 
 def _decides_more(draft: Draft, known: Lesson) -> bool:

@@ -16,7 +16,7 @@ from lessonbank.guard.gate.run_values import LOOKS, RunValues, is_command, parse
 from lessonbank.text.shell_commands import REFUSED
 
 from ._commands import only_looks
-from ._slots import Shown, action_line, called, message, passed_on
+from ._slots import Shown, action_line, called, line_of, message, passed_on
 
 Effect = Literal["moved", "inert", "error", "repeat"]
 
@@ -52,7 +52,7 @@ _RETURNED = re.compile(
     re.MULTILINE,
 )
 _SHELL = re.compile(r"```(?:bash|sh|shell|console|zsh|mswea_bash_command)\b")
-_LINE_OF_SHELL: Final = ("command", "cmd", "bash_command", "shell_command")
+_LINE_OF_SHELL: Final = ("command", "cmd", "bash_command", "shell_command", "commands")
 """Fields of a call that hold a line of a shell."""
 _SAYS_EXIT: tuple[str, ...] = ("<returncode>", "exit", "Error: ", "Exception: ", "Traceback (most")
 """One of them stands in everything that `_EXIT` finds: to look for them is several times as fast."""
@@ -198,7 +198,7 @@ def _command(action: Action, line: str) -> str:
         return ""
     for name in _LINE_OF_SHELL:
         if name in given:
-            return str(given[name]).strip()[:_RAW]
+            return line_of(given[name]).strip()[:_RAW]
     return ""
 
 

@@ -295,10 +295,15 @@ def called(call: ToolCall, /, *, shown: Shown, step: int) -> str:
         given = cast("dict[str, Json]", data)
     if is_command(call):
         line = next(value for key, value in given.items() if is_command_field(key))
-        return f"{call.name}({shown.command(_first_line(str(line)), step)})"
+        return f"{call.name}({shown.command(_first_line(line_of(line)), step)})"
     values = shown.values()
     told = [f"{key}={_argument(key, value, values, step)}" for key, value in given.items() if values.is_field(key)]
     return f"{call.name}({', '.join(told[:6])})"
+
+
+def line_of(value: Json, /) -> str:
+    """The line of a shell in a field, which some programs give as a list of lines."""
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _first_line(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 
@@ -21,7 +21,7 @@ from lessonbank.guard.gate.run_values import RunValues, is_command, words
 from lessonbank.guard.sanitise import SLOT
 from lessonbank.guard.wording import without_sources
 
-from ._commands import is_about, tries_again, writes_a_file
+from ._commands import files_written_by, is_about, names_one_of, tries_again, writes_a_file
 from ._moves import Move, moves
 from ._slots import Shown, uncommon_pairs
 
@@ -33,6 +33,11 @@ _MARKUP = re.compile(r"<[^<>\n]{1,80}>|(?<!\S)#{1,6}(?!\S)|\*{2,}|`+")
 _WRONG_ANSWER = re.compile(r"\b(?:answer|response|result|submission)\b.{0,20}\b(?:incorrect|wrong)\b", re.IGNORECASE)
 """A message that judges what was said and tells nothing more of it."""
 _SCROLLING = re.compile(r"(?:scroll|noop|wait)(?![a-z])", re.IGNORECASE)
+_HANDS_OVER = re.compile(
+    r"(?:transfer|hand|escalate|forward|route)\w{0,20}(?:human|person|agent|operator|supervisor|support|staff)"
+    r"|escalate(?![a-z])|report_infeasible|give_?up",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[A-Za-z_]{3,}")
 _FIELD = re.compile(r"[a-z]{2,20}(?:_[a-z]{2,20})*")
 _LONG_RUN = 25
@@ -198,8 +203,8 @@ def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
 
 def _order(run: _Run) -> Iterator[_Lesson]:
     path = () if run.is_long else _without_scrolling_at_its_end(_without_detours(run))
-    if len(path) < 2:
-        return
+    if len(path) < 2 or _HANDS_OVER.match(path[-1].raw):
+        return  # that somebody else had to finish one task is no way to do the next
     content = f"This order worked (what was seen in brackets): {_steps(path, seen=True)}."
     if len(content) > _CONTENT:
         content = f"This order worked: {_steps(path)}."
@@ -329,7 +334,9 @@ def _fix(told: dict[str, tuple[_Run, Move, tuple[Move, ...]]]) -> _Lesson:
     kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs) else "guardrail"
     shown_by = tuple((run, move) for run, wrong, cure in pairs for move in (wrong, *cure))
     failed, cures = _deeds(wrong for _, wrong, _ in pairs), _deeds(move for _, _, cure in pairs for move in cure)
-    deed = f"{failed}, then {'another value' if cures == failed else cures}"
+    _, wrong, cure = next(iter(pairs))
+    then = _others(wrong, cure[0]).replace("`", "") if cures == failed else cures
+    deed = f"{failed}, then {then}"
     return _Lesson(kind, "Error and what got past it", " ".join(told), shown_by, deed, f"`{failed}` fails")
 
 
@@ -369,6 +376,7 @@ def _others(one: Move, other: Move) -> str:
 
 def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
     """Errors, and what was done between the last of them and the success: before a retry that failed nothing helped."""
+    own = {name for move in run.moves for name in files_written_by(move.command)}
     for at, move in enumerate(run.moves):
         if move.effect != "error" or not move.seen:
             continue
@@ -377,7 +385,7 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
         if retry is not None and later[retry].effect == "error" and later[retry].gist == move.gist:
             continue
         if move.command:
-            found = _remedy(move, later[:_SOON])
+            found = _remedy(move, later[:_SOON], own)
         elif retry is not None and run.succeeded:
             found = _between(move, later[:retry])
         else:
@@ -418,14 +426,14 @@ def _next_try(run: _Run, wrong: Move, soon: Sequence[Move]) -> tuple[Move, ...]:
     return ()
 
 
-def _remedy(wrong: Move, soon: Sequence[Move]) -> tuple[Move, ...]:
+def _remedy(wrong: Move, soon: Sequence[Move], own: Collection[str]) -> tuple[Move, ...]:
     """The command that can have helped: one about what the message names; else what was done just before the same
-    line went through, else the same program on the same thing."""
+    line went through, else the same program on the same thing. A file of the run's `own` is nobody else's."""
     if writes_a_file(wrong.command):
         return ()
     done = [m for m in soon if m.command and m.effect == "moved" and m.looks is wrong.looks]
     again = next((n for n, m in enumerate(done) if m.raw == wrong.raw), None)
-    between = [m for m in done[:again] if not writes_a_file(m.command)]
+    between = [m for m in done[:again] if not (writes_a_file(m.command) or names_one_of(m.command, own))]
     about = [m for m in between if is_about(m.command, wrong.gist)]
     similar = between[-1:] if again else [m for m in between if tries_again(wrong.command, m.command)]
     return tuple((about + similar)[:1])
@@ -459,7 +467,7 @@ def _loops(run: _Run) -> Iterator[_Lesson]:
         "Repeated in vain",
         " ".join(told) + " Change the approach after the first.",
         shown_by,
-        repeated[0][0],
+        shown_by[0][1].deed,
     )
 
 

@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from lessonbank._base.plural import counted
-from lessonbank.evidence.doors import PAGES, SHELL, translate_for
+from lessonbank.evidence.doors import PAGES, SHELL, translate_end, translate_for
 from lessonbank.evidence.lift import (
     NOT_YET,
     NOTHING,
@@ -21,6 +21,7 @@ from lessonbank.evidence.lift import (
     headline,
     measuring_cost,
     promise,
+    weighing,
 )
 from lessonbank.evidence.measuring_cost import MeasuringCost, is_open
 from lessonbank.evidence.notes import NOT_COUNTED
@@ -41,9 +42,7 @@ _HOW = (
     "An interval says how far chance could have moved the number. The first is right for whoever looks once, at a time "
     "fixed beforehand. The wider one stays right however often you look and whenever you stop.",
     "“Undecided” is not “no effect”: nothing is shown so far, and “at most 20 points either way” says what can be "
-    "ruled out. The effect to be expected is the best single guess for a lesson as one of many. While its own evidence "
-    "is thin, it is close to that of its group. “About 300 more recalls as it looks”: so many that find it bring the "
-    "next verdict, with a chance of 80 %, if its effect is what it looks; the number after it is for ten points.",
+    "ruled out.",
     "The shares with memory and without count each task by its odds, exactly as the change does. So their difference "
     "is the change. Groups of the same lessons have one row; memory as a whole, and a single lesson, have their own.",
 )
@@ -75,7 +74,7 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
             _missing(lift),
             _judges(lift.judges),
             _measuring(lift.measuring) if lift.recalls else "",
-            _notes([translate_for(door, note) for note in lift.notes]),
+            _notes([translate_end(door, note) for note in lift.notes]),
             f"<h2>How to read this</h2>\n{_listed(_HOW)}",
         )
     )
@@ -136,8 +135,8 @@ def where_it_ends(lift: Lift, /) -> str:
 def figures(series: Sequence[Point], /) -> tuple[str, str, str]:
     """Success, lift and growth over time; there is at least one point."""
     lift = (
-        "percentage points that memory adds. The band is right however often one looks: once it leaves the line of no "
-        "change, that is evidence. It is cut off where it leaves the picture."
+        "percentage points that memory adds. The interval is right however often one looks: once it leaves the line of "
+        "no change, memory likely helps or likely harms. It is cut off where it leaves the picture."
     )
     return (
         _figure(success(series), "Success", "the share of tasks that succeeded, with memory and without"),
@@ -166,7 +165,8 @@ def _overall(lift: Lift) -> str:
         *(_running(*told) for told in changes(lift)),
     ]
     drawn = table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))
-    return f"<h2>Overall</h2>\n{drawn}"
+    why = f'\n<p class="soft">In the shares of success {escape(told)}.</p>' if (told := weighing(lift)) else ""
+    return f"<h2>Overall</h2>\n{drawn}{why}"
 
 
 def _running(name: str, effect: Estimate, form: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from lessonbank.evidence.lift import (
     Lift,
     UnitLift,
     distinct_groups,
+    distinct_lessons,
     fits_anything,
     points,
     said_of,
@@ -52,7 +53,8 @@ def groups_and_lessons(lift: Lift, /, *, most: int = MOST, address: Address = no
     """Groups in the order of the lift, each with the lessons of which it is the innermost group; then the others."""
     if not lift.lessons:
         return "<h2>Groups and lessons</h2>\n<p>No lesson was found for any task yet.</p>"
-    told = lift.lessons[: max(most, 0)]
+    every = distinct_lessons(lift)
+    told = every[: max(most, 0)]
     distinct = distinct_groups(lift)
     forest = Forest([*map(bar, distinct), *map(bar, told)])
     inside: dict[str, list[LessonLift]] = {group.group: [] for group in distinct}
@@ -67,7 +69,7 @@ def groups_and_lessons(lift: Lift, /, *, most: int = MOST, address: Address = no
     rest = "".join(_lesson(lesson, lift.scope, forest, address) for lesson in alone)
     if rest and groups:
         rest = f"\n<h3>Other lessons</h3>{rest}"
-    left = len(lift.lessons) - len(told)
+    left = len(every) - len(told)
     more = f"\n<p>{counted(left, 'more lesson is', 'more lessons are')} not on this page.</p>" if left > 0 else ""
     signs = ", ".join(f"{SIGN[word]} {word}" for word in SIGN)
     return (
@@ -128,8 +130,6 @@ def numbers(unit: UnitLift, /) -> Iterable[tuple[str, str]]:
         yield "do not count yet", f"{counted(unit.waiting, 'time')}: an outcome is waited for"
     yield f"{NAMES[0]}, in points", write_interval(effect.low, effect.high)
     yield f"{NAMES[1]}, in points", write_interval(effect.always_low, effect.always_high)
-    if unit.expected is not None:
-        yield "to be expected", minus(f"{100 * unit.expected:+z.1f} points")
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:

@@ -65,7 +65,7 @@ def success(series: Sequence[Point], /) -> str:
 
 
 def gain(series: Sequence[Point], /) -> str:
-    """The lift so far, with the band that is right however often one looks, and a line where nothing changes."""
+    """The lift so far, with the interval that is right however often one looks, and a line where nothing changes."""
     x, y = _across(series), Scale(*_shown(series), HEIGHT - BOTTOM, TOP)
     usable = [p if _span(p.low, p.high) else None for p in series]
     high = [_spot(x, y, p.recalls, p.high) if p else None for p in usable]
@@ -78,7 +78,7 @@ def gain(series: Sequence[Point], /) -> str:
         curve("edge", low),
         curve("with", [_spot(x, y, p.recalls, p.lift) for p in series]),
         *_key("with", "the lift so far", LEFT),
-        *_key("edge", "its band", LEFT + 160),
+        *_key("edge", "its interval", LEFT + 160),
         *_key("zero", "no change", LEFT + 280),
     ]
     last = series[-1]
@@ -164,7 +164,11 @@ def _rate(value: float) -> float:
 
 
 def _band(point: Point) -> str:
-    return f"the band {_change(point.low)} to {_change(point.high)}" if _span(point.low, point.high) else "no band yet"
+    return (
+        f"the interval {_change(point.low)} to {_change(point.high)}"
+        if _span(point.low, point.high)
+        else "no interval yet"
+    )
 
 
 def _change(value: float | None) -> str:

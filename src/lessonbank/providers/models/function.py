@@ -17,7 +17,7 @@ import anyio
 from pydantic import BaseModel
 
 from lessonbank._base.aio import PerLoop
-from lessonbank._base.checks import called, is_async, kind, signature
+from lessonbank._base.checks import display_name, is_async, kind, signature
 from lessonbank.contracts.ports import Completion, Message
 from lessonbank.contracts.records import Usage
 from lessonbank.errors import (
@@ -75,7 +75,7 @@ class FunctionModel:
     def __init__(self, function: Callable[..., Any], /, *, name: str | None = None, threads: int = 8) -> None:
         self._shape = _shape(function)
         self._function = function
-        self._name = name or f"function:{called(function)}"
+        self._name = name or f"function:{display_name(function)}"
         self._slots = PerLoop(partial(anyio.CapacityLimiter, threads))
 
     @property
@@ -145,7 +145,7 @@ def _refuse_unknown(others: Sequence[inspect.Parameter], function: Callable[...,
 
 
 def _title(function: object) -> str:
-    return f"the model function {called(function)!r}"
+    return f"the model function {display_name(function)!r}"
 
 
 def _is_sequence(annotation: object, /) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
 
-from lessonbank.contracts.records import Change, Edit, Experience, Merge, Restore, Retire, Trust
+from lessonbank.contracts.records import Experience
 from lessonbank.guard.wording import wording_of
 from lessonbank.stores._entries import Batch
 from lessonbank.stores._records import encodable
@@ -32,7 +32,7 @@ def foreseen(batch: Batch, /) -> Foreseen:
     brought = [brought for c in batch.changes if (brought := c.brings)]
     told = foreseen_of(brought)
     named = {c.amends for c in batch.changes if c.amends} | {e.id for e in batch.unchanged}
-    lessons = {id for change in batch.changes for id in _named(change)}
+    lessons = {id for change in batch.changes for id in change.marks}
     wordings = {wording_of(i) for e in brought for i in e.lessons} if batch.one_wording else set[str]()
     return Foreseen({*told.experiences, *named}, {*told.lessons, *lessons}, tuple(batch.unlearned), wordings)
 
@@ -41,18 +41,6 @@ def foreseen_of(brought: Iterable[Experience], /) -> Foreseen:
     """What experiences that come to a scope will ask about."""
     held = list(brought)
     return Foreseen({e.id for e in held}, {lesson.id for e in held for lesson in e.lessons})
-
-
-def _named(change: Change) -> Iterator[str]:
-    match change:
-        case Retire() | Restore() | Trust():
-            yield from change.lesson_ids
-        case Merge():
-            yield from change.source_lesson_ids
-        case Edit():
-            yield change.lesson_id
-        case _:
-            pass
 
 
 class Earlier:

@@ -30,9 +30,12 @@ def _start_of_machine() -> str:
         return ""
 
 
-def present(connection: sqlite3.Connection, /) -> int:
-    """The present moment in microseconds since 1970. In a transaction that reads, nothing is kept."""
-    machine, start = microseconds(now()), _start_of_machine()
+def present(connection: sqlite3.Connection, machine: int | None = None, /) -> int:
+    """The present moment in microseconds since 1970. In a transaction that reads, nothing is kept.
+
+    `machine`: what the machine's clock says, where the caller has just read it.
+    """
+    machine, start = microseconds(now()) if machine is None else machine, _start_of_machine()
     if not start:
         return machine
     counted = monotonic_ns() // 1000

@@ -1,6 +1,7 @@
-"""Vectors of a file, and the closest of one scope by cosine, from memory kept current with the file.
+"""Vectors of a file: where they lie, and the closest of one scope by cosine, from memory kept current with the file.
 
-New vectors lie row by row, older ones in blocks. Bits tell which rows may be close to a query: these are compared.
+New vectors lie row by row, older ones in blocks that are quick to read. Up to 192 bits a row tell which rows may be
+close to a query. These are compared exactly.
 """
 
 from __future__ import annotations
@@ -12,16 +13,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from functools import lru_cache
 from itertools import chain, groupby
-from math import sqrt
-from operator import itemgetter
+from math import ceil, sqrt
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from lessonbank._base.iterate import batches
 from lessonbank.contracts.ports import Nearest
 from lessonbank.contracts.records import Match
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
@@ -34,16 +32,25 @@ from ._rows import AMONG, AMONG_IDS, PARTS, ScopeRow, SpaceRow, among, find_scop
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-FRESH: Final = 512
-"""Vectors in rows of their own before they are joined, and in a block at most; so many are worked on at a time."""
+FRESH: Final = 256
+"""Vectors that lie in rows of their own before they are joined."""
+_BLOCK: Final = 1024
+"""Vectors in a block at most."""
 _BUDGET: Final = 1 << 30
 """Bytes of matrices held between queries; the one in use may be larger."""
 _EXACT: Final = 1024
 """Up to so many rows are all compared exactly."""
+_LEAST: Final = 128
+"""Rows compared exactly after the bits; in a large matrix one in `_SHARE`."""
 _SHARE: Final = 400
-"""In a larger matrix, one row in so many is compared after the bits; at least 128."""
 _BITS: Final = 192
 """Dimensions that have a bit, spread over all of them; every one where there are fewer. A byte counts so many."""
+_SAMPLED: Final = 16
+"""One row in so many tells how many rows differ in how many bits."""
+_TOGETHER: Final = 512
+"""Rows worked on at a time: what is needed for them fits the processor's cache."""
+_COUNTED: Final = 16_384
+"""The same where only bits are counted."""
 
 
 @lru_cache(maxsize=16)
@@ -79,53 +86,57 @@ def place(
     """
     if not name:
         raise UsageError("these vectors come without the name of their space: pass space=")
-    space, rows = find_space(connection, scope, name), list[Array]()
-    dimensions = space.dimensions if space else None
+    space = find_space(connection, scope, name)
+    dimensions, rows = space.dimensions if space else None, list[Array]()
     for id, vector in vectors.items():
         rows.append(unit(vector, what=f"the experience {id!r}"))
         dimensions = check_dimensions(rows[-1], space=name, dimensions=dimensions)
     keys = _keys_of(connection, scope, [encodable(id) for id in vectors], numbers)
-    sql = (
-        "INSERT INTO spaces (scope, name, dimensions, sum, revision) VALUES (?, ?, ?, ?, ?) ON CONFLICT (scope, name)"
-        " DO UPDATE SET dimensions = excluded.dimensions, sum = excluded.sum, revision = revision + excluded.revision"
-        " RETURNING number, revision"
-    )
-    values = scope.number, name, dimensions, checksum(scope.number, name, dimensions), len(keys)
-    ((number, revision),) = connection.execute(sql, values)
+    if space is None or space.dimensions is None:
+        connection.execute(
+            "INSERT INTO spaces (scope, name, dimensions, sum) VALUES (?1, ?2, ?3, ?4)"
+            " ON CONFLICT (scope, name) DO UPDATE SET dimensions = ?3, sum = ?4",
+            (scope.number, name, dimensions, checksum(scope.number, name, dimensions)),
+        )
+        space = find_space(connection, scope, name)
+        assert space is not None
+    revision = space.revision + len(keys)
+    connection.execute("UPDATE spaces SET revision = ? WHERE number = ?", (revision, space.number))
     connection.executemany(
         "INSERT OR REPLACE INTO fresh (space, key, revision, vector, sum) VALUES (?, ?, ?, ?, ?)",
-        (
-            (number, key, revision, row, checksum(number, key, row))
-            for key, row in zip(keys, to_blobs(rows), strict=True)
-        ),
+        [
+            (space.number, key, revision, vector, checksum(space.number, key, vector))
+            for key, vector in zip(keys, to_blobs(rows), strict=True)
+        ],
     )
-    if revision // FRESH > (revision - len(keys)) // FRESH:
+    if revision // FRESH > space.revision // FRESH:
         sql = "SELECT key, vector FROM fresh WHERE space = ? ORDER BY key"
-        _join(connection, number, connection.execute(sql, (number,)).fetchall())
+        _join(connection, space.number, connection.execute(sql, (space.number,)).fetchall())
 
 
 def _keys_of(
     connection: sqlite3.Connection, scope: ScopeRow, ids: Sequence[str], numbers: Mapping[str, int]
 ) -> list[int]:
     """The key of each id: its experience's number times `PARTS`, plus 0 for the task or 1, 2, 3, … for a lesson."""
-    known = {**numbers, **numbers_of(connection, scope, [id for id in ids if id not in numbers])}
-    keys = {id: known[id] * PARTS for id in ids if id in known}
-    sql = f"SELECT id, experience, place FROM lessons WHERE scope = ? AND id {AMONG_IDS}"
-    others = _rows.among_ids(id for id in ids if id not in keys)
-    for id, experience, at in connection.execute(sql, (scope.number, others)):
-        if at >= PARTS:
-            raise UsageError(f"the lesson {id!r} is number {at} of its experience: vectors are kept of {PARTS - 1}")
-        keys[id] = experience * PARTS + at
-    if unknown := [id for id in ids if id not in keys]:
+    keys = {id: numbers[id] * PARTS for id in ids if id in numbers}
+    if others := [id for id in ids if id not in keys]:
+        keys |= {id: number * PARTS for id, number in numbers_of(connection, scope, others).items()}
+    if others := [id for id in others if id not in keys]:
+        sql = f"SELECT id, experience, place FROM lessons WHERE scope = ? AND id {AMONG_IDS}"
+        for id, experience, at in connection.execute(sql, (scope.number, _rows.among_ids(others))):
+            if at >= PARTS:
+                raise UsageError(f"the lesson {id!r} is number {at} of its experience: vectors are kept of {PARTS - 1}")
+            keys[id] = experience * PARTS + at
+    if unknown := [id for id in others if id not in keys]:
         raise NotFound(f"no experience or lesson {unknown[0]!r} in this scope to keep a vector of")
     return [keys[id] for id in ids]
 
 
-def _join(connection: sqlite3.Connection, space: int, rows: Iterable[tuple[int, bytes]]) -> None:
+def _join(connection: sqlite3.Connection, space: int, rows: Sequence[tuple[int, bytes]]) -> None:
     """Make blocks of these rows, in place of the fresh ones."""
     connection.execute("DELETE FROM fresh WHERE space = ?", (space,))
-    for some in batches(rows, size=FRESH):
-        held = joined(some)
+    for at in range(0, len(rows), _BLOCK):
+        held = joined(rows[at : at + _BLOCK])
         sql = "INSERT INTO blocks (space, keys, vectors, sum) VALUES (?, ?, ?, ?)"
         connection.execute(sql, (space, *held, checksum(space, *held)))
 
@@ -182,7 +193,7 @@ def rejoin(connection: sqlite3.Connection, /) -> None:
         known = {number: places[number] for (number,) in numbers}
         rows = sorted(vectors_of(connection, space, dimensions or 0).items())
         connection.execute("DELETE FROM blocks WHERE space = ?", (space,))
-        _join(connection, space, (row for row in rows if row[0] % PARTS <= known.get(row[0] // PARTS, -1)))
+        _join(connection, space, [row for row in rows if row[0] % PARTS <= known.get(row[0] // PARTS, -1)])
 
 
 def last_places(connection: sqlite3.Connection, /) -> dict[int, int]:
@@ -208,16 +219,16 @@ def vectors_of(connection: sqlite3.Connection, space: int, dimensions: int, /) -
 class Matrix:
     """The rows of one scope and space as one state of the file has them. For one thread at a time."""
 
-    def __init__(self, dimensions: int = 1, *, epoch: int = -1) -> None:
+    def __init__(self, dimensions: int = 1, room: int = 0, *, epoch: int = -1) -> None:
         self.epoch, self.revision, self.block = epoch, 0, 0
         self.checked: dict[bool, tuple[int, list[int]]] = {}
         """Of tasks (False) or lessons: up to this journal entry nothing but these keys lacks a vector."""
         self.size = self.weighed = self._coded = self._sampled = 0
-        self._is_mixed = False
-        self.keys, self.rows = np.empty(0, np.int64), np.empty(0, row_type(dimensions))
+        self._largest, self._is_mixed = -1, False
+        self.keys, self.rows = np.empty(room, np.int64), np.empty(room, row_type(dimensions))
         self._dimensions = np.linspace(0, dimensions - 1, min(dimensions, _BITS)).astype(np.intp)
-        self._codes = [np.empty(0, np.uint64) for _ in range(0, len(self._dimensions), 64)]
-        self._middle = np.zeros(len(self._dimensions), np.float32)
+        self._codes = [np.empty(room, np.uint64) for _ in range(0, len(self._dimensions), 64)]
+        self._middle, self._factor = np.zeros(len(self._dimensions), np.int16), 1.0
 
     @property
     def bytes(self) -> int:
@@ -225,13 +236,14 @@ class Matrix:
         return sum(each.nbytes for each in (self.keys, self.rows, *self._codes))
 
     def put(self, keys: Array, rows: Array, /) -> None:
-        """Add packed rows by key, no key twice; a row that is put later takes the place of the first."""
+        """Add packed rows by key; of several with one key the last one counts."""
         start, self.size = self.size, self.size + len(keys)
-        self._is_mixed |= bool(keys.min() <= self.keys[:start].max(initial=-1))
         if self.size > len(self.keys):
             for each in (self.keys, self.rows, *self._codes):
-                each.resize(self.size + self.size // 8 + 16, refcheck=False)
+                each.resize(self.size + self.size // 4 + 16, refcheck=False)
         self.keys[start : self.size], self.rows[start : self.size] = keys, rows
+        self._is_mixed |= bool(keys[0] <= self._largest or (np.diff(keys) <= 0).any())
+        self._largest = max(self._largest, int(keys.max()))
 
     def closest(self, query: Array, /, *, count: int) -> tuple[Array, Array]:
         """Keys and cosines (to five digits) of the closest rows, best first; at least `count` and all that tie with it.
@@ -239,55 +251,67 @@ class Matrix:
         Up to 1,024 rows the answer is exact. Above, one in a few hundred of the five closest is missed.
         """
         count = min(count, self.size)
+        if not count:
+            return np.empty(0, np.int64), np.empty(0)
         if self._is_mixed:
             last = self.size - 1 - np.unique(self.keys[: self.size][::-1], return_index=True)[1]
             others = np.delete(np.arange(self.size), last)
             self.keys[others], self.rows["factor"][others], self._is_mixed = -1, 0.0, False
-        most = max(128, self.size // _SHARE, 8 * count)
-        near = np.arange(self.size if count else 0)
-        if len(near) > max(_EXACT, most):
-            near = self._near(query, count, most)
-        scores = np.clip(np.round(self._cosines(near, query).astype(np.float64), 5), -1.0, 1.0)
-        order = np.argsort(-scores)
-        return self.keys[near[order]], scores[order]
+        places, scores = self._compared(query, count)
+        rounded = np.clip(np.round(scores.astype(np.float64), 5), -1.0, 1.0)
+        order = np.argsort(-rounded)
+        return self.keys[places[order]], rounded[order]
 
-    def _near(self, query: Array, count: int, most: int) -> Array:
-        """Places of the rows that may be among the best: their bits differ in hardly more than those of the best do."""
+    def _compared(self, query: Array, count: int) -> tuple[Array, Array]:
+        """Places of rows, and their cosines. What differs in hardly more bits than the best rows do is among them."""
+        most = max(_LEAST, self.size // _SHARE, 8 * count)
+        if self.size <= max(_EXACT, most):
+            places = np.arange(self.size)
+            return places, self._cosines(places, query)
         self._code()
-        asked, differ = self._bits(query[None, self._dimensions])[0], np.zeros(self.size, np.uint8)
-        for codes, bits in zip(self._codes, asked, strict=True):
-            differ += np.bitwise_count(codes[: self.size] ^ bits)
-        reach = np.searchsorted(np.bincount(differ).cumsum(), most)
-        first, every = np.flatnonzero(differ <= reach), len(self._dimensions)
-        best = first[np.argpartition(self._cosines(first, query), -count)[-count:]]
-        worst = int(differ[best].max())
-        share = min(max(worst, 1) / every, 0.5)
-        # As if each bit were drawn: two standard deviations more than the worst of the best rows has.
-        return np.flatnonzero(differ <= max(reach, worst + 2.0 * sqrt(every * share * (1.0 - share)) + 1.0))
+        differ, asked = np.zeros(self.size, np.uint8), self._bits((query / self._factor)[None])[0]
+        for at in range(0, self.size, _COUNTED):
+            some = slice(at, min(at + _COUNTED, self.size))
+            for word, bits in zip(self._codes, asked, strict=True):
+                differ[some] += np.bitwise_count(word[some] ^ bits)
+        every, seen = len(self._dimensions), -1
+        reach = int(np.partition(differ[::_SAMPLED], most // _SAMPLED)[most // _SAMPLED])
+        places, scores = np.empty(0, np.intp), np.empty(0, np.float32)
+        while reach > seen:
+            near = differ <= reach
+            more = np.flatnonzero(near if seen < 0 else near & (differ > seen))
+            places, scores = np.concatenate([places, more]), np.concatenate([scores, self._cosines(more, query)])
+            seen, reach = reach, every
+            if len(places) >= count:
+                worst = int(differ[places[np.argpartition(scores, -count)[-count:]]].max())
+                share = min(max(worst, 1) / every, 0.5)
+                # As if each bit were drawn: two standard deviations more than the worst of the best rows has.
+                reach = ceil(worst + 2.0 * sqrt(every * share * (1.0 - share)))
+        return places, scores
 
     def _cosines(self, places: Array, query: Array) -> Array:
         products = np.empty(len(places), np.float32)
-        for at in range(0, len(places), FRESH):  # what is needed for so many fits the processor's cache
-            some = self.rows[places[at : at + FRESH]]
-            products[at : at + FRESH] = some["row"].astype(np.float32) @ query * some["factor"]
+        for at in range(0, len(places), _TOGETHER):
+            some = self.rows[places[at : at + _TOGETHER]]
+            products[at : at + _TOGETHER] = some["row"].astype(np.float32) @ query * some["factor"]
         return products
 
     def _code(self) -> None:
         """Bring the bits up to the rows: on which side of the middle each lies. The middle is of about 4,096 rows."""
         if self.size > 2 * self._sampled:
-            self._middle = self._units(slice(0, self.size, self.size // 4096 + 1)).mean(axis=0)
+            some = self.rows[: self.size : self.size // 4096 + 1]
+            self._factor = float(some["factor"].mean())
+            middle = some["factor"] @ some["row"].take(self._dimensions, axis=1).astype(np.float32)
+            self._middle = np.rint(np.clip(middle / len(some) / self._factor, -32767, 32767)).astype(np.int16)
             self._sampled, self._coded = self.size, 0
-        for at in range(self._coded, self.size, FRESH):
-            some = slice(at, min(at + FRESH, self.size))
-            for codes, bits in zip(self._codes, self._bits(self._units(some)).T, strict=True):
-                codes[some] = bits
+        for at in range(self._coded, self.size, _TOGETHER):
+            some = slice(at, min(at + _TOGETHER, self.size))
+            for word, bits in zip(self._codes, self._bits(self.rows["row"][some]).T, strict=True):
+                word[some] = bits
         self._coded = self.size
 
-    def _units(self, some: slice) -> Array:
-        return self.rows["row"][some].take(self._dimensions, axis=1) * self.rows["factor"][some, None]
-
-    def _bits(self, units: Array) -> Array:
-        bits = np.packbits(units > self._middle, axis=1)
+    def _bits(self, rows: Array) -> Array:
+        bits = np.packbits(rows.take(self._dimensions, axis=1) > self._middle, axis=1)
         return np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8))).view(np.uint64)
 
 
@@ -307,12 +331,16 @@ class Matrices:
         """The matrix as the file is now, and its scope and space; for one thread at a time."""
         with self._turns.setdefault(os.getpid(), threading.Lock()):
             here = find_scope(connection, scope)
-            there, matrix = find_space(connection, here, space), self.held.pop((scope, space), None)
+            there = find_space(connection, here, space)
+            matrix = self.held.pop((scope, space), None)
             if there is None or there.dimensions is None:
                 matrix = Matrix()
             else:
                 if matrix is None or matrix.epoch != there.epoch:
-                    matrix = Matrix(there.dimensions, epoch=there.epoch)
+                    matrix = None  # so that two of them are never held at once
+                    sql = "SELECT coalesce(sum(length(keys)), 0) / 8 + ? FROM blocks WHERE space = ?"
+                    (room,) = connection.execute(sql, (FRESH, there.number)).fetchone()
+                    matrix = Matrix(there.dimensions, room, epoch=there.epoch)
                 _catch_up(connection, matrix, there)
                 self.hold((scope, space), matrix)
             yield matrix, here, there
@@ -361,48 +389,57 @@ def nearest(
     Raises:
         SpaceMismatch: the query has another dimension than the space.
     """
-    there = find_space(connection, find_scope(connection, scope), space)
-    check_dimensions(query, space=space, dimensions=there.dimensions if there else None)
     if not limit:
+        there = find_space(connection, find_scope(connection, scope), space)
+        check_dimensions(query, space=space, dimensions=there.dimensions if there else None)
         return Nearest()
-    with matrices.current(connection, scope, space) as (matrix, here, _):
+    with matrices.current(connection, scope, space) as (matrix, here, there):
+        check_dimensions(query, space=space, dimensions=there.dimensions if there else None)
         is_complete = not _missing(connection, matrix, here, lessons=lessons)
-        return Nearest(_best(connection, matrix, here, query, limit, map(encodable, exclude)), is_complete)
+        left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
+        best = _best(connection, matrix, here, query, limit, left_out)
+    matches, known = list[Match](), _rows.found_at(connection, here, {key // PARTS for key, _ in best})
+    for key, score in best:
+        experience, at = known[key // PARTS], key % PARTS
+        lesson_id = experience.lessons[at - 1].id if at else None
+        matches.append(Match(experience=experience, score=score, lesson_id=lesson_id))
+    return Nearest(matches, is_complete)
 
 
 def _best(
-    connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, query: Array, limit: int, exclude: Iterable[str]
-) -> list[Match]:
-    """The best that may be found, equal scores newest first; more are asked for until they are."""
-    left_out = set(numbers_of(connection, scope, exclude).values())
+    connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, query: Array, limit: int, left_out: Collection[int]
+) -> list[tuple[int, float]]:
+    """Key and score of the best that may be found, equal scores newest first; more are asked for until they are."""
     count = limit + min(len(left_out), limit)
     while True:
         keys, scores = matrix.closest(query, count=count)
         # Others may be closer than what comes after these, except where every row was compared.
         sure = matrix.size if len(keys) == matrix.size else 4 * count
-        found, end = list[tuple[float, datetime, int, Match]](), 0
-        while end < len(keys) and (end < sure if len(found) < limit else scores[end] == found[limit - 1][0]):
+        found, ages, end = list[tuple[int, float]](), dict[int, int](), 0
+        while end < len(keys) and (end < sure if len(found) < limit else scores[end] == found[limit - 1][1]):
             some = slice(end, end := end + max(count, end))
-            found += _shown(connection, scope, zip(keys[some].tolist(), scores[some].tolist(), strict=True), left_out)
+            near = zip(keys[some].tolist(), scores[some].tolist(), strict=True)
+            near = [(key, score) for key, score in near if key // PARTS not in left_out]
+            ages |= _ages(connection, scope, [key for key, _ in near])
+            found += [(key, score) for key, score in near if key in ages]
         if len(found) >= limit or len(keys) == matrix.size:
-            return [match for *_, match in sorted(found, key=itemgetter(0, 1, 2), reverse=True)[:limit]]
+            return sorted(found, key=lambda one: (-one[1], -ages[one[0]], -one[0]))[:limit]
         count *= 8
 
 
-def _shown(
-    connection: sqlite3.Connection, scope: ScopeRow, near: Iterable[tuple[int, float]], left_out: Collection[int]
-) -> Iterator[tuple[float, datetime, int, Match]]:
-    """Score, age, key and match of those of these keys that may be found. A matrix may have others, too."""
-    scores = {key: score for key, score in near if key // PARTS not in left_out}
-    sql = f"SELECT e.number FROM experiences e WHERE e.number {AMONG} AND +e.scope = ? AND {_rows.SHOWS}"
-    shown = connection.execute(sql, (among({key // PARTS for key in scores}), scope.number)).fetchall()
-    known = _rows.found_at(connection, scope, [number for (number,) in shown])
-    for key, score in scores.items():
-        experience, at = known.get(key // PARTS), key % PARTS
-        if experience is None or at > len(experience.lessons) or (at and experience.lessons[at - 1].hidden):
-            continue
-        match = Match(experience=experience, score=score, lesson_id=experience.lessons[at - 1].id if at else None)
-        yield score, experience.created_at, key, match
+def _ages(connection: sqlite3.Connection, scope: ScopeRow, keys: Sequence[int]) -> dict[int, int]:
+    """When the experience was made, for each of these keys that may be found. A matrix may have others, too."""
+    sql = f"SELECT e.number, e.created_at, {_rows.SHOWS} FROM experiences e WHERE e.number {AMONG} AND +e.scope = ?"
+    rows = connection.execute(sql, (among({key // PARTS for key in keys}), scope.number))
+    there = {number: (created, shows) for number, created, shows in rows}
+    parts = {key // PARTS for key in keys if key % PARTS} & there.keys()
+    hidden = {
+        number * PARTS + at: lesson.hidden
+        for number, kept in _rows.stored_at(connection, parts).items()
+        for at, lesson in enumerate(_rows.experience_of(*kept).lessons, 1)
+    }
+    hidden |= {number * PARTS: not shows for number, (_, shows) in there.items()}
+    return {key: there[key // PARTS][0] for key in keys if not hidden.get(key, True)}
 
 
 def unindexed(

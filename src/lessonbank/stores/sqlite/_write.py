@@ -131,7 +131,8 @@ def keep(
 ) -> list[str]:
     """Insert trajectories by id; the ids that were new. `together`: see `Records.save_runs`."""
     scope, held = make_scope(connection, scope_name).number, records_with_sums(runs)
-    at, start, new = microseconds(now()), present(connection), list[str]()
+    at, new = microseconds(now()), list[str]()
+    start = present(connection, at)
     leader = held[0][0].id if together and len(held) > 1 else None
     for run, kept in held:
         due = None if run.unfinished else start + wait_of(wait)

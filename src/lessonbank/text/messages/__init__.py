@@ -217,8 +217,9 @@ def _usage(messages: list[Json]) -> Usage:
 
 
 def _retitle(trajectory: Trajectory, task: str | None) -> Trajectory:
-    fields = (trajectory.id, str), (trajectory.task, str), (trajectory.steps, tuple), (trajectory.metadata, dict)
-    if wrong := [value for value, kind in fields if not is_instance(value, kind)]:
+    names = {"id": str, "task": str, "steps": tuple, "metadata": dict}
+    fields = [(cast("object", getattr(trajectory, name)), kind) for name, kind in names.items()]
+    if wrong := [value for value, kind in fields if not issubclass(type(value), kind)]:
         raise FormatError(
             f"this Trajectory was made without checks and holds {shown(wrong[0])}: make it with its class"
         )

@@ -13,7 +13,7 @@ from .places import CORPUS  # isort: skip - it makes what lies beside the corpor
 import structural
 from structural_checks import Case, bad_characters, live_in, roles_in, template_tokens, tokens_in
 
-from lessonbank._base.checks import mended
+from lessonbank._base.checks import replace_surrogates
 from lessonbank.contracts.records import Experience, Found, Lesson, Match
 from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.search.injection import Injector
@@ -83,7 +83,7 @@ def ours(title: str, content: str) -> str:
 
 
 def _lesson(title: str, content: str) -> Lesson:
-    title, content = mended(title).strip(), mended(content).strip()
+    title, content = replace_surrogates(title).strip(), replace_surrogates(content).strip()
     return Lesson(title=title or "t", content=content or "c", description="seen before")
 
 
@@ -130,7 +130,7 @@ def text_faults(text: str, /) -> Iterator[str]:
 
 def encodable(text: str, /) -> bool:
     """Whether it can be written to a file."""
-    return mended(text) == text
+    return replace_surrogates(text) == text
 
 
 def compare(cases: Sequence[Case], /) -> dict[str, Score]:

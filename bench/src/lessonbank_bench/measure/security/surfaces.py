@@ -16,7 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import lessonbank
-from lessonbank._base.checks import mended
+from lessonbank._base.checks import replace_surrogates
 from lessonbank.cli import app
 from lessonbank.contracts.events import Event, FellBack
 from lessonbank.contracts.records import Add, Experience, Extraction, Lesson, Run, Step, Trajectory
@@ -113,7 +113,7 @@ def block_faults(text: str, /) -> Iterator[str]:
 
 def _kept(case: Case) -> Experience:
     """The case as an older or a foreign bank may hold it: nothing of it made inert."""
-    text = mended(case.text).strip() or "nothing"
+    text = replace_surrogates(case.text).strip() or "nothing"
     lessons = (
         Lesson(title=text[:300], description=text[:2000], content="Plain words."),
         Lesson(title="Plain title", description="seen before", content=text),
@@ -222,7 +222,7 @@ async def _in_notes_and_logs(cases: Sequence[Case], found: Found) -> None:
         notes.extend([event.why] if isinstance(event, FellBack) else [])
 
     async def draws(attempts: Sequence[Run], /) -> Extraction:
-        text = mended(now["text"]).strip() or "nothing"
+        text = replace_surrogates(now["text"]).strip() or "nothing"
         return Extraction(lessons=(Lesson(title=text[:300], content="Be careful."),))
 
     def judges(_: object) -> str:

@@ -126,7 +126,7 @@ class Straight:
             audited=np.zeros(n, bool),
             judges=("judge",) if self._is_judged else (),
             at=seconds,
-            waiting=rows_that_wait(~np.isnan(outcome)),
+            waiting=rows_that_wait(~np.isnan(outcome), np.bincount(drawn[0], minlength=n) > 0),
         )
 
 

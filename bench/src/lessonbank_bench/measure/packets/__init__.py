@@ -1,0 +1,1 @@
+"""Packets of failed runs for blind readers: would what retrieval shows have helped?"""
