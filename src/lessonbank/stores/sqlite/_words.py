@@ -26,8 +26,10 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 _SHORT: Final = 4096
 _SHARE: Final = 8
 """A word of more tasks than that, and than one in so many, is read only where the others leave open who is best."""
-_MORE: Final = 32
+_MORE: Final = 8
 """Tasks beyond the limit whose texts are read, too: what the others leave open is mostly decided by these."""
+_TEXTS: Final = 200
+"""Tasks whose texts are read, rather than the lists of very common words."""
 _FULL: Final = 1000
 """Lengths of tasks in one row: where their numbers follow one another, it fits into one page."""
 _LAST: Final = (1 << 32) - 1
@@ -60,6 +62,7 @@ class _Asking:
     ) -> None:
         self._connection, self._scope, self._asked, self._left_out = connection, scope, asked, left_out
         self._numbers, self._lengths, self._tail, is_whole = _tasks(connection, scope, frozenset(asked))
+        self._is_unbroken = bool(len(self._numbers)) and self._numbers[-1] - self._numbers[0] == len(self._numbers) - 1
         self._sums = np.zeros(len(self._numbers))
         most = max(_SHORT, scope.documents // _SHARE) if is_whole else _LAST
         self._unread = {word: held for word in dict.fromkeys(asked) if (held := self._count(word, most)) > most}
@@ -79,14 +82,21 @@ class _Asking:
             least = np.partition(shares, -most)[-most] if most < len(found) else 0.0
             top = np.concatenate((found[shares > least], found[shares == least][::-1]))[:most]
             first = heapq.nlargest(limit, self._scored(top))
-            unread = sum(self._most[word] for word in self._unread) / full
-            if len(first) == limit and (not unread or first[-1][0] > least + unread):
+            if not self._unread:
+                if len(first) == limit or most >= len(found):
+                    return first
+                most *= 4
+                continue
+            last = first[-1][0] - sum(map(self._most.__getitem__, self._unread)) / full if len(first) == limit else 0.0
+            can_be = int(np.count_nonzero(shares >= last)) if last > 0.0 else _LAST
+            if can_be <= most:
                 return first
-            if not unread and most >= len(found):
-                return first
+            if can_be <= _TEXTS:
+                most = can_be
+                continue
             for word in self._unread:
                 self._add(word, *self._places(word))
-            most, self._unread = most if unread else 4 * most, {}
+            self._unread = {}
 
     def _count(self, word: str, most: int) -> int:
         """How many tasks hold a word; where it is not more than `most`, a smaller number will do."""
@@ -113,11 +123,15 @@ class _Asking:
         for marked, again in self._connection.execute(sql, ends) if len(numbers) else ():
             at = np.searchsorted(numbers, numbers_in(again))
             times[at[at < len(numbers)]] = int(marked.rpartition(REPEATED)[2])
-        numbers = np.concatenate((numbers, np.array([*tail], np.int64)))
-        times = np.concatenate((times, np.array([*tail.values()], np.float64)))
-        at = np.searchsorted(self._numbers, numbers)
-        there = np.append(self._numbers, 0)[at] == numbers
-        return at[there], times[there]
+        if tail:
+            numbers = np.concatenate((numbers, np.array([*tail], np.int64)))
+            times = np.concatenate((times, np.array([*tail.values()], np.float64)))
+        if not len(self._numbers):
+            return numbers[:0], times[:0]
+        at = numbers - self._numbers[0] if self._is_unbroken else np.searchsorted(self._numbers, numbers)
+        there = (at >= 0) & (at < len(self._numbers))
+        there[there] = self._numbers[at[there]] == numbers[there]
+        return (at, times) if there.all() else (at[there], times[there])
 
     def _add(self, word: str, at: _Array, times: _Array) -> None:
         mean = max(self._scope.words, 1) / max(self._scope.documents, 1)
