@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from lessonbank._base.checks import is_instance
+from lessonbank._base.checks import is_instance, kind, shown
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Experience, Outcome, Recall, Trajectory, Verdict
 from lessonbank.errors import UsageError
@@ -69,7 +69,10 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     """One value per run: a single one stands for all, a sequence must have as many as there are runs."""
     if value is None or is_instance(value, (str, Verdict)) or not is_instance(value, Iterable):
         return [value] * count
-    several = list(cast("Iterable[Any]", value))
+    try:
+        several = list(cast("Iterable[Any]", value))
+    except Exception as error:
+        raise UsageError(f"{name}= could not be read: {kind(error)}; got {shown(cast('object', value))}") from error
     if len(several) != count:
         raise UsageError(
             f"{name} has {counted(len(several), 'value')} for {counted(count, 'run')}: give one, or one for each run"
