@@ -82,7 +82,7 @@ FREE = {
     "lessons": {"list", "search", "topics", "get", "experience", "repeats", "proposals", "note"},
     "runs": {"list", "search", "get", "pending", "retry", "audit", "unlabelled", "queue", "spending"},
     "recalls": {"list", "search", "get", "preview", "explain"},
-    "history": {"list", "state", "diff", "search", "lineage"},
+    "history": {"list", "state", "diff", "retrieve", "lineage"},
     "admin": {
         *("counts", "export", "sync", "unembedded", "scopes", "backup", "verify"),
         *("writers", "reviewers", "storage"),
