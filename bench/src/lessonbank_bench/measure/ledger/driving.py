@@ -82,7 +82,7 @@ def driven(seed: int, episodes: int, /) -> Verdicts:
     verdicts = {lesson.lesson_id: said[lesson.standing] for lesson in lift.lessons}
     gone = {lesson.lesson_id for lesson in lift.lessons if lesson.retired}
     return Verdicts(
-        agree=float(np.mean([(lesson.expected or 0.0) * planted[lesson.lesson_id] > 0 for lesson in acting])),
+        agree=float(np.mean([(lesson.success.value or 0.0) * planted[lesson.lesson_id] > 0 for lesson in acting])),
         decided=float(np.mean([verdicts[one.lesson_id] != 0 or one.retired for one in acting])),
         wrong=sum(verdict not in (0, np.sign(planted[id])) for id, verdict in verdicts.items()),
         along=sum(verdicts[id] == 0 and planted[id] >= 0 for id in gone),
