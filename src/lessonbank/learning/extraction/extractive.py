@@ -35,7 +35,7 @@ _WRONG_ANSWER = re.compile(r"\b(?:answer|response|result|submission)\b.{0,20}\b(
 _SCROLLING = re.compile(r"(?:scroll|noop|wait)(?![a-z])", re.IGNORECASE)
 _HANDS_OVER = re.compile(
     r"(?:transfer|hand|escalate|forward|route)\w{0,20}(?:human|person|agent|operator|supervisor|support|staff)"
-    r"|escalate(?![a-z])|report_infeasible|give_?up",
+    r"|report_infeasible|give_?up",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[A-Za-z_]{3,}")
