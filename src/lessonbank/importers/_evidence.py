@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict, VerdictSource
@@ -44,7 +44,7 @@ class _Checked:
     passed: bool
     by_code: bool
     """Whether its exit code says so, and not its output alone."""
-    folder: str = ""
+    folder: str
     """The folder of the repository that its line enters first."""
 
     def is_of(self, edited: set[str]) -> bool:
@@ -329,8 +329,7 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
         if goes_elsewhere(commands[:place]):
             return
         own = own_code(commands, joints, place, code, prepares=_means_the_same)
-        for sign in _signs_of_command(command, result, own, bool(code)):
-            yield replace(sign, folder=folder_of(commands[:place])) if isinstance(sign, _Checked) else sign
+        yield from _signs_of_command(command, result, own, bool(code), folder=folder_of(commands[:place]))
 
 
 def _means_the_same(command: str) -> bool:
@@ -343,7 +342,9 @@ def _file_of(call: ToolCall) -> str:
     return next((file for key in _FILE if isinstance(file := named.get(key), str)), "")
 
 
-def _signs_of_command(command: str, result: Observation | None, code: int | None, line_failed: bool) -> Iterator[Sign]:
+def _signs_of_command(
+    command: str, result: Observation | None, code: int | None, line_failed: bool, *, folder: str
+) -> Iterator[Sign]:
     check, printed = check_of(command), result.text[-_MOST_OUTPUT:] if result else ""
     if check is None and runs_hooks(command, printed):
         check = "the hooks"
@@ -360,7 +361,7 @@ def _signs_of_command(command: str, result: Observation | None, code: int | None
         passed = None if check == "the tests" and _is_old_news(printed) else _passed(printed, told)
         if passed is not None:
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
-            yield _Checked(check, words, passed, code is not None or (line_failed and not passed))
+            yield _Checked(check, words, passed, code is not None or (line_failed and not passed), folder)
 
 
 def _signs_of_change(command: str, result: Observation | None) -> Iterator[Sign]:

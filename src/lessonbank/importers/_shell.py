@@ -20,8 +20,8 @@ _HANDED_ON: Final = re.compile(
     r"(?:\s+[^\s'\"]+){0,12}?\s+(?:/\S*/)?(?:ba|z)?sh\s+-\w*c)\s+(['\"])(.*)\1\s*$",
     re.DOTALL,
 )
-_OPTION_E: Final = re.compile(r"sh\s+-\w*e\w*\s*$")
 """A command line that another machine, container or environment runs, and whose exit code is that of the call."""
+_OPTION_E: Final = re.compile(r"sh\s+-\w*e\w*\s*$")
 _HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _R_CHECK: Final = re.compile(

@@ -83,9 +83,8 @@ class Known:
 def _addition(draft: Draft) -> Draft:
     """What a draft adds, in words of its own: it is read beside the lesson that it adds to, and also without it."""
     stand = draft.beside and ("adds", draft.beside[1])
-    words = (
-        draft.adds if says_nothing(draft.adds, draft.adds) else f"More on: {draft.title}"
-    )  # the gate refuses the first
+    # The gate refuses a lesson whose title and content are the same empty words: that must still be seen.
+    words = draft.adds if says_nothing(draft.adds, draft.adds) else f"More on: {draft.title}"
     return replace(draft, title=shorten(words, _TITLE), content=draft.adds, choice=None, beside=stand, adds="")
 
 
