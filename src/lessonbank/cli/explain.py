@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -79,9 +78,9 @@ def _topic(memory: ReasoningBank, lesson: Lesson) -> str:
 
 def _sources(memory: ReasoningBank, lesson: Lesson) -> Iterator[Lesson]:
     """The lessons that a merged lesson was made from, those that are still in the bank."""
-    for said in filter(None, map(_SOURCE.fullmatch, lesson.provenance.evidence)):
+    for id in lesson.provenance.source_lesson_ids:
         with contextlib.suppress(NotFound):
-            yield memory.lessons.get(said[1])
+            yield memory.lessons.get(id)
 
 
 def _origin(lesson: Lesson, sources: Iterator[Lesson], topic: str) -> Sequence[tuple[str, object]]:
@@ -227,7 +226,6 @@ def _row(one: Explained) -> tuple[object, ...]:
     return place, f"{one.score:.3f}", "yes" if one.shown else "no", short(one.lesson_id), said
 
 
-_SOURCE: Final = re.compile(r"lesson ([0-9a-f]{32})")
 """How a merge names what it stands for, see `descent`."""
 _STANDS: Final[Mapping[Stand, str]] = {
     "adds": "adds to",

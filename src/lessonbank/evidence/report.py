@@ -191,11 +191,7 @@ def _lessons(units: _Units, lessons: Mapping[str, Lesson], proposed: Collection[
 
 def _parts(lessons: Mapping[str, Lesson]) -> Mapping[str, str]:
     """Of retired lessons that were merged: the one that has their words now, through every merge."""
-    made = {
-        id: [source.removeprefix("lesson ") for source in one.provenance.evidence]
-        for id, one in lessons.items()
-        if one.provenance.method == MERGE
-    }
+    made = {id: one.provenance.source_lesson_ids for id, one in lessons.items() if one.provenance.method == MERGE}
     parts = dict[str, str]()
     for id in (id for id in made if not lessons[id].retired):
         left = [*made[id]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal
 
 from pydantic import Field
@@ -29,6 +30,9 @@ Rule = Literal["empty", "vague", "literal", "chatter", "submission", "order", "d
 """Why the gate rejected a draft."""
 
 
+_MADE_FROM: Final = re.compile(r"lesson ([0-9a-f]{32})")
+
+
 class Provenance(Record):
     """Where a lesson comes from: enough to find, review and take back everything one source wrote."""
 
@@ -46,6 +50,11 @@ class Provenance(Record):
     package_version: str = ""
     evidence: tuple[str, ...] = ()
     """The steps that support it, as the extractor named them: `step 7`, or `run 2, step 3`."""
+
+    @property
+    def source_lesson_ids(self) -> tuple[str, ...]:
+        """The ids of the lessons that it was made from: `evidence` names each as `lesson ID`."""
+        return tuple([named[1] for one in self.evidence if (named := _MADE_FROM.fullmatch(one))])
 
 
 class Topic(Record):
