@@ -1,4 +1,6 @@
-"""Synapse as the paper uses it for comparison: whole successful runs as exemplars, nothing distilled.
+"""Synapse as the paper uses it for comparison: whole runs as exemplars, nothing distilled.
+
+Successful runs alone, or failed ones too (`synapse:failures=true`, the paper's section 5.2), which then say so.
 
 Retrieval, the frame and the budget are the bank's own, as in the paper's comparison: only what is kept differs.
 """
@@ -26,32 +28,34 @@ _NAME, _STEP = 240, 2000
 
 
 class SynapseMemory(BankMemory):
-    """Runs that succeeded, word for word, shown for like tasks; long ones lose their middle, as k must fit."""
+    """Runs, word for word, shown for like tasks; long ones lose their middle, as k must fit."""
 
     def __init__(self, setting: Setting, options: Options, /) -> None:
         room = max(100, (options.budget - _FRAME) // (options.limit or setting.limit))
-        super().__init__(setting, options, extractor=_Exemplars(room))
+        super().__init__(setting, options, extractor=_Exemplars(room, failures=options.failures))
 
 
 class _Exemplars:
-    def __init__(self, room: int, /) -> None:
+    def __init__(self, room: int, /, *, failures: bool) -> None:
         self._room = room
+        self._outcomes = ("success", "failure") if failures else ("success",)
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
-        worked = [a for a in attempts if a.verdict.outcome == "success" and a.trajectory.steps]
-        lessons = tuple(self._lesson(attempt) for attempt in worked[:1])
-        return Extraction(lessons=lessons, notes=() if lessons else ("no run that succeeded: no exemplar was kept",))
+        runs = [a for a in attempts if a.verdict.outcome in self._outcomes and a.trajectory.steps]
+        lessons = tuple(self._lesson(attempt) for attempt in runs[:1])
+        absence = f"no run with steps whose verdict is {' or '.join(self._outcomes)}: no exemplar was kept"
+        return Extraction(lessons=lessons, notes=() if lessons else (absence,))
 
     def _lesson(self, attempt: Run) -> Lesson:
-        run = attempt.trajectory
+        run, succeeded = attempt.trajectory, attempt.verdict.outcome == "success"
         return Lesson(
-            title=f"A run that succeeded: {' '.join(clean(run.task).split())[:_NAME]}",
+            title=f"A run that {'succeeded' if succeeded else 'failed'}: {' '.join(clean(run.task).split())[:_NAME]}",
             content=exemplar(run, budget=self._room) or "(no words)",
             provenance=Provenance(
                 method=METHOD,
                 package_version=VERSION,
                 trajectory_ids=(run.id,),
-                verdict="success",
+                verdict=attempt.verdict.outcome,
                 verdict_source=attempt.verdict.source,
             ),
         )
