@@ -147,6 +147,17 @@ def test_synapse_shows_a_run_word_for_word_and_a_long_one_without_its_middle() -
     assert estimate_tokens(shown) <= BUDGET
 
 
+def test_synapse_with_failures_shows_failed_runs_too_and_says_so() -> None:
+    with opened("synapse:failures=true", limit=2) as memory:
+        memory.learn(run_of(TASK.goal, "Alpha", "Beta"), success=False)
+        memory.learn(run_of(TASK.goal, "Gamma", "Delta"), success=True)
+        shown = memory.recall(TASK.goal)
+    assert "A run that failed" in shown
+    assert "agent: Alpha" in shown
+    assert "A run that succeeded" in shown
+    assert "agent: Gamma" in shown
+
+
 def test_a_workflow_has_slots_for_values_and_no_step_that_was_in_vain() -> None:
     steps = (
         Step(action="Open B-613", observation="Record opened."),
