@@ -37,3 +37,14 @@ def test_the_placebo_showed_as_much_as_the_lessons_in_every_pair() -> None:
     rows = [json.loads(line) for line in (STUDY / "attempts.jsonl").read_text(encoding="utf-8").splitlines()]
     shown = {(row["seed"], row["place"], row["arm"]): len(row["memory"].encode()) for row in rows}
     assert all(size == shown[seed, place, "mirror"] for (seed, place, _), size in shown.items())
+
+
+def test_whole_runs_came_to_what_the_page_says() -> None:
+    text = (STUDY / "raw-runs" / "attempts.jsonl").read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert len({(row["seed"], row["place"], row["arm"]) for row in rows}) == len(rows) == 176
+    assert not any(row["error"] for row in rows)
+    accepted = {arm: sum(row["success"] for row in rows if row["arm"] == arm) for arm in {row["arm"] for row in rows}}
+    assert accepted == {"synapse, with failures": 39, "synapse, successes alone": 0}
+    assert not any(row["memory"] for row in rows if row["arm"] == "synapse, successes alone")
+    assert "39 of 88" in (STUDY.parent / "study.md").read_text(encoding="utf-8")
