@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any, Literal, cast, get_args
 
 import pytest
 
 from lessonbank import Experience, Lesson, Verdict
 from lessonbank.contracts.records import JournalEntry, RunRef, Settlement
-from lessonbank.contracts.records.changes import Edit, Rejudge, Restore, Retire, Trust
+from lessonbank.contracts.records.changes import Add, Edit, Rejudge, Restore, Retire, Trust
 from lessonbank.contracts.records.entry import Entry
 from lessonbank.contracts.records.timeline import folded
+from lessonbank.stores._erasure import Erasing
 
 LESSON = Lesson(title="Weigh it", content="Weigh it before you ship it.")
 EXPERIENCE = Experience(scope="t", task="Ship a parcel", lessons=(LESSON,))
@@ -72,6 +73,24 @@ def test_what_marks_a_lesson_names_it_and_what_brings_an_experience_holds_it(kin
     assert set(entry.marks) <= {LESSON.id}
     assert (entry.mark(LESSON) != LESSON) <= bool(entry.marks) or isinstance(entry, Restore)
     assert entry.brings in (None, EXPERIENCE)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_nothing_of_an_erased_lesson_is_left_in_any_kind_of_entry(kind: type[Entry]) -> None:
+    erasing = Erasing("lesson", LESSON.id)
+    erasing.read([Add(experience=EXPERIENCE)])
+    left = erasing.entry(cast(Any, made(kind)), by=9).model_dump_json()
+    assert LESSON.id not in left
+    assert LESSON.content not in left
+
+
+def test_an_erasure_fails_at_a_kind_of_entry_that_does_not_say_what_goes_with_it() -> None:
+    class Praise(Entry):
+        kind: Literal["praise"] = "praise"
+        of: Lesson
+
+    with pytest.raises(NotImplementedError, match="Praise has no `without`"):
+        Erasing("lesson", LESSON.id).entry(cast(Any, Praise(of=LESSON)), by=9)
 
 
 def test_a_change_refuses_the_lesson_that_it_would_not_change() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import Field
 
 from lessonbank._base.plural import counted
 
-from .entry import Entry, Sentence
+from .entry import Contentless, Entry, Gone, Sentence
 from .lessons import Experience, Lesson, TrustState
 from .notes import Note
 from .recalls import Settlement
@@ -18,14 +18,23 @@ from .record import Record, Text
 from .runs import Verdict
 from .usage import Usage
 
+E = TypeVar("E", bound=Entry)
 Erasure: TypeAlias = Literal["lesson", "trajectory", "recall", "scope"]
 _WORDS: Final = {"title", "description", "content", "only"}
 _STATES: Final = {"active": "approved", "quarantined": "quarantined", "probation": "put on probation"}
+_PURGED: Final = "purged"
+"""The reason of what an erasure left: the one that was given may quote what it speaks of."""
 _BY: Final = {"person": "", "corroboration": ", because it was taught again", "ledger": ", by the evidence"}
 
 
 def _ids_of(experience: Experience) -> tuple[str, ...]:
     return tuple(lesson.id for lesson in experience.lessons)
+
+
+def _with(entry: E, **fields: Any) -> E:
+    """`entry` with these fields; itself where it has them."""
+    same = all(getattr(entry, name) is value for name, value in fields.items())
+    return entry if same else entry.model_copy(update=fields)
 
 
 def _in_words(verdict: Verdict) -> str:
@@ -41,6 +50,10 @@ class Add(Entry):
     @property
     def brings(self) -> Experience:
         return self.experience
+
+    def without(self, gone: Gone, /) -> Add | None:
+        left = gone.experience(self.experience)
+        return None if left is None else _with(self, experience=left)
 
     def sentence(self) -> Sentence:
         text = f"kept a task with {counted(len(self.experience.lessons), 'lesson')}"
@@ -66,6 +79,12 @@ class Replace(Entry):
         again = {id: told for id, told in self.experience.repeats.items() if id in self.heirs}
         update = {"lessons": (*experience.lessons, *new), "repeats": {**experience.repeats, **again}}
         return experience.model_copy(update=update)
+
+    def without(self, gone: Gone, /) -> Replace | None:
+        left, heirs = gone.experience(self.experience), self.heirs
+        if not gone.lessons.isdisjoint(heirs):
+            heirs = tuple(id for id in heirs if id not in gone.lessons)
+        return None if left is None else _with(self, experience=left, heirs=heirs)
 
     def sentence(self) -> Sentence:
         ids, home = _ids_of(self.experience), self.experience.id
@@ -99,6 +118,9 @@ class Rejudge(Entry):
         )
         return experience.model_copy(update={"attempts": attempts})
 
+    def without(self, gone: Gone, /) -> Rejudge | None:
+        return None if self.trajectory_id == gone.trajectory or self.experience_id in gone.experiences else self
+
     def sentence(self) -> Sentence:
         old = f"{_in_words(self.before)}, now " if self.before else ""
         text = f"corrected a verdict: {old}{_in_words(self.verdict)}"
@@ -130,6 +152,9 @@ class Retire(Entry):
             return ""
         return "is retired already: nothing was changed" if lesson.retired else ""
 
+    def without(self, gone: Gone, /) -> Retire | None:
+        return _of_others(self, gone)
+
     def sentence(self) -> Sentence:
         return Sentence("put to sleep" if self.asleep else "retired", self.lesson_ids, self.reason)
 
@@ -151,8 +176,19 @@ class Restore(Entry):
     def misfit(self, lesson: Lesson, /) -> str:
         return "" if lesson.retired else "is not retired: nothing was changed"
 
+    def without(self, gone: Gone, /) -> Restore | None:
+        return _of_others(self, gone)
+
     def sentence(self) -> Sentence:
         return Sentence("restored", self.lesson_ids, self.reason)
+
+
+def _of_others(change: E, gone: Gone) -> E | None:
+    """What is left of a change of flags: the lessons that stay."""
+    left = tuple(id for id in change.marks if id not in gone.lessons)
+    if left == change.marks:
+        return change
+    return change.model_copy(update={"lesson_ids": left, "reason": _PURGED}) if left else None
 
 
 class Merge(Entry):
@@ -176,6 +212,13 @@ class Merge(Entry):
 
     def misfit(self, lesson: Lesson, /) -> str:
         return "is retired already: nothing was changed" if lesson.retired else ""
+
+    def without(self, gone: Gone, /) -> Merge | Retire | None:
+        left = gone.experience(self.experience)
+        if left is not None:
+            return _with(self, experience=left)
+        # The other sources stay retired: an erasure shows nothing anew.
+        return Retire(lesson_ids=self.marks, reason=_PURGED).without(gone)
 
     def sentence(self) -> Sentence:
         return Sentence("joined lessons", self.source_lesson_ids, self.reason, experience=self.experience.id)
@@ -211,6 +254,13 @@ class Trust(Entry):
         if lesson.state == "quarantined" and self.by != "person":
             return "is quarantined: only a person can let it out"
         return ""
+
+    def without(self, gone: Gone, /) -> Trust | None:
+        left = tuple(id for id in self.lesson_ids if id not in gone.lessons)
+        evidence = tuple(id for id in self.evidence if id != gone.trajectory and id not in gone.lessons)
+        if (left, evidence) == (self.lesson_ids, self.evidence):
+            return self
+        return self.model_copy(update={"lesson_ids": left, "evidence": evidence, "reason": _PURGED}) if left else None
 
     def sentence(self) -> Sentence:
         return Sentence(f"{_STATES[self.state]}{_BY[self.by]}", self.lesson_ids, self.reason)
@@ -253,12 +303,15 @@ class Edit(Entry):
         same = self.mark(lesson).model_dump(include=_WORDS) == lesson.model_dump(include=_WORDS)
         return "says this already: nothing was changed" if same else ""
 
+    def without(self, gone: Gone, /) -> Edit | None:
+        return None if self.lesson_id in gone.lessons else self
+
     def sentence(self) -> Sentence:
         only = f" (for {' or '.join(self.only)})" if self.only else ""
         return Sentence(f"edited: {self.title}{only}", (self.lesson_id,), self.reason)
 
 
-class Audit(Entry):
+class Audit(Contentless):
     """Ask for the truth of runs that were drawn at random from those of which only a judge spoke. Nothing else changes.
 
     Every recall whose outcome stood by a judge's word alone had a draw of its own, with the same odds: it is asked for
@@ -277,7 +330,7 @@ class Audit(Entry):
         return Sentence(text, reason=self.reason)
 
 
-class Administer(Entry):
+class Administer(Contentless):
     """What somebody did that no other change tells: handed out a key, took an export, tried dead letters again.
 
     It changes no lesson. It holds no secrets and no contents, so a purge leaves it where it is.
@@ -295,7 +348,7 @@ class Administer(Entry):
         return Sentence(f"{self.act}, by {self.by}", reason=self.subject)
 
 
-class Rollback(Entry):
+class Rollback(Contentless):
     """Make the experiences what they were after an earlier entry. Another rollback undoes it."""
 
     kind: Literal["rollback"] = "rollback"
@@ -307,7 +360,7 @@ class Rollback(Entry):
         return Sentence(f"rolled back to change {self.to}", reason=self.reason)
 
 
-class Purge(Entry):
+class Purge(Contentless):
     """What remains of an erasure: when, why and how much, but not what."""
 
     kind: Literal["purge"] = "purge"
@@ -327,7 +380,7 @@ class Purge(Entry):
         return Sentence(f"erased a {self.what}: {some}", reason=self.reason)
 
 
-class Erased(Entry):
+class Erased(Contentless):
     """The place of a journal entry whose content was purged."""
 
     kind: Literal["erased"] = "erased"
@@ -338,7 +391,7 @@ class Erased(Entry):
         return Sentence(f"erased by change {self.by}")
 
 
-class Missing(Entry):
+class Missing(Contentless):
     """The place of a journal entry that was lost with a damaged file, see `salvage`."""
 
     kind: Literal["missing"] = "missing"
@@ -347,7 +400,7 @@ class Missing(Entry):
         return Sentence("lost with a damaged file")
 
 
-class Forgotten(Entry):
+class Forgotten(Contentless):
     """How many runs and recalls were erased because of their age, but not which."""
 
     kind: Literal["forgotten"] = "forgotten"
@@ -420,6 +473,11 @@ class Settle(Entry):
 
     kind: Literal["settle"] = "settle"
     settlement: Settlement
+
+    def without(self, gone: Gone, /) -> Settle | None:
+        if self.settlement.recall_id == gone.receipt:
+            return None
+        return _with(self, settlement=gone.settlement(self.settlement))
 
     def sentence(self) -> Sentence:
         runs = self.settlement.trajectory_ids

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
+from typing import Protocol
 
 from .lessons import Experience, Lesson
+from .recalls import Settlement
 from .record import Record
 
 
@@ -21,6 +24,38 @@ class Sentence:
     """The run that it is about, if it is about one."""
     experience: str = ""
     """The experience that it is about, if it is about one."""
+
+
+class Gone(Protocol):
+    """What an erasure takes away, and what it leaves of records that hold some of that."""
+
+    @property
+    def lessons(self) -> Set[str]:
+        """Return the ids of the lessons that go."""
+        ...
+
+    @property
+    def experiences(self) -> Set[str]:
+        """Return the ids of the experiences that go whole."""
+        ...
+
+    @property
+    def trajectory(self) -> str | None:
+        """The id of the run that goes; `None`: none."""
+        ...
+
+    @property
+    def receipt(self) -> str | None:
+        """The id of the recall that goes; `None`: none."""
+        ...
+
+    def experience(self, experience: Experience, /) -> Experience | None:
+        """Leave out of an experience what goes; `None`: all of it goes."""
+        ...
+
+    def settlement(self, settlement: Settlement, /) -> Settlement:
+        """Leave out of a settlement what goes."""
+        ...
 
 
 class Entry(Record):
@@ -53,6 +88,20 @@ class Entry(Record):
         """Make what becomes of that experience."""
         return experience
 
+    def without(self, gone: Gone, /) -> Entry | None:
+        """Make what an erasure leaves of it: itself where that is all of it, `None` where it is nothing.
+
+        Every kind says so itself: one that did not would keep in the journal what was erased.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no `without`: say what of it goes with what is erased")
+
     def sentence(self) -> Sentence:
         """Tell a person what was done."""
         return Sentence(str(getattr(self, "kind", "")))
+
+
+class Contentless(Entry):
+    """Base of entries that hold nothing of a lesson or a run: an erasure leaves them as they are."""
+
+    def without(self, gone: Gone, /) -> Entry:
+        return self
