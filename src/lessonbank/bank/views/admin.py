@@ -268,7 +268,7 @@ class AsyncAdmin:
         lessons drawn from it, a lesson with those merged from it. A lesson that other runs taught again lives on in
         their words, on probation (`Erasing.successors`): in those that the bank kept, or drawn again from these runs,
         for which a model is asked where the bank has one. Its evidence starts again. Cures that an adapter drew from
-        these runs, in a scope of their own, go with them (`Erasing.cures`).
+        these runs, in a scope of their own, go first (`Erasing.cures`).
 
         Nothing brings back what is erased: only an entry without content stays in the journal. `preview` erases
         nothing, asks no model and says what would go.
@@ -294,13 +294,13 @@ class AsyncAdmin:
         if a_flag(preview, "preview="):
             await self._check_there(await self._held(named, frozenset[str]().union(*spooled)))
             return with_successors(wanted, await self._successions(held, named.lessons, pays=False))
+        if cures and not cures[1].empty:  # first: while the runs are there, a purge that broke off can be called again
+            runs, lessons, recalls = cures[1].runs or None, cures[1].lessons or None, cures[1].recalls or None
+            await cures[0].purge(run=runs, lesson=lessons, recall=recalls, all=all, reason=reason, by=by)
         if wanted.whole_scope:
             await purge_one(self._handle.store, "scope", "", scope=self._handle.scope, writer=writer, reason=reason)
         else:
             found = await self._erase(held, named.lessons, writer=writer, reason=reason)
-        if cures and not cures[1].empty:
-            runs, lessons, recalls = cures[1].runs or None, cures[1].lessons or None, cures[1].recalls or None
-            await cures[0].purge(run=runs, lesson=lessons, recall=recalls, all=all, reason=reason, by=by)
         await erase_waiting()  # last: where the bank refuses, all of it stays
         return with_successors(wanted, found)
 
