@@ -164,14 +164,14 @@ async def _deliver(bank: Any, outbox: Any, /) -> None:
 
 async def _deliver_run(bank: Any, entry: Spooled, key: str | None) -> bool:
     """Whether the bank has the runs now; not where they were erased meanwhile."""
-    handle = bank.scoped(entry.scope, writer=entry.writer, key=key if entry.writer else None)
+    bank_of_run = bank.scoped(entry.scope, writer=entry.writer, key=key if entry.writer else None)
     told: dict[str, Any] = {"recall": entry.recall, "patience": _DELIVERY, "ended_at": entry.ended_at}
     try:
         if entry.call == "keep_unfinished":
-            await handle.keep_unfinished(entry.runs[0], **told)
-        elif not await handle.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told):
+            await bank_of_run.keep_unfinished(entry.runs[0], **told)
+        elif not await bank_of_run.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told):
             return False
-        await _deliver_notes(handle, entry)
+        await _deliver_notes(bank_of_run, entry)
         return True
     except (NotAllowed, Unauthenticated) as error:
         raise StoreUnavailable(f"the key may not hand in: {quoted(error)}") from error

@@ -1,7 +1,5 @@
 """What a person looks at and changes, by resource: lessons, runs, recalls, history, admin."""
 
-from lessonbank.bank.handle import Handle as Handle
-
 from .admin import AsyncAdmin as AsyncAdmin
 from .admin import Erasing as Erasing
 from .admin import Successor as Successor

@@ -24,7 +24,7 @@ from lessonbank._base.checks import check_data, named, shown
 from lessonbank._base.iterate import async_batches, batches
 from lessonbank._base.plural import counted
 from lessonbank._base.safe_read import open_regular
-from lessonbank.bank.handle import log
+from lessonbank.bank.scoped_bank import log
 from lessonbank.contracts.ports import Imported, Redactor, RunFilter, Store
 from lessonbank.contracts.records import (
     UNCHECKED,

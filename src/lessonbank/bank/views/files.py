@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from lessonbank._base.checks import named
 from lessonbank._base.plural import counted
-from lessonbank.bank.handle import Handle, log
+from lessonbank.bank.scoped_bank import ScopedBank, log
 from lessonbank.contracts.records import (
     FILE,
     Add,
@@ -105,11 +105,11 @@ class Draft:
 class LessonFiles:
     """The lessons of a bank as files."""
 
-    _handle: Handle
+    _bank: ScopedBank
 
     async def write(self, path: Path, format: FileFormat, /, *, budget: int, every: bool) -> list[Synced]:
         """Write the lessons. Raises UsageError (somebody's edits were not imported yet), FormatError, StoreError."""
-        scope = await Scope.read(self._handle)
+        scope = await Scope.read(self._bank)
         plans = await self._plans(path, format, scope, budget=budget, every=every)
         for plan in plans:
             if (await self._changes(plan.held, scope))[0]:
@@ -125,7 +125,7 @@ class LessonFiles:
 
         Of a folder, a file that cannot be used costs the others nothing. Raises UsageError, FormatError, StoreError.
         """
-        scope, found = await Scope.read(self._handle), list[Synced]()
+        scope, found = await Scope.read(self._bank), list[Synced]()
         for file in await to_thread.run_sync(partial(_files_of, path)):
             try:
                 found.append(file if isinstance(file, Synced) else await self._read(file, scope))
@@ -148,7 +148,7 @@ class LessonFiles:
 
         Raises UsageError, FormatError, StoreError.
         """
-        scope, found = await Scope.read(self._handle), list[Synced]()
+        scope, found = await Scope.read(self._bank), list[Synced]()
         for plan in await self._plans(path, format, scope, budget=budget, every=False):
             drafts, notes = await self._changes(plan.held, scope)
             if not preview:
@@ -160,7 +160,7 @@ class LessonFiles:
         return found
 
     async def _plans(self, path: Path, format: FileFormat, scope: Scope, *, budget: int, every: bool) -> list[Plan]:
-        entries = await ranked(self._handle, scope, every=every)
+        entries = await ranked(self._bank, scope, every=every)
         if format == "skill":
             return await to_thread.run_sync(partial(_skills, path, entries, scope, budget=budget))
         kept = fitting(entries, budget=budget)
@@ -211,11 +211,11 @@ class LessonFiles:
 
     async def _without_secrets(self, entry: Entry) -> Entry:
         """The heading names a topic, which nothing redacts later; the rest of an entry becomes a lesson, which is."""
-        return replace(entry, topic=await self._handle.parts.intake.task(entry.topic)) if entry.topic else entry
+        return replace(entry, topic=await self._bank.parts.intake.task(entry.topic)) if entry.topic else entry
 
     async def _checked(self, draft: Draft, state: TrustState | None = None) -> Draft:
         """The draft without secrets; its lesson in `state`, whatever it says. What seems to be no lesson waits."""
-        safe = await self._handle.parts.intake.experience(draft.experience)
+        safe = await self._bank.parts.intake.experience(draft.experience)
         lesson = safe.lessons[0]
         told = {"state": state or ("quarantined" if lesson.is_doubted else lesson.state)}
         return replace(draft, experience=safe.model_copy(update={"lessons": (lesson.model_copy(update=told),)}))
@@ -224,13 +224,13 @@ class LessonFiles:
         """All of them, or none."""
         if not drafts:
             return
-        vectors, _ = await self._handle.index([draft.experience for draft in drafts])
+        vectors, _ = await self._bank.index([draft.experience for draft in drafts])
         new = [Add(experience=draft.experience) for draft in drafts if draft.change == "add"]
         changes = [Add(experience=draft.experience) for draft in drafts if draft.change != "add"]
-        in_order, _, _ = await in_topics(self._handle.parts.topics, new)
+        in_order, _, _ = await in_topics(self._bank.parts.topics, new)
         # A proposal may say what the lesson says that it would change, but for the line about when to use it.
-        _, notes = await self._handle.apply_embedded(
-            (*in_order, *changes), vectors, writer=self._handle.writer, one_wording=False
+        _, notes = await self._bank.apply_embedded(
+            (*in_order, *changes), vectors, writer=self._bank.writer, one_wording=False
         )
         for note in notes:
             log.warning("%s", note)

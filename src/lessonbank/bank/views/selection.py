@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lessonbank._base.iterate import closing
-from lessonbank.bank.handle import Handle
+from lessonbank.bank.scoped_bank import ScopedBank
 from lessonbank.contracts.records import Experience, Lesson, Topic, target_of
 from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.contracts.records.repeats import taught_in
@@ -45,10 +45,10 @@ class Scope:
     _by_end: Mapping[str, list[str]]
 
     @classmethod
-    async def read(cls, of: Handle, /) -> Scope:
+    async def read(cls, bank: ScopedBank, /) -> Scope:
         """All of it, from the store."""
         lessons, again = dict[str, tuple[Lesson, Experience]](), Counter[str]()
-        async with closing(of.store.scan(scope=of.scope)) as every:
+        async with closing(bank.store.scan(scope=bank.scope)) as every:
             async for experience in every:
                 lessons |= {lesson.id: (lesson, experience) for lesson in experience.lessons}
                 again.update({id: len(taught_in(experience, id)) for id in experience.repeats})
@@ -59,7 +59,7 @@ class Scope:
             ends[_hex(id)[-_LEAST:]].append(id)
         names = topic_names(lesson for lesson, _ in lessons.values())
         topics = {name.casefold(): Topic(id=id, name=name) for id, name in names.items()}
-        return cls(of.scope, lessons, again, said, proposed, topics, ends)
+        return cls(bank.scope, lessons, again, said, proposed, topics, ends)
 
     def find(self, end: str, /) -> tuple[Lesson, Experience] | None:
         """The lesson whose id ends so, if there is exactly one."""
@@ -84,12 +84,12 @@ def _hex(id: str) -> str:
     return id if _MADE.fullmatch(id) else digest(id)[:32]
 
 
-async def ranked(of: Handle, scope: Scope, /, *, every: bool) -> list[Entry]:
+async def ranked(bank: ScopedBank, scope: Scope, /, *, every: bool) -> list[Entry]:
     """The lessons that may stand in a file, the best first; with `every`, those on probation, too, and marked.
 
     First what is shown to help, by how much; then what came again most often, what a person approved, what is newest.
     """
-    told = await _read_lift(of)
+    told = await _read_lift(bank)
     names = topic_names(lesson for lesson, _ in scope.lessons.values() if not lesson.hidden)
     chosen = [lesson for lesson, _ in scope.lessons.values() if not lesson.hidden]
     entries = list[Entry]()
@@ -105,9 +105,9 @@ def _capital(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-async def _read_lift(of: Handle) -> dict[str, LessonLift]:
+async def _read_lift(bank: ScopedBank) -> dict[str, LessonLift]:
     try:
-        lift = await of.parts.ledger.lift(scope=of.scope, level=0.95)
+        lift = await bank.parts.ledger.lift(scope=bank.scope, level=0.95)
     except UsageError:  # a bank that measures nothing
         return {}
     return {one.lesson_id: one for one in lift.lessons}

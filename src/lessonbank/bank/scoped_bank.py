@@ -50,7 +50,7 @@ class BankState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Handle:
+class ScopedBank:
     """A bank in one scope, with one writer."""
 
     store: Store
