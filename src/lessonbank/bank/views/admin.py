@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from .files import LessonFiles
+    from .lesson_files import LessonFiles
 
 
 @asks("admin")
@@ -491,7 +491,7 @@ class AsyncAdmin:
 
     @property
     def _files(self) -> LessonFiles:
-        from .files import LessonFiles  # noqa: PLC0415 - few banks need files, and a parser of Markdown comes with them
+        from .lesson_files import LessonFiles  # noqa: PLC0415 - few banks need files, and a parser of Markdown comes with them
 
         return LessonFiles(self._bank)
 
