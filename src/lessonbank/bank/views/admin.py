@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, get_args
 
 from anyio import to_thread
 
-from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import (
     a_call,
     a_count,
@@ -27,53 +23,38 @@ from lessonbank._base.checks import (
     one_of,
     some_days,
 )
-from lessonbank._base.iterate import closing, paged
 from lessonbank._base.plural import counted
 from lessonbank.bank import retention
 from lessonbank.bank.outbox import erase_spooled, said_of
-from lessonbank.bank.recall_again import AFTER, kept_cures
+from lessonbank.bank.recall_again import kept_cures
 from lessonbank.bank.scoped_bank import ScopedBank, log, person
-from lessonbank.contracts.ports import RecallFilter, RunFilter
 from lessonbank.contracts.records import (
     Counts,
-    Erasure,
-    Experience,
-    Extraction,
     Forgotten,
     Json,
-    Recall,
-    Run,
     Synced,
-    target_of,
 )
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.settings import REFUSED
 from lessonbank.contracts.store_calls import (
     care_of,
     count_records,
-    experience_of_lesson,
     forget,
-    get_recall,
     get_setting,
-    get_trajectory,
-    list_recalls,
     list_scopes,
-    purge_one,
 )
-from lessonbank.errors import Conflict, StoreError, UsageError
+from lessonbank.errors import StoreError, UsageError
+from lessonbank.files.atif import write_runs
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name, name_key
-from lessonbank.guard.quote import redacting_with
 from lessonbank.guard.reviewed import asks
-from lessonbank.importers import memories
 from lessonbank.search import Refusals
 
 from . import archive
+from .erasing import Eraser, Erasing
+from .importing import import_export, import_memories, refuse_approval
 from .journal_check import differences
-from .succession import Erasing as Erasing
-from .succession import SuccessionFinder, Successions, with_successors
-from .succession import Successor as Successor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -120,7 +101,7 @@ class AsyncAdmin:
             await self._bank.note_act("admin.export", counted(count, "record"), read_only=True)
             return count
         if format == "atif":
-            count = await archive.write_runs(self._bank.store, a_path(path), scope=self._bank.scope)
+            count = await write_runs(self._bank.store, a_path(path), scope=self._bank.scope)
             await self._bank.note_act("admin.export", f"{counted(count, 'run')} as {format}", read_only=True)
             return count
         told = await self._files.write(a_path(path), format, budget=budget, every=all)
@@ -180,50 +161,15 @@ class AsyncAdmin:
     async def _imported(self, source: Path, approved_by: str | None) -> int:
         format = await to_thread.run_sync(format_of, source)
         if format in (None, "markdown"):  # other programs, too, keep what they know in files of any name
-            with redacting_with(self._bank.parts.intake.redactor):
-                found = await to_thread.run_sync(partial(memories.read, source, scope=self._bank.scope))
-            if found is not None:
-                told_by = f"{named(source)} holds memories of {found.format}, which nobody trusts yet"
-                _refuse_approval(approved_by, told_by)
-                return await self._remember(found, named(source))
-        if format is not None:
-            _refuse_approval(approved_by, f"{named(source)} is a file that anybody may have edited")
-            told = await self._files.read(source)
-            _warn(*_notes(told))
-            return sum(len(one.proposals) + len(one.added) for one in told)
-        return await archive.read(
-            self._bank.store,
-            source,
-            scope=self._bank.scope,
-            writer="import",
-            approved_by=approved_by,
-            one_wording=self._bank.options.unique_wording,
-            redactor=self._bank.parts.intake.redactor,
-        )
-
-    async def _remember(self, found: memories.Memories, name: str) -> int:
-        taken = [await self._admitted(one) for one in found.experiences]
-        refused = Counter(draft.rule for one in taken for draft in one.rejected)
-        if refused:
-            log.warning("%s: the gate kept no lesson of %d memories: %s", name, refused.total(), dict(refused))
-        kept = [one for one in taken if one.lessons]
-        return await archive.add(
-            self._bank.store,
-            kept,
-            scope=self._bank.scope,
-            writer="import",
-            one_wording=self._bank.options.unique_wording,
-        )
-
-    async def _admitted(self, experience: Experience) -> Experience:
-        """What the gate leaves of memories that another program kept: redacted, in form, and only what are lessons."""
-        drawn = await self._bank.parts.intake.lessons(Extraction(lessons=experience.lessons), (), shown=())
-        told = {
-            "task": await self._bank.parts.intake.task(experience.task),
-            "lessons": drawn.lessons,
-            "rejected": drawn.rejected,
-        }
-        return experience.model_copy(update=told)
+            new = await import_memories(self._bank, source, approved_by=approved_by)
+            if new is not None:
+                return new
+        if format is None:
+            return await import_export(self._bank, source, approved_by=approved_by)
+        refuse_approval(approved_by, f"{named(source)} is a file that anybody may have edited")
+        told = await self._files.read(source)
+        _warn(*_notes(told))
+        return sum(len(one.proposals) + len(one.added) for one in told)
 
     async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
         """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
@@ -284,70 +230,9 @@ class AsyncAdmin:
             recalls=maybe_ids(recall, "recall="),
             whole_scope=a_flag(all, "all="),
         )
-        wanted = await self._wanted(named, None if metadata is None else a_mapping(metadata))
-        writer = self._bank.writer if by is None else person(by)
-        waiting = {"ids": {*named.runs, *wanted.recalls}, "metadata": metadata, "all": all}
-        erase_waiting = partial(erase_spooled, self._bank.spool, self._bank.scope, **waiting)
-        spooled, cures = await erase_waiting(preview=True), await self._cures_of(wanted, metadata)
-        wanted = wanted.model_copy(update={"spooled": len(spooled), "cures": cures and cures[1]})
-        found, held = Successions(), await self._held(wanted, frozenset[str]().union(*spooled))
-        if a_flag(preview, "preview="):
-            await self._check_there(await self._held(named, frozenset[str]().union(*spooled)))
-            return with_successors(wanted, await self._successions(held, named.lessons, pays=False))
-        if cures and not cures[1].empty:  # first: while the runs are there, a purge that broke off can be called again
-            runs, lessons, recalls = cures[1].runs or None, cures[1].lessons or None, cures[1].recalls or None
-            await cures[0].purge(run=runs, lesson=lessons, recall=recalls, all=all, reason=reason, by=by)
-        if wanted.whole_scope:
-            await purge_one(self._bank.store, "scope", "", scope=self._bank.scope, writer=writer, reason=reason)
-        else:
-            found = await self._erase(held, named.lessons, writer=writer, reason=reason)
-        await erase_waiting()  # last: where the bank refuses, all of it stays
-        return with_successors(wanted, found)
-
-    async def _erase(self, held: Erasing, named: Sequence[str], *, writer: str, reason: str) -> Successions:
-        """Erase what the bank holds; what lives on of it."""
-        these: Sequence[tuple[Erasure, str]] = [
-            *(("trajectory", id) for id in held.runs),  # first: their lessons go with them
-            *(("lesson", id) for id in held.lessons),
-            *(("recall", id) for id in held.recalls),
-        ]
-        erase = partial(self._bank.store.purge, these, scope=self._bank.scope, writer=writer, reason=reason)
-        for tries_left in (2, 1, 0) if these else ():
-            found = await self._successions(held, named, pays=True)
-            try:
-                changes = found.changes(corroborates=self._bank.options.corroborates)
-                await erase(changes=changes, unchanged=found.unchanged)
-            except Conflict:  # others learned from what it was decided upon
-                if not tries_left:
-                    raise
-            else:
-                return found
-        return Successions()
-
-    async def _cures_of(
-        self, wanted: Erasing, metadata: Mapping[str, Json] | None
-    ) -> tuple[AsyncAdmin, Erasing] | None:
-        """What goes with it of cures, in the scope of their own: those drawn from these runs, and recalls in them."""
-        scope = await kept_cures(self._bank.store, self._bank.scope)
-        if scope is None:
-            return None
-        below = AsyncAdmin(replace(self._bank, scope=scope))
-        if wanted.whole_scope:
-            return below, wanted
-        own = Erasing() if metadata is None else await below._wanted(Erasing(), metadata)
-        lessons = await below._with_derived((*wanted.runs, *own.runs), own.lessons)
-        runs = await self._bank.store.runs(RunFilter(ids=wanted.runs), scope=self._bank.scope)
-        found = [await below._recalls_with({AFTER: run.recall_id}) for run in runs if run.recall_id]
-        recalls = tuple(dict.fromkeys(chain(own.recalls, *found)))
-        return below, Erasing(lessons=lessons, runs=own.runs, recalls=recalls)
-
-    async def _successions(self, wanted: Erasing, named: Sequence[str], *, pays: bool) -> Successions:
-        """What lives on of the lessons that go with runs. What a person named, or goes with it, does not."""
-        if named and not wanted.runs:
-            return Successions()
-        named = await self._with_derived((), named)
-        finder = SuccessionFinder(self._bank, frozenset(wanted.runs), frozenset(wanted.lessons), pays=pays)
-        return await finder.find([id for id in wanted.lessons if id not in named])
+        fields = None if metadata is None else a_mapping(metadata)
+        eraser = Eraser(bank=self._bank, writer=self._bank.writer if by is None else person(by), reason=reason)
+        return await (eraser.preview if a_flag(preview, "preview=") else eraser.erase)(named, fields)
 
     async def forget(self, *, days: float, by: str | None = None) -> Forgotten:
         """Erase runs and recalls that are older than `days`, also of cures. Lessons, counts and evidence stay.
@@ -494,94 +379,6 @@ class AsyncAdmin:
         from .lesson_files import LessonFiles  # noqa: PLC0415 - few banks need files, and a parser of Markdown comes with them
 
         return LessonFiles(self._bank)
-
-    async def _wanted(self, named: Erasing, metadata: Mapping[str, Json] | None) -> Erasing:
-        """What was named, with all that goes with it. Raises UsageError."""
-        ids = bool(named.lessons or named.runs or named.recalls)
-        if ids + named.whole_scope + (metadata is not None) != 1 or metadata == {}:
-            raise UsageError(
-                "purge takes ids (lesson=, run=, recall=, each one or several), or metadata={…}, or all=True: "
-                "exactly one of the three"
-            )
-        if named.whole_scope:
-            return named
-        if metadata is None:
-            runs, recalls, lessons = named.runs, named.recalls, named.lessons
-        else:
-            runs, recalls = await self._runs_with(metadata), await self._recalls_with(metadata)
-            lessons = await self._without_runs(metadata)
-        return Erasing(lessons=await self._with_derived(runs, lessons), runs=runs, recalls=recalls)
-
-    async def _without_runs(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
-        """The lessons with some metadata that no run taught: written by hand, or kept by another program."""
-        found = list[str]()
-        async with closing(self._bank.store.scan(scope=self._bank.scope)) as every:
-            async for one in every:
-                if not one.attempts and metadata.items() <= one.metadata.items():
-                    found += [lesson.id for lesson in one.lessons]
-        return tuple(found)
-
-    async def _with_derived(self, runs: Sequence[str], lessons: Sequence[str]) -> tuple[str, ...]:
-        """The lessons that go with runs and lessons: those drawn from a run, those of experiences with no other run,
-        and what was merged from any of these or would change one."""
-        gone, found = set(runs), dict.fromkeys(lessons)
-        if not gone and not found:
-            return ()
-        resting = list[tuple[set[str | None], tuple[str, ...]]]()
-        async with closing(self._bank.store.scan(scope=self._bank.scope)) as every:
-            async for one in every:
-                attempts = {ref.trajectory_id for ref in one.attempts}
-                whole = bool(attempts) and attempts <= gone
-                drawn = [i.id for i in one.lessons if whole or gone.intersection(i.provenance.trajectory_ids)]
-                found |= dict.fromkeys(drawn)
-                if on := {target_of(one), *chain(*one.merged.values())} - {None}:
-                    resting.append((on, tuple(lesson.id for lesson in one.lessons)))
-        while more := [id for on, ids in resting if not on.isdisjoint(found) for id in ids if id not in found]:
-            found |= dict.fromkeys(more)
-        return tuple(found)
-
-    async def _held(self, wanted: Erasing, waiting: frozenset[str]) -> Erasing:
-        """`wanted` without the ids that only waited on this machine, so that the bank does not have them."""
-        store, scope = self._bank.store, self._bank.scope
-
-        async def is_held(find: Callable[..., Awaitable[object]], id: str) -> bool:
-            return id not in waiting or await get_or_none(find(store, id, scope=scope)) is not None
-
-        runs = [id for id in wanted.runs if await is_held(get_trajectory, id)]
-        recalls = [id for id in wanted.recalls if await is_held(get_recall, id)]
-        return wanted.model_copy(update={"runs": tuple(runs), "recalls": tuple(recalls)})
-
-    async def _check_there(self, wanted: Erasing) -> None:
-        """Refuse ids that are not there now. The purge itself also finds what only the journal still holds."""
-        store, scope = self._bank.store, self._bank.scope
-        for id in wanted.lessons:
-            await experience_of_lesson(store, id, scope=scope)
-        for id in wanted.runs:
-            await get_trajectory(store, id, scope=scope)
-        for id in wanted.recalls:
-            await get_recall(store, id, scope=scope)
-
-    async def _runs_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
-        async def page(limit: int, after: str | None) -> Sequence[Run]:
-            return await self._bank.store.runs(
-                RunFilter(metadata=metadata, limit=limit, after=after), scope=self._bank.scope
-            )
-
-        return tuple([run.trajectory.id async for run in paged(page, lambda run: run.trajectory.id)])
-
-    async def _recalls_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
-        async def page(limit: int, after: str | None) -> Sequence[Recall]:
-            wanted = RecallFilter(metadata=metadata, limit=limit, after=after)
-            return await list_recalls(self._bank.store, wanted, scope=self._bank.scope)
-
-        return tuple([recall.id async for recall in paged(page, lambda recall: recall.id)])
-
-
-def _refuse_approval(by: str | None, why: str) -> None:
-    if by is not None:
-        raise UsageError(
-            f"approved_by= is for exports of a bank, and {why}: leave it out, and approve lessons one by one"
-        )
 
 
 def _notes(told: Iterable[Synced]) -> Iterator[str]:

@@ -29,8 +29,7 @@ from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.bank.outbox import Outbox, erase_spooled, said_of
 from lessonbank.bank.parts import BankOptions, BankParts
 from lessonbank.bank.spool import Spool
-from lessonbank.bank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
-from lessonbank.bank.views.admin import Erasing
+from lessonbank.bank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Erasing
 from lessonbank.contracts.ports import Care, Index, Queue, Records, Store
 from lessonbank.contracts.records import Recall, Record, Trajectory
 from lessonbank.contracts.records.record import reason_of
