@@ -39,12 +39,12 @@ from lessonbank.learning.settlement import BECAME_KNOWN, corrected, settle
 
 from .additions import link_additions
 from .commit import Commit
+from .judge_and_extract import JudgeAndExtract
 from .recall_again import AFTER, cures_of
 from .reflection import reflect
 from .retention import forget_old_runs
 from .run_keeper import RunKeeper, stays_as_told
 from .scoped_bank import ScopedBank, log
-from .steps import Steps
 from .upkeep import look_after
 
 T = TypeVar("T", Recall, Learned)
@@ -101,16 +101,16 @@ class Learner:
             raise
 
     async def _learn_kept(self, new: Sequence[Trajectory], report: RunReport, keeper: RunKeeper) -> Learned:
-        bank, steps = self.bank, Steps(self.bank)
+        bank, stage = self.bank, JudgeAndExtract(self.bank)
         decided = {run.id: report.verdict(run.id) for run in new}
-        mismatch = await steps.vector_mismatch(new[0].task)
-        judging = [partial(steps.judge, run, decided[run.id], mismatch) for run in new]
+        mismatch = await stage.vector_mismatch(new[0].task)
+        judging = [partial(stage.judge, run, decided[run.id], mismatch) for run in new]
         # One run whose outcome is known asks no judge: a task of its own would only take time.
         is_known = len(new) == 1 and all(decided.values())
         attempts = [await judging[0]()] if is_known else await gather(judging)
         notes = bank.emit(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
 
-        extraction, failed = await steps.extract_or_defer(attempts, report.receipt, mismatch)
+        extraction, failed = await stage.extract_or_defer(attempts, report.receipt, mismatch)
         event = ExtractionFailed(attempts=attempts, error=failed) if failed else None
         event = event or Extracted(attempts=attempts, extraction=extraction)
         notes += bank.emit(event, notes=extraction.notes)

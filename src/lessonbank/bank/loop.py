@@ -70,6 +70,7 @@ from lessonbank.text.messages.runs import run_from
 from lessonbank.trials.trial import trial
 
 from .attempt import AsyncAttempt
+from .judge_and_extract import JudgeAndExtract
 from .late_outcomes import find_run
 from .learner import Learner, noted
 from .outbox import Outbox, deliver_soon
@@ -79,7 +80,6 @@ from .reflection import reflect
 from .retrieval import Recaller
 from .run_keeper import RunKeeper, until_kept
 from .scoped_bank import BankState, ScopedBank
-from .steps import Steps
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 
 log: Final = logging.getLogger("lessonbank")
@@ -329,14 +329,14 @@ class AsyncReasoningBank:
         truth = truth_verdict(outcome=outcome, reward=reward, success_at=self.options.success_at)
         if self.options.off and truth is None:
             return Verdict(outcome="unknown", confidence=0.0, reason=OFF)
-        return (await Steps(self._in_scope).judge(run, truth)).verdict
+        return (await JudgeAndExtract(self._in_scope).judge(run, truth)).verdict
 
     async def extract(self, attempts: Sequence[Run], /) -> Extraction:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
         attempts = nonempty(attempts, "extract", Run)
         if self.options.off:
             return Extraction(notes=notes_of(OFF))
-        return await Steps(self._in_scope).extract(await self.parts.intake.attempts(attempts))
+        return await JudgeAndExtract(self._in_scope).extract(await self.parts.intake.attempts(attempts))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only.
@@ -354,7 +354,7 @@ class AsyncReasoningBank:
         identity = await self._in_scope.identity()
         experience = taught_by(await self.parts.intake.experience(experience), identity)
         if asks_model(self.parts.consolidator) and (
-            mismatch := await Steps(self._in_scope).vector_mismatch(experience.task, is_paid=True)
+            mismatch := await JudgeAndExtract(self._in_scope).vector_mismatch(experience.task, is_paid=True)
         ):
             raise mismatch
         return await Learner(self._in_scope).consolidate(experience, dry_run=dry_run)

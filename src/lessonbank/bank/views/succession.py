@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from lessonbank._base.aio import get_or_none
+from lessonbank.bank.judge_and_extract import JudgeAndExtract
 from lessonbank.bank.scoped_bank import ScopedBank, lesson_of, log
-from lessonbank.bank.steps import Steps
 from lessonbank.contracts.records import Change, Experience, Lesson, Restore, Run, Trajectory
 from lessonbank.contracts.records.repeats import taught_in
 from lessonbank.contracts.store_calls import experience_of_lesson, get_trajectories
@@ -155,7 +155,7 @@ class SuccessionFinder:
         verdicts = {ref.trajectory_id: ref.verdict for ref in heir.experience.attempts}
         attempts = [Run(trajectory=run, verdict=verdicts[run.id]) for run in heir.runs]
         try:
-            drawn = await Steps(self.bank).extract_alone(attempts)
+            drawn = await JudgeAndExtract(self.bank).extract_alone(attempts)
         except Exception as error:  # noqa: BLE001 - an extractor of the caller's own may raise anything; an erasure ends
             log.warning("no lesson could be drawn again from the runs of %s: %s", heir.experience.id, quoted(error))
             return ()

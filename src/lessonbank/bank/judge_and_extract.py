@@ -22,7 +22,7 @@ MOST_KNOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class JudgeAndExtract:
     """Judge and extract, in one scope."""
 
     bank: ScopedBank
