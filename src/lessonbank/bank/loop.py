@@ -70,8 +70,8 @@ from lessonbank.text.messages.runs import run_from
 from lessonbank.trials.trial import trial
 
 from .attempt import AsyncAttempt
+from .find_run import find_run
 from .judge_and_extract import JudgeAndExtract
-from .late_outcomes import find_run
 from .learner import Learner, noted
 from .outbox import Outbox, deliver_soon
 from .parts import BankOptions, BankParts

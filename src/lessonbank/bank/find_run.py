@@ -1,4 +1,4 @@
-"""Finds the run that an outcome is told of later: by its id, by its recall, or by metadata that only this run has."""
+"""Finds the run that somebody means: by its id, by its recall, or by metadata that only this run has."""
 
 from __future__ import annotations
 
