@@ -80,7 +80,7 @@ class AsyncAttempt:
         self._metadata = _valid(a_mapping, options.get("metadata"))
         self._patience = _valid(some_patience, options.get("patience")) or PATIENCE
         self._left, self._options = self._patience, options
-        self._again, self._noted = list[str](), list[str]()
+        self._later_recalls, self._inbox = list[str](), list[str]()
         self._recall: Recall | None = None
         self._refused_run: Trajectory | None = None
         self._problems: list[str] = []
@@ -138,7 +138,7 @@ class AsyncAttempt:
             self._spend(began, problem)
             note = self._failed("the agent goes on without a second look", problem)
             return Recall(scope=self._bank.scope, task=first.task, notes=notes_of(note), kept=False)
-        self._again += [again.id] if again.kept else []
+        self._later_recalls += [again.id] if again.kept else []
         return again
 
     def note(self, text: str, /) -> None:
@@ -147,10 +147,10 @@ class AsyncAttempt:
         It is kept where the run is, also while that waits on this machine. Nobody is shown it, in any scope or under
         any policy, before a person approves it.
         """
-        if len(self._noted) == _MOST_NOTES:
-            self._note(f"a run takes {_MOST_NOTES} notes for the inbox: a later one was left out")
+        if len(self._inbox) == _MOST_NOTES:
+            self._warn_once(f"a run takes {_MOST_NOTES} notes for the inbox: a later one was left out")
         else:
-            self._noted.append(text)
+            self._inbox.append(text)
 
     async def finish(
         self,
@@ -176,12 +176,12 @@ class AsyncAttempt:
         if self._is_finished:
             return self._refused("this attempt is finished already, so nothing more was learned: open another one")
         if source is not None and answer is not None:
-            self._note("finish was given both a run and an answer: the answer was ignored")
+            self._warn_once("finish was given both a run and an answer: the answer was ignored")
         self._is_finished, whole = True, source
         try:
             call = "learn" if a_flag(wait, "wait=") else "submit"
             whole = self._timed_run(self._trajectory(answer=answer)) if source is None else await self._read(source)
-            return self._done(await self._keep(call, whole, **self._learn_arguments(outcome, reward)))
+            return self._done(await self._hand_in(call, whole, **self._learn_arguments(outcome, reward)))
         except FormatError as problem:
             self._failed("the messages could not be read", problem)
         except UsageError as problem:
@@ -215,9 +215,9 @@ class AsyncAttempt:
             run = self._refused_run or self._timed_run(self._trajectory())
             if isinstance(error, Exception):
                 crashed = run.model_copy(update={"error": f"{type(error).__name__}: {error}"})
-                self._done(await self._keep("learn", crashed, **self._learn_arguments(None, None)))
+                self._done(await self._hand_in("learn", crashed, **self._learn_arguments(None, None)))
             else:
-                await self._keep_unfinished(run, "was stopped" if error else "ended without finish()")
+                await self._hand_in_unfinished(run, "was stopped" if error else "ended without finish()")
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
 
@@ -226,9 +226,9 @@ class AsyncAttempt:
         if isinstance(problem, StoreUnavailable):
             self._left = max(self._left - (monotonic() - began), _LEAST * self._patience)
 
-    async def _keep(self, call: str, run: Any, /, **told: Any) -> Any:
+    async def _hand_in(self, call: str, run: Any, /, **told: Any) -> Any:
         """Hand in a run and its notes for the inbox, which also come in where the bank fails to learn from the run."""
-        notes = tuple(self._noted)
+        notes = tuple(self._inbox)
         try:
             kept = await keep_or_spool(self._bank, call, run, inbox=notes, **told)
         except (UsageError, StoreUnavailable):
@@ -240,19 +240,19 @@ class AsyncAttempt:
             await self._put_into_inbox(notes)
         return kept
 
-    async def _keep_unfinished(self, run: Trajectory, why: str) -> None:
+    async def _hand_in_unfinished(self, run: Trajectory, why: str) -> None:
         """Also where the block is cancelled, which then takes as long as this does."""
         told = {"recall": self._receipt, "metadata": self._metadata, "patience": self._left}
         with anyio.CancelScope(shield=True):
-            kept = await self._keep("keep_unfinished", run, **told)
+            kept = await self._hand_in("keep_unfinished", run, **told)
             where = kept.note if isinstance(kept, Waits) else "the run is kept as unfinished"
-            self._note(f"the block {why}: {where}")
+            self._warn_once(f"the block {why}: {where}")
 
     async def _settle_by_outcome(self, answer: str | None, outcome: Outcome | None, reward: float | None) -> Learned:
         """The outcome alone settles the receipt."""
         try:
             run = self._timed_run(self._trajectory(answer=answer))
-            return self._done(await self._keep("learn", run, **self._learn_arguments(outcome, reward)))
+            return self._done(await self._hand_in("learn", run, **self._learn_arguments(outcome, reward)))
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             return self._refused(self._failed("nothing was learned from this run", problem))
 
@@ -290,7 +290,7 @@ class AsyncAttempt:
         return Learned(notes=notes_of(f"kept, to be learned in the background: {', '.join(result)}"))
 
     def _refused(self, note: str) -> Learned:
-        self._note(note)
+        self._warn_once(note)
         return Learned(notes=notes_of(note))
 
     def _failed(self, what: str, problem: Exception) -> str:
@@ -298,7 +298,7 @@ class AsyncAttempt:
         self._problems.append(note)
         return note
 
-    def _note(self, note: str) -> None:
+    def _warn_once(self, note: str) -> None:
         if note not in self._problems:
             log.warning("%s", note)
             self._problems.append(note)
@@ -333,7 +333,7 @@ class AsyncAttempt:
     def _timed_run(self, run: Trajectory) -> Trajectory:
         """A trajectory with its later recalls, and, where it does not say how long it took, the time of the block."""
         told: dict[str, Json] = {SECONDS: round(monotonic() - self._began, 3), **run.metadata}
-        told |= {RECALLS_AGAIN: list[Json](self._again)} if self._again else {}
+        told |= {RECALLS_AGAIN: list[Json](self._later_recalls)} if self._later_recalls else {}
         return run.model_copy(update={"metadata": told})
 
 

@@ -91,7 +91,7 @@ class Learner:
         new = await self.bank.parts.intake.runs(report.new, metadata)
         if waiting := await keeper.keep(new, report):
             if len(waiting) == len(new) and (teller := await keeper.earlier_teller(waiting)):
-                return noted(await self.learn_as(teller, report.runs), stays_as_told(waiting, report))
+                return with_notes(await self.learn_as(teller, report.runs), stays_as_told(waiting, report))
             report = await keeper.with_earlier_word(waiting, report)
         try:
             return await self._learn_kept(new, report, keeper)
@@ -124,7 +124,7 @@ class Learner:
         if bank.options.reflect_every:
             learned = await self._reflect_if_due(learned, every=bank.options.reflect_every)
         cared = await look_after(bank, [run.task for run in new])
-        return noted(learned, (*cared, *await forget_old_runs(bank)))
+        return with_notes(learned, (*cared, *await forget_old_runs(bank)))
 
     async def learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **options: Any) -> Learned:
         """Learn from submitted runs as whoever submitted them, in whose name everything then happens.
@@ -185,7 +185,7 @@ class Learner:
         notes += bank.emit(event, notes=notes) if event else ()
         if costs:
             learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
-        return noted(learned, notes), settlement
+        return with_notes(learned, notes), settlement
 
     def _last_resort(self) -> Consolidator:
         """What decides where the bank changes faster than its consolidator."""
@@ -223,14 +223,14 @@ class Learner:
     async def _review(self, learned: Learned, settlement: Settlement | None, notes: tuple[str, ...] = ()) -> Learned:
         """`learned` with notes, and with what the ledger did because one more outcome is known."""
         if settlement is None:
-            return noted(learned, notes)
+            return with_notes(learned, notes)
         notes += self.bank.emit(Settled(settlement=settlement))
         acted = await self.bank.parts.ledger.settled(scope=settlement.scope)
         if acted.changes or acted.proposals or acted.notes:
             reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
             notes += acted.notes + self.bank.emit(reviewed, notes=acted.notes)
             learned = learned.model_copy(update={"changes": (*learned.changes, *acted.changes)})
-        return noted(learned, notes)
+        return with_notes(learned, notes)
 
     async def _reflect_if_due(self, learned: Learned, *, every: int) -> Learned:
         """`learned`, and what looking back over its topic gave, after each `every` experiences."""
@@ -242,14 +242,14 @@ class Learner:
         try:
             reflected = await reflect(self.bank, model, topic)
         except LessonbankError as error:
-            return noted(learned, (f"nothing was drawn from looking back: {quoted(error)}",))
+            return with_notes(learned, (f"nothing was drawn from looking back: {quoted(error)}",))
         notes = reflected.notes
         if not (reflected.lessons or notes):
             notes = ("looking back over the topic gave nothing general",)
         usage, changes = learned.usage + reflected.usage, (*learned.changes, *reflected.changes)
-        return noted(learned.model_copy(update={"usage": usage, "changes": changes}), notes)
+        return with_notes(learned.model_copy(update={"usage": usage, "changes": changes}), notes)
 
 
-def noted(record: T, notes: tuple[str, ...], /) -> T:
+def with_notes(record: T, notes: tuple[str, ...], /) -> T:
     """`record` with more notes."""
     return record.model_copy(update={"notes": (*record.notes, *notes_of(*notes))}) if notes else record

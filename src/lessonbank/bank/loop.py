@@ -72,7 +72,7 @@ from lessonbank.trials.trial import trial
 from .attempt import AsyncAttempt
 from .find_run import find_run
 from .judge_and_extract import JudgeAndExtract
-from .learner import Learner, noted
+from .learner import Learner, with_notes
 from .outbox import Outbox, deliver_soon
 from .parts import BankOptions, BankParts
 from .recall_again import State, recall_again
@@ -166,7 +166,7 @@ class AsyncReasoningBank:
         kept = await self._state.receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
         event = Retrieved(recall=kept, seconds=perf_counter() - begun)
-        return noted(kept, self._in_scope.emit(event, notes=(*found.notes, *unkept)))
+        return with_notes(kept, self._in_scope.emit(event, notes=(*found.notes, *unkept)))
 
     async def _recall_for_trial(self, task: str, /, *, asked: RetrieveOptions) -> Recall:
         return await Recaller(self._in_scope).for_trial(task, asked=asked)

@@ -22,7 +22,7 @@ from lessonbank.guard.identity import check_reviewer, holders, identity_of
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 
-from .audit_log import note_act
+from .audit_log import record_act
 from .parts import BankOptions, BankParts
 from .spool import Spool
 
@@ -186,9 +186,9 @@ class ScopedBank:
         if not await holders(self.store, "reviewer"):
             self.check_whole_file(call)
 
-    async def note_act(self, act: str, subject: str = "", /, *, read_only: bool = False) -> None:
-        """Leave an entry of an administrative act in the journal, see `note_act`."""
-        await note_act(
+    async def record_act(self, act: str, subject: str = "", /, *, read_only: bool = False) -> None:
+        """Leave an entry of an administrative act in the journal, see `record_act`."""
+        await record_act(
             self.store, act, subject, scope=self.scope, writer=self.writer, key=self.key, read_only=read_only
         )
 

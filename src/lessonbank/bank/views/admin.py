@@ -98,18 +98,18 @@ class AsyncAdmin:
             return 0
         if format == "jsonl":
             count = await archive.write(self._bank.store, a_path(path), scope=self._bank.scope)
-            await self._bank.note_act("admin.export", counted(count, "record"), read_only=True)
+            await self._bank.record_act("admin.export", counted(count, "record"), read_only=True)
             return count
         if format == "atif":
             count = await write_runs(self._bank.store, a_path(path), scope=self._bank.scope)
-            await self._bank.note_act("admin.export", f"{counted(count, 'run')} as {format}", read_only=True)
+            await self._bank.record_act("admin.export", f"{counted(count, 'run')} as {format}", read_only=True)
             return count
         told = await self._files.write(a_path(path), format, budget=budget, every=all)
         left_out = sum(one.left_out for one in told)
         too_many = f"{counted(left_out, 'lesson does', 'lessons do')} not fit the budget of {budget:,} tokens"
         _warn(*([too_many] if left_out else []), *_notes(told))
         count = sum(one.lessons for one in told)
-        await self._bank.note_act("admin.export", f"{counted(count, 'lesson')} as {format}", read_only=True)
+        await self._bank.record_act("admin.export", f"{counted(count, 'lesson')} as {format}", read_only=True)
         return count
 
     async def sync(
@@ -155,7 +155,7 @@ class AsyncAdmin:
         source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
         count = await self._imported(source, approved_by)
         approval = f", approved by {approved_by}" if approved_by else ""
-        await self._bank.note_act("admin.import", f"{counted(count, 'record')}{approval}")
+        await self._bank.record_act("admin.import", f"{counted(count, 'record')}{approval}")
         return count
 
     async def _imported(self, source: Path, approved_by: str | None) -> int:
@@ -185,7 +185,7 @@ class AsyncAdmin:
             done += batch
             if progress:
                 progress(done)
-        await self._bank.note_act("admin.reindex", counted(done, "record"))
+        await self._bank.record_act("admin.reindex", counted(done, "record"))
         return done
 
     async def unembedded(self) -> tuple[str, ...]:
@@ -307,7 +307,7 @@ class AsyncAdmin:
         name = checked_name(name, what="name=")
         if self._bank.skips(call):
             return ""
-        await self._bank.note_act(f"admin.{call}", name)  # first: a new key of the caller's own ends the one in hand
+        await self._bank.record_act(f"admin.{call}", name)  # first: a new key of the caller's own ends the one in hand
         return await identity.add_key(self._bank.store, role, name)
 
     async def _end_key(self, role: identity.Role, name: str, call: str) -> None:
@@ -317,7 +317,7 @@ class AsyncAdmin:
             return
         if name_key(name) not in await identity.holders(self._bank.store, role):
             raise UsageError(f"no {role} {name!r} has a key: see bank.admin.{role}s()")
-        await self._bank.note_act(f"admin.{call}", name_key(name))
+        await self._bank.record_act(f"admin.{call}", name_key(name))
         await identity.end_key(self._bank.store, role, name)
 
     async def scopes(self) -> tuple[str, ...]:
@@ -336,7 +336,7 @@ class AsyncAdmin:
         """
         self._bank.check_whole_file("backup")
         if not self._bank.skips("backup"):
-            await self._bank.note_act("admin.backup", read_only=True)  # first: the copy's journal is the bank's
+            await self._bank.record_act("admin.backup", read_only=True)  # first: the copy's journal is the bank's
             await care_of(self._bank.store).backup(a_path(path))
 
     async def storage(self) -> Mapping[str, str]:
@@ -372,7 +372,7 @@ class AsyncAdmin:
         """
         await self._bank.check_owner("rebuild")
         await care_of(self._bank.store).rebuild()
-        await self._bank.note_act("admin.rebuild", read_only=True)
+        await self._bank.record_act("admin.rebuild", read_only=True)
 
     @property
     def _files(self) -> LessonFiles:

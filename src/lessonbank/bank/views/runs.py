@@ -12,7 +12,7 @@ from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import a_count, a_text, an_id, filters, maybe_id, maybe_one_of
 from lessonbank._base.iterate import closing
 from lessonbank._base.plural import counted
-from lessonbank.bank.learner import Learner, noted
+from lessonbank.bank.learner import Learner, with_notes
 from lessonbank.bank.retention import forget_old_runs
 from lessonbank.bank.scoped_bank import ScopedBank, person
 from lessonbank.contracts.ports import RunFilter
@@ -104,7 +104,7 @@ class AsyncRuns:
         learned = await self._retry(ids, a_count(limit))
         # Last, for it erases old runs that wait, too; and by the right of who calls, not of who submitted them.
         erased = await forget_old_runs(self._bank) if learned else ()
-        return (*learned[:-1], noted(learned[-1], erased)) if erased else tuple(learned)
+        return (*learned[:-1], with_notes(learned[-1], erased)) if erased else tuple(learned)
 
     async def _retry(self, ids: Sequence[str], limit: int) -> Sequence[Learned]:
         store, scope = self._bank.store, self._bank.scope
@@ -134,7 +134,7 @@ class AsyncRuns:
     async def _note_retry(self, given_up: int) -> None:
         """To try again what was given up is an act of a person; what merely waits is learned anyhow."""
         if given_up:
-            await self._bank.note_act(
+            await self._bank.record_act(
                 "runs.retry", counted(given_up, "run that was given up", "runs that were given up")
             )
 
@@ -158,12 +158,12 @@ class AsyncRuns:
 
     async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], tuple[str, str] | None, dict[str, Any]]:
         """The runs that were submitted together with `run`, by whom, and what was said of them then."""
-        noted, store, scope = run.submission or NO_SUBMISSION, self._bank.store, self._bank.scope
-        others = [id for id in noted.run_ids if id != run.id]
+        handed_in, store, scope = run.submission or NO_SUBMISSION, self._bank.store, self._bank.scope
+        others = [id for id in handed_in.run_ids if id != run.id]
         siblings = await get_trajectories(store, others, scope=scope)
         runs = [run, *siblings]
-        recall = await get_or_none(get_recall(store, noted.recall_id, scope=scope)) if noted.recall_id else None
-        teller = await verified_submitter(store, noted, runs=[run.id, *others], scope=scope)
+        recall = await get_or_none(get_recall(store, handed_in.recall_id, scope=scope)) if handed_in.recall_id else None
+        teller = await verified_submitter(store, handed_in, runs=[run.id, *others], scope=scope)
         learned = await settled_runs(store, [one.id for one in runs], scope=scope)
         # What was known later of a learned run, such as a correction, stands.
         told = [NO_SUBMISSION if one.id in learned else one.submission or NO_SUBMISSION for one in runs]
