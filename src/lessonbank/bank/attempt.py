@@ -35,7 +35,7 @@ from lessonbank.guard.quote import quoted
 from lessonbank.importers import doing_of
 from lessonbank.text.messages.runs import runs_from
 
-from .outbox import Waits, keep_or_spool
+from .outbox import InSpool, keep_or_spool
 
 V = TypeVar("V")
 log = logging.getLogger("lessonbank")
@@ -236,7 +236,7 @@ class AsyncAttempt:
         except Exception:
             await self._put_into_inbox(notes)
             raise
-        if not isinstance(kept, Waits):
+        if not isinstance(kept, InSpool):
             await self._put_into_inbox(notes)
         return kept
 
@@ -245,7 +245,7 @@ class AsyncAttempt:
         told = {"recall": self._receipt, "metadata": self._metadata, "patience": self._left}
         with anyio.CancelScope(shield=True):
             kept = await self._hand_in("keep_unfinished", run, **told)
-            where = kept.note if isinstance(kept, Waits) else "the run is kept as unfinished"
+            where = kept.note if isinstance(kept, InSpool) else "the run is kept as unfinished"
             self._warn_once(f"the block {why}: {where}")
 
     async def _settle_by_outcome(self, answer: str | None, outcome: Outcome | None, reward: float | None) -> Learned:
@@ -279,8 +279,8 @@ class AsyncAttempt:
             "patience": self._left,
         }
 
-    def _done(self, result: Learned | Waits | tuple[str, ...]) -> Learned:
-        if isinstance(result, Waits):
+    def _done(self, result: Learned | InSpool | tuple[str, ...]) -> Learned:
+        if isinstance(result, InSpool):
             result = Learned(notes=notes_of(result.note))
         if isinstance(result, Learned):
             self.learned = result
@@ -355,8 +355,8 @@ def _warned(what: str, problem: Exception) -> str:
 class Attempt:
     """An attempt for a `with` block."""
 
-    def __init__(self, attempt: AsyncAttempt, /, *, wait: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
-        self._attempt, self._wait = attempt, wait
+    def __init__(self, attempt: AsyncAttempt, /, *, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        self._attempt, self._run = attempt, run
 
     @property
     def task(self) -> str:
@@ -404,7 +404,7 @@ class Attempt:
 
     def recall_again(self, *, observation: str = "", reason: str = "error", cured: bool = False) -> Recall:
         """Look again where the run stands; see `AsyncAttempt.recall_again`."""
-        again: Recall = self._wait(self._attempt.recall_again(observation=observation, reason=reason, cured=cured))
+        again: Recall = self._run(self._attempt.recall_again(observation=observation, reason=reason, cured=cured))
         return again
 
     def note(self, text: str, /) -> None:
@@ -423,14 +423,14 @@ class Attempt:
     ) -> Learned:
         """Learn from `source` (a trajectory or messages), or from the steps noted so far; see `AsyncAttempt.finish`."""
         finishing = self._attempt.finish(source, answer=answer, outcome=outcome, reward=reward, wait=wait)
-        learned: Learned = self._wait(finishing)
+        learned: Learned = self._run(finishing)
         return learned
 
     def __enter__(self) -> Attempt:
-        self._wait(self._attempt.__aenter__())
+        self._run(self._attempt.__aenter__())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._wait(self._attempt.__aexit__(kind, error, trace))
+        self._run(self._attempt.__aexit__(kind, error, trace))

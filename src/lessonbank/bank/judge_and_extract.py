@@ -34,14 +34,14 @@ class JudgeAndExtract:
         Where nothing is paid, waiting would save nothing: the lesson is kept, and `reindex` gives it its vector.
         """
         bank = self.bank
-        if not (is_paid or bank.parts.asks_model) or bank.scope in bank.state.fitting:
+        if not (is_paid or bank.parts.asks_model) or bank.scope in bank.state.vectors_fit:
             return None
         try:
             mismatch = await bank.vector_mismatch(task)
         except ModelError:  # the lessons are kept without a vector then, which says nothing of its dimension
             return None
         if mismatch is None:
-            bank.state.fitting.add(bank.scope)
+            bank.state.vectors_fit.add(bank.scope)
         return mismatch
 
     async def judge(self, run: Trajectory, truth: Verdict | None, mismatch: SpaceMismatch | None = None, /) -> Run:

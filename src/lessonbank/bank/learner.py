@@ -48,7 +48,7 @@ from .scoped_bank import ScopedBank, log
 from .upkeep import look_after
 
 T = TypeVar("T", Recall, Learned)
-_AGAIN: Final = 20
+_MOST_LATER: Final = 20
 """Recalls in the middle of a run that are settled with it."""
 
 
@@ -119,7 +119,7 @@ class Learner:
         result = LearnOutcome(report, attempts, extraction, scope=bank.scope, failed=failed, usage=usage)
         learned, settlement = await self._commit(result, identity=keeper.identity)
         notes += await link_additions(bank, learned.lessons)
-        await self._settle_again([attempt.trajectory for attempt in attempts], settlement)
+        await self._settle_later_recalls([attempt.trajectory for attempt in attempts], settlement)
         learned = await self._review(learned, settlement, notes)
         if bank.options.reflect_every:
             learned = await self._reflect_if_due(learned, every=bank.options.reflect_every)
@@ -200,15 +200,15 @@ class Learner:
         async with bank.state.locks.of(bank.scope):
             settlement, counted, doubts = await settle(bank.store, report, home=home, identity=identity)
             await bank.store.apply(changes, scope=bank.scope, writer=writer or bank.writer, settlement=settlement)
-        await self._settle_again([run.trajectory for run in counted], settlement)
+        await self._settle_later_recalls([run.trajectory for run in counted], settlement)
         notes = notes_of(*report.notes, *corrections, *doubts)
         return await self._review(Learned(known=report.known, changes=tuple(changes), notes=notes), settlement)
 
-    async def _settle_again(self, runs: Sequence[Trajectory], first: Settlement | None) -> None:
+    async def _settle_later_recalls(self, runs: Sequence[Trajectory], first: Settlement | None) -> None:
         """Settle the recalls in the middle of runs as their first one."""
         told = [run.metadata.get(RECALLS_AGAIN) for run in runs if not run.imported]
         each = [id for ids in told if isinstance(ids, list) for id in ids if isinstance(id, str)]
-        ids = tuple(dict.fromkeys(each))[:_AGAIN]
+        ids = tuple(dict.fromkeys(each))[:_MOST_LATER]
         if first is None or not ids:
             return
         store, scope = self.bank.store, self.bank.scope

@@ -75,7 +75,7 @@ from .judge_and_extract import JudgeAndExtract
 from .learner import Learner, with_notes
 from .outbox import Outbox, deliver_soon
 from .parts import BankOptions, BankParts
-from .recall_again import State, recall_again
+from .recall_again import Situation, recall_again
 from .reflection import reflect
 from .retrieval import Recaller
 from .run_keeper import RunKeeper, until_kept
@@ -145,7 +145,7 @@ class AsyncReasoningBank:
         run's metadata, `{"recalls_again": [recall.id]}`. Raises UsageError, NotFound, StoreError.
         """
         asked, begun = RetrieveOptions(**options), perf_counter()
-        state = State(
+        situation = Situation(
             observation=a_text(observation, "the observation"),
             doing=a_text(doing, "doing="),
             reason=a_text(reason, "reason="),
@@ -155,11 +155,11 @@ class AsyncReasoningBank:
             first, _ = await self._state.receipts.returned(recall, scope=self.scope)
             why = OFF
             if not self.options.off:
-                if found := await recall_again(self._in_scope, state, first, asked, cured=a_flag(cured, "cured=")):
+                if found := await recall_again(self._in_scope, situation, first, asked, cured=a_flag(cured, "cured=")):
                     return await self._keep_recall(*found, begun=begun)
                 why = "nothing more is known of where this run stands"
-            task = await self.parts.intake.task(state.text or reason)
-        return Recall(scope=self.scope, task=task, kept=False, step=state.step, notes=notes_of(why))
+            task = await self.parts.intake.task(situation.text or reason)
+        return Recall(scope=self.scope, task=task, kept=False, step=situation.step, notes=notes_of(why))
 
     async def _keep_recall(self, recall: Recall, found: Found, /, *, begun: float) -> Recall:
         recall = recall.observed() if self.options.observe else await with_reason(recall, found, self.store)

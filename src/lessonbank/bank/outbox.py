@@ -58,7 +58,7 @@ class Outbox:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class InSpool:
     """A run that the bank did not take in time, and that waits for it on this machine."""
 
     note: str
@@ -78,7 +78,7 @@ async def keep_or_spool(bank: Any, call: str, source: object, /, *, inbox: Seque
         outbox = _outbox(bank)
         if outbox is None or isinstance(problem, ReadOnly | StoreDamaged):
             raise
-        return Waits(await _spool_run(bank, outbox, call, source, problem, inbox, **told))
+        return InSpool(await _spool_run(bank, outbox, call, source, problem, inbox, **told))
     await deliver_soon(bank)
     return kept
 
@@ -208,6 +208,6 @@ async def erase_spooled(spool: Spool | None, scope: str, /, **meant: Any) -> Seq
     return () if spool is None else await _in_thread(partial(spool.erase, scope, **meant))
 
 
-async def said_of(spool: Spool | None, /) -> str:
+async def describe_waiting(spool: Spool | None, /) -> str:
     """What waits, for people."""
     return "off" if spool is None else await _in_thread(spool.describe)

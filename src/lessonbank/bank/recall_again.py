@@ -46,7 +46,7 @@ async def kept_cures(store: Records, scope: str, /) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class Situation:
     """Where a run stands."""
 
     observation: str
@@ -75,7 +75,7 @@ class State:
 
 
 async def recall_again(
-    bank: ScopedBank, state: State, first: Recall | None, asked: RetrieveOptions, /, *, cured: bool
+    bank: ScopedBank, situation: Situation, first: Recall | None, asked: RetrieveOptions, /, *, cured: bool
 ) -> tuple[Recall, Found] | None:
     """A receipt that nobody kept yet: of the cure of this very failure, else by the state.
 
@@ -83,28 +83,34 @@ async def recall_again(
     """
     told = {**(asked.metadata or {}), **({AFTER: first.id} if first else {})}
     lost = first and asked.metadata and asked.metadata.get(AFTER, first.id) != first.id
-    found = await _cure_of(bank, failure, first, asked, metadata=told) if (failure := state.failure) else None
-    found = found or (None if cured else await _by_state(bank, state, first, asked, metadata=told))
+    found = await _cure_of(bank, failure, first, asked, metadata=told) if (failure := situation.failure) else None
+    found = found or (None if cured else await _by_situation(bank, situation, first, asked, metadata=told))
     if found is None:
         return None
     why = (f"of metadata= the {AFTER!r} is left out: the bank keeps there which recall came first",) if lost else ()
     return found[0].model_copy(update={"notes": (*found[0].notes, *notes_of(*why))}), found[1]
 
 
-async def _by_state(
-    bank: ScopedBank, state: State, first: Recall | None, asked: RetrieveOptions, /, *, metadata: dict[str, Json]
+async def _by_situation(
+    bank: ScopedBank,
+    situation: Situation,
+    first: Recall | None,
+    asked: RetrieveOptions,
+    /,
+    *,
+    metadata: dict[str, Json],
 ) -> tuple[Recall, Found] | None:
     """What lessons say of the state that the run is in."""
-    task = await bank.parts.intake.task("\n".join(filter(None, (state.text, first.task if first else ""))))
+    task = await bank.parts.intake.task("\n".join(filter(None, (situation.text, first.task if first else ""))))
     if not task.strip():
         return None
     shown = await _shown_since(bank, first) | {c.lesson_id for c in (first.candidates if first else ()) if c.shown}
     words = replace(bank.parts.injector, budget=min(bank.parts.injector.budget, _BUDGET))
     small = Recaller(replace(bank, parts=replace(bank.parts, injector=words)))
     asked = replace(asked, metadata=metadata)
-    recall, found = await small.recall(task, asked, draw=True, exclude=shown, as_one=f"{AGAIN}{state.reason}")
+    recall, found = await small.recall(task, asked, draw=True, exclude=shown, as_one=f"{AGAIN}{situation.reason}")
     placed = any(candidate.placed for candidate in recall.candidates)
-    return (recall.model_copy(update={"step": state.step}), found) if placed else None
+    return (recall.model_copy(update={"step": situation.step}), found) if placed else None
 
 
 async def _cure_of(

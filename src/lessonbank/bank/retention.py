@@ -24,7 +24,7 @@ _LEAP: Final = timedelta(days=7)
 """Between two changes of a journal, more than that is a leap."""
 
 
-async def keep(store: Store, days: float | None, /) -> None:
+async def set_keep_runs(store: Store, days: float | None, /) -> None:
     """Let the bank keep runs for so long. `None`: for ever."""
     await store.put_setting(_KEPT, None if days is None else repr(days))
 
@@ -50,7 +50,7 @@ async def days_to_keep(
             f"this bank keeps runs {how_long}, and not for {asked:g} days: a reviewer changes it, by learning once "
             "with bank.scoped(writer=NAME, key=…) and this Learning(keep_runs=)",
         )
-    await keep(store, asked)
+    await set_keep_runs(store, asked)
     return asked, ()
 
 

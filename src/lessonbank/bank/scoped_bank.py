@@ -38,7 +38,7 @@ class BankState:
     locks: ScopeLocks = field(default_factory=ScopeLocks)
     changed: Counter[str] = field(default_factory=Counter[str])
     """How often each scope was changed by this process."""
-    fitting: set[str] = field(default_factory=set[str])
+    vectors_fit: set[str] = field(default_factory=set[str])
     """The scopes in which new vectors were found to fit."""
     erased: dict[str, tuple[date, float]] = field(default_factory=dict[str, tuple[date, float]])
     """When old runs of a scope were erased last, and after how many days."""

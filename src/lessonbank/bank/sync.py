@@ -236,7 +236,7 @@ class ReasoningBank(Blocking[AsyncReasoningBank]):
     @takes_retrieve_options
     def attempt(self, task: str, /, **options: Unpack[RetrieveKeywords]) -> Attempt:
         """`with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(…)` or on a crash."""
-        return Attempt(self.aio.attempt(task, **options), wait=run_sync)
+        return Attempt(self.aio.attempt(task, **options), run=run_sync)
 
     def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /, *, lost: str) -> None:
         """Begin `work` on the bank's own event loop, and return at once; see `AsyncReasoningBank.in_background`."""

@@ -25,7 +25,7 @@ from lessonbank._base.checks import (
 )
 from lessonbank._base.plural import counted
 from lessonbank.bank import retention
-from lessonbank.bank.outbox import erase_spooled, said_of
+from lessonbank.bank.outbox import describe_waiting, erase_spooled
 from lessonbank.bank.recall_again import kept_cures
 from lessonbank.bank.scoped_bank import ScopedBank, log, person
 from lessonbank.contracts.records import (
@@ -288,7 +288,7 @@ class AsyncAdmin:
         is_first = not await self.reviewers()
         key = await self._key_for("reviewer", name, "add_reviewer")
         if is_first and key:
-            await retention.keep(self._bank.store, self._bank.options.keep_runs)
+            await retention.set_keep_runs(self._bank.store, self._bank.options.keep_runs)
         return key
 
     async def remove_reviewer(self, name: str, /) -> None:
@@ -346,7 +346,7 @@ class AsyncAdmin:
         """
         self._bank.check_whole_file("storage")
         told = dict((await care_of(self._bank.store).verify(tables=False)).storage)
-        return {**told, "spool": await said_of(self._bank.spool)} if self._bank.options.place else told
+        return {**told, "spool": await describe_waiting(self._bank.spool)} if self._bank.options.place else told
 
     async def verify(self, *, journal: bool = True, records: bool = True) -> tuple[str, ...]:
         """What is wrong with what is stored, one sentence each; empty when nothing was found.

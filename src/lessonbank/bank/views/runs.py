@@ -110,17 +110,17 @@ class AsyncRuns:
         store, scope = self._bank.store, self._bank.scope
         if ids:
             named = [await get_run(store, an_id(id), scope=scope) for id in ids]
-            await self._note_retry(sum(run.status == "failed" for run in named))
-            return [(await self._tried(run.trajectory))[0] for run in named]
+            await self._record_retry(sum(run.status == "failed" for run in named))
+            return [(await self._try(run.trajectory))[0] for run in named]
         queue = queue_of(store)
-        await self._note_retry((await queue.queue(scope=scope)).failed)
+        await self._record_retry((await queue.queue(scope=scope)).failed)
         taker, learned = f"retry {new_id()}", list[Learned]()
         claims = await queue.claim(worker=taker, limit=limit, seconds=IN_HAND, scope=scope, anyway=True)
         waiting = {claim.trajectory.id: claim.trajectory for claim in claims}
         try:
             while waiting:
                 await queue.extend(waiting, scope=scope, worker=taker, seconds=IN_HAND)
-                result, done, problem = await self._tried(next(iter(waiting.values())))
+                result, done, problem = await self._try(next(iter(waiting.values())))
                 learned.append(result)
                 for id in done & waiting.keys():
                     await queue.release(id, scope=scope, worker=taker, error=problem)
@@ -131,17 +131,17 @@ class AsyncRuns:
                     await queue.release(id, scope=scope, worker=taker)
         return learned
 
-    async def _note_retry(self, given_up: int) -> None:
+    async def _record_retry(self, given_up: int) -> None:
         """To try again what was given up is an act of a person; what merely waits is learned anyhow."""
         if given_up:
             await self._bank.record_act(
                 "runs.retry", counted(given_up, "run that was given up", "runs that were given up")
             )
 
-    async def _tried(self, run: Trajectory) -> tuple[Learned, set[str], str]:
+    async def _try(self, run: Trajectory) -> tuple[Learned, set[str], str]:
         """Learn from a waiting run, and say why to try it again. One run whose judge breaks holds up no other."""
         try:
-            result, done = await self._again(run)
+            result, done = await self._learn_with_siblings(run)
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - a judge or an extractor of the caller's own may raise anything
@@ -149,7 +149,7 @@ class AsyncRuns:
             return Learned(notes=notes_of(f"nothing was learned from run {run.id}: {problem}")), {run.id}, problem
         return result, done, problem_of(result)
 
-    async def _again(self, run: Trajectory) -> tuple[Learned, set[str]]:
+    async def _learn_with_siblings(self, run: Trajectory) -> tuple[Learned, set[str]]:
         """Learn from `run` and all that belongs to it; the ids of these runs."""
         runs, teller, told = await self._as_submitted(run)
         result = await Learner(self._bank).learn_as(teller, runs, **told)
