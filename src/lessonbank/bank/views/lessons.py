@@ -56,7 +56,7 @@ from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.topics import in_topics
 from lessonbank.search.trusted import task_words
 
-from .proposals import accepting, compared, edit_to, proposed
+from .proposals import changes_of, edit_to, file_proposals, pair_proposals
 
 NOTE: Final = "note"
 """The method of a lesson that an agent noted itself."""
@@ -355,7 +355,7 @@ class AsyncLessons:
         say nearly the same, `merge` makes one, and `approve` keeps both.
         """
         evidence = await self._bank.parts.ledger.proposals(scope=self._bank.scope)
-        return (*evidence, *await proposed(self._bank), *await compared(self._bank))
+        return (*evidence, *await file_proposals(self._bank), *await pair_proposals(self._bank))
 
     async def approve(self, *ids: str, by: str, reason: str = "") -> tuple[JournalEntry, ...]:
         """A person vouches for lessons: they may be shown from now on, also those in quarantine.
@@ -367,7 +367,7 @@ class AsyncLessons:
         plain, writer, why = a_list_of_ids(ids, "approve"), person(by), a_text(reason, "reason=")
         changes, vectors = list[Change](), dict[str, Vectors]()
         for id in () if self._bank.options.off else plain:
-            if found := await accepting(self._bank, id, by=writer, reason=why or f"approved by {writer}"):
+            if found := await changes_of(self._bank, id, by=writer, reason=why or f"approved by {writer}"):
                 plain = tuple(one for one in plain if one != id)
                 changes += found[0]
                 vectors |= found[1]

@@ -1,4 +1,4 @@
-"""What an edited file proposes: lessons in quarantine that a person lets in, or that say how to change another."""
+"""What a person is asked to decide: what edited files propose, and lessons that stand against, or nearly say, another."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BESIDE: Final = {
 """Why the newer and the older of two lessons wait for a person."""
 
 
-async def proposed(bank: ScopedBank, /) -> tuple[Proposal, ...]:
+async def file_proposals(bank: ScopedBank, /) -> tuple[Proposal, ...]:
     """What files propose and nobody decided yet, newest first."""
 
     async def page(limit: int, after: str | None) -> Sequence[Lesson]:
@@ -38,13 +38,13 @@ async def proposed(bank: ScopedBank, /) -> tuple[Proposal, ...]:
     return tuple([one async for lesson in waiting if (one := await _proposal(bank, lesson))])
 
 
-async def compared(bank: ScopedBank, /) -> tuple[Proposal, ...]:
+async def pair_proposals(bank: ScopedBank, /) -> tuple[Proposal, ...]:
     """What the newest lessons contradict, say more exactly, nearly repeat or add, until a person decides."""
     page = await bank.store.lessons(LessonFilter(limit=_LATEST), scope=bank.scope)
-    return (*await _beside(bank, page), *await _near(bank, page), *await _adding(bank, page))
+    return (*await _opposites(bank, page), *await _near_repeats(bank, page), *await _additions(bank, page))
 
 
-async def _near(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
+async def _near_repeats(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
     """Of two lessons that are near one another the newer, until it is retired, merged or approved."""
     found: list[Proposal] = []
     for lesson in page:
@@ -57,7 +57,7 @@ async def _near(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
     return found
 
 
-async def _adding(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
+async def _additions(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
     """What adds to a lesson, where a person approved both: only a person joins what a person vouched for."""
     found: list[Proposal] = []
     for one in page:
@@ -70,7 +70,7 @@ async def _adding(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
     return found
 
 
-async def _beside(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
+async def _opposites(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
     """Both of two lessons of which one says the other more exactly, or contradicts it, until a person decides."""
     told = [
         (one, id, one.against.stand)
@@ -105,7 +105,7 @@ async def _proposal(bank: ScopedBank, lesson: Lesson) -> Proposal | None:
     return None if gone else Proposal(lesson=lesson, reason=why, change=told.change, origin=FILE, of=told.lesson_id)
 
 
-async def accepting(
+async def changes_of(
     bank: ScopedBank, id: str, /, *, by: str, reason: str
 ) -> tuple[Sequence[Change], dict[str, Vectors]] | None:
     """What makes of a proposal what it proposes, with the vectors of new words; `None` for every other lesson.
