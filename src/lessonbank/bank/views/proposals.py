@@ -1,4 +1,4 @@
-"""What a person is asked to decide: what edited files propose, and lessons that stand against, or nearly say, another."""
+"""What a person is asked to decide: what edited files propose, and pairs of lessons that say nearly one thing."""
 
 from __future__ import annotations
 
@@ -35,64 +35,10 @@ async def file_proposals(bank: ScopedBank, /) -> tuple[Proposal, ...]:
         return await bank.store.lessons(wanted, scope=bank.scope)
 
     waiting = paged(page, lambda lesson: lesson.id)
-    return tuple([one async for lesson in waiting if (one := await _proposal(bank, lesson))])
+    return tuple([one async for lesson in waiting if (one := await _of_file(bank, lesson))])
 
 
-async def pair_proposals(bank: ScopedBank, /) -> tuple[Proposal, ...]:
-    """What the newest lessons contradict, say more exactly, nearly repeat or add, until a person decides."""
-    page = await bank.store.lessons(LessonFilter(limit=_LATEST), scope=bank.scope)
-    return (*await _opposites(bank, page), *await _near_repeats(bank, page), *await _additions(bank, page))
-
-
-async def _near_repeats(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
-    """Of two lessons that are near one another the newer, until it is retired, merged or approved."""
-    found: list[Proposal] = []
-    for lesson in page:
-        if lesson.near is None or lesson.hidden or lesson.approved:
-            continue
-        older = await bank.lesson(lesson.near)
-        if older and not older.hidden:
-            why = f"it says nearly the same as “{_titled(older)}”: merge the two, or keep both"
-            found.append(Proposal(lesson=lesson, reason=why, change="merge", of=older.id))
-    return found
-
-
-async def _additions(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
-    """What adds to a lesson, where a person approved both: only a person joins what a person vouched for."""
-    found: list[Proposal] = []
-    for one in page:
-        if one.against is None or one.against.stand != "adds" or one.hidden or not one.approved:
-            continue
-        base = await bank.lesson(one.against.lesson_ids[0])
-        if base and base.approved and not base.hidden:
-            why = f"it adds to “{_titled(base)}”: merge the two into one text, whose evidence starts again"
-            found.append(Proposal(lesson=one, reason=why, change="merge", of=base.id))
-    return found
-
-
-async def _opposites(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
-    """Both of two lessons of which one says the other more exactly, or contradicts it, until a person decides."""
-    told = [
-        (one, id, one.against.stand)
-        for one in page
-        if one.against and one.against.stand in _BESIDE and not (one.hidden or one.approved)
-        for id in one.against.lesson_ids
-    ]
-    found: list[Proposal] = []
-    for newer, id, stand in told:
-        older = await bank.lesson(id)
-        if older and not older.hidden and not (older.approved and stand == "contradicts"):
-            for one, other, why in zip((newer, older), (older, newer), _BESIDE[stand], strict=True):
-                reason = why.format(_titled(other))
-                found.append(Proposal(lesson=one, reason=reason, change="choose", of=other.id))
-    return found
-
-
-def _titled(lesson: Lesson) -> str:
-    return one_line(lesson.title, limit=100)
-
-
-async def _proposal(bank: ScopedBank, lesson: Lesson) -> Proposal | None:
+async def _of_file(bank: ScopedBank, lesson: Lesson) -> Proposal | None:
     """`None` where the lesson that it speaks of is gone, or retired."""
     owner = await experience_of_lesson(bank.store, lesson.id, scope=bank.scope)
     why = f"read in {one_line(str(owner.metadata.get(FILE, 'a file')), limit=100)}"
@@ -148,3 +94,57 @@ def edit_to(lesson: Lesson, /, *, by: str, reason: str) -> Edit:
         by=by,
         reason=reason,
     )
+
+
+async def pair_proposals(bank: ScopedBank, /) -> tuple[Proposal, ...]:
+    """What the newest lessons contradict, say more exactly, nearly repeat or add, until a person decides."""
+    page = await bank.store.lessons(LessonFilter(limit=_LATEST), scope=bank.scope)
+    return (*await _opposites(bank, page), *await _near_repeats(bank, page), *await _additions(bank, page))
+
+
+async def _near_repeats(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
+    """Of two lessons that are near one another the newer, until it is retired, merged or approved."""
+    found: list[Proposal] = []
+    for lesson in page:
+        if lesson.near is None or lesson.hidden or lesson.approved:
+            continue
+        older = await bank.lesson(lesson.near)
+        if older and not older.hidden:
+            why = f"it says nearly the same as “{_titled(older)}”: merge the two, or keep both"
+            found.append(Proposal(lesson=lesson, reason=why, change="merge", of=older.id))
+    return found
+
+
+async def _additions(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
+    """What adds to a lesson, where a person approved both: only a person joins what a person vouched for."""
+    found: list[Proposal] = []
+    for one in page:
+        if one.against is None or one.against.stand != "adds" or one.hidden or not one.approved:
+            continue
+        base = await bank.lesson(one.against.lesson_ids[0])
+        if base and base.approved and not base.hidden:
+            why = f"it adds to “{_titled(base)}”: merge the two into one text, whose evidence starts again"
+            found.append(Proposal(lesson=one, reason=why, change="merge", of=base.id))
+    return found
+
+
+async def _opposites(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
+    """Both of two lessons of which one says the other more exactly, or contradicts it, until a person decides."""
+    told = [
+        (one, id, one.against.stand)
+        for one in page
+        if one.against and one.against.stand in _BESIDE and not (one.hidden or one.approved)
+        for id in one.against.lesson_ids
+    ]
+    found: list[Proposal] = []
+    for newer, id, stand in told:
+        older = await bank.lesson(id)
+        if older and not older.hidden and not (older.approved and stand == "contradicts"):
+            for one, other, why in zip((newer, older), (older, newer), _BESIDE[stand], strict=True):
+                reason = why.format(_titled(other))
+                found.append(Proposal(lesson=one, reason=reason, change="choose", of=other.id))
+    return found
+
+
+def _titled(lesson: Lesson) -> str:
+    return one_line(lesson.title, limit=100)
