@@ -43,12 +43,12 @@ class Recaller:
         give the same text. `exclude`: ids of lessons and experiences that are left out as if they were not there.
         `as_one`: the group that one draw withholds, whatever is found: there are no other draws then.
         """
-        search = _search(self.bank.parts.retriever, asked, exclude)
+        retriever = _restricted(self.bank.parts.retriever, asked, exclude)
         if asked.own and not asked.trusted:
-            search = TrustFilter(search, "corroborated", own_of=await self.bank.identity())
+            retriever = TrustFilter(retriever, "corroborated", own_of=await self.bank.identity())
         scope, places, measured = self.bank.scope, asked.limit or self.bank.options.limit, self.bank.parts.ledger
         ledger, id = (measured, new_id()) if draw else (Ledger(), "")
-        found = await search(task, scope=scope, limit=measured.reach(places))
+        found = await retriever(task, scope=scope, limit=measured.reach(places))
         found = without_denied(found, seen=exclude if as_one else ())
         found = await measured.order(found, places=places, recall_id=id, scope=scope)
         every = [match.experience for match in found.matches]
@@ -64,8 +64,8 @@ class Recaller:
             scope=scope,
             assigned=assigned,
             groups=groups,
-            retriever=search.name,
-            space=search.space,
+            retriever=retriever.name,
+            space=retriever.space,
         )
         return recall.model_copy(update={"metadata": asked.metadata or {}}), found
 
@@ -109,8 +109,8 @@ class Recaller:
             return self
         if self.bank.parts.previews is None:
             raise UsageError("other settings can be tried with a bank that `connect` made, not with this one")
-        search, words = self.bank.parts.previews(tried)
-        parts = replace(self.bank.parts, retriever=search, injector=words)
+        retriever, words = self.bank.parts.previews(tried)
+        parts = replace(self.bank.parts, retriever=retriever, injector=words)
         return replace(self, bank=replace(self.bank, parts=parts))
 
     def _id_of(self, task: str, found: Found) -> str:
@@ -118,8 +118,8 @@ class Recaller:
         return digest("\n".join((self.bank.scope, task, *words)))[:32]
 
 
-def _search(search: Retriever, asked: RetrieveOptions, exclude: Collection[str]) -> Retriever:
+def _restricted(retriever: Retriever, asked: RetrieveOptions, exclude: Collection[str]) -> Retriever:
     """`search`, which leaves out what is excluded, and with `trusted` shows only lessons that are active."""
     if exclude:
-        search = Without(search, frozenset(exclude))
-    return TrustFilter(search, "corroborated") if asked.trusted else search
+        retriever = Without(retriever, frozenset(exclude))
+    return TrustFilter(retriever, "corroborated") if asked.trusted else retriever

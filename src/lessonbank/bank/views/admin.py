@@ -214,7 +214,7 @@ class AsyncAdmin:
         lessons drawn from it, a lesson with those merged from it. A lesson that other runs taught again lives on in
         their words, on probation (`Erasing.successors`): in those that the bank kept, or drawn again from these runs,
         for which a model is asked where the bank has one. Its evidence starts again. Cures that an adapter drew from
-        these runs, in a scope of their own, go first (`Erasing.cures`).
+        these runs, in a scope of their own, go with them (`Erasing.cures`).
 
         Nothing brings back what is erased: only an entry without content stays in the journal. `preview` erases
         nothing, asks no model and says what would go.

@@ -22,7 +22,7 @@ from lessonbank.contracts.store_calls import (
     list_recalls,
     purge_one,
 )
-from lessonbank.errors import Conflict, UsageError
+from lessonbank.errors import Conflict, NotFound, UsageError
 
 from .succession import SuccessionFinder, Successions
 
@@ -113,12 +113,15 @@ class Eraser:
         """
         wanted, erase_waiting, waiting = await self._all_that_goes(named, metadata)
         held, found = await self._in_bank(wanted, waiting), Successions()
-        if wanted.cures and not wanted.cures.empty and (cures := await self._cures()):
-            await cures.erase(wanted.cures, None)  # first: while the runs are there, a purge can be called again
+        is_there = await self._is_there(named, waiting)
+        if is_there:  # while the runs are there, a purge that broke off can be called again
+            await self._erase_cures(wanted.cures)
         if wanted.whole_scope:
             await purge_one(self.bank.store, "scope", "", scope=self.bank.scope, writer=self.writer, reason=self.reason)
         else:
             found = await self._erase(held, named.lessons)
+        if not is_there:  # whether the journal holds what was named, the store has said now
+            await self._erase_cures(wanted.cures)
         await erase_waiting()  # last: where the bank refuses, all of it stays
         return with_successors(wanted, found)
 
@@ -133,6 +136,10 @@ class Eraser:
         below = await self._wanted_of_cures(cures, wanted, metadata) if cures else None
         wanted = wanted.model_copy(update={"spooled": len(spooled), "cures": below})
         return wanted, erase_waiting, frozenset[str]().union(*spooled)
+
+    async def _erase_cures(self, wanted: Erasing | None) -> None:
+        if wanted and not wanted.empty and (cures := await self._cures()):
+            await cures.erase(wanted, None)
 
     async def _erase(self, held: Erasing, named: Sequence[str]) -> Successions:
         """Erase what the bank holds; what lives on of it."""
@@ -232,6 +239,14 @@ class Eraser:
         runs = [id for id in wanted.runs if await is_in_bank(get_trajectory, id)]
         recalls = [id for id in wanted.recalls if await is_in_bank(get_recall, id)]
         return wanted.model_copy(update={"runs": tuple(runs), "recalls": tuple(recalls)})
+
+    async def _is_there(self, named: Erasing, waiting: frozenset[str]) -> bool:
+        """Whether all that is named is there now."""
+        try:
+            await self._check_there(await self._in_bank(named, waiting))
+        except NotFound:
+            return False
+        return True
 
     async def _check_there(self, wanted: Erasing) -> None:
         """Refuse ids that are not there now. The purge itself also finds what only the journal still holds."""

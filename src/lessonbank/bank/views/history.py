@@ -94,7 +94,7 @@ class AsyncHistory:
         """
         task, limit = a_text(task, "the task", blank=False), maybe_count(limit) or self._bank.options.limit
         state = await self.state(at)
-        matches = await to_thread.run_sync(_search, state.experiences, task, limit)
+        matches = await to_thread.run_sync(_by_words, state.experiences, task, limit)
         return Found(matches=matches, notes=(f"by the words of the tasks, as of change {state.sequence}",))
 
     async def rollback(self, *, to: Moment, reason: str, by: str | None = None) -> JournalEntry:
@@ -235,7 +235,7 @@ def _is_after(entry: JournalEntry, moment: Moment) -> bool:
     return (entry.sequence > moment) if isinstance(moment, int) else (entry.at > moment)
 
 
-def _search(experiences: Sequence[Experience], task: str, limit: int) -> tuple[Match, ...]:
+def _by_words(experiences: Sequence[Experience], task: str, limit: int) -> tuple[Match, ...]:
     """As `Index.search` ranks: by BM25 over all of them, those with an active lesson, equal scores newest first."""
     asked = words(task)
     lengths, postings = list[int](), {word: dict[int, int]() for word in asked}
