@@ -45,7 +45,7 @@ from .reflection import reflect
 from .retention import forget_old_runs
 from .run_keeper import RunKeeper, stays_as_told
 from .scoped_bank import ScopedBank, log
-from .upkeep import look_after
+from .upkeep import do_upkeep
 
 T = TypeVar("T", Recall, Learned)
 _MOST_LATER: Final = 20
@@ -123,7 +123,7 @@ class Learner:
         learned = await self._review(learned, settlement, notes)
         if bank.options.reflect_every:
             learned = await self._reflect_if_due(learned, every=bank.options.reflect_every)
-        cared = await look_after(bank, [run.task for run in new])
+        cared = await do_upkeep(bank, [run.task for run in new])
         return with_notes(learned, (*cared, *await forget_old_runs(bank)))
 
     async def learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **options: Any) -> Learned:

@@ -42,7 +42,7 @@ class BankState:
     """The scopes in which new vectors were found to fit."""
     erased: dict[str, tuple[date, float]] = field(default_factory=dict[str, tuple[date, float]])
     """When old runs of a scope were erased last, and after how many days."""
-    looked_after: dict[str, tuple[date, dict[str, list[frozenset[str]]]]] = field(
+    upkeep: dict[str, tuple[date, dict[str, list[frozenset[str]]]]] = field(
         default_factory=dict[str, tuple[date, dict[str, list[frozenset[str]]]]]
     )
     """By scope: when lessons were put away last, and which sleep, with the words of the tasks that taught them."""

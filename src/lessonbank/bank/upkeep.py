@@ -43,7 +43,7 @@ def surplus(shown: Iterable[Use], /, *, count: int) -> tuple[str, ...]:
     return tuple([one.lesson_id for one in order[: max(count, 0)]])
 
 
-async def look_after(bank: ScopedBank, tasks: Iterable[str], /) -> tuple[str, ...]:
+async def do_upkeep(bank: ScopedBank, tasks: Iterable[str], /) -> tuple[str, ...]:
     """Wake what the tasks of these runs meet; once a day put away what is not met, or is too much. Notes say it.
 
     Nothing here breaks a run that was learned: what goes wrong becomes a note.
@@ -53,7 +53,7 @@ async def look_after(bank: ScopedBank, tasks: Iterable[str], /) -> tuple[str, ..
         return ()
     try:
         notes, today = (), now().date()
-        if bank.state.looked_after.get(bank.scope, (None,))[0] != today:
+        if bank.state.upkeep.get(bank.scope, (None,))[0] != today:
             notes = await _put_away(bank)
         return (*await _wake(bank, tasks), *notes)
     except LessonbankError as error:
@@ -77,7 +77,7 @@ async def _put_away(bank: ScopedBank) -> tuple[str, ...]:
         gone = surplus(left, count=len(shown) - len(asleep) - most)
         gone = await _apply(bank, Retire(lesson_ids=gone, reason=f"to make room: the {room}"))
     sleeping = {*slept, *(lesson.id for lesson in lessons if lesson.asleep)}
-    bank.state.looked_after[bank.scope] = today, _tasks_of(held, sleeping)
+    bank.state.upkeep[bank.scope] = today, _tasks_of(held, sleeping)
     notes = [f"{counted(len(slept), 'lesson was', 'lessons were')} put to sleep: {idle}"] if slept else []
     notes += [f"{counted(len(gone), 'lesson was', 'lessons were')} removed: this {room}"] if gone else []
     return tuple(notes)
@@ -113,7 +113,7 @@ def _tasks_of(held: Iterable[Experience], ids: set[str]) -> dict[str, list[froze
 
 
 async def _wake(bank: ScopedBank, tasks: Iterable[str]) -> tuple[str, ...]:
-    asleep = bank.state.looked_after[bank.scope][1]
+    asleep = bank.state.upkeep[bank.scope][1]
     asked = [task_words(task) for task in tasks] if asleep else []
     met = [id for id, own in asleep.items() if any(_is_alike(a, b) for a in asked for b in own)]
     there = await bank.lessons(met)  # others may have restored or retired one since
