@@ -68,13 +68,7 @@ class AsyncAttempt:
     learned: Learned | None = None
     """What `finish` (or a crash) taught, once there; `None` while a submitted run is learned in the background."""
 
-    def __init__(
-        self,
-        bank: Bank,
-        task: str,
-        /,
-        **options: Unpack[RetrieveKeywords],
-    ) -> None:
+    def __init__(self, bank: Bank, task: str, /, **options: Unpack[RetrieveKeywords]) -> None:
         check_names(options)  # their values are a matter of the memory, which does not break the block
         self._bank, self._retrieve = bank, partial(bank.retrieve, **options)
         self._metadata = _valid(a_mapping, options.get("metadata"))

@@ -66,10 +66,7 @@ class Commit:
     async def decide(self, policy: Consolidator, /) -> tuple[tuple[Change, ...], tuple[str, ...]]:
         """What the policy decides, in topics, and what a reader should know. What it took is added to `costs`."""
         with cached_reads():
-            with (
-                self.bank.state.locks.deciding(self.experience.scope),
-                redacting_with(self.bank.parts.intake.redactor),
-            ):
+            with self.bank.state.locks.deciding(self.experience.scope), redacting_with(self.bank.parts.intake.redactor):
                 decision = await decide(policy, self.experience)
             cost = spent(decision)
             safe = await self.bank.parts.intake.changes(decision, given=self.experience)

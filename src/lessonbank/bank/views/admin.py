@@ -28,21 +28,10 @@ from lessonbank.bank import retention
 from lessonbank.bank.outbox import describe_waiting, erase_spooled
 from lessonbank.bank.recall_again import kept_cures
 from lessonbank.bank.scoped_bank import ScopedBank, log, person
-from lessonbank.contracts.records import (
-    Counts,
-    Forgotten,
-    Json,
-    Synced,
-)
+from lessonbank.contracts.records import Counts, Forgotten, Json, Synced
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.settings import REFUSED
-from lessonbank.contracts.store_calls import (
-    care_of,
-    count_records,
-    forget,
-    get_setting,
-    list_scopes,
-)
+from lessonbank.contracts.store_calls import care_of, count_records, forget, get_setting, list_scopes
 from lessonbank.errors import StoreError, UsageError
 from lessonbank.files.atif import write_runs
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
@@ -75,13 +64,7 @@ class AsyncAdmin:
         return await count_records(self._bank.store, scope=self._bank.scope)
 
     async def export(
-        self,
-        path: str | Path,
-        /,
-        *,
-        format: ExportFormat = "jsonl",
-        budget: int = BUDGET,
-        all: bool = False,
+        self, path: str | Path, /, *, format: ExportFormat = "jsonl", budget: int = BUDGET, all: bool = False
     ) -> int:
         """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly.
 
@@ -113,13 +96,7 @@ class AsyncAdmin:
         return count
 
     async def sync(
-        self,
-        path: str | Path,
-        /,
-        *,
-        format: FileFormat | None = None,
-        budget: int = BUDGET,
-        preview: bool = False,
+        self, path: str | Path, /, *, format: FileFormat | None = None, budget: int = BUDGET, preview: bool = False
     ) -> tuple[Synced, ...]:
         """Read what somebody changed between the markers of a file, as proposals, and write the lessons of now.
 

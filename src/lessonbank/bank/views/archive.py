@@ -23,14 +23,7 @@ from lessonbank._base.checks import check_data, named, shown
 from lessonbank._base.iterate import async_batches
 from lessonbank._base.safe_read import open_regular
 from lessonbank.contracts.ports import Store
-from lessonbank.contracts.records import (
-    Experience,
-    Recall,
-    Record,
-    Settlement,
-    Trajectory,
-    format_10,
-)
+from lessonbank.contracts.records import Experience, Recall, Record, Settlement, Trajectory, format_10
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.record import reason_of
 from lessonbank.contracts.records.runs import data_of, without_submission
@@ -60,7 +53,7 @@ _KINDS: dict[str, type[Record]] = {
 _UPGRADES: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "trajectory": format_10.upgrade_run,
     "experience": format_10.upgrade_experience,
-    "recall": format_10.upgrade_recall,
+    "recall": dict,
 }
 """What makes of records in an export of version 1 those of today."""
 

@@ -15,13 +15,7 @@ from lessonbank.bank.recall_again import AFTER, kept_cures
 from lessonbank.bank.scoped_bank import ScopedBank
 from lessonbank.contracts.ports import RecallFilter, RunFilter
 from lessonbank.contracts.records import Erasure, Json, Recall, Record, Run, target_of
-from lessonbank.contracts.store_calls import (
-    experience_of_lesson,
-    get_recall,
-    get_trajectory,
-    list_recalls,
-    purge_one,
-)
+from lessonbank.contracts.store_calls import experience_of_lesson, get_recall, get_trajectory, list_recalls, purge_one
 from lessonbank.errors import Conflict, NotFound, UsageError
 
 from .succession import SuccessionFinder, Successions

@@ -97,11 +97,7 @@ async def import_memories(bank: ScopedBank, path: Path, /, *, approved_by: str |
 async def _admitted(bank: ScopedBank, experience: Experience) -> Experience:
     """What the gate leaves of memories that another program kept: redacted, in form, and only what are lessons."""
     drawn = await bank.parts.intake.lessons(Extraction(lessons=experience.lessons), (), shown=())
-    told = {
-        "task": await bank.parts.intake.task(experience.task),
-        "lessons": drawn.lessons,
-        "rejected": drawn.rejected,
-    }
+    told = {"task": await bank.parts.intake.task(experience.task), "lessons": drawn.lessons, "rejected": drawn.rejected}
     return experience.model_copy(update=told)
 
 

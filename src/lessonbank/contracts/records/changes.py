@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import Field
 
@@ -33,8 +33,8 @@ def _ids_of(experience: Experience) -> tuple[str, ...]:
 
 def _with(entry: E, **fields: Any) -> E:
     """`entry` with these fields; itself where it has them."""
-    same = all(getattr(entry, name) is value for name, value in fields.items())
-    return entry if same else entry.model_copy(update=fields)
+    is_same = all(getattr(entry, name) == value for name, value in fields.items())
+    return entry if is_same else entry.model_copy(update=fields)
 
 
 def _in_words(verdict: Verdict) -> str:
@@ -81,9 +81,7 @@ class Replace(Entry):
         return experience.model_copy(update=update)
 
     def without(self, gone: Gone, /) -> Replace | None:
-        left, heirs = gone.experience(self.experience), self.heirs
-        if not gone.lessons.isdisjoint(heirs):
-            heirs = tuple(id for id in heirs if id not in gone.lessons)
+        left, heirs = gone.experience(self.experience), tuple(id for id in self.heirs if id not in gone.lessons)
         return None if left is None else _with(self, experience=left, heirs=heirs)
 
     def sentence(self) -> Sentence:
@@ -127,11 +125,26 @@ class Rejudge(Entry):
         return Sentence(text, (), self.reason, self.trajectory_id, self.experience_id)
 
 
-class Retire(Entry):
+class _OfLessons(Entry):
+    """Base of changes that set flags of lessons, which stay otherwise."""
+
+    lesson_ids: tuple[str, ...]
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return self.lesson_ids
+
+    def without(self, gone: Gone, /) -> Self | None:
+        left = tuple(id for id in self.lesson_ids if id not in gone.lessons)
+        if left == self.lesson_ids:
+            return self
+        return self.model_copy(update={"lesson_ids": left, "reason": _PURGED}) if left else None
+
+
+class Retire(_OfLessons):
     """Stop showing lessons. They stay and can be restored."""
 
     kind: Literal["retire"] = "retire"
-    lesson_ids: tuple[str, ...]
     reason: str
     group: str = ""
     """The group that was taken back as one. What comes into it later has evidence of its own."""
@@ -139,10 +152,6 @@ class Retire(Entry):
     """The lesson that took their place. Versions before wrote it where two lessons were drawn against each other."""
     asleep: bool = False
     """Whether they sleep: a run that meets one wakes it."""
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        return self.lesson_ids
 
     def mark(self, lesson: Lesson, /) -> Lesson:
         return lesson.model_copy(update={"retired": True, "asleep": self.asleep})
@@ -152,23 +161,15 @@ class Retire(Entry):
             return ""
         return "is retired already: nothing was changed" if lesson.retired else ""
 
-    def without(self, gone: Gone, /) -> Retire | None:
-        return _of_others(self, gone)
-
     def sentence(self) -> Sentence:
         return Sentence("put to sleep" if self.asleep else "retired", self.lesson_ids, self.reason)
 
 
-class Restore(Entry):
+class Restore(_OfLessons):
     """Show retired lessons again."""
 
     kind: Literal["restore"] = "restore"
-    lesson_ids: tuple[str, ...]
     reason: str
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        return self.lesson_ids
 
     def mark(self, lesson: Lesson, /) -> Lesson:
         return lesson.model_copy(update={"retired": False, "asleep": False})
@@ -176,19 +177,8 @@ class Restore(Entry):
     def misfit(self, lesson: Lesson, /) -> str:
         return "" if lesson.retired else "is not retired: nothing was changed"
 
-    def without(self, gone: Gone, /) -> Restore | None:
-        return _of_others(self, gone)
-
     def sentence(self) -> Sentence:
         return Sentence("restored", self.lesson_ids, self.reason)
-
-
-def _of_others(change: E, gone: Gone) -> E | None:
-    """What is left of a change of flags: the lessons that stay."""
-    left = tuple(id for id in change.marks if id not in gone.lessons)
-    if left == change.marks:
-        return change
-    return change.model_copy(update={"lesson_ids": left, "reason": _PURGED}) if left else None
 
 
 class Merge(Entry):
@@ -224,11 +214,10 @@ class Merge(Entry):
         return Sentence("joined lessons", self.source_lesson_ids, self.reason, experience=self.experience.id)
 
 
-class Trust(Entry):
+class Trust(_OfLessons):
     """Change how far lessons are trusted: who or what did it, and on which evidence."""
 
     kind: Literal["trust"] = "trust"
-    lesson_ids: tuple[str, ...]
     state: TrustState
     by: Literal["person", "corroboration", "ledger"]
     """`corroboration`: another run, independent of the first, taught the same."""
@@ -241,10 +230,6 @@ class Trust(Entry):
         """Whether a person vouches for the lessons with it."""
         return self.state == "active" and self.by == "person"
 
-    @property
-    def marks(self) -> tuple[str, ...]:
-        return self.lesson_ids
-
     def mark(self, lesson: Lesson, /) -> Lesson:
         return lesson.model_copy(update={"state": self.state, "approved": self.approves})
 
@@ -255,12 +240,10 @@ class Trust(Entry):
             return "is quarantined: only a person can let it out"
         return ""
 
-    def without(self, gone: Gone, /) -> Trust | None:
-        left = tuple(id for id in self.lesson_ids if id not in gone.lessons)
+    def without(self, gone: Gone, /) -> Self | None:
         evidence = tuple(id for id in self.evidence if id != gone.trajectory and id not in gone.lessons)
-        if (left, evidence) == (self.lesson_ids, self.evidence):
-            return self
-        return self.model_copy(update={"lesson_ids": left, "evidence": evidence, "reason": _PURGED}) if left else None
+        left = super().without(gone)
+        return left if left is None or evidence == self.evidence else _with(left, evidence=evidence, reason=_PURGED)
 
     def sentence(self) -> Sentence:
         return Sentence(f"{_STATES[self.state]}{_BY[self.by]}", self.lesson_ids, self.reason)
@@ -291,12 +274,8 @@ class Edit(Entry):
         provenance = lesson.provenance.model_copy(update={"method": "human", "writer": self.by})
         fields = {"title": self.title, "description": self.description, "content": self.content, "only": self.only}
         if (self.title, self.description, self.content) != (lesson.title, lesson.description, lesson.content):
-            fields |= {
-                "applies_to": None,
-                "choice": None,
-                "rests_on": "",
-                "near": None,
-            }  # they repeat words that may be gone
+            # They repeat words that may be gone.
+            fields |= {"applies_to": None, "choice": None, "rests_on": "", "near": None}
         return lesson.model_copy(update={**fields, "version": lesson.version + 1, "provenance": provenance})
 
     def misfit(self, lesson: Lesson, /) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,35 +26,16 @@ class Sentence:
 
 
 class Gone(Protocol):
-    """What an erasure takes away, and what it leaves of records that hold some of that."""
+    """What an erasure takes away, by ids, and what it leaves of records that hold some of that."""
 
-    @property
-    def lessons(self) -> Set[str]:
-        """Return the ids of the lessons that go."""
-        ...
+    lessons: set[str]
+    experiences: set[str]
+    """Those that go whole."""
+    trajectory: str | None
+    receipt: str | None
 
-    @property
-    def experiences(self) -> Set[str]:
-        """Return the ids of the experiences that go whole."""
-        ...
-
-    @property
-    def trajectory(self) -> str | None:
-        """The id of the run that goes; `None`: none."""
-        ...
-
-    @property
-    def receipt(self) -> str | None:
-        """The id of the recall that goes; `None`: none."""
-        ...
-
-    def experience(self, experience: Experience, /) -> Experience | None:
-        """Leave out of an experience what goes; `None`: all of it goes."""
-        ...
-
-    def settlement(self, settlement: Settlement, /) -> Settlement:
-        """Leave out of a settlement what goes."""
-        ...
+    def experience(self, experience: Experience, /) -> Experience | None: ...
+    def settlement(self, settlement: Settlement, /) -> Settlement: ...
 
 
 class Entry(Record):
