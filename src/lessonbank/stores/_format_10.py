@@ -21,7 +21,7 @@ _UPGRADES: Final[Mapping[Table, Callable[[Mapping[str, Any]], dict[str, Any]]]] 
     "journal": upgrade_change,
     "experiences": upgrade_experience,
     "trajectories": upgrade_run,
-    "recalls": dict,  # their metadata is the caller's, so nothing moves
+    "recalls": dict[str, Any],  # their metadata is the caller's, so nothing moves
 }
 _RECORDS: Final[Mapping[Table, type[Record]]] = {
     "experiences": Experience,

@@ -53,7 +53,7 @@ _KINDS: dict[str, type[Record]] = {
 _UPGRADES: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "trajectory": format_10.upgrade_run,
     "experience": format_10.upgrade_experience,
-    "recall": dict,
+    "recall": dict[str, Any],
 }
 """What makes of records in an export of version 1 those of today."""
 

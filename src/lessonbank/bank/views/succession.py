@@ -76,18 +76,16 @@ class SuccessionFinder:
         heirs = dict[str, tuple[Heir, ...]]()
         restored = [one for id in ids for one in await self._restored(id)]
         for id in ids:
-            again = await self._again(id)
-            owner = (
-                await get_or_none(experience_of_lesson(self.bank.store, id, scope=self.bank.scope)) if again else None
-            )
+            own = await self._heirs_of(id)
+            owner = await self._owner(id) if own else None
             if owner is None:
                 continue
-            heirs[id] = again
-            if succession := await self._succession(lesson_of(owner, id), again):
+            heirs[id] = own
+            if succession := await self._succession(lesson_of(owner, id), own):
                 found.append(succession)
                 owners.append(owner)
-            elif not self._may_draw and any(heir.runs for heir in again):
-                untold.append((id, next(heir for heir in again if heir.runs)))
+            elif not self._may_draw and any(heir.runs for heir in own):
+                untold.append((id, next(heir for heir in own if heir.runs)))
         return Successions(tuple(found), tuple(restored), tuple(untold), heirs, tuple(owners))
 
     @property
@@ -106,14 +104,15 @@ class SuccessionFinder:
         kept = [(lesson, one) for one in stay if one for lesson in one.lessons if lesson.id in made and lesson.retired]
         return [Succession(merged, lesson, await self._heir(one), is_new=False) for lesson, one in kept]
 
-    async def _again(self, id: str) -> tuple[Heir, ...]:
+    async def _owner(self, id: str) -> Experience | None:
+        """What holds a lesson; `None` where it is gone."""
+        return await get_or_none(experience_of_lesson(self.bank.store, id, scope=self.bank.scope))
+
+    async def _heirs_of(self, id: str) -> tuple[Heir, ...]:
         """Who taught a lesson again and stays, the earliest first."""
-        every = [
-            one
-            for one in await self.bank.store.experiences("repeats", [id], scope=self.bank.scope)
-            if taught_in(one, id)
-        ]
-        stay = [one for one in every if not self.runs.issuperset(ref.trajectory_id for ref in one.attempts)]
+        every = await self.bank.store.experiences("repeats", [id], scope=self.bank.scope)
+        taught = [one for one in every if taught_in(one, id)]
+        stay = [one for one in taught if not self.runs.issuperset(ref.trajectory_id for ref in one.attempts)]
         return tuple([await self._heir(one) for one in stay])
 
     async def _heir(self, experience: Experience) -> Heir:
