@@ -10,7 +10,7 @@ from pydantic import Field
 
 from lessonbank._base.plural import counted
 
-from .entry import Contentless, Entry, Gone, Sentence
+from .entry import Contentless, Entry, Removal, Sentence
 from .lessons import Experience, Lesson, TrustState
 from .notes import Note
 from .recalls import Settlement
@@ -51,7 +51,7 @@ class Add(Entry):
     def brings(self) -> Experience:
         return self.experience
 
-    def without(self, gone: Gone, /) -> Add | None:
+    def without(self, gone: Removal, /) -> Add | None:
         left = gone.experience(self.experience)
         return None if left is None else _with(self, experience=left)
 
@@ -80,7 +80,7 @@ class Replace(Entry):
         update = {"lessons": (*experience.lessons, *new), "repeats": {**experience.repeats, **again}}
         return experience.model_copy(update=update)
 
-    def without(self, gone: Gone, /) -> Replace | None:
+    def without(self, gone: Removal, /) -> Replace | None:
         left, heirs = gone.experience(self.experience), tuple(id for id in self.heirs if id not in gone.lessons)
         return None if left is None else _with(self, experience=left, heirs=heirs)
 
@@ -116,7 +116,7 @@ class Rejudge(Entry):
         )
         return experience.model_copy(update={"attempts": attempts})
 
-    def without(self, gone: Gone, /) -> Rejudge | None:
+    def without(self, gone: Removal, /) -> Rejudge | None:
         return None if self.trajectory_id == gone.trajectory or self.experience_id in gone.experiences else self
 
     def sentence(self) -> Sentence:
@@ -134,7 +134,7 @@ class _OfLessons(Entry):
     def marks(self) -> tuple[str, ...]:
         return self.lesson_ids
 
-    def without(self, gone: Gone, /) -> Self | None:
+    def without(self, gone: Removal, /) -> Self | None:
         left = tuple(id for id in self.lesson_ids if id not in gone.lessons)
         if left == self.lesson_ids:
             return self
@@ -203,7 +203,7 @@ class Merge(Entry):
     def misfit(self, lesson: Lesson, /) -> str:
         return "is retired already: nothing was changed" if lesson.retired else ""
 
-    def without(self, gone: Gone, /) -> Merge | Retire | None:
+    def without(self, gone: Removal, /) -> Merge | Retire | None:
         left = gone.experience(self.experience)
         if left is not None:
             return _with(self, experience=left)
@@ -240,7 +240,7 @@ class Trust(_OfLessons):
             return "is quarantined: only a person can let it out"
         return ""
 
-    def without(self, gone: Gone, /) -> Self | None:
+    def without(self, gone: Removal, /) -> Self | None:
         evidence = tuple(id for id in self.evidence if id != gone.trajectory and id not in gone.lessons)
         left = super().without(gone)
         return left if left is None or evidence == self.evidence else _with(left, evidence=evidence, reason=_PURGED)
@@ -282,7 +282,7 @@ class Edit(Entry):
         same = self.mark(lesson).model_dump(include=_WORDS) == lesson.model_dump(include=_WORDS)
         return "says this already: nothing was changed" if same else ""
 
-    def without(self, gone: Gone, /) -> Edit | None:
+    def without(self, gone: Removal, /) -> Edit | None:
         return None if self.lesson_id in gone.lessons else self
 
     def sentence(self) -> Sentence:
@@ -453,7 +453,7 @@ class Settle(Entry):
     kind: Literal["settle"] = "settle"
     settlement: Settlement
 
-    def without(self, gone: Gone, /) -> Settle | None:
+    def without(self, gone: Removal, /) -> Settle | None:
         if self.settlement.recall_id == gone.receipt:
             return None
         return _with(self, settlement=gone.settlement(self.settlement))
