@@ -8,10 +8,13 @@ from typing import Any, Literal, cast, get_args
 import pytest
 
 from lessonbank import Experience, Lesson, Verdict
-from lessonbank.contracts.records import JournalEntry, RunRef, Settlement
+from lessonbank.bank.views.history import SPEAK_OF_LESSONS
+from lessonbank.contracts.records import Change, JournalEntry, RunRef, Settlement
 from lessonbank.contracts.records.changes import Add, Edit, Rejudge, Restore, Retire, Trust
 from lessonbank.contracts.records.entry import Entry
 from lessonbank.contracts.records.timeline import folded
+from lessonbank.guard.redact import redact, redacted
+from lessonbank.guard.redact._records import TEXTS
 from lessonbank.stores._erasure import Erasing
 
 LESSON = Lesson(title="Weigh it", content="Weigh it before you ship it.")
@@ -91,6 +94,17 @@ def test_an_erasure_fails_at_a_kind_of_entry_that_does_not_say_what_goes_with_it
 
     with pytest.raises(NotImplementedError, match="Praise has no `without`"):
         Erasing("lesson", LESSON.id).entry(cast(Any, Praise(of=LESSON)), by=9)
+
+
+def test_the_texts_of_every_kind_of_change_are_redacted() -> None:
+    assert set(kinds(Change)) <= TEXTS.keys()
+    mail = Edit(lesson_id="i", title="Ask ana@shop.example", description="", content="Mail ana@shop.example.", by="Ana")
+    assert (redacted(mail, redact).title, redacted(mail, redact).content) == ("Ask [e-mail 1]", "Mail [e-mail 1].")
+
+
+def test_the_story_of_a_lesson_is_made_of_every_kind_of_entry_that_changes_one() -> None:
+    changing = {entry.kind for entry in map(made, KINDS) if entry.marks or entry.amends}  # type: ignore[attr-defined]
+    assert changing <= SPEAK_OF_LESSONS
 
 
 def test_a_change_refuses_the_lesson_that_it_would_not_change() -> None:

@@ -44,7 +44,7 @@ _DESCENT: Final = frozenset({"merge", "restore", "rollback"})
 """What says which lessons were merged from which."""
 _SKEW: Final = timedelta(seconds=10)
 """By how much the clocks of two machines may differ."""
-_FEW: Final = frozenset({"edit", "merge", "replace", "restore", "retire", "rollback", "trust", "verdict"})
+SPEAK_OF_LESSONS: Final = frozenset({"edit", "merge", "replace", "restore", "retire", "rollback", "trust", "verdict"})
 """The kinds of entries that speak of lessons, without those that every task adds."""
 
 
@@ -138,7 +138,7 @@ class AsyncHistory:
 
     async def _perhaps_about(self, lesson: str) -> Sequence[JournalEntry]:
         """The entries among which the story of a lesson is, in their order: of the many that add, only its own."""
-        few = await self._entries(0, None, kinds=_FEW)
+        few = await self._entries(0, None, kinds=SPEAK_OF_LESSONS)
         owner = await get_or_none(experience_of_lesson(self._bank.store, lesson, scope=self._bank.scope))
         if owner is None:
             return await self._with_adds_of(lesson)
@@ -191,7 +191,7 @@ class AsyncHistory:
 
     async def _with_adds_of(self, id: str) -> Sequence[JournalEntry]:
         """The entries that speak of lessons; of the many that add, those that may name this lesson or experience."""
-        few = await self._entries(0, None, kinds=_FEW)
+        few = await self._entries(0, None, kinds=SPEAK_OF_LESSONS)
         added = await self._entries(0, None, kinds={"add"}, naming=(id,))
         return _ordered(few, added)
 
