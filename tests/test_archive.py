@@ -386,7 +386,7 @@ def test_a_conflict_in_the_last_record_of_an_import_leaves_the_bank_as_it_was(
 DIES = """
 import os, sys
 import lessonbank
-from lessonbank.bank.views import archive
+from lessonbank.bank.views import archive, importing
 
 class Dying:
     def __init__(self, portions):
@@ -397,7 +397,7 @@ class Dying:
                 os._exit(9)
             yield portion
 
-archive._ADDED, archive._portions = 20, Dying(archive._portions)
+archive._ADDED, importing._portions = 20, Dying(importing._portions)
 with lessonbank.connect(sys.argv[1], scope="from", embedder="lexical", evidence=0.3) as bank:
     bank.admin.import_(sys.argv[2])
 """

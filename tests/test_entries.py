@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any, Literal, cast, get_args
 
 import pytest
 
 from lessonbank import Experience, Lesson, Verdict
-from lessonbank.contracts.records import JournalEntry, RunRef, Settlement
-from lessonbank.contracts.records.changes import Edit, Rejudge, Restore, Retire, Trust
+from lessonbank.bank.views.history import SPEAK_OF_LESSONS
+from lessonbank.contracts.records import Change, JournalEntry, RunRef, Settlement
+from lessonbank.contracts.records.changes import Add, Edit, Rejudge, Restore, Retire, Trust
 from lessonbank.contracts.records.entry import Entry
 from lessonbank.contracts.records.timeline import folded
+from lessonbank.guard.redact import redact, redacted
+from lessonbank.guard.redact._records import TEXTS
+from lessonbank.stores._erasure import Erasing
 
 LESSON = Lesson(title="Weigh it", content="Weigh it before you ship it.")
 EXPERIENCE = Experience(scope="t", task="Ship a parcel", lessons=(LESSON,))
@@ -72,6 +76,35 @@ def test_what_marks_a_lesson_names_it_and_what_brings_an_experience_holds_it(kin
     assert set(entry.marks) <= {LESSON.id}
     assert (entry.mark(LESSON) != LESSON) <= bool(entry.marks) or isinstance(entry, Restore)
     assert entry.brings in (None, EXPERIENCE)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_nothing_of_an_erased_lesson_is_left_in_any_kind_of_entry(kind: type[Entry]) -> None:
+    erasing = Erasing("lesson", LESSON.id)
+    erasing.read([Add(experience=EXPERIENCE)])
+    left = erasing.entry(cast(Any, made(kind)), by=9).model_dump_json()
+    assert LESSON.id not in left
+    assert LESSON.content not in left
+
+
+def test_an_erasure_fails_at_a_kind_of_entry_that_does_not_say_what_goes_with_it() -> None:
+    class Praise(Entry):
+        kind: Literal["praise"] = "praise"
+        of: Lesson
+
+    with pytest.raises(NotImplementedError, match="Praise has no `without`"):
+        Erasing("lesson", LESSON.id).entry(cast(Any, Praise(of=LESSON)), by=9)
+
+
+def test_the_texts_of_every_kind_of_change_are_redacted() -> None:
+    assert set(kinds(Change)) <= TEXTS.keys()
+    mail = Edit(lesson_id="i", title="Ask ana@shop.example", description="", content="Mail ana@shop.example.", by="Ana")
+    assert (redacted(mail, redact).title, redacted(mail, redact).content) == ("Ask [e-mail 1]", "Mail [e-mail 1].")
+
+
+def test_the_story_of_a_lesson_is_made_of_every_kind_of_entry_that_changes_one() -> None:
+    changing = {entry.kind for entry in map(made, KINDS) if entry.marks or entry.amends}  # type: ignore[attr-defined]
+    assert changing <= SPEAK_OF_LESSONS
 
 
 def test_a_change_refuses_the_lesson_that_it_would_not_change() -> None:

@@ -24,7 +24,7 @@ from lessonbank.contracts.records import (
     Submission,
     Verdict,
 )
-from lessonbank.contracts.records.format_10 import upgrade_change, upgrade_experience, upgrade_recall, upgrade_run
+from lessonbank.contracts.records.format_10 import upgrade_change, upgrade_experience, upgrade_run
 
 pytestmark = pytest.mark.full
 
@@ -179,7 +179,7 @@ def test_whatever_stands_under_these_keys_is_still_there_and_can_be_read(metadat
 @pytest.mark.parametrize("metadata", [{}, {"user": "u"}, {"template": "x", "file": "CLAUDE.md", "origin": "mem0"}])
 def test_what_a_caller_says_of_a_run_or_a_recall_stays_where_it_is(metadata: dict[str, Json]) -> None:
     for fields in ({"task": "t", "metadata": metadata}, {"task": "t"}):
-        assert upgrade_run(fields) == upgrade_recall(fields) == fields
+        assert upgrade_run(fields) == fields
     assert upgrade_change({"kind": "retire", "lesson_ids": ["l"]}) == {"kind": "retire", "lesson_ids": ["l"]}
 
 

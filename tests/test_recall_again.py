@@ -11,8 +11,9 @@ import pytest
 import lessonbank
 from lessonbank import Evidence, Learning, Lesson, Parts, ReasoningBank, Safety, Step, Trajectory
 from lessonbank.contracts.records import RECALLS_AGAIN, Experience
-from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.importers import failure_of
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.text.rendering import estimate_tokens
 
 TASK = "Ship parcel 7"
@@ -176,6 +177,43 @@ def test_a_run_goes_with_its_cures_and_what_was_told_of_cures_in_it(named: dict[
         bank.admin.purge(all=True, reason="asked for", by="Ana")
         assert cures.lessons.list() == ()
         assert bank.admin.verify() == ()
+
+
+class LostOnce(SqliteStore):
+    """A store that is lost at the second of its purges, once."""
+
+    purges = 0
+
+    async def purge(self, *args: Any, **options: Any) -> Any:
+        self.purges += 1
+        if self.purges == 2:
+            raise StoreUnavailable("the disk is away")
+        return await super().purge(*args, **options)
+
+
+@pytest.mark.parametrize("named", [{"run": "run-1"}, {"metadata": {"user": "u-17"}}, {"all": True}])
+def test_a_purge_that_breaks_off_can_be_called_again_and_leaves_no_cure(named: dict[str, Any]) -> None:
+    with opened(LostOnce.in_memory()) as bank:
+        cures, first = bank.scoped("acme/@cures"), cured(bank, "make test", "run-1")
+        cured(bank, "make lint", "run-2")
+        told(bank, "make lint", "run-1", user="u-17")
+        with pytest.raises(StoreUnavailable):
+            bank.admin.purge(**named, reason="asked for", by="Ana")
+        bank.admin.purge(**named, reason="asked for", by="Ana")
+        assert first not in [lesson.id for lesson in cures.lessons.list()]
+        assert cures.recalls.list() == ()
+        assert "run-1" not in [run.trajectory.id for run in bank.runs.list()]
+
+
+def test_a_purge_with_an_unknown_id_erases_no_cure() -> None:
+    with opened() as bank:
+        cures, first = bank.scoped("acme/@cures"), cured(bank, "make test", "run-1")
+        cured(bank, "make lint", "run-2")
+        told(bank, "make lint", "run-1")
+        with pytest.raises(NotFound):
+            bank.admin.purge(run=["run-1", "nobody"], reason="asked for", by="Ana")
+        assert first in [lesson.id for lesson in cures.lessons.list()]
+        assert "run-1" in [run.trajectory.id for run in bank.runs.list()]
 
 
 def test_old_recalls_of_cures_are_forgotten_with_those_of_their_scope() -> None:

@@ -130,7 +130,7 @@ async def test_a_recall_without_named_lessons_shows_those_that_come_next() -> No
             await bank.lessons.add(
                 title=f"Weigh for {place}", content=f"Weigh it in {place}.", task=f"Ship to {place}", by="Ana"
             )
-        recaller = Recaller(bank._handle)  # pyright: ignore[reportPrivateUsage]
+        recaller = Recaller(bank._in_scope)  # pyright: ignore[reportPrivateUsage]
         asked = RetrieveOptions(limit=1)
         (first,) = (await recaller.for_trial("Ship to Rome", asked=asked)).shown
         assert first.title == "Weigh for Rome"

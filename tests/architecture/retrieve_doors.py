@@ -238,13 +238,13 @@ def _reached(folder: Path, name: str, value: Any) -> dict[str, list[Any]]:
     """By door: what the search was asked for under this name."""
     from lessonbank.bank import retrieval
 
-    seen, search = list[Any](), retrieval._search
+    seen, search = list[Any](), retrieval._restricted
 
     def noted(inner: Any, asked: Any, exclude: Any) -> Any:
         seen.append(getattr(asked, name))
         return search(inner, asked, exclude)
 
-    retrieval._search = noted
+    retrieval._restricted = noted
     told = dict[str, list[Any]]()
     for number, (door, ask) in enumerate(DOORS.items()):
         seen.clear()

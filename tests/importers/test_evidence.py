@@ -330,6 +330,11 @@ def test_what_only_looks_like_passed_tests_proves_nothing(outcome: Outcome, call
     assert outcome(EDIT, call) is None
 
 
+@pytest.mark.parametrize("command", ["stat build", "sort tests", "du release", "less lint", "file test"])
+def test_a_program_that_only_looks_is_no_check_whatever_it_looks_at(command: str) -> None:
+    assert check_of(command) is None
+
+
 @pytest.mark.parametrize(
     "call",
     [

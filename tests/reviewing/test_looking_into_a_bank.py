@@ -28,7 +28,7 @@ from lessonbank.pages.comparing import first_difference
 from lessonbank.pages.evidence_steps import named_steps
 from lessonbank.pages.rendering import differences
 from lessonbank.pages.topics import placed
-from lessonbank.text.authors import author
+from lessonbank.text.authors import author, teacher
 
 pytestmark = pytest.mark.full
 
@@ -297,6 +297,9 @@ def test_a_lesson_names_who_wrote_it_and_who_taught_it(site: Site, bank_file: Pa
     site.enter()
     assert author(Provenance(method="extractive")) == "rules, without a model"
     assert author(Provenance(method="mem0", writer="import")) == "an import from mem0"
+    assert teacher(Provenance(writer="learn", identity="key:ben")) == "key:ben"
+    assert teacher(Provenance(writer="Ben", identity="key:ben")) == "Ben, key:ben"
+    assert teacher(Provenance(writer="import")) == ""
     authors = ((noted, "an agent, as a note"), (by_ben, "Ben"))
     for lesson, who in authors:
         assert f"written by {who} " in words(site.get(f"/lessons/{lesson.id}"))

@@ -10,29 +10,29 @@ from lessonbank.contracts.store_calls import experience_of_lesson
 from lessonbank.errors import Conflict
 from lessonbank.guard.quote import quoted
 
-from .handle import Handle
+from .scoped_bank import ScopedBank
 
 _WHY = "it adds to a lesson of this task"
 
 
-async def link_additions(of: Handle, lessons: Sequence[Lesson], /) -> tuple[str, ...]:
+async def link_additions(bank: ScopedBank, lessons: Sequence[Lesson], /) -> tuple[str, ...]:
     """Name each addition among `lessons` where its lesson is held; a note where the bank changed meanwhile."""
     notes: tuple[str, ...] = ()
     for lesson in lessons:
         if lesson.against and lesson.against.stand == "adds":
-            notes += await _stand(of, lesson, lesson.against.lesson_ids[0])
+            notes += await _stand(bank, lesson, lesson.against.lesson_ids[0])
     return notes
 
 
-async def _stand(of: Handle, addition: Lesson, base: str) -> tuple[str, ...]:
-    owner = await get_or_none(experience_of_lesson(of.store, base, scope=of.scope))
+async def _stand(bank: ScopedBank, addition: Lesson, base: str) -> tuple[str, ...]:
+    owner = await get_or_none(experience_of_lesson(bank.store, base, scope=bank.scope))
     if owner is None or addition.id in (*owner.repeats, *(lesson.id for lesson in owner.lessons)):
         return ()
     found = Duplicate(title=addition.title, why=_WHY, is_general=True)
     now = owner.model_copy(update={"repeats": {**owner.repeats, addition.id: (found,)}})
-    vectors, notes = await of.index([now])
+    vectors, notes = await bank.index([now])
     try:
-        await of.apply(Replace(experience=now, reason=_WHY), vectors=vectors, unchanged=[owner])
+        await bank.apply(Replace(experience=now, reason=_WHY), vectors=vectors, unchanged=[owner])
     except Conflict as error:
         return (f"an addition is found by its own task alone: {quoted(error)}",)
     return notes

@@ -35,7 +35,7 @@ from lessonbank.guard.quote import quoted
 from lessonbank.importers import doing_of
 from lessonbank.text.messages.runs import runs_from
 
-from .outbox import Waits, keep_or_spool
+from .outbox import InSpool, keep_or_spool
 
 V = TypeVar("V")
 log = logging.getLogger("lessonbank")
@@ -68,19 +68,13 @@ class AsyncAttempt:
     learned: Learned | None = None
     """What `finish` (or a crash) taught, once there; `None` while a submitted run is learned in the background."""
 
-    def __init__(
-        self,
-        bank: Bank,
-        task: str,
-        /,
-        **options: Unpack[RetrieveKeywords],
-    ) -> None:
+    def __init__(self, bank: Bank, task: str, /, **options: Unpack[RetrieveKeywords]) -> None:
         check_names(options)  # their values are a matter of the memory, which does not break the block
         self._bank, self._retrieve = bank, partial(bank.retrieve, **options)
         self._metadata = _valid(a_mapping, options.get("metadata"))
         self._patience = _valid(some_patience, options.get("patience")) or PATIENCE
         self._left, self._options = self._patience, options
-        self._again, self._noted = list[str](), list[str]()
+        self._later_recalls, self._inbox = list[str](), list[str]()
         self._recall: Recall | None = None
         self._refused_run: Trajectory | None = None
         self._problems: list[str] = []
@@ -138,7 +132,7 @@ class AsyncAttempt:
             self._spend(began, problem)
             note = self._failed("the agent goes on without a second look", problem)
             return Recall(scope=self._bank.scope, task=first.task, notes=notes_of(note), kept=False)
-        self._again += [again.id] if again.kept else []
+        self._later_recalls += [again.id] if again.kept else []
         return again
 
     def note(self, text: str, /) -> None:
@@ -147,10 +141,10 @@ class AsyncAttempt:
         It is kept where the run is, also while that waits on this machine. Nobody is shown it, in any scope or under
         any policy, before a person approves it.
         """
-        if len(self._noted) == _MOST_NOTES:
-            self._note(f"a run takes {_MOST_NOTES} notes for the inbox: a later one was left out")
+        if len(self._inbox) == _MOST_NOTES:
+            self._warn_once(f"a run takes {_MOST_NOTES} notes for the inbox: a later one was left out")
         else:
-            self._noted.append(text)
+            self._inbox.append(text)
 
     async def finish(
         self,
@@ -176,12 +170,12 @@ class AsyncAttempt:
         if self._is_finished:
             return self._refused("this attempt is finished already, so nothing more was learned: open another one")
         if source is not None and answer is not None:
-            self._note("finish was given both a run and an answer: the answer was ignored")
+            self._warn_once("finish was given both a run and an answer: the answer was ignored")
         self._is_finished, whole = True, source
         try:
             call = "learn" if a_flag(wait, "wait=") else "submit"
             whole = self._timed_run(self._trajectory(answer=answer)) if source is None else await self._read(source)
-            return self._done(await self._keep(call, whole, **self._learn_arguments(outcome, reward)))
+            return self._done(await self._hand_in(call, whole, **self._learn_arguments(outcome, reward)))
         except FormatError as problem:
             self._failed("the messages could not be read", problem)
         except UsageError as problem:
@@ -215,9 +209,9 @@ class AsyncAttempt:
             run = self._refused_run or self._timed_run(self._trajectory())
             if isinstance(error, Exception):
                 crashed = run.model_copy(update={"error": f"{type(error).__name__}: {error}"})
-                self._done(await self._keep("learn", crashed, **self._learn_arguments(None, None)))
+                self._done(await self._hand_in("learn", crashed, **self._learn_arguments(None, None)))
             else:
-                await self._keep_unfinished(run, "was stopped" if error else "ended without finish()")
+                await self._hand_in_unfinished(run, "was stopped" if error else "ended without finish()")
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
 
@@ -226,9 +220,9 @@ class AsyncAttempt:
         if isinstance(problem, StoreUnavailable):
             self._left = max(self._left - (monotonic() - began), _LEAST * self._patience)
 
-    async def _keep(self, call: str, run: Any, /, **told: Any) -> Any:
+    async def _hand_in(self, call: str, run: Any, /, **told: Any) -> Any:
         """Hand in a run and its notes for the inbox, which also come in where the bank fails to learn from the run."""
-        notes = tuple(self._noted)
+        notes = tuple(self._inbox)
         try:
             kept = await keep_or_spool(self._bank, call, run, inbox=notes, **told)
         except (UsageError, StoreUnavailable):
@@ -236,23 +230,23 @@ class AsyncAttempt:
         except Exception:
             await self._put_into_inbox(notes)
             raise
-        if not isinstance(kept, Waits):
+        if not isinstance(kept, InSpool):
             await self._put_into_inbox(notes)
         return kept
 
-    async def _keep_unfinished(self, run: Trajectory, why: str) -> None:
+    async def _hand_in_unfinished(self, run: Trajectory, why: str) -> None:
         """Also where the block is cancelled, which then takes as long as this does."""
         told = {"recall": self._receipt, "metadata": self._metadata, "patience": self._left}
         with anyio.CancelScope(shield=True):
-            kept = await self._keep("keep_unfinished", run, **told)
-            where = kept.note if isinstance(kept, Waits) else "the run is kept as unfinished"
-            self._note(f"the block {why}: {where}")
+            kept = await self._hand_in("keep_unfinished", run, **told)
+            where = kept.note if isinstance(kept, InSpool) else "the run is kept as unfinished"
+            self._warn_once(f"the block {why}: {where}")
 
     async def _settle_by_outcome(self, answer: str | None, outcome: Outcome | None, reward: float | None) -> Learned:
         """The outcome alone settles the receipt."""
         try:
             run = self._timed_run(self._trajectory(answer=answer))
-            return self._done(await self._keep("learn", run, **self._learn_arguments(outcome, reward)))
+            return self._done(await self._hand_in("learn", run, **self._learn_arguments(outcome, reward)))
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             return self._refused(self._failed("nothing was learned from this run", problem))
 
@@ -279,8 +273,8 @@ class AsyncAttempt:
             "patience": self._left,
         }
 
-    def _done(self, result: Learned | Waits | tuple[str, ...]) -> Learned:
-        if isinstance(result, Waits):
+    def _done(self, result: Learned | InSpool | tuple[str, ...]) -> Learned:
+        if isinstance(result, InSpool):
             result = Learned(notes=notes_of(result.note))
         if isinstance(result, Learned):
             self.learned = result
@@ -290,7 +284,7 @@ class AsyncAttempt:
         return Learned(notes=notes_of(f"kept, to be learned in the background: {', '.join(result)}"))
 
     def _refused(self, note: str) -> Learned:
-        self._note(note)
+        self._warn_once(note)
         return Learned(notes=notes_of(note))
 
     def _failed(self, what: str, problem: Exception) -> str:
@@ -298,7 +292,7 @@ class AsyncAttempt:
         self._problems.append(note)
         return note
 
-    def _note(self, note: str) -> None:
+    def _warn_once(self, note: str) -> None:
         if note not in self._problems:
             log.warning("%s", note)
             self._problems.append(note)
@@ -333,7 +327,7 @@ class AsyncAttempt:
     def _timed_run(self, run: Trajectory) -> Trajectory:
         """A trajectory with its later recalls, and, where it does not say how long it took, the time of the block."""
         told: dict[str, Json] = {SECONDS: round(monotonic() - self._began, 3), **run.metadata}
-        told |= {RECALLS_AGAIN: list[Json](self._again)} if self._again else {}
+        told |= {RECALLS_AGAIN: list[Json](self._later_recalls)} if self._later_recalls else {}
         return run.model_copy(update={"metadata": told})
 
 
@@ -355,8 +349,8 @@ def _warned(what: str, problem: Exception) -> str:
 class Attempt:
     """An attempt for a `with` block."""
 
-    def __init__(self, attempt: AsyncAttempt, /, *, wait: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
-        self._attempt, self._wait = attempt, wait
+    def __init__(self, attempt: AsyncAttempt, /, *, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        self._attempt, self._run = attempt, run
 
     @property
     def task(self) -> str:
@@ -404,7 +398,7 @@ class Attempt:
 
     def recall_again(self, *, observation: str = "", reason: str = "error", cured: bool = False) -> Recall:
         """Look again where the run stands; see `AsyncAttempt.recall_again`."""
-        again: Recall = self._wait(self._attempt.recall_again(observation=observation, reason=reason, cured=cured))
+        again: Recall = self._run(self._attempt.recall_again(observation=observation, reason=reason, cured=cured))
         return again
 
     def note(self, text: str, /) -> None:
@@ -423,14 +417,14 @@ class Attempt:
     ) -> Learned:
         """Learn from `source` (a trajectory or messages), or from the steps noted so far; see `AsyncAttempt.finish`."""
         finishing = self._attempt.finish(source, answer=answer, outcome=outcome, reward=reward, wait=wait)
-        learned: Learned = self._wait(finishing)
+        learned: Learned = self._run(finishing)
         return learned
 
     def __enter__(self) -> Attempt:
-        self._wait(self._attempt.__aenter__())
+        self._run(self._attempt.__aenter__())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._wait(self._attempt.__aexit__(kind, error, trace))
+        self._run(self._attempt.__aexit__(kind, error, trace))

@@ -14,7 +14,7 @@ from lessonbank.guard.quote import quoted
 log: Final = logging.getLogger("lessonbank")
 
 
-async def note_act(
+async def record_act(
     store: Store,
     act: str,
     subject: str = "",

@@ -18,7 +18,7 @@ from lessonbank.learning.settlement import settle
 from lessonbank.learning.topics import in_topics
 from lessonbank.search.read_cache import cached_reads
 
-from .handle import Handle
+from .scoped_bank import ScopedBank
 
 _STALE_TRIES: Final = 5
 """How often a slow decision is made again because another task of this process changed the scope meanwhile."""
@@ -30,7 +30,7 @@ Committed: TypeAlias = tuple[tuple[Change, ...], Settlement | None, tuple[str, .
 class Commit:
     """One experience on its way into the bank."""
 
-    handle: Handle
+    bank: ScopedBank
     experience: Experience
     earlier: Experience | None = None
     """The experience that one of its runs belongs to already."""
@@ -49,32 +49,29 @@ class Commit:
         """
         # A model is asked without the lock. What was embedded and is then not written is dropped in `_apply`.
         scope = self.experience.scope
-        if not asks_model(policy) and not (self.handle.parts.topics and self.handle.parts.topics.asks_model):
-            vectors, notes = await self.handle.index([self.experience])
-            async with self.handle.state.locks.of(scope):
+        if not asks_model(policy) and not (self.bank.parts.topics and self.bank.parts.topics.asks_model):
+            vectors, notes = await self.bank.index([self.experience])
+            async with self.bank.state.locks.of(scope):
                 changes, sorting = await self.decide(policy)
                 return await self._apply(changes, vectors, notes=(*notes, *sorting))
         for left in reversed(range(_STALE_TRIES)):
-            seen = self.handle.state.changed[scope]
+            seen = self.bank.state.changed[scope]
             changes, sorting = await self.decide(policy)
-            vectors, notes = await self.handle.index(_brought(changes))
-            async with self.handle.state.locks.of(scope):
-                if not left or self.handle.state.changed[scope] == seen:
+            vectors, notes = await self.bank.index(_brought(changes))
+            async with self.bank.state.locks.of(scope):
+                if not left or self.bank.state.changed[scope] == seen:
                     return await self._apply(changes, vectors, notes=(*notes, *sorting))
         raise Conflict("the scope changed during every decision")  # pragma: no cover - the last try is never stale
 
     async def decide(self, policy: Consolidator, /) -> tuple[tuple[Change, ...], tuple[str, ...]]:
         """What the policy decides, in topics, and what a reader should know. What it took is added to `costs`."""
         with cached_reads():
-            with (
-                self.handle.state.locks.deciding(self.experience.scope),
-                redacting_with(self.handle.parts.intake.redactor),
-            ):
+            with self.bank.state.locks.deciding(self.experience.scope), redacting_with(self.bank.parts.intake.redactor):
                 decision = await decide(policy, self.experience)
             cost = spent(decision)
-            safe = await self.handle.parts.intake.changes(decision, given=self.experience)
+            safe = await self.bank.parts.intake.changes(decision, given=self.experience)
             safe = replacing(self.earlier, safe) if self.earlier else safe
-            changes, usage, notes = await in_topics(self.handle.parts.topics, safe)
+            changes, usage, notes = await in_topics(self.bank.parts.topics, safe)
         self.costs.extend([one for one in (cost, usage) if one is not NO_USAGE])
         return changes, notes
 
@@ -87,16 +84,16 @@ class Commit:
         if self.result:  # another run under the same receipt may have been counted meanwhile
             told, learned = self.result.report, self.result.attempts
             settlement, _, doubts = await settle(
-                self.handle.store, told, home=self.experience.id, identity=self.identity, learned=learned
+                self.bank.store, told, home=self.experience.id, identity=self.identity, learned=learned
             )
-        _, left_out = await self.handle.apply_embedded(
+        _, left_out = await self.bank.apply_embedded(
             changes,
             {id: vector for id, vector in vectors.items() if id in ids},
-            writer=self.handle.writer,
+            writer=self.bank.writer,
             settlement=settlement,
             unlearned=[attempt.trajectory.id for attempt in self.result.attempts] if self.result else (),
             unchanged=[self.earlier] if self.earlier else [],
-            one_wording=self.handle.options.unique_wording,
+            one_wording=self.bank.options.unique_wording,
         )
         return changes, settlement, (*notes, *doubts, *left_out)
 

@@ -39,16 +39,16 @@ from lessonbank.learning.settlement import BECAME_KNOWN, corrected, settle
 
 from .additions import link_additions
 from .commit import Commit
-from .handle import Handle, log
+from .judge_and_extract import JudgeAndExtract
 from .recall_again import AFTER, cures_of
 from .reflection import reflect
 from .retention import forget_old_runs
 from .run_keeper import RunKeeper, stays_as_told
-from .steps import Steps
-from .upkeep import look_after
+from .scoped_bank import ScopedBank, log
+from .upkeep import do_upkeep
 
 T = TypeVar("T", Recall, Learned)
-_AGAIN: Final = 20
+_MOST_LATER: Final = 20
 """Recalls in the middle of a run that are settled with it."""
 
 
@@ -56,7 +56,7 @@ _AGAIN: Final = 20
 class Learner:
     """Learns from runs in one scope, in the name of one writer."""
 
-    handle: Handle
+    bank: ScopedBank
     limit: CancelScope | None = None
     """What ends the wait until runs are kept."""
 
@@ -73,7 +73,7 @@ class Learner:
     ) -> Learned:
         """`bank.learn`, where memory is on."""
         metadata = a_mapping(metadata)
-        keeper = await RunKeeper.of(self.handle, self.limit)  # a wrong key costs no model
+        keeper = await RunKeeper.of(self.bank, self.limit)  # a wrong key costs no model
         report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
         report = await keeper.with_prior_runs(report)
         if report.is_learned:
@@ -81,17 +81,17 @@ class Learner:
         changes, notes = corrected(report) if report.known else ((), ())
         if not changes:
             return await self._learn_new(report, metadata, keeper)
-        await self.handle.store.apply(changes, scope=self.handle.scope, writer=self.handle.writer)
+        await self.bank.store.apply(changes, scope=self.bank.scope, writer=self.bank.writer)
         report = replace(report, notes=(*report.notes, *notes))
         learned = await self._learn_new(report, metadata, keeper)
         return learned.model_copy(update={"changes": (*changes, *learned.changes)})
 
     async def _learn_new(self, report: RunReport, metadata: Mapping[str, Json], keeper: RunKeeper) -> Learned:
         """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
-        new = await self.handle.parts.intake.runs(report.new, metadata)
+        new = await self.bank.parts.intake.runs(report.new, metadata)
         if waiting := await keeper.keep(new, report):
             if len(waiting) == len(new) and (teller := await keeper.earlier_teller(waiting)):
-                return noted(await self.learn_as(teller, report.runs), stays_as_told(waiting, report))
+                return with_notes(await self.learn_as(teller, report.runs), stays_as_told(waiting, report))
             report = await keeper.with_earlier_word(waiting, report)
         try:
             return await self._learn_kept(new, report, keeper)
@@ -101,30 +101,30 @@ class Learner:
             raise
 
     async def _learn_kept(self, new: Sequence[Trajectory], report: RunReport, keeper: RunKeeper) -> Learned:
-        handle, steps = self.handle, Steps(self.handle)
+        bank, stage = self.bank, JudgeAndExtract(self.bank)
         decided = {run.id: report.verdict(run.id) for run in new}
-        mismatch = await steps.vector_mismatch(new[0].task)
-        judging = [partial(steps.judge, run, decided[run.id], mismatch) for run in new]
+        mismatch = await stage.vector_mismatch(new[0].task)
+        judging = [partial(stage.judge, run, decided[run.id], mismatch) for run in new]
         # One run whose outcome is known asks no judge: a task of its own would only take time.
         is_known = len(new) == 1 and all(decided.values())
         attempts = [await judging[0]()] if is_known else await gather(judging)
-        notes = handle.emit(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
+        notes = bank.emit(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
 
-        extraction, failed = await steps.extract_or_defer(attempts, report.receipt, mismatch)
+        extraction, failed = await stage.extract_or_defer(attempts, report.receipt, mismatch)
         event = ExtractionFailed(attempts=attempts, error=failed) if failed else None
         event = event or Extracted(attempts=attempts, extraction=extraction)
-        notes += handle.emit(event, notes=extraction.notes)
+        notes += bank.emit(event, notes=extraction.notes)
 
         usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
-        result = LearnOutcome(report, attempts, extraction, scope=handle.scope, failed=failed, usage=usage)
+        result = LearnOutcome(report, attempts, extraction, scope=bank.scope, failed=failed, usage=usage)
         learned, settlement = await self._commit(result, identity=keeper.identity)
-        notes += await link_additions(handle, learned.lessons)
-        await self._settle_again([attempt.trajectory for attempt in attempts], settlement)
+        notes += await link_additions(bank, learned.lessons)
+        await self._settle_later_recalls([attempt.trajectory for attempt in attempts], settlement)
         learned = await self._review(learned, settlement, notes)
-        if handle.options.reflect_every:
-            learned = await self._reflect_if_due(learned, every=handle.options.reflect_every)
-        cared = await look_after(handle, [run.task for run in new])
-        return noted(learned, (*cared, *await forget_old_runs(handle)))
+        if bank.options.reflect_every:
+            learned = await self._reflect_if_due(learned, every=bank.options.reflect_every)
+        cared = await do_upkeep(bank, [run.task for run in new])
+        return with_notes(learned, (*cared, *await forget_old_runs(bank)))
 
     async def learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **options: Any) -> Learned:
         """Learn from submitted runs as whoever submitted them, in whose name everything then happens.
@@ -134,122 +134,122 @@ class Learner:
         """
         if teller is None:
             return await self.learn(runs, **options)
-        return await Learner(replace(self.handle, teller=teller[0], writer=teller[1])).learn(runs, **options)
+        return await Learner(replace(self.bank, teller=teller[0], writer=teller[1])).learn(runs, **options)
 
     async def correct(self, run: Trajectory, verdict: Verdict, /, *, by: str, reason: str) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run."""
-        report = RunReport([run], None, {run.id: await self.handle.parts.intake.reply(verdict)})
-        report = await find_prior_runs(self.handle.store, report, scope=self.handle.scope)
+        report = RunReport([run], None, {run.id: await self.bank.parts.intake.reply(verdict)})
+        report = await find_prior_runs(self.bank.store, report, scope=self.bank.scope)
         if not report.is_learned:
-            return await self._learn_new(report, {}, await RunKeeper.of(self.handle))
-        why = await self.handle.parts.intake.sentence(reason)
-        return await self._settle_late(report, identity=await self.handle.identity(), writer=by, reason=why)
+            return await self._learn_new(report, {}, await RunKeeper.of(self.bank))
+        why = await self.bank.parts.intake.sentence(reason)
+        return await self._settle_late(report, identity=await self.bank.identity(), writer=by, reason=why)
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only."""
-        commit, policy = Commit(handle=self.handle, experience=experience), self.handle.parts.consolidator
+        commit, policy = Commit(bank=self.bank, experience=experience), self.bank.parts.consolidator
         if dry_run:
             return (await commit.decide(policy))[0]
         (changes, _, unembedded), notes = await retry_on_conflict(
             commit.decide_and_apply, policy, last=self._last_resort
         )
-        self.handle.emit(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
+        self.bank.emit(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
 
     async def _commit(self, result: LearnOutcome, *, identity: str) -> tuple[Learned, Settlement | None]:
         """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
-        handle, costs, ids = self.handle, list[Usage](), [attempt.trajectory.id for attempt in result.attempts]
+        bank, costs, ids = self.bank, list[Usage](), [attempt.trajectory.id for attempt in result.attempts]
         # A moment ago nobody held these runs. Where a model was asked since, or the store refuses them, they are looked
         # up again.
-        is_known = not (result.report.experiences or handle.parts.asks_model)
+        is_known = not (result.report.experiences or bank.parts.asks_model)
 
         async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
             nonlocal is_known
-            held = () if is_known else await handle.store.experiences("run", ids, scope=handle.scope)
+            held = () if is_known else await bank.store.experiences("run", ids, scope=bank.scope)
             is_known = False
             if held and (known := settled_in(held, ids)):
                 notes = notes_of("learned by another call or process meanwhile", *result.report.notes)
                 return Learned(known=tuple(known), usage=result.usage, notes=notes), None, None
             earlier = held[-1] if held else None
-            experience = result.experience(earlier, writer=handle.writer, identity=identity)
+            experience = result.experience(earlier, writer=bank.writer, identity=identity)
             commit = Commit(
-                handle=handle, experience=experience, earlier=earlier, result=result, identity=identity, costs=costs
+                bank=bank, experience=experience, earlier=earlier, result=result, identity=identity, costs=costs
             )
             changes, settlement, notes = await commit.decide_and_apply(policy)
             learned = result.learned(earlier or experience, changes, notes=notes)
             return learned, settlement, Consolidated(experience=experience, changes=changes)
 
         (learned, settlement, event), notes = await retry_on_conflict(
-            once, handle.parts.consolidator, last=self._last_resort
+            once, bank.parts.consolidator, last=self._last_resort
         )
-        notes += handle.emit(event, notes=notes) if event else ()
+        notes += bank.emit(event, notes=notes) if event else ()
         if costs:
             learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
-        return noted(learned, notes), settlement
+        return with_notes(learned, notes), settlement
 
     def _last_resort(self) -> Consolidator:
         """What decides where the bank changes faster than its consolidator."""
-        return OneWording(append, self.handle.store) if self.handle.options.unique_wording else append
+        return OneWording(append, self.bank.store) if self.bank.options.unique_wording else append
 
     async def _settle_late(
         self, report: RunReport, /, *, identity: str, writer: str | None = None, reason: str = BECAME_KNOWN
     ) -> Learned:
         """A truth that is told later: it corrects the verdict of a learned run, and its receipt."""
-        handle, home = self.handle, report.experiences[-1].id
+        bank, home = self.bank, report.experiences[-1].id
         changes, corrections = corrected(report, reason=reason)
-        async with handle.state.locks.of(handle.scope):
-            settlement, counted, doubts = await settle(handle.store, report, home=home, identity=identity)
-            await handle.store.apply(changes, scope=handle.scope, writer=writer or handle.writer, settlement=settlement)
-        await self._settle_again([run.trajectory for run in counted], settlement)
+        async with bank.state.locks.of(bank.scope):
+            settlement, counted, doubts = await settle(bank.store, report, home=home, identity=identity)
+            await bank.store.apply(changes, scope=bank.scope, writer=writer or bank.writer, settlement=settlement)
+        await self._settle_later_recalls([run.trajectory for run in counted], settlement)
         notes = notes_of(*report.notes, *corrections, *doubts)
         return await self._review(Learned(known=report.known, changes=tuple(changes), notes=notes), settlement)
 
-    async def _settle_again(self, runs: Sequence[Trajectory], first: Settlement | None) -> None:
+    async def _settle_later_recalls(self, runs: Sequence[Trajectory], first: Settlement | None) -> None:
         """Settle the recalls in the middle of runs as their first one."""
         told = [run.metadata.get(RECALLS_AGAIN) for run in runs if not run.imported]
         each = [id for ids in told if isinstance(ids, list) for id in ids if isinstance(id, str)]
-        ids = tuple(dict.fromkeys(each))[:_AGAIN]
+        ids = tuple(dict.fromkeys(each))[:_MOST_LATER]
         if first is None or not ids:
             return
-        store, scope = self.handle.store, self.handle.scope
+        store, scope = self.bank.store, self.bank.scope
         for where in (scope, cures_of(scope)):
             for known in await store.recalls(RecallFilter(ids=ids), scope=where):
                 if known.recall.metadata.get(AFTER) == first.recall_id:
                     same = {"recall_id": known.recall.id, "scope": where, "cited": (), "another_task": False}
                     same |= {"experience_id": first.experience_id if where == scope else None}
                     settlement = first.model_copy(update=same)
-                    await store.apply((), scope=where, writer=self.handle.writer, settlement=settlement)
+                    await store.apply((), scope=where, writer=self.bank.writer, settlement=settlement)
 
     async def _review(self, learned: Learned, settlement: Settlement | None, notes: tuple[str, ...] = ()) -> Learned:
         """`learned` with notes, and with what the ledger did because one more outcome is known."""
         if settlement is None:
-            return noted(learned, notes)
-        notes += self.handle.emit(Settled(settlement=settlement))
-        acted = await self.handle.parts.ledger.settled(scope=settlement.scope)
+            return with_notes(learned, notes)
+        notes += self.bank.emit(Settled(settlement=settlement))
+        acted = await self.bank.parts.ledger.settled(scope=settlement.scope)
         if acted.changes or acted.proposals or acted.notes:
             reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
-            notes += acted.notes + self.handle.emit(reviewed, notes=acted.notes)
+            notes += acted.notes + self.bank.emit(reviewed, notes=acted.notes)
             learned = learned.model_copy(update={"changes": (*learned.changes, *acted.changes)})
-        return noted(learned, notes)
+        return with_notes(learned, notes)
 
     async def _reflect_if_due(self, learned: Learned, *, every: int) -> Learned:
         """`learned`, and what looking back over its topic gave, after each `every` experiences."""
         topic = next((one.topic.id for one in learned.lessons if one.topic), None)
-        if topic is None or (model := self.handle.parts.reflector) is None:
+        if topic is None or (model := self.bank.parts.reflector) is None:
             return learned
-        if (await count_records(self.handle.store, scope=self.handle.scope)).experiences % every:
+        if (await count_records(self.bank.store, scope=self.bank.scope)).experiences % every:
             return learned
         try:
-            reflected = await reflect(self.handle, model, topic)
+            reflected = await reflect(self.bank, model, topic)
         except LessonbankError as error:
-            return noted(learned, (f"nothing was drawn from looking back: {quoted(error)}",))
+            return with_notes(learned, (f"nothing was drawn from looking back: {quoted(error)}",))
         notes = reflected.notes
         if not (reflected.lessons or notes):
             notes = ("looking back over the topic gave nothing general",)
         usage, changes = learned.usage + reflected.usage, (*learned.changes, *reflected.changes)
-        return noted(learned.model_copy(update={"usage": usage, "changes": changes}), notes)
+        return with_notes(learned.model_copy(update={"usage": usage, "changes": changes}), notes)
 
 
-def noted(record: T, notes: tuple[str, ...], /) -> T:
+def with_notes(record: T, notes: tuple[str, ...], /) -> T:
     """`record` with more notes."""
     return record.model_copy(update={"notes": (*record.notes, *notes_of(*notes))}) if notes else record

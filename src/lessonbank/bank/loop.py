@@ -70,16 +70,16 @@ from lessonbank.text.messages.runs import run_from
 from lessonbank.trials.trial import trial
 
 from .attempt import AsyncAttempt
-from .handle import BankState, Handle
-from .late_outcomes import find_run
-from .learner import Learner, noted
+from .find_run import find_run
+from .judge_and_extract import JudgeAndExtract
+from .learner import Learner, with_notes
 from .outbox import Outbox, deliver_soon
 from .parts import BankOptions, BankParts
-from .recall_again import State, recall_again
+from .recall_again import Situation, recall_again
 from .reflection import reflect
 from .retrieval import Recaller
 from .run_keeper import RunKeeper, until_kept
-from .steps import Steps
+from .scoped_bank import BankState, ScopedBank
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 
 log: Final = logging.getLogger("lessonbank")
@@ -119,7 +119,7 @@ class AsyncReasoningBank:
         begun, task = perf_counter(), await self.parts.intake.task(task)
         if self.options.off:
             return Recall(scope=self.scope, task=task, kept=False, notes=notes_of(OFF))
-        recaller = Recaller(self._handle)
+        recaller = Recaller(self._in_scope)
         recall, found = await recaller.recall(task, asked, draw=True)
         return await self._keep_recall(await recaller.fit(recall, asked, since=begun), found, begun=begun)
 
@@ -145,7 +145,7 @@ class AsyncReasoningBank:
         run's metadata, `{"recalls_again": [recall.id]}`. Raises UsageError, NotFound, StoreError.
         """
         asked, begun = RetrieveOptions(**options), perf_counter()
-        state = State(
+        situation = Situation(
             observation=a_text(observation, "the observation"),
             doing=a_text(doing, "doing="),
             reason=a_text(reason, "reason="),
@@ -155,21 +155,21 @@ class AsyncReasoningBank:
             first, _ = await self._state.receipts.returned(recall, scope=self.scope)
             why = OFF
             if not self.options.off:
-                if found := await recall_again(self._handle, state, first, asked, cured=a_flag(cured, "cured=")):
+                if found := await recall_again(self._in_scope, situation, first, asked, cured=a_flag(cured, "cured=")):
                     return await self._keep_recall(*found, begun=begun)
                 why = "nothing more is known of where this run stands"
-            task = await self.parts.intake.task(state.text or reason)
-        return Recall(scope=self.scope, task=task, kept=False, step=state.step, notes=notes_of(why))
+            task = await self.parts.intake.task(situation.text or reason)
+        return Recall(scope=self.scope, task=task, kept=False, step=situation.step, notes=notes_of(why))
 
     async def _keep_recall(self, recall: Recall, found: Found, /, *, begun: float) -> Recall:
         recall = recall.observed() if self.options.observe else await with_reason(recall, found, self.store)
         kept = await self._state.receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
         event = Retrieved(recall=kept, seconds=perf_counter() - begun)
-        return noted(kept, self._handle.emit(event, notes=(*found.notes, *unkept)))
+        return with_notes(kept, self._in_scope.emit(event, notes=(*found.notes, *unkept)))
 
     async def _recall_for_trial(self, task: str, /, *, asked: RetrieveOptions) -> Recall:
-        return await Recaller(self._handle).for_trial(task, asked=asked)
+        return await Recaller(self._in_scope).for_trial(task, asked=asked)
 
     # -- after a task -------------------------------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ class AsyncReasoningBank:
         if self.options.off:
             return Learned(notes=notes_of(OFF))
         with until_kept(patience) as limit:
-            return await Learner(self._handle, limit).learn(
+            return await Learner(self._in_scope, limit).learn(
                 source, task=task, recall=recall, outcome=outcome, reward=reward, metadata=metadata
             )
 
@@ -217,9 +217,9 @@ class AsyncReasoningBank:
         """
         if outcome is None and reward is None:
             raise UsageError("tell says how a task ended: give outcome= or reward=")
-        if self._handle.skips("tell"):
+        if self._in_scope.skips("tell"):
             return Learned(notes=notes_of(OFF))
-        return await Learner(self._handle).learn(await find_run(self._handle, of), outcome=outcome, reward=reward)
+        return await Learner(self._in_scope).learn(await find_run(self._in_scope, of), outcome=outcome, reward=reward)
 
     async def submit(
         self,
@@ -252,11 +252,11 @@ class AsyncReasoningBank:
             learn: `False` leaves the learning to a call of `learn` with the same runs, which follows.
             ended_at: when the runs ended. What was erased since, here or with its recall, is not kept: there is no id.
         """
-        if self._handle.skips("submit"):
+        if self._in_scope.skips("submit"):
             return ()
         metadata, learn, ended_at = a_mapping(metadata), a_flag(learn, "learn="), maybe_time(ended_at, "ended_at=")
         with until_kept(patience) as limit:
-            keeper = await RunKeeper.of(self._handle, limit)
+            keeper = await RunKeeper.of(self._in_scope, limit)
             report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
             for note in report.notes:
                 log.warning("%s", note)
@@ -292,7 +292,7 @@ class AsyncReasoningBank:
         outcome: Sequence[Outcome],
         reward: Sequence[float],
     ) -> None:
-        keeper = await RunKeeper.of(self._handle)
+        keeper = await RunKeeper.of(self._in_scope)
         await keeper.keep(runs, await keeper.report(runs, task=None, recall=recall, outcome=outcome, reward=reward))
 
     async def keep_unfinished(
@@ -310,11 +310,11 @@ class AsyncReasoningBank:
 
         `patience` and `ended_at` as `submit` has them. Raises UsageError, FormatError, StoreError.
         """
-        if self._handle.skips("keep_unfinished"):
+        if self._in_scope.skips("keep_unfinished"):
             return
         ended_at = maybe_time(ended_at, "ended_at=")
         with until_kept(patience) as limit:
-            keeper = await RunKeeper.of(self._handle, limit)
+            keeper = await RunKeeper.of(self._in_scope, limit)
             receipt, _ = await self._state.receipts.returned(recall, scope=self.scope)
             runs = await self.parts.intake.runs([await run_from(source, task=task)], a_mapping(metadata))
             if not (ended_at and await keeper.is_erased(runs, receipt, since=ended_at)):
@@ -329,14 +329,14 @@ class AsyncReasoningBank:
         truth = truth_verdict(outcome=outcome, reward=reward, success_at=self.options.success_at)
         if self.options.off and truth is None:
             return Verdict(outcome="unknown", confidence=0.0, reason=OFF)
-        return (await Steps(self._handle).judge(run, truth)).verdict
+        return (await JudgeAndExtract(self._in_scope).judge(run, truth)).verdict
 
     async def extract(self, attempts: Sequence[Run], /) -> Extraction:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
         attempts = nonempty(attempts, "extract", Run)
         if self.options.off:
             return Extraction(notes=notes_of(OFF))
-        return await Steps(self._handle).extract(await self.parts.intake.attempts(attempts))
+        return await JudgeAndExtract(self._in_scope).extract(await self.parts.intake.attempts(attempts))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only.
@@ -349,15 +349,15 @@ class AsyncReasoningBank:
                 f"this experience belongs to scope {shown(experience.scope)}, and this bank acts in {self.scope!r}: "
                 "call it on `scoped()` of that scope"
             )
-        if self._handle.skips("consolidate"):
+        if self._in_scope.skips("consolidate"):
             return ()
-        identity = await self._handle.identity()
+        identity = await self._in_scope.identity()
         experience = taught_by(await self.parts.intake.experience(experience), identity)
         if asks_model(self.parts.consolidator) and (
-            mismatch := await Steps(self._handle).vector_mismatch(experience.task, is_paid=True)
+            mismatch := await JudgeAndExtract(self._in_scope).vector_mismatch(experience.task, is_paid=True)
         ):
             raise mismatch
-        return await Learner(self._handle).consolidate(experience, dry_run=dry_run)
+        return await Learner(self._in_scope).consolidate(experience, dry_run=dry_run)
 
     @takes_retrieve_options
     def attempt(self, task: str, /, **options: Unpack[RetrieveKeywords]) -> AsyncAttempt:
@@ -407,7 +407,7 @@ class AsyncReasoningBank:
             return Reflected(notes=notes_of(OFF))
         if self.parts.reflector is None:
             raise UsageError("reflect asks a model, and this bank has none: connect with model=")
-        return await reflect(self._handle, self.parts.reflector, asked, runs=runs, budget=budget, dry_run=dry_run)
+        return await reflect(self._in_scope, self.parts.reflector, asked, runs=runs, budget=budget, dry_run=dry_run)
 
     # -- several runs of one task -------------------------------------------------------------------------------------
 
@@ -437,27 +437,27 @@ class AsyncReasoningBank:
     @property
     def lessons(self) -> AsyncLessons:
         """The lessons of this scope: list, search, add, edit, narrow, approve, quarantine, retire, restore."""
-        return AsyncLessons(self._handle)
+        return AsyncLessons(self._in_scope)
 
     @property
     def runs(self) -> AsyncRuns:
         """The kept runs of this scope: list, search, correct, retry, audit, unlabelled."""
-        return AsyncRuns(self._handle)
+        return AsyncRuns(self._in_scope)
 
     @property
     def recalls(self) -> AsyncRecalls:
         """The receipts of this scope: list, get, preview, explain."""
-        return AsyncRecalls(self._handle)
+        return AsyncRecalls(self._in_scope)
 
     @property
     def history(self) -> AsyncHistory:
         """The journal of this scope: list, state, search, diff, rollback, lineage."""
-        return AsyncHistory(self._handle)
+        return AsyncHistory(self._in_scope)
 
     @property
     def admin(self) -> AsyncAdmin:
         """Counts, export, import, purge; and for the whole file scopes, backup, verify, rebuild."""
-        return AsyncAdmin(self._handle)
+        return AsyncAdmin(self._in_scope)
 
     def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /, *, lost: str) -> None:
         """Begin `work` on this bank's event loop, without waiting. `drain` and `close` wait for it.
@@ -490,8 +490,8 @@ class AsyncReasoningBank:
         await self.close()
 
     @property
-    def _handle(self) -> Handle:
-        return Handle(
+    def _in_scope(self) -> ScopedBank:
+        return ScopedBank(
             store=self.store,
             scope=self.scope,
             writer=self.writer,
@@ -504,4 +504,4 @@ class AsyncReasoningBank:
 
     @property
     def _outbox(self) -> Outbox:
-        return Outbox(self._handle.spool, self.parts.intake, self.writer, self._key)
+        return Outbox(self._in_scope.spool, self.parts.intake, self.writer, self._key)

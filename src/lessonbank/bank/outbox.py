@@ -58,7 +58,7 @@ class Outbox:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class InSpool:
     """A run that the bank did not take in time, and that waits for it on this machine."""
 
     note: str
@@ -78,7 +78,7 @@ async def keep_or_spool(bank: Any, call: str, source: object, /, *, inbox: Seque
         outbox = _outbox(bank)
         if outbox is None or isinstance(problem, ReadOnly | StoreDamaged):
             raise
-        return Waits(await _spool_run(bank, outbox, call, source, problem, inbox, **told))
+        return InSpool(await _spool_run(bank, outbox, call, source, problem, inbox, **told))
     await deliver_soon(bank)
     return kept
 
@@ -164,14 +164,14 @@ async def _deliver(bank: Any, outbox: Any, /) -> None:
 
 async def _deliver_run(bank: Any, entry: Spooled, key: str | None) -> bool:
     """Whether the bank has the runs now; not where they were erased meanwhile."""
-    handle = bank.scoped(entry.scope, writer=entry.writer, key=key if entry.writer else None)
+    bank_of_run = bank.scoped(entry.scope, writer=entry.writer, key=key if entry.writer else None)
     told: dict[str, Any] = {"recall": entry.recall, "patience": _DELIVERY, "ended_at": entry.ended_at}
     try:
         if entry.call == "keep_unfinished":
-            await handle.keep_unfinished(entry.runs[0], **told)
-        elif not await handle.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told):
+            await bank_of_run.keep_unfinished(entry.runs[0], **told)
+        elif not await bank_of_run.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told):
             return False
-        await _deliver_notes(handle, entry)
+        await _deliver_notes(bank_of_run, entry)
         return True
     except (NotAllowed, Unauthenticated) as error:
         raise StoreUnavailable(f"the key may not hand in: {quoted(error)}") from error
@@ -208,6 +208,6 @@ async def erase_spooled(spool: Spool | None, scope: str, /, **meant: Any) -> Seq
     return () if spool is None else await _in_thread(partial(spool.erase, scope, **meant))
 
 
-async def said_of(spool: Spool | None, /) -> str:
+async def describe_waiting(spool: Spool | None, /) -> str:
     """What waits, for people."""
     return "off" if spool is None else await _in_thread(spool.describe)

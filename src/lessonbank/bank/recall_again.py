@@ -14,8 +14,8 @@ from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import AGAIN
 from lessonbank.importers import Failure, error_in, failure_of
 
-from .handle import Handle
 from .retrieval import Recaller
+from .scoped_bank import ScopedBank
 
 _CURES: Final = "/@cures"
 AFTER: Final = "after"
@@ -46,7 +46,7 @@ async def kept_cures(store: Records, scope: str, /) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class Situation:
     """Where a run stands."""
 
     observation: str
@@ -75,7 +75,7 @@ class State:
 
 
 async def recall_again(
-    handle: Handle, state: State, first: Recall | None, asked: RetrieveOptions, /, *, cured: bool
+    bank: ScopedBank, situation: Situation, first: Recall | None, asked: RetrieveOptions, /, *, cured: bool
 ) -> tuple[Recall, Found] | None:
     """A receipt that nobody kept yet: of the cure of this very failure, else by the state.
 
@@ -83,38 +83,44 @@ async def recall_again(
     """
     told = {**(asked.metadata or {}), **({AFTER: first.id} if first else {})}
     lost = first and asked.metadata and asked.metadata.get(AFTER, first.id) != first.id
-    found = await _cure_of(handle, failure, first, asked, metadata=told) if (failure := state.failure) else None
-    found = found or (None if cured else await _by_state(handle, state, first, asked, metadata=told))
+    found = await _cure_of(bank, failure, first, asked, metadata=told) if (failure := situation.failure) else None
+    found = found or (None if cured else await _by_situation(bank, situation, first, asked, metadata=told))
     if found is None:
         return None
     why = (f"of metadata= the {AFTER!r} is left out: the bank keeps there which recall came first",) if lost else ()
     return found[0].model_copy(update={"notes": (*found[0].notes, *notes_of(*why))}), found[1]
 
 
-async def _by_state(
-    handle: Handle, state: State, first: Recall | None, asked: RetrieveOptions, /, *, metadata: dict[str, Json]
+async def _by_situation(
+    bank: ScopedBank,
+    situation: Situation,
+    first: Recall | None,
+    asked: RetrieveOptions,
+    /,
+    *,
+    metadata: dict[str, Json],
 ) -> tuple[Recall, Found] | None:
     """What lessons say of the state that the run is in."""
-    task = await handle.parts.intake.task("\n".join(filter(None, (state.text, first.task if first else ""))))
+    task = await bank.parts.intake.task("\n".join(filter(None, (situation.text, first.task if first else ""))))
     if not task.strip():
         return None
-    shown = await _shown_since(handle, first) | {c.lesson_id for c in (first.candidates if first else ()) if c.shown}
-    words = replace(handle.parts.injector, budget=min(handle.parts.injector.budget, _BUDGET))
-    small = Recaller(replace(handle, parts=replace(handle.parts, injector=words)))
+    shown = await _shown_since(bank, first) | {c.lesson_id for c in (first.candidates if first else ()) if c.shown}
+    words = replace(bank.parts.injector, budget=min(bank.parts.injector.budget, _BUDGET))
+    small = Recaller(replace(bank, parts=replace(bank.parts, injector=words)))
     asked = replace(asked, metadata=metadata)
-    recall, found = await small.recall(task, asked, draw=True, exclude=shown, as_one=f"{AGAIN}{state.reason}")
+    recall, found = await small.recall(task, asked, draw=True, exclude=shown, as_one=f"{AGAIN}{situation.reason}")
     placed = any(candidate.placed for candidate in recall.candidates)
-    return (recall.model_copy(update={"step": state.step}), found) if placed else None
+    return (recall.model_copy(update={"step": situation.step}), found) if placed else None
 
 
 async def _cure_of(
-    handle: Handle, failure: Failure, first: Recall | None, asked: RetrieveOptions, /, *, metadata: dict[str, Json]
+    bank: ScopedBank, failure: Failure, first: Recall | None, asked: RetrieveOptions, /, *, metadata: dict[str, Json]
 ) -> tuple[Recall, Found] | None:
     """The cure of this failure; else of another sub-command with the same words, or the program used instead.
 
     Its receipt has no `step`: in the scope of cures it is the first of its episode, and measured lesson by lesson.
     """
-    below = replace(handle, scope=cures_of(handle.scope))
+    below = replace(bank, scope=cures_of(bank.scope))
     shown = await _shown_since(below, first)
     one = replace(asked, limit=1, own=not asked.trusted, metadata=metadata)
     keys = [failure.key]
@@ -128,9 +134,9 @@ async def _cure_of(
     return None
 
 
-async def _shown_since(handle: Handle, first: Recall | None) -> frozenset[str]:
+async def _shown_since(bank: ScopedBank, first: Recall | None) -> frozenset[str]:
     """The lessons that later recalls of the run showed."""
     if first is None:
         return frozenset()
-    later = await handle.store.recalls(RecallFilter(metadata={AFTER: first.id}), scope=handle.scope)
+    later = await bank.store.recalls(RecallFilter(metadata={AFTER: first.id}), scope=bank.scope)
     return frozenset(c.lesson_id for one in later for c in one.recall.candidates if c.shown)

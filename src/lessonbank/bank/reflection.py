@@ -12,7 +12,7 @@ from lessonbank.errors import Conflict
 from lessonbank.guard.quote import quoted, redacting_with
 from lessonbank.learning.reflection import LEAST_RUNS, general_changes, materials, reflected
 
-from .handle import Handle
+from .scoped_bank import ScopedBank
 
 _MOST: Final = 8_000
 """Tokens that one topic is shown in, at most."""
@@ -23,7 +23,7 @@ _TRIES: Final = 3
 
 
 async def reflect(
-    of: Handle,
+    bank: ScopedBank,
     model: LanguageModel,
     asked: str | None,
     /,
@@ -33,15 +33,15 @@ async def reflect(
     dry_run: bool = False,
 ) -> Reflected:
     """`bank.reflect`: each topic until the budget is spent. Raises NotFound, ModelError."""
-    found = await materials(of.store, scope=of.scope, runs=runs, asked=asked)
+    found = await materials(bank.store, scope=bank.scope, runs=runs, asked=asked)
     done = list[Reflected]()
     for about in found:
         if (share := min(budget, _MOST)) < _LEAST:
             break
         budget -= share
-        with redacting_with(of.parts.intake.redactor):
-            told = await reflected(about, model=model, intake=of.parts.intake, budget=share)
-        done.append(await _keep(of, told, [one.id for one, _ in about.taught], dry_run=dry_run))
+        with redacting_with(bank.parts.intake.redactor):
+            told = await reflected(about, model=model, intake=bank.parts.intake, budget=share)
+        done.append(await _keep(bank, told, [one.id for one, _ in about.taught], dry_run=dry_run))
     notes = [note for one in done for note in one.notes]
     if left := len(found) - len(done):
         notes.append(f"{counted(left, 'topic was', 'topics were')} left out: the budget is spent")
@@ -56,24 +56,24 @@ async def reflect(
     )
 
 
-async def _keep(of: Handle, told: Reflected, ids: Sequence[str], /, *, dry_run: bool) -> Reflected:
+async def _keep(bank: ScopedBank, told: Reflected, ids: Sequence[str], /, *, dry_run: bool) -> Reflected:
     """Keep the lessons in the experiences of these ids as they are now: the model took its time.
 
     A note, and no lesson, where the bank does not take them.
     """
     why: str | Conflict = ""
     for _ in range(_TRIES):
-        now = await of.store.experiences("id", ids, scope=of.scope)
+        now = await bank.store.experiences("id", ids, scope=bank.scope)
         runs = {ref.trajectory_id for one in now for ref in one.attempts}
         lessons = tuple(one for one in told.lessons if runs.issuperset(one.provenance.trajectory_ids))
         changes = general_changes(lessons, now)
-        vectors, notes = await of.index([] if dry_run else [change.experience for change in changes])
+        vectors, notes = await bank.index([] if dry_run else [change.experience for change in changes])
         gone = ("a lesson was dropped: a run that shows it was erased meanwhile",) if lessons != told.lessons else ()
         kept = {"lessons": lessons, "changes": changes, "notes": (*told.notes, *gone, *notes)}
         try:
             if changes and not dry_run:
                 replaced = {change.experience.id for change in changes}
-                await of.apply(*changes, vectors=vectors, unchanged=[one for one in now if one.id in replaced])
+                await bank.apply(*changes, vectors=vectors, unchanged=[one for one in now if one.id in replaced])
             return told.model_copy(update=kept)
         except Conflict as error:
             why = error

@@ -14,9 +14,9 @@ from lessonbank.errors import LessonbankError, NotAllowed
 from lessonbank.guard.identity import check_reviewer, holders
 from lessonbank.guard.quote import quoted
 
-from .handle import Handle
 from .outbox import erase_spooled
 from .recall_again import kept_cures
+from .scoped_bank import ScopedBank
 
 _KEPT: Final = "keep_runs"
 """The setting of a bank with reviewers. Without it, runs are kept for ever."""
@@ -24,7 +24,7 @@ _LEAP: Final = timedelta(days=7)
 """Between two changes of a journal, more than that is a leap."""
 
 
-async def keep(store: Store, days: float | None, /) -> None:
+async def set_keep_runs(store: Store, days: float | None, /) -> None:
     """Let the bank keep runs for so long. `None`: for ever."""
     await store.put_setting(_KEPT, None if days is None else repr(days))
 
@@ -48,30 +48,30 @@ async def days_to_keep(
         how_long = "for ever" if kept is None else f"for {kept:g} days"
         return kept, (
             f"this bank keeps runs {how_long}, and not for {asked:g} days: a reviewer changes it, by learning once "
-            "with handle.scoped(writer=NAME, key=…) and this Learning(keep_runs=)",
+            "with bank.scoped(writer=NAME, key=…) and this Learning(keep_runs=)",
         )
-    await keep(store, asked)
+    await set_keep_runs(store, asked)
     return asked, ()
 
 
-async def forget_old_runs(handle: Handle, /) -> tuple[str, ...]:
+async def forget_old_runs(bank: ScopedBank, /) -> tuple[str, ...]:
     """Once a day and scope, erase what is older than the bank keeps; a note where that is not what was asked.
 
     What only a leap of the clock made old stays, and a note says so.
     """
-    state, scope, today = handle.state, handle.scope, now().date()
-    if handle.teller is not None or state.retention_checked.get((scope, handle.key)) == today:
+    state, scope, today = bank.state, bank.scope, now().date()
+    if bank.teller is not None or state.retention_checked.get((scope, bank.key)) == today:
         return ()
     try:
-        days, notes = await days_to_keep(handle.store, handle.options.keep_runs, name=handle.writer, key=handle.key)
+        days, notes = await days_to_keep(bank.store, bank.options.keep_runs, name=bank.writer, key=bank.key)
         if days is not None and state.erased.get(scope) != (today, days):
-            for each in filter(None, (scope, await kept_cures(handle.store, scope))):
-                before, leap = await older_than(handle.store, days, scope=each)
-                await forget(handle.store, scope=each, before=before, writer=handle.writer)
-                await erase_spooled(handle.spool, each, before=before)
+            for each in filter(None, (scope, await kept_cures(bank.store, scope))):
+                before, leap = await older_than(bank.store, days, scope=each)
+                await forget(bank.store, scope=each, before=before, writer=bank.writer)
+                await erase_spooled(bank.spool, each, before=before)
                 notes += leap
             state.erased[scope] = today, days
-        state.retention_checked[scope, handle.key] = today
+        state.retention_checked[scope, bank.key] = today
     except LessonbankError as error:
         return (f"old runs were not erased: {quoted(error)}",)
     return notes

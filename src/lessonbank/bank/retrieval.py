@@ -17,15 +17,15 @@ from lessonbank.evidence.ledger import Ledger
 from lessonbank.search import TrustFilter, Without, with_reason
 from lessonbank.search.opposites import without_denied
 
-from .handle import Handle
 from .preview_settings import PreviewSettings
+from .scoped_bank import ScopedBank
 
 
 @dataclass(frozen=True, slots=True)
 class Recaller:
     """The first step of the loop, in one scope: what `retrieve`, a preview and a trial have in common."""
 
-    handle: Handle
+    bank: ScopedBank
 
     async def recall(
         self,
@@ -43,12 +43,12 @@ class Recaller:
         give the same text. `exclude`: ids of lessons and experiences that are left out as if they were not there.
         `as_one`: the group that one draw withholds, whatever is found: there are no other draws then.
         """
-        search = _search(self.handle.parts.retriever, asked, exclude)
+        retriever = _restricted(self.bank.parts.retriever, asked, exclude)
         if asked.own and not asked.trusted:
-            search = TrustFilter(search, "corroborated", own_of=await self.handle.identity())
-        scope, places, measured = self.handle.scope, asked.limit or self.handle.options.limit, self.handle.parts.ledger
+            retriever = TrustFilter(retriever, "corroborated", own_of=await self.bank.identity())
+        scope, places, measured = self.bank.scope, asked.limit or self.bank.options.limit, self.bank.parts.ledger
         ledger, id = (measured, new_id()) if draw else (Ledger(), "")
-        found = await search(task, scope=scope, limit=measured.reach(places))
+        found = await retriever(task, scope=scope, limit=measured.reach(places))
         found = without_denied(found, seen=exclude if as_one else ())
         found = await measured.order(found, places=places, recall_id=id, scope=scope)
         every = [match.experience for match in found.matches]
@@ -57,15 +57,15 @@ class Recaller:
             groups = dict.fromkeys(groups, (as_one,))
         assigned = await ledger.assign({as_one: ()} if as_one else groups, recall_id=id, task=task, scope=scope)
         assigned = assigned.of_one(as_one) if as_one else assigned
-        recall = self.handle.parts.injector.recall(
+        recall = self.bank.parts.injector.recall(
             found,
             id=id or self._id_of(task, found),
             task=task,
             scope=scope,
             assigned=assigned,
             groups=groups,
-            retriever=search.name,
-            space=search.space,
+            retriever=retriever.name,
+            space=retriever.space,
         )
         return recall.model_copy(update={"metadata": asked.metadata or {}}), found
 
@@ -75,31 +75,31 @@ class Recaller:
         `since`: when the recall was asked for, on the clock of `time.perf_counter`.
         Raises UsageError: there is no model.
         """
-        how, fitter = asked.fit or self.handle.options.fit, self.handle.parts.fitter
+        how, fitter = asked.fit or self.bank.options.fit, self.bank.parts.fitter
         if how == "none":
             return recall
         if fitter is None:
             raise UsageError(f"fit={how!r} needs a model, and this bank has none: pass model=…, or fit='none'")
-        if not recall.text or self.handle.options.observe:
+        if not recall.text or self.bank.options.observe:
             return recall
-        parts = self.handle.parts
+        parts = self.bank.parts
         return await fitter(recall, how, since=since, injector=parts.injector, intake=parts.intake)
 
     async def preview(self, task: str, asked: RetrieveOptions, tried: PreviewSettings, /) -> Recall:
         """What would be shown with some settings, without draws and without a receipt."""
-        task = await self.handle.parts.intake.task(task)
-        if self.handle.options.off:
-            return Recall(scope=self.handle.scope, task=task, kept=False, notes=notes_of(OFF))
+        task = await self.bank.parts.intake.task(task)
+        if self.bank.options.off:
+            return Recall(scope=self.bank.scope, task=task, kept=False, notes=notes_of(OFF))
         recall, found = await self._with(tried).recall(task, asked, draw=False)
-        recall = await with_reason(recall, found, self.handle.store)
-        how = asked.fit or self.handle.options.fit
+        recall = await with_reason(recall, found, self.bank.store)
+        how = asked.fit or self.bank.options.fit
         note = () if how == "none" else notes_of(f"not fitted: a preview asks no model; a recall does (fit={how!r})")
         return recall.model_copy(update={"kept": False, "notes": (*recall.notes, *note)})
 
     async def for_trial(self, task: str, /, *, asked: RetrieveOptions, exclude: Collection[str] = ()) -> Recall:
         """What a user would see for `task` if nothing were withheld. The task stays as it is: an agent is to do it."""
         begun = perf_counter()
-        recall, _ = await self.recall(await self.handle.parts.intake.task(task), asked, draw=False, exclude=exclude)
+        recall, _ = await self.recall(await self.bank.parts.intake.task(task), asked, draw=False, exclude=exclude)
         recall = await self.fit(recall, asked, since=begun)
         return recall.model_copy(update={"kept": False, "task": task})
 
@@ -107,19 +107,19 @@ class Recaller:
         """Return the recaller with the settings that a person tries. Raises UsageError: this bank cannot search so."""
         if tried.is_own:
             return self
-        if self.handle.parts.previews is None:
+        if self.bank.parts.previews is None:
             raise UsageError("other settings can be tried with a bank that `connect` made, not with this one")
-        search, words = self.handle.parts.previews(tried)
-        parts = replace(self.handle.parts, retriever=search, injector=words)
-        return replace(self, handle=replace(self.handle, parts=parts))
+        retriever, words = self.bank.parts.previews(tried)
+        parts = replace(self.bank.parts, retriever=retriever, injector=words)
+        return replace(self, bank=replace(self.bank, parts=parts))
 
     def _id_of(self, task: str, found: Found) -> str:
         words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
-        return digest("\n".join((self.handle.scope, task, *words)))[:32]
+        return digest("\n".join((self.bank.scope, task, *words)))[:32]
 
 
-def _search(search: Retriever, asked: RetrieveOptions, exclude: Collection[str]) -> Retriever:
+def _restricted(retriever: Retriever, asked: RetrieveOptions, exclude: Collection[str]) -> Retriever:
     """`search`, which leaves out what is excluded, and with `trusted` shows only lessons that are active."""
     if exclude:
-        search = Without(search, frozenset(exclude))
-    return TrustFilter(search, "corroborated") if asked.trusted else search
+        retriever = Without(retriever, frozenset(exclude))
+    return TrustFilter(retriever, "corroborated") if asked.trusted else retriever

@@ -27,7 +27,7 @@ from lessonbank.learning.prior_runs import find_prior_runs, without_word_of_othe
 from lessonbank.learning.run_report import RunReport, truths_of
 from lessonbank.text.messages.runs import request_of, runs_from
 
-from .handle import Handle
+from .scoped_bank import ScopedBank
 
 
 @contextmanager
@@ -46,16 +46,16 @@ def until_kept(patience: float | None, /) -> Generator[anyio.CancelScope]:
 class RunKeeper:
     """Keeps runs of one scope in the name of whoever reports them."""
 
-    handle: Handle
+    bank: ScopedBank
     identity: str
     """The writer as the bank knows it."""
     limit: anyio.CancelScope | None = None
     """What ends the wait: once the runs are kept, it does not."""
 
     @classmethod
-    async def of(cls, handle: Handle, limit: anyio.CancelScope | None = None, /) -> Self:
+    async def of(cls, bank: ScopedBank, limit: anyio.CancelScope | None = None, /) -> Self:
         """The keeper of whoever calls. Raises UsageError for a wrong key."""
-        return cls(handle, await handle.identity(), limit)
+        return cls(bank, await bank.identity(), limit)
 
     async def report(
         self,
@@ -68,23 +68,23 @@ class RunKeeper:
         reward: float | Sequence[float] | None,
     ) -> RunReport:
         """What a caller hands to `learn` or `submit`. Raises UsageError, FormatError, NotFound."""
-        receipt, unmeasured = await self.handle.state.receipts.returned(recall, scope=self.handle.scope)
+        receipt, unmeasured = await self.bank.state.receipts.returned(recall, scope=self.bank.scope)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
-        success_at = self.handle.options.success_at
+        success_at = self.bank.options.success_at
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=success_at)
         return RunReport(runs, receipt, truths, (*unmeasured, *graded))
 
     async def with_prior_runs(self, report: RunReport, /) -> RunReport:
         """`report` with what the bank holds of these runs, and without what does not count beside that."""
         report = replace(report, notes=(*self._swapped(report), *report.notes))
-        report = await find_prior_runs(self.handle.store, report, scope=self.handle.scope)
-        return await without_word_of_others(self.handle.store, report, identity=self.identity)
+        report = await find_prior_runs(self.bank.store, report, scope=self.bank.scope)
+        return await without_word_of_others(self.bank.store, report, identity=self.identity)
 
     def _swapped(self, report: RunReport) -> tuple[str, ...]:
         """A note for each run that begins with the task of another recall than the one that it settles."""
         if (receipt := report.receipt) is None:
             return ()
-        notes, made = list[str](), self.handle.state.receipts
+        notes, made = list[str](), self.bank.state.receipts
         for run in report.runs:
             if (request := request_of(run)) and (id := made.mistaken_for(receipt, request)):
                 notes.append(
@@ -98,13 +98,13 @@ class RunKeeper:
         self, runs: Sequence[Trajectory], report: RunReport, /, *, wait: float = IN_HAND
     ) -> list[Trajectory]:
         """Keep clean runs with what is reported. Gives those that the bank had already, with what is known of them."""
-        handle, ids = self.handle, [run.id for run in runs]
+        bank, ids = self.bank, [run.id for run in runs]
         said = Submission(
             recall_id=report.receipt.id if report.receipt else None,
             run_ids=tuple(sorted(ids)) if len(ids) > 1 else (),
             identity=self.identity,
-            writer=handle.writer,
-            seal=seal(await handle.state.receipts.secret(), self.identity, handle.writer, runs=ids, scope=handle.scope),
+            writer=bank.writer,
+            seal=seal(await bank.state.receipts.secret(), self.identity, bank.writer, runs=ids, scope=bank.scope),
         )
 
         def stamp(run: Trajectory) -> Trajectory:
@@ -112,17 +112,17 @@ class RunKeeper:
             return run.model_copy(update={"submission": told, "unfinished": False})  # it is to be learned
 
         stamped = [stamp(run) if run.id in report.truths else run for run in runs]
-        new = await handle.store.save_runs(stamped, scope=handle.scope, wait=wait)
+        new = await bank.store.save_runs(stamped, scope=bank.scope, wait=wait)
         if self.limit:
             self.limit.deadline = math.inf
         if len(new) == len(ids):
             return []
-        return [await get_trajectory(handle.store, id, scope=handle.scope) for id in ids if id not in new]
+        return [await get_trajectory(bank.store, id, scope=bank.scope) for id in ids if id not in new]
 
     async def is_erased(self, runs: Sequence[Trajectory], receipt: Recall | None, /, *, since: datetime) -> bool:
         """Whether one of the runs, its recall, or all that was kept `since` then, was erased."""
         digests = {digest(run.id) for run in runs} | ({digest(receipt.id)} if receipt else set[str]())
-        journal = self.handle.store.journal(scope=self.handle.scope, kinds=("purge", "forgotten"))
+        journal = self.bank.store.journal(scope=self.bank.scope, kinds=("purge", "forgotten"))
         async with closing(journal) as entries:
             async for at in entries:
                 entry = at.entry
@@ -134,7 +134,7 @@ class RunKeeper:
 
     async def earlier_teller(self, waiting: Sequence[Trajectory], /) -> tuple[str, str] | None:
         """Who told how runs that wait ended, where that is another than who tells it now, who may not say otherwise."""
-        if self.handle.teller is not None:  # it learns in the name of one of them already
+        if self.bank.teller is not None:  # it learns in the name of one of them already
             return None
         tellers = [await self._other_teller(run) for run in waiting]
         return next(filter(None, tellers), None)
@@ -143,22 +143,20 @@ class RunKeeper:
         said = run.submission or NO_SUBMISSION
         if said.identity == self.identity or not said.says_outcome:
             return None
-        return await verified_submitter(self.handle.store, said, runs=said.run_ids or [run.id], scope=self.handle.scope)
+        return await verified_submitter(self.bank.store, said, runs=said.run_ids or [run.id], scope=self.bank.scope)
 
     async def with_earlier_word(self, waiting: Sequence[Trajectory], report: RunReport, /) -> RunReport:
         """`report`, in which what was said earlier of runs that wait counts until its teller says otherwise."""
-        handle, receipt, truths = self.handle, report.receipt, dict(report.truths)
+        bank, receipt, truths = self.bank, report.receipt, dict(report.truths)
         said = [(run, run.submission or NO_SUBMISSION) for run in waiting]
         recall = next((told.recall_id or run.recall_id for run, told in said if told.recall_id or run.recall_id), None)
-        receipt = receipt or (
-            await get_or_none(get_recall(handle.store, recall, scope=handle.scope)) if recall else None
-        )
+        receipt = receipt or (await get_or_none(get_recall(bank.store, recall, scope=bank.scope)) if recall else None)
         others = [run for run in waiting if await self._other_teller(run)]
         truths |= dict.fromkeys([run.id for run in others])
         for run, told in said:  # where the caller says nothing of it now
             if run.id in truths and truths[run.id] is None:
                 outcome, reward = told.ending
-                truths[run.id] = truth_verdict(outcome=outcome, reward=reward, success_at=handle.options.success_at)
+                truths[run.id] = truth_verdict(outcome=outcome, reward=reward, success_at=bank.options.success_at)
         notes = (*report.notes, *stays_as_told(others, report))
         return replace(report, receipt=receipt, truths=truths, notes=notes)
 

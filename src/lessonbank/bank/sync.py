@@ -24,8 +24,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Waiting(Generic[A]):
-    """The waiting twin of the async object `aio`."""
+class Blocking(Generic[A]):
+    """The blocking twin of the async object `aio`."""
 
     def __init__(self, aio: A, /) -> None:
         self.aio = aio
@@ -43,18 +43,18 @@ class Waiting(Generic[A]):
 
 def _sync(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], /
-) -> Callable[Concatenate[Waiting[Any], P], T]:
-    """The waiting twin of an async method: same parameters, same result, same docstring.
+) -> Callable[Concatenate[Blocking[Any], P], T]:
+    """The blocking twin of an async method: same parameters, same result, same docstring.
 
-    What the method asks of its bank (a protocol, in `scale` and `trial`) is none of the waiting bank's type.
+    What the method asks of its bank (a protocol, in `scale` and `trial`) is none of the blocking bank's type.
     """
 
     @functools.wraps(method)
-    def call(self: Waiting[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: Blocking[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
         bound: Callable[P, Coroutine[Any, Any, T]] = getattr(self.aio, method.__name__)  # a remote bank has its own
         frame = inspect.currentframe()
         if frame and frame.f_back and frame.f_back.f_code.co_flags & inspect.CO_COROUTINE:  # a notebook's cell is none
-            _warn_of_waiting(f"{type(self).__name__}.{method.__name__}", frame.f_back.f_code)
+            _warn_of_blocking(f"{type(self).__name__}.{method.__name__}", frame.f_back.f_code)
         try:
             return run_sync(bound(*args, **kwargs))
         except TypeError as error:
@@ -71,7 +71,7 @@ _warned: Final = set[CodeType]()
 """The async functions that were told: each is told once."""
 
 
-def _warn_of_waiting(name: str, function: CodeType) -> None:
+def _warn_of_blocking(name: str, function: CodeType) -> None:
     if function not in _warned:
         _warned.add(function)
         log.warning(
@@ -82,7 +82,7 @@ def _warn_of_waiting(name: str, function: CodeType) -> None:
         )
 
 
-class Lessons(Waiting[AsyncLessons]):
+class Lessons(Blocking[AsyncLessons]):
     """`bank.lessons`. Every method acts in the scope of its bank."""
 
     list = _sync(AsyncLessons.list)
@@ -105,7 +105,7 @@ class Lessons(Waiting[AsyncLessons]):
     restore = _sync(AsyncLessons.restore)
 
 
-class Runs(Waiting[AsyncRuns]):
+class Runs(Blocking[AsyncRuns]):
     """`bank.runs`. Every method acts in the scope of its bank."""
 
     list = _sync(AsyncRuns.list)
@@ -120,7 +120,7 @@ class Runs(Waiting[AsyncRuns]):
     unlabelled = _sync(AsyncRuns.unlabelled)
 
 
-class Recalls(Waiting[AsyncRecalls]):
+class Recalls(Blocking[AsyncRecalls]):
     """`bank.recalls`. Every method acts in the scope of its bank."""
 
     list = _sync(AsyncRecalls.list)
@@ -130,7 +130,7 @@ class Recalls(Waiting[AsyncRecalls]):
     explain = _sync(AsyncRecalls.explain)
 
 
-class History(Waiting[AsyncHistory]):
+class History(Blocking[AsyncHistory]):
     """`bank.history`. Every method acts in the scope of its bank."""
 
     list = _sync(AsyncHistory.list)
@@ -141,7 +141,7 @@ class History(Waiting[AsyncHistory]):
     lineage = _sync(AsyncHistory.lineage)
 
 
-class Admin(Waiting[AsyncAdmin]):
+class Admin(Blocking[AsyncAdmin]):
     """`bank.admin`. Methods act in the scope of the bank, but `scopes`, `backup`, `verify` and `rebuild`."""
 
     counts = _sync(AsyncAdmin.counts)
@@ -165,7 +165,7 @@ class Admin(Waiting[AsyncAdmin]):
     reviewers = _sync(AsyncAdmin.reviewers)
 
 
-class ReasoningBank(Waiting[AsyncReasoningBank]):
+class ReasoningBank(Blocking[AsyncReasoningBank]):
     """A bank whose methods wait for their result: in a script, a thread, a notebook's running loop, after a fork.
 
     Made by `lessonbank.connect`. `aio` is the async bank inside.
@@ -236,7 +236,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
     @takes_retrieve_options
     def attempt(self, task: str, /, **options: Unpack[RetrieveKeywords]) -> Attempt:
         """`with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(…)` or on a crash."""
-        return Attempt(self.aio.attempt(task, **options), wait=run_sync)
+        return Attempt(self.aio.attempt(task, **options), run=run_sync)
 
     def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /, *, lost: str) -> None:
         """Begin `work` on the bank's own event loop, and return at once; see `AsyncReasoningBank.in_background`."""

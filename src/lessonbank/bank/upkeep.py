@@ -15,8 +15,8 @@ from lessonbank.evidence.ledger import Met
 from lessonbank.guard.quote import quoted
 from lessonbank.search.trusted import task_words
 
-from .handle import Handle
 from .retention import older_than
+from .scoped_bank import ScopedBank
 
 WRITER: Final = "upkeep"
 _ALIKE: Final = 0.5
@@ -43,49 +43,49 @@ def surplus(shown: Iterable[Use], /, *, count: int) -> tuple[str, ...]:
     return tuple([one.lesson_id for one in order[: max(count, 0)]])
 
 
-async def look_after(handle: Handle, tasks: Iterable[str], /) -> tuple[str, ...]:
+async def do_upkeep(bank: ScopedBank, tasks: Iterable[str], /) -> tuple[str, ...]:
     """Wake what the tasks of these runs meet; once a day put away what is not met, or is too much. Notes say it.
 
     Nothing here breaks a run that was learned: what goes wrong becomes a note.
     """
-    options = handle.options
+    options = bank.options
     if options.sleep_after is None and options.keep_lessons is None:
         return ()
     try:
         notes, today = (), now().date()
-        if handle.state.looked_after.get(handle.scope, (None,))[0] != today:
-            notes = await _put_away(handle)
-        return (*await _wake(handle, tasks), *notes)
+        if bank.state.upkeep.get(bank.scope, (None,))[0] != today:
+            notes = await _put_away(bank)
+        return (*await _wake(bank, tasks), *notes)
     except LessonbankError as error:
         return (f"lessons were not put to sleep or woken: {quoted(error)}",)
 
 
-async def _put_away(handle: Handle) -> tuple[str, ...]:
-    options, today = handle.options, now().date()
-    held = [one async for one in handle.store.scan(scope=handle.scope)]
+async def _put_away(bank: ScopedBank) -> tuple[str, ...]:
+    options, today = bank.options, now().date()
+    held = [one async for one in bank.store.scan(scope=bank.scope)]
     lessons = [lesson for one in held for lesson in one.lessons]
     shown = [lesson for lesson in lessons if not lesson.hidden]
-    free = await _uses(handle, held, [lesson for lesson in shown if not lesson.approved])
+    free = await _uses(bank, held, [lesson for lesson in shown if not lesson.approved])
     asleep, slept, gone, most = (), (), (), options.keep_lessons
     idle, room = f"no run met it for {options.sleep_after or 0:g} days", f"scope keeps {counted(most or 0, 'lesson')}"
     if options.sleep_after is not None:
-        before, _ = await older_than(handle.store, options.sleep_after, scope=handle.scope)
+        before, _ = await older_than(bank.store, options.sleep_after, scope=bank.scope)
         asleep = sleepers(free, before=before)
-        slept = await _apply(handle, Retire(lesson_ids=asleep, reason=idle, asleep=True))
+        slept = await _apply(bank, Retire(lesson_ids=asleep, reason=idle, asleep=True))
     if most is not None:
         left = [one for one in free if one.lesson_id not in asleep]
         gone = surplus(left, count=len(shown) - len(asleep) - most)
-        gone = await _apply(handle, Retire(lesson_ids=gone, reason=f"to make room: the {room}"))
+        gone = await _apply(bank, Retire(lesson_ids=gone, reason=f"to make room: the {room}"))
     sleeping = {*slept, *(lesson.id for lesson in lessons if lesson.asleep)}
-    handle.state.looked_after[handle.scope] = today, _tasks_of(held, sleeping)
+    bank.state.upkeep[bank.scope] = today, _tasks_of(held, sleeping)
     notes = [f"{counted(len(slept), 'lesson was', 'lessons were')} put to sleep: {idle}"] if slept else []
     notes += [f"{counted(len(gone), 'lesson was', 'lessons were')} removed: this {room}"] if gone else []
     return tuple(notes)
 
 
-async def _uses(handle: Handle, held: Sequence[Experience], lessons: Sequence[Lesson]) -> list[Use]:
+async def _uses(bank: ScopedBank, held: Sequence[Experience], lessons: Sequence[Lesson]) -> list[Use]:
     """When runs met these lessons last: found for a task, taught, taught again, or woken."""
-    met: Mapping[str, Met] = await handle.parts.ledger.met(scope=handle.scope)
+    met: Mapping[str, Met] = await bank.parts.ledger.met(scope=bank.scope)
     last = {lesson.id: lesson.created_at for lesson in lessons}
 
     def seen(id: str, at: datetime) -> None:
@@ -97,7 +97,7 @@ async def _uses(handle: Handle, held: Sequence[Experience], lessons: Sequence[Le
             seen(id, one.created_at)
     for id, found in met.items():
         seen(id, found.at)
-    async for entry in handle.store.journal(scope=handle.scope, kinds=("restore",)):
+    async for entry in bank.store.journal(scope=bank.scope, kinds=("restore",)):
         for id in entry.entry.marks:
             seen(id, entry.at)
     return [Use(id, at, id in met and met[id].does_nothing) for id, at in last.items()]
@@ -112,13 +112,13 @@ def _tasks_of(held: Iterable[Experience], ids: set[str]) -> dict[str, list[froze
     return tasks
 
 
-async def _wake(handle: Handle, tasks: Iterable[str]) -> tuple[str, ...]:
-    asleep = handle.state.looked_after[handle.scope][1]
+async def _wake(bank: ScopedBank, tasks: Iterable[str]) -> tuple[str, ...]:
+    asleep = bank.state.upkeep[bank.scope][1]
     asked = [task_words(task) for task in tasks] if asleep else []
     met = [id for id, own in asleep.items() if any(_is_alike(a, b) for a in asked for b in own)]
-    there = await handle.lessons(met)  # others may have restored or retired one since
+    there = await bank.lessons(met)  # others may have restored or retired one since
     still = tuple([id for id in met if id in there and there[id].asleep])
-    woken = await _apply(handle, Restore(lesson_ids=still, reason="a run met it again"))
+    woken = await _apply(bank, Restore(lesson_ids=still, reason="a run met it again"))
     for id in met:
         asleep.pop(id, None)
     return (f"{counted(len(woken), 'lesson')} woke up, because this run met it again",) if woken else ()
@@ -128,14 +128,14 @@ def _is_alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= _ALIKE * max(len(one | other), 1)
 
 
-async def _apply(handle: Handle, change: Retire | Restore) -> tuple[str, ...]:
+async def _apply(bank: ScopedBank, change: Retire | Restore) -> tuple[str, ...]:
     """Make the change, lesson by lesson where somebody else was quicker with one of them; the ids of those it did."""
     ids = change.lesson_ids
     if not ids:
         return ()
     try:
-        await handle.store.apply([change], scope=handle.scope, writer=WRITER)
+        await bank.store.apply([change], scope=bank.scope, writer=WRITER)
     except (Conflict, NotFound):
         alone = [change.model_copy(update={"lesson_ids": (id,)}) for id in ids] if len(ids) > 1 else []
-        return tuple([id for one in alone for id in await _apply(handle, one)])
+        return tuple([id for one in alone for id in await _apply(bank, one)])
     return ids

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Final
 
+from anyio import to_thread
+
+from lessonbank._base.atomic_write import replacing
+from lessonbank._base.checks import named
+from lessonbank.contracts.ports import RunFilter, Store
 from lessonbank.contracts.records import Json, Observation, Run, Step, ToolCall, Trajectory
+from lessonbank.contracts.records.ids import digest
+from lessonbank.errors import StoreUnavailable, UsageError
 
 VERSION: Final = "ATIF-v1.7"
 OURS: Final = "lessonbank"
 """The name under which a trajectory keeps what ATIF has no field for."""
+_BATCH: Final = 64
+"""Runs that are read at a time."""
 _NOTHING_SEEN: Final[Json] = {"results": []}
 
 
@@ -125,3 +137,31 @@ def _result(seen: Observation) -> dict[str, Json]:
     }
     given: dict[str, Json] = {name: value for name, value in extra.items() if value is not None}
     return {"content": seen.text, "extra": given} if given else {"content": seen.text}
+
+
+async def write_runs(store: Store, folder: Path, /, *, scope: str) -> int:
+    """Write each kept run of `scope` as an ATIF trajectory to a file of its own in `folder`; how many.
+
+    Raises:
+        UsageError: `folder` is a file.
+        StoreUnavailable: it cannot be made, or a file cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{named(folder)} is a file: name a folder for the runs")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(f"cannot make the folder {named(folder)}: {error.strerror or error}") from error
+    count, after = 0, None
+    while runs := await store.runs(RunFilter(limit=_BATCH, after=after), scope=scope):
+        for run in runs:
+            told = json.dumps(document(run), ensure_ascii=False, indent=1) + "\n"
+            async with replacing(folder / f"{_file_name(run.trajectory.id)}.json", what="run") as part:
+                await to_thread.run_sync(partial(part.write_text, told, encoding="utf-8"))
+        count, after = count + len(runs), runs[-1].trajectory.id
+    return count
+
+
+def _file_name(id: str) -> str:
+    """An id may be a caller's own, and hold what no name of a file may."""
+    return id if id.isascii() and id.replace("-", "").replace("_", "").isalnum() and len(id) < 100 else digest(id)

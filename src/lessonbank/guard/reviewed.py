@@ -29,7 +29,7 @@ CALLS: Final = frozenset(
 def asks(view: str, /) -> Callable[[V], V]:
     """Let each method of a view that is on the list ask for the key before it does anything.
 
-    The view has its bank as `_handle`. `by=` or `approved_by=` of a call is the person whose key it has to be. A
+    The view has its bank as `_bank`. `by=` or `approved_by=` of a call is the person whose key it has to be. A
     `preview=True` changes nothing, so it does not ask.
     """
 
@@ -49,7 +49,7 @@ def _asking(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         doing = method(self, *args, **told)  # nothing runs yet: only wrong arguments are a TypeError here
         try:
             if told.get("preview", False) is not True:
-                await self._handle.check_reviewer(name, by=told.get("by", told.get("approved_by")))
+                await self._bank.check_reviewer(name, by=told.get("by", told.get("approved_by")))
         except BaseException:
             doing.close()
             raise

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-from lessonbank.text.shell_commands import INSTALLS
+from lessonbank.text.shell_commands import INSTALLS, only_looks
 
 Check: TypeAlias = Literal["the tests", "the build", "the linter", "the release", "the checks", "CI", "the hooks"]
 _RUNNERS: Final = (
@@ -121,13 +121,12 @@ _WORDS: Final[Mapping[str, Check]] = {
 }
 """What programs, and the scripts of a repository, call a check."""
 _NO_CHECKS: Final = re.compile(
-    r"git|gh|glab|hub|cd|pushd|source|export|echo|printf|test|ls|cat|e?grep|rg|find|fd|head|tail|wc|sed|awk|jq|diff|tree|"
-    r"mkdir|touch|tee|cp|mv|rm|rmdir|ln|ch(?:mod|own)|tar|zip|unzip|open|code|vim?|nano|emacs|curl|wget|http|scp|rsync|"
-    r"psql|mysql|sqlite3|mongosh?|redis-cli|createdb|dropdb|tmux|screen|kill|pkill|pgrep|sleep|man|which|type|"
-    r"systemctl|service|journalctl|brew|apt(?:-get)?|dnf|apk|pip3?|gem|kubectl|aws|gcloud|az|docker|podman|set|read|for|if|"
+    r"git|gh|glab|hub|pushd|source|export|mkdir|touch|tee|cp|mv|rm|rmdir|ln|ch(?:mod|own)|tar|zip|unzip|open|code|vim?|"
+    r"nano|emacs|http|scp|rsync|psql|mysql|sqlite3|mongosh?|redis-cli|createdb|dropdb|tmux|screen|kill|pkill|systemctl|"
+    r"service|journalctl|brew|apt(?:-get)?|dnf|apk|pip3?|gem|kubectl|aws|gcloud|az|docker|podman|set|read|for|if|"
     r"create-\S+|degit|cookiecutter"
 )
-"""Programs whose first word is no check, whatever it says."""
+"""Programs whose first word is no check, whatever it says, beside those that only look."""
 _INTERPRETERS: Final = re.compile(
     r"(?:python|ruby|node|tsx|ts-node|bun|deno|(?:ba|z|da)?sh|php|perl|Rscript|pwsh|elixir)[\d.]*"
 )
@@ -140,7 +139,7 @@ def _by_word(command: str) -> Check | None:
     before = re.match(BEFORE, command)
     whole = command[before.end() :] if before else command
     words = [word for word in whole.split() if not word.startswith("-")][:4]
-    if not words or _NO_CHECKS.fullmatch(words[0]) or INSTALLS.match(whole):
+    if not words or only_looks(words[0]) or _NO_CHECKS.fullmatch(words[0]) or INSTALLS.match(whole):
         return None
     named = words[1:] if _INTERPRETERS.fullmatch(words[0]) else words
     script = _SCRIPT.fullmatch(named[0]) if named else None

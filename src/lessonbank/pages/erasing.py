@@ -15,7 +15,7 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from .visit import PAGE, Visit
 
 if TYPE_CHECKING:
-    from lessonbank.bank.views.admin import Erasing
+    from lessonbank.bank.views import Erasing
 
 _NAMED: Final = ("run", "lesson", "recall")
 """What is chosen by its id."""

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from lessonbank._base.plural import counted
 from lessonbank.guard import clean
-from lessonbank.text.authors import author
+from lessonbank.text.authors import author, teacher
 from lessonbank.text.verdicts import who_said
 
 from .apart import apart
@@ -124,7 +124,7 @@ def environment(prefix: str = "", /) -> Environment:
         lstrip_blocks=True,
     )
     named: dict[str, Any] = {"cut": cut, "day": day, "as_json": as_json, "points": _points, "first_line": _first_line}
-    named |= {"slots": _slots, "who_said": who_said, "author": author}
+    named |= {"slots": _slots, "who_said": who_said, "author": author, "teacher": teacher}
     made.filters.update(named)
 
     def below(*parts: str, **query: str | None) -> str:

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from lessonbank._base.surrogates import encodable
 from lessonbank.contracts.records import (
-    Add,
     Change,
     Counts,
-    Edit,
     Erased,
     Erasure,
     Experience,
-    Merge,
     Purge,
     Recall,
-    Rejudge,
-    Replace,
-    Restore,
-    Retire,
     Settle,
     Settlement,
-    Trust,
     target_of,
 )
 from lessonbank.contracts.records.ids import digest
@@ -116,46 +108,8 @@ class Erasing:
 
     def entry(self, entry: Entry, /, *, by: int) -> Entry:
         """What remains of a journal entry; the entry itself where all of it does."""
-        match entry:
-            case Settle() if entry.settlement.recall_id == self.receipt:
-                return Erased(by=by)
-            case Add():
-                left = self.experience(entry.experience)
-                return Erased(by=by) if left is None else _with(entry, {"experience": left})
-            case Replace():
-                left, gone = self.experience(entry.experience), not self.lessons.isdisjoint(entry.heirs)
-                heirs = tuple(id for id in entry.heirs if id not in self.lessons) if gone else entry.heirs
-                return Erased(by=by) if left is None else _with(entry, {"experience": left, "heirs": heirs})
-            case Merge():
-                left = self.experience(entry.experience)
-                gone = Retire(lesson_ids=entry.marks, reason="purged")
-                return self._flips(gone, by=by) if left is None else _with(entry, {"experience": left})
-            case Rejudge():
-                gone = entry.trajectory_id == self.trajectory or entry.experience_id in self.experiences
-                return Erased(by=by) if gone else entry
-            case Retire() | Restore():
-                return entry if self.lessons.isdisjoint(entry.lesson_ids) else self._flips(entry, by=by)
-            case Trust():
-                return self._trust(entry, by=by)
-            case Edit():
-                return Erased(by=by) if entry.lesson_id in self.lessons else entry
-            case Settle():
-                return _with(entry, {"settlement": self.settlement(entry.settlement)})
-            case _:
-                return entry
-
-    def _flips(self, entry: Retire | Restore, *, by: int) -> Entry:
-        # A reason may quote what it speaks of. The other sources of a merge stay retired: a purge shows nothing anew.
-        left = tuple(id for id in entry.marks if id not in self.lessons)
-        return entry.model_copy(update={"lesson_ids": left, "reason": "purged"}) if left else Erased(by=by)
-
-    def _trust(self, entry: Trust, *, by: int) -> Entry:
-        left = tuple(id for id in entry.lesson_ids if id not in self.lessons)
-        evidence = tuple(id for id in entry.evidence if id != self.trajectory and id not in self.lessons)
-        if len(left) + len(evidence) == len(entry.lesson_ids) + len(entry.evidence):
-            return entry
-        told = {"lesson_ids": left, "evidence": evidence, "reason": "purged"}
-        return entry.model_copy(update=told) if left else Erased(by=by)
+        left = entry.without(self)
+        return Erased(by=by) if left is None else cast("Entry", left)
 
     def recall(self, recall: Recall, /) -> Recall:
         """A receipt without the text, if that showed any of it; without its task, if that was the run's."""
@@ -264,8 +218,3 @@ OUTLIVE: Final = ("admin", "purge", "forgotten")
 def without_reason(entry: Entry, /) -> Entry:
     """An entry that outlives its scope. The reason of an earlier erasure may quote what was erased."""
     return entry.model_copy(update={"reason": "purged"}) if isinstance(entry, Purge) else entry
-
-
-def _with(entry: Any, update: Mapping[str, Any]) -> Any:
-    same = all(getattr(entry, name) is value for name, value in update.items())
-    return entry if same else entry.model_copy(update=update)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from lessonbank.contracts.records import Experience, Recall, Record, Trajectory
-from lessonbank.contracts.records.format_10 import upgrade_change, upgrade_experience, upgrade_recall, upgrade_run
+from lessonbank.contracts.records.format_10 import upgrade_change, upgrade_experience, upgrade_run
 from lessonbank.errors import StoreDamaged
 
 from ._entries import entry_of
@@ -21,7 +21,7 @@ _UPGRADES: Final[Mapping[Table, Callable[[Mapping[str, Any]], dict[str, Any]]]] 
     "journal": upgrade_change,
     "experiences": upgrade_experience,
     "trajectories": upgrade_run,
-    "recalls": upgrade_recall,
+    "recalls": dict[str, Any],  # their metadata is the caller's, so nothing moves
 }
 _RECORDS: Final[Mapping[Table, type[Record]]] = {
     "experiences": Experience,

@@ -1,4 +1,4 @@
-"""Says who wrote a lesson: `learn` handed in what rules or a model wrote, and wrote nothing itself."""
+"""Says who wrote a lesson, and who taught it: `learn` hands in what rules or a model wrote, and writes nothing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ _NAMED: Final = {
     "file": "a file",
 }
 """By how a lesson came about; of the others the person or the model is named."""
+_CALLS: Final = ("learn", "import", "file")
+"""Writers by which no person and no program is named."""
 
 
 def author(of: Provenance, /) -> str:
@@ -22,3 +24,9 @@ def author(of: Provenance, /) -> str:
     if of.method == "llm":
         return f"the model {of.model}" if of.model else "a model"
     return _NAMED.get(of.method, f"an import from {of.method}" if of.writer == "import" else of.method)
+
+
+def teacher(of: Provenance, /) -> str:
+    """Who taught a lesson, by name and as the bank knows them; empty where the bank does not."""
+    named = of.writer if of.writer not in _CALLS else ""
+    return ", ".join(filter(None, (named, of.identity))) if of.identity else ""

@@ -40,14 +40,20 @@ INSTALLS: Final = re.compile(
     r"(?:\S*python[\d.]*\s+-m\s+)?(?:(?:uv\s+)?pip3?|npm|pnpm|yarn|bun|poetry|pdm|uv|bundle|composer|apt(?:-get)?|brew|conda|cargo|gem|go)\s+"
     r"(?:install|ci|add|sync|i|get)\b|mix\s+deps\.get|go\s+mod\s+(?:download|tidy)|yarn$"
 )
-_LOOKS: Final = re.compile(
-    r"ls|cat|e?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|sort|"
-    r"nl|command|man|pip3? (?:list|show|freeze)|npm (?:ls|view)|curl|wget|"
-    r"uniq|less|env|ps|df|du|true|false|sleep|jq|date|whoami|"
-    r"pg_isready|lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
-    r"(?:ps|images|logs|inspect|version|info|get|describe|list)|"
+_READS: Final = re.compile(
+    r"ls|cat|[ef]?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|"
+    r"sort|nl|cut|command|man|uniq|less|jq|true|false|"
     r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
 )
+"""Programs that tell what stands in files."""
+_ASKS: Final = re.compile(
+    r"pip3? (?:list|show|freeze)|npm (?:ls|view)|curl|wget|env|ps|df|du|sleep|date|whoami|"
+    r"pg_isready|lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
+    r"(?:ps|images|logs|inspect|version|info|get|describe|list)"
+)
+"""Programs that tell how a machine or a service is."""
+_SAYS: Final = re.compile(r"\S+ (?:-V|--version|--help)|(?:node|npm|ruby|php|perl|java|bun|deno) -v")
+"""What tells about a program alone."""
 _OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
 _ABOUT: Final = re.compile(
     r"\s(?:--version|--help|-h|--list|--dry-run)(?=\s|$)|^make\s.*-n(?=\s|$)|^\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s"
@@ -62,10 +68,17 @@ REFUSED: Final = re.compile(
 """How programs tell the agent that a person said no: that is no error, and nothing gets past it."""
 
 
+def only_reads(text: str, /) -> bool:
+    """Whether a command only tells what stands in files, or something about a program."""
+    # `bin/test` of a repository is not `test` of the shell.
+    reads = not _OWN.match(text) and not EDITS.match(text) and _READS.fullmatch(program_of(text))
+    return bool(reads or _SAYS.fullmatch(text.strip()))
+
+
 def only_looks(text: str, /) -> bool:
     """Whether a command changes nothing, so that going through says nothing about an error before it."""
-    is_own = _OWN.match(text)  # `bin/test` of a repository is not `test` of the shell
-    return bool((not is_own and _LOOKS.fullmatch(program_of(text))) or _ABOUT.search(text))
+    asks = not _OWN.match(text) and _ASKS.fullmatch(program_of(text))
+    return bool(asks or _ABOUT.search(text)) or only_reads(text)
 
 
 def words_of(text: str, /) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from lessonbank._base.checks import attribute, is_instance, shown
 from lessonbank._base.extensions import extension
-from lessonbank.bank.audit_log import note_act
+from lessonbank.bank.audit_log import record_act
 from lessonbank.contracts.ports import BlockingEmbedder, Embedder, Store
 from lessonbank.contracts.settings import Model
 from lessonbank.contracts.store_calls import get_setting
@@ -76,7 +76,9 @@ async def _keep(store: Store, scope: str, choice: str, kept: str | None) -> None
     with suppress(ReadOnly):  # it is used all the same
         await store.put_setting(_SETTING, choice)
         if kept is not None:
-            await note_act(store, "settings", f"embedder {choice} in the place of {kept}", scope=scope, writer="learn")
+            await record_act(
+                store, "settings", f"embedder {choice} in the place of {kept}", scope=scope, writer="learn"
+            )
 
 
 async def _again(kept: str, model: Model | None) -> Embedder | None:

@@ -1,10 +1,8 @@
 """What a person looks at and changes, by resource: lessons, runs, recalls, history, admin."""
 
-from lessonbank.bank.handle import Handle as Handle
-
 from .admin import AsyncAdmin as AsyncAdmin
-from .admin import Erasing as Erasing
-from .admin import Successor as Successor
+from .erasing import Erasing as Erasing
+from .erasing import Successor as Successor
 from .history import AsyncHistory as AsyncHistory
 from .history import Moment as Moment
 from .lessons import AsyncLessons as AsyncLessons

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, get_args
 
 from anyio import to_thread
 
-from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import (
     a_call,
     a_count,
@@ -27,59 +23,33 @@ from lessonbank._base.checks import (
     one_of,
     some_days,
 )
-from lessonbank._base.iterate import closing, paged
 from lessonbank._base.plural import counted
 from lessonbank.bank import retention
-from lessonbank.bank.handle import Handle, log, person
-from lessonbank.bank.outbox import erase_spooled, said_of
-from lessonbank.bank.recall_again import AFTER, kept_cures
-from lessonbank.contracts.ports import RecallFilter, RunFilter
-from lessonbank.contracts.records import (
-    Counts,
-    Erasure,
-    Experience,
-    Extraction,
-    Forgotten,
-    Json,
-    Recall,
-    Run,
-    Synced,
-    target_of,
-)
+from lessonbank.bank.outbox import describe_waiting, erase_spooled
+from lessonbank.bank.recall_again import kept_cures
+from lessonbank.bank.scoped_bank import ScopedBank, log, person
+from lessonbank.contracts.records import Counts, Forgotten, Json, Synced
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.settings import REFUSED
-from lessonbank.contracts.store_calls import (
-    care_of,
-    count_records,
-    experience_of_lesson,
-    forget,
-    get_recall,
-    get_setting,
-    get_trajectory,
-    list_recalls,
-    list_scopes,
-    purge_one,
-)
-from lessonbank.errors import Conflict, StoreError, UsageError
+from lessonbank.contracts.store_calls import care_of, count_records, forget, get_setting, list_scopes
+from lessonbank.errors import StoreError, UsageError
+from lessonbank.files.atif import write_runs
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name, name_key
-from lessonbank.guard.quote import redacting_with
 from lessonbank.guard.reviewed import asks
-from lessonbank.importers import memories
 from lessonbank.search import Refusals
 
 from . import archive
+from .erasing import Eraser, Erasing
+from .importing import import_export, import_memories, refuse_approval
 from .journal_check import differences
-from .succession import Erasing as Erasing
-from .succession import Successions, SuccessionSearch, with_successors
-from .succession import Successor as Successor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from .files import LessonFiles
+    from .lesson_files import LessonFiles
 
 
 @asks("admin")
@@ -87,20 +57,14 @@ if TYPE_CHECKING:
 class AsyncAdmin:
     """`bank.admin`. Methods act in the scope of the bank, but writers, `scopes`, `backup`, `verify` and `rebuild`."""
 
-    _handle: Handle
+    _bank: ScopedBank
 
     async def counts(self) -> Counts:
         """How much the scope holds."""
-        return await count_records(self._handle.store, scope=self._handle.scope)
+        return await count_records(self._bank.store, scope=self._bank.scope)
 
     async def export(
-        self,
-        path: str | Path,
-        /,
-        *,
-        format: ExportFormat = "jsonl",
-        budget: int = BUDGET,
-        all: bool = False,
+        self, path: str | Path, /, *, format: ExportFormat = "jsonl", budget: int = BUDGET, all: bool = False
     ) -> int:
         """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly.
 
@@ -113,32 +77,26 @@ class AsyncAdmin:
         """
         format = one_of(format, "format=", (*get_args(FileFormat), "jsonl", "atif"))
         budget, all = a_count(budget, "budget="), a_flag(all, "all=")
-        if self._handle.skips("export"):
+        if self._bank.skips("export"):
             return 0
         if format == "jsonl":
-            count = await archive.write(self._handle.store, a_path(path), scope=self._handle.scope)
-            await self._handle.note_act("admin.export", counted(count, "record"), read_only=True)
+            count = await archive.write(self._bank.store, a_path(path), scope=self._bank.scope)
+            await self._bank.record_act("admin.export", counted(count, "record"), read_only=True)
             return count
         if format == "atif":
-            count = await archive.write_runs(self._handle.store, a_path(path), scope=self._handle.scope)
-            await self._handle.note_act("admin.export", f"{counted(count, 'run')} as {format}", read_only=True)
+            count = await write_runs(self._bank.store, a_path(path), scope=self._bank.scope)
+            await self._bank.record_act("admin.export", f"{counted(count, 'run')} as {format}", read_only=True)
             return count
         told = await self._files.write(a_path(path), format, budget=budget, every=all)
         left_out = sum(one.left_out for one in told)
         too_many = f"{counted(left_out, 'lesson does', 'lessons do')} not fit the budget of {budget:,} tokens"
         _warn(*([too_many] if left_out else []), *_notes(told))
         count = sum(one.lessons for one in told)
-        await self._handle.note_act("admin.export", f"{counted(count, 'lesson')} as {format}", read_only=True)
+        await self._bank.record_act("admin.export", f"{counted(count, 'lesson')} as {format}", read_only=True)
         return count
 
     async def sync(
-        self,
-        path: str | Path,
-        /,
-        *,
-        format: FileFormat | None = None,
-        budget: int = BUDGET,
-        preview: bool = False,
+        self, path: str | Path, /, *, format: FileFormat | None = None, budget: int = BUDGET, preview: bool = False
     ) -> tuple[Synced, ...]:
         """Read what somebody changed between the markers of a file, as proposals, and write the lessons of now.
 
@@ -149,7 +107,7 @@ class AsyncAdmin:
         known = maybe_one_of(format, "format=", get_args(FileFormat)) or await to_thread.run_sync(format_of, file)
         if known is None:
             raise UsageError(f"the name of {named(file)} tells no format: give format=, such as 'claude-md' or 'skill'")
-        if self._handle.skips("sync"):
+        if self._bank.skips("sync"):
             return ()
         return tuple(await self._files.sync(file, known, budget=budget, preview=a_flag(preview, "preview=")))
 
@@ -169,61 +127,26 @@ class AsyncAdmin:
 
         Raises UsageError, NotAllowed, FormatError, Conflict.
         """
-        if self._handle.skips("import_"):
+        if self._bank.skips("import_"):
             return 0
         source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
         count = await self._imported(source, approved_by)
         approval = f", approved by {approved_by}" if approved_by else ""
-        await self._handle.note_act("admin.import", f"{counted(count, 'record')}{approval}")
+        await self._bank.record_act("admin.import", f"{counted(count, 'record')}{approval}")
         return count
 
     async def _imported(self, source: Path, approved_by: str | None) -> int:
         format = await to_thread.run_sync(format_of, source)
         if format in (None, "markdown"):  # other programs, too, keep what they know in files of any name
-            with redacting_with(self._handle.parts.intake.redactor):
-                found = await to_thread.run_sync(partial(memories.read, source, scope=self._handle.scope))
-            if found is not None:
-                told_by = f"{named(source)} holds memories of {found.format}, which nobody trusts yet"
-                _refuse_approval(approved_by, told_by)
-                return await self._remember(found, named(source))
-        if format is not None:
-            _refuse_approval(approved_by, f"{named(source)} is a file that anybody may have edited")
-            told = await self._files.read(source)
-            _warn(*_notes(told))
-            return sum(len(one.proposals) + len(one.added) for one in told)
-        return await archive.read(
-            self._handle.store,
-            source,
-            scope=self._handle.scope,
-            writer="import",
-            approved_by=approved_by,
-            one_wording=self._handle.options.unique_wording,
-            redactor=self._handle.parts.intake.redactor,
-        )
-
-    async def _remember(self, found: memories.Memories, name: str) -> int:
-        taken = [await self._admitted(one) for one in found.experiences]
-        refused = Counter(draft.rule for one in taken for draft in one.rejected)
-        if refused:
-            log.warning("%s: the gate kept no lesson of %d memories: %s", name, refused.total(), dict(refused))
-        kept = [one for one in taken if one.lessons]
-        return await archive.add(
-            self._handle.store,
-            kept,
-            scope=self._handle.scope,
-            writer="import",
-            one_wording=self._handle.options.unique_wording,
-        )
-
-    async def _admitted(self, experience: Experience) -> Experience:
-        """What the gate leaves of memories that another program kept: redacted, in form, and only what are lessons."""
-        drawn = await self._handle.parts.intake.lessons(Extraction(lessons=experience.lessons), (), shown=())
-        told = {
-            "task": await self._handle.parts.intake.task(experience.task),
-            "lessons": drawn.lessons,
-            "rejected": drawn.rejected,
-        }
-        return experience.model_copy(update=told)
+            new = await import_memories(self._bank, source, approved_by=approved_by)
+            if new is not None:
+                return new
+        if format is None:
+            return await import_export(self._bank, source, approved_by=approved_by)
+        refuse_approval(approved_by, f"{named(source)} is a file that anybody may have edited")
+        told = await self._files.read(source)
+        _warn(*_notes(told))
+        return sum(len(one.proposals) + len(one.added) for one in told)
 
     async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
         """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
@@ -232,20 +155,20 @@ class AsyncAdmin:
         `progress` is called with the number done so far. Raises NotAllowed, ModelError.
         """
         a_call(progress, "progress=")
-        if await get_setting(self._handle.store, REFUSED.of(self._handle.scope)):
-            await self._handle.store.put_setting(REFUSED.of(self._handle.scope), None)
+        if await get_setting(self._bank.store, REFUSED.of(self._bank.scope)):
+            await self._bank.store.put_setting(REFUSED.of(self._bank.scope), None)
         done = 0
-        while batch := await self._handle.parts.retriever.catch_up(scope=self._handle.scope, most=256):
+        while batch := await self._bank.parts.retriever.catch_up(scope=self._bank.scope, most=256):
             done += batch
             if progress:
                 progress(done)
-        await self._handle.note_act("admin.reindex", counted(done, "record"))
+        await self._bank.record_act("admin.reindex", counted(done, "record"))
         return done
 
     async def unembedded(self) -> tuple[str, ...]:
         """Which texts the embedder refuses, so that no search by vectors finds them: one sentence each."""
-        kept = await get_setting(self._handle.store, REFUSED.of(self._handle.scope))
-        refusals = Refusals.read(kept, self._handle.parts.retriever.space or "").by_id
+        kept = await get_setting(self._bank.store, REFUSED.of(self._bank.scope))
+        refusals = Refusals.read(kept, self._bank.parts.retriever.space or "").by_id
         return tuple(
             f"{id}: refused {counted(told.tries, 'time')}, last because {told.reason}" for id, told in refusals.items()
         )
@@ -275,79 +198,18 @@ class AsyncAdmin:
 
         Raises UsageError, NotAllowed, NotFound, Conflict, StoreUnavailable.
         """
-        if self._handle.skips("purge"):
+        if self._bank.skips("purge"):
             return Erasing()
-        reason = await self._handle.parts.intake.sentence(a_text(reason, "reason="))
+        reason = await self._bank.parts.intake.sentence(a_text(reason, "reason="))
         named = Erasing(
             lessons=maybe_ids(lesson, "lesson="),
             runs=maybe_ids(run, "run="),
             recalls=maybe_ids(recall, "recall="),
             whole_scope=a_flag(all, "all="),
         )
-        wanted = await self._wanted(named, None if metadata is None else a_mapping(metadata))
-        writer = self._handle.writer if by is None else person(by)
-        waiting = {"ids": {*named.runs, *wanted.recalls}, "metadata": metadata, "all": all}
-        erase_waiting = partial(erase_spooled, self._handle.spool, self._handle.scope, **waiting)
-        spooled, cures = await erase_waiting(preview=True), await self._cures_of(wanted, metadata)
-        wanted = wanted.model_copy(update={"spooled": len(spooled), "cures": cures and cures[1]})
-        found, held = Successions(), await self._held(wanted, frozenset[str]().union(*spooled))
-        if a_flag(preview, "preview="):
-            await self._check_there(await self._held(named, frozenset[str]().union(*spooled)))
-            return with_successors(wanted, await self._successions(held, named.lessons, pays=False))
-        if wanted.whole_scope:
-            await purge_one(self._handle.store, "scope", "", scope=self._handle.scope, writer=writer, reason=reason)
-        else:
-            found = await self._erase(held, named.lessons, writer=writer, reason=reason)
-        if cures and not cures[1].empty:
-            runs, lessons, recalls = cures[1].runs or None, cures[1].lessons or None, cures[1].recalls or None
-            await cures[0].purge(run=runs, lesson=lessons, recall=recalls, all=all, reason=reason, by=by)
-        await erase_waiting()  # last: where the bank refuses, all of it stays
-        return with_successors(wanted, found)
-
-    async def _erase(self, held: Erasing, named: Sequence[str], *, writer: str, reason: str) -> Successions:
-        """Erase what the bank holds; what lives on of it."""
-        these: Sequence[tuple[Erasure, str]] = [
-            *(("trajectory", id) for id in held.runs),  # first: their lessons go with them
-            *(("lesson", id) for id in held.lessons),
-            *(("recall", id) for id in held.recalls),
-        ]
-        erase = partial(self._handle.store.purge, these, scope=self._handle.scope, writer=writer, reason=reason)
-        for tries_left in (2, 1, 0) if these else ():
-            found = await self._successions(held, named, pays=True)
-            try:
-                changes = found.changes(corroborates=self._handle.options.corroborates)
-                await erase(changes=changes, unchanged=found.unchanged)
-            except Conflict:  # others learned from what it was decided upon
-                if not tries_left:
-                    raise
-            else:
-                return found
-        return Successions()
-
-    async def _cures_of(
-        self, wanted: Erasing, metadata: Mapping[str, Json] | None
-    ) -> tuple[AsyncAdmin, Erasing] | None:
-        """What goes with it of cures, in the scope of their own: those drawn from these runs, and recalls in them."""
-        scope = await kept_cures(self._handle.store, self._handle.scope)
-        if scope is None:
-            return None
-        below = AsyncAdmin(replace(self._handle, scope=scope))
-        if wanted.whole_scope:
-            return below, wanted
-        own = Erasing() if metadata is None else await below._wanted(Erasing(), metadata)
-        lessons = await below._with_derived((*wanted.runs, *own.runs), own.lessons)
-        runs = await self._handle.store.runs(RunFilter(ids=wanted.runs), scope=self._handle.scope)
-        found = [await below._recalls_with({AFTER: run.recall_id}) for run in runs if run.recall_id]
-        recalls = tuple(dict.fromkeys(chain(own.recalls, *found)))
-        return below, Erasing(lessons=lessons, runs=own.runs, recalls=recalls)
-
-    async def _successions(self, wanted: Erasing, named: Sequence[str], *, pays: bool) -> Successions:
-        """What lives on of the lessons that go with runs. What a person named, or goes with it, does not."""
-        if named and not wanted.runs:
-            return Successions()
-        named = await self._with_derived((), named)
-        search = SuccessionSearch(self._handle, frozenset(wanted.runs), frozenset(wanted.lessons), pays=pays)
-        return await search.find([id for id in wanted.lessons if id not in named])
+        fields = None if metadata is None else a_mapping(metadata)
+        eraser = Eraser(bank=self._bank, writer=self._bank.writer if by is None else person(by), reason=reason)
+        return await (eraser.preview if a_flag(preview, "preview=") else eraser.erase)(named, fields)
 
     async def forget(self, *, days: float, by: str | None = None) -> Forgotten:
         """Erase runs and recalls that are older than `days`, also of cures. Lessons, counts and evidence stay.
@@ -358,17 +220,17 @@ class AsyncAdmin:
         """
         days, name = some_days(days, "days="), None if by is None else checked_name(by, what="by=")
         before = now() - timedelta(days=days)
-        if self._handle.skips("forget"):
+        if self._bank.skips("forget"):
             return Forgotten(before=before)
         if name is None:
-            _, leap = await retention.older_than(self._handle.store, days, scope=self._handle.scope)
+            _, leap = await retention.older_than(self._bank.store, days, scope=self._bank.scope)
             if leap:
                 raise UsageError(leap[0])
-        writer = name or self._handle.writer
-        await erase_spooled(self._handle.spool, self._handle.scope, before=before)
-        told = await forget(self._handle.store, scope=self._handle.scope, before=before, writer=writer)
-        if cures := await kept_cures(self._handle.store, self._handle.scope):
-            more = await forget(self._handle.store, scope=cures, before=before, writer=writer)
+        writer = name or self._bank.writer
+        await erase_spooled(self._bank.spool, self._bank.scope, before=before)
+        told = await forget(self._bank.store, scope=self._bank.scope, before=before, writer=writer)
+        if cures := await kept_cures(self._bank.store, self._bank.scope):
+            more = await forget(self._bank.store, scope=cures, before=before, writer=writer)
             told = told.model_copy(update={"runs": told.runs + more.runs, "recalls": told.recalls + more.recalls})
         return told
 
@@ -389,8 +251,8 @@ class AsyncAdmin:
 
     async def writers(self) -> tuple[str, ...]:
         """The names of writers that have a key, sorted. Raises UsageError on a handle made by `scoped()`."""
-        self._handle.check_whole_file("writers")
-        return await identity.holders(self._handle.store, "writer")
+        self._bank.check_whole_file("writers")
+        return await identity.holders(self._bank.store, "writer")
 
     async def add_reviewer(self, name: str, /) -> str:
         """Make a key for a person who decides what is shown, for `bank.scoped(writer=name, key=…)`; only now it can be
@@ -403,7 +265,7 @@ class AsyncAdmin:
         is_first = not await self.reviewers()
         key = await self._key_for("reviewer", name, "add_reviewer")
         if is_first and key:
-            await retention.keep(self._handle.store, self._handle.options.keep_runs)
+            await retention.set_keep_runs(self._bank.store, self._bank.options.keep_runs)
         return key
 
     async def remove_reviewer(self, name: str, /) -> None:
@@ -415,30 +277,30 @@ class AsyncAdmin:
 
     async def reviewers(self) -> tuple[str, ...]:
         """The names of those who decide what is shown, sorted. None: any program on this machine can decide it."""
-        return await identity.holders(self._handle.store, "reviewer")
+        return await identity.holders(self._bank.store, "reviewer")
 
     async def _key_for(self, role: identity.Role, name: str, call: str) -> str:
-        await self._handle.check_owner(call)
+        await self._bank.check_owner(call)
         name = checked_name(name, what="name=")
-        if self._handle.skips(call):
+        if self._bank.skips(call):
             return ""
-        await self._handle.note_act(f"admin.{call}", name)  # first: a new key of the caller's own ends the one in hand
-        return await identity.add_key(self._handle.store, role, name)
+        await self._bank.record_act(f"admin.{call}", name)  # first: a new key of the caller's own ends the one in hand
+        return await identity.add_key(self._bank.store, role, name)
 
     async def _end_key(self, role: identity.Role, name: str, call: str) -> None:
-        await self._handle.check_owner(call)
+        await self._bank.check_owner(call)
         name = a_text(name, call)
-        if self._handle.skips(call):
+        if self._bank.skips(call):
             return
-        if name_key(name) not in await identity.holders(self._handle.store, role):
+        if name_key(name) not in await identity.holders(self._bank.store, role):
             raise UsageError(f"no {role} {name!r} has a key: see bank.admin.{role}s()")
-        await self._handle.note_act(f"admin.{call}", name_key(name))
-        await identity.end_key(self._handle.store, role, name)
+        await self._bank.record_act(f"admin.{call}", name_key(name))
+        await identity.end_key(self._bank.store, role, name)
 
     async def scopes(self) -> tuple[str, ...]:
         """Every scope of the file, sorted. Raises UsageError on a handle made by `scoped()`."""
-        self._handle.check_whole_file("scopes")
-        return tuple(await list_scopes(self._handle.store))
+        self._bank.check_whole_file("scopes")
+        return tuple(await list_scopes(self._bank.store))
 
     async def backup(self, path: str | Path, /) -> None:
         """Copy the whole file as it is now, every scope with its journal and vectors, while others may write to it.
@@ -449,19 +311,19 @@ class AsyncAdmin:
             UsageError: `path` is the bank itself, a folder or no bank; this bank is not in a file; or a scoped handle.
             StoreUnavailable: the copy cannot be written, or the bank is damaged.
         """
-        self._handle.check_whole_file("backup")
-        if not self._handle.skips("backup"):
-            await self._handle.note_act("admin.backup", read_only=True)  # first: the copy's journal is the bank's
-            await care_of(self._handle.store).backup(a_path(path))
+        self._bank.check_whole_file("backup")
+        if not self._bank.skips("backup"):
+            await self._bank.record_act("admin.backup", read_only=True)  # first: the copy's journal is the bank's
+            await care_of(self._bank.store).backup(a_path(path))
 
     async def storage(self) -> Mapping[str, str]:
         """What keeps the bank, and how it is: versions, and what its owner should do, in short texts by name.
 
         Raises UsageError on a handle made by `scoped()`.
         """
-        self._handle.check_whole_file("storage")
-        told = dict((await care_of(self._handle.store).verify(tables=False)).storage)
-        return {**told, "spool": await said_of(self._handle.spool)} if self._handle.options.place else told
+        self._bank.check_whole_file("storage")
+        told = dict((await care_of(self._bank.store).verify(tables=False)).storage)
+        return {**told, "spool": await describe_waiting(self._bank.spool)} if self._bank.options.place else told
 
     async def verify(self, *, journal: bool = True, records: bool = True) -> tuple[str, ...]:
         """What is wrong with what is stored, one sentence each; empty when nothing was found.
@@ -470,12 +332,12 @@ class AsyncAdmin:
         read, nor compared: only whether the file is whole and its tables fit one another. Raises UsageError on a handle
         made by `scoped()`.
         """
-        self._handle.check_whole_file("verify")
+        self._bank.check_whole_file("verify")
         compared = a_flag(journal, "journal=") and a_flag(records, "records=")
-        found = list((await care_of(self._handle.store).verify(records=a_flag(records, "records="))).problems)
-        for scope in await list_scopes(self._handle.store) if compared else ():
+        found = list((await care_of(self._bank.store).verify(records=a_flag(records, "records="))).problems)
+        for scope in await list_scopes(self._bank.store) if compared else ():
             try:
-                found += await differences(self._handle.store, scope=scope)
+                found += await differences(self._bank.store, scope=scope)
             except StoreError as error:
                 found.append(f"{scope}: {error}")
         return tuple(found)
@@ -485,103 +347,15 @@ class AsyncAdmin:
 
         Raises UsageError (a handle made by `scoped()` of a bank without reviewers), NotAllowed.
         """
-        await self._handle.check_owner("rebuild")
-        await care_of(self._handle.store).rebuild()
-        await self._handle.note_act("admin.rebuild", read_only=True)
+        await self._bank.check_owner("rebuild")
+        await care_of(self._bank.store).rebuild()
+        await self._bank.record_act("admin.rebuild", read_only=True)
 
     @property
     def _files(self) -> LessonFiles:
-        from .files import LessonFiles  # noqa: PLC0415 - few banks need files, and a parser of Markdown comes with them
+        from .lesson_files import LessonFiles  # noqa: PLC0415 - few banks need files, and a parser of Markdown comes with them
 
-        return LessonFiles(self._handle)
-
-    async def _wanted(self, named: Erasing, metadata: Mapping[str, Json] | None) -> Erasing:
-        """What was named, with all that goes with it. Raises UsageError."""
-        ids = bool(named.lessons or named.runs or named.recalls)
-        if ids + named.whole_scope + (metadata is not None) != 1 or metadata == {}:
-            raise UsageError(
-                "purge takes ids (lesson=, run=, recall=, each one or several), or metadata={…}, or all=True: "
-                "exactly one of the three"
-            )
-        if named.whole_scope:
-            return named
-        if metadata is None:
-            runs, recalls, lessons = named.runs, named.recalls, named.lessons
-        else:
-            runs, recalls = await self._runs_with(metadata), await self._recalls_with(metadata)
-            lessons = await self._without_runs(metadata)
-        return Erasing(lessons=await self._with_derived(runs, lessons), runs=runs, recalls=recalls)
-
-    async def _without_runs(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
-        """The lessons with some metadata that no run taught: written by hand, or kept by another program."""
-        found = list[str]()
-        async with closing(self._handle.store.scan(scope=self._handle.scope)) as every:
-            async for one in every:
-                if not one.attempts and metadata.items() <= one.metadata.items():
-                    found += [lesson.id for lesson in one.lessons]
-        return tuple(found)
-
-    async def _with_derived(self, runs: Sequence[str], lessons: Sequence[str]) -> tuple[str, ...]:
-        """The lessons that go with runs and lessons: those drawn from a run, those of experiences with no other run,
-        and what was merged from any of these or would change one."""
-        gone, found = set(runs), dict.fromkeys(lessons)
-        if not gone and not found:
-            return ()
-        resting = list[tuple[set[str | None], tuple[str, ...]]]()
-        async with closing(self._handle.store.scan(scope=self._handle.scope)) as every:
-            async for one in every:
-                attempts = {ref.trajectory_id for ref in one.attempts}
-                whole = bool(attempts) and attempts <= gone
-                drawn = [i.id for i in one.lessons if whole or gone.intersection(i.provenance.trajectory_ids)]
-                found |= dict.fromkeys(drawn)
-                if on := {target_of(one), *chain(*one.merged.values())} - {None}:
-                    resting.append((on, tuple(lesson.id for lesson in one.lessons)))
-        while more := [id for on, ids in resting if not on.isdisjoint(found) for id in ids if id not in found]:
-            found |= dict.fromkeys(more)
-        return tuple(found)
-
-    async def _held(self, wanted: Erasing, waiting: frozenset[str]) -> Erasing:
-        """`wanted` without the ids that only waited on this machine, so that the bank does not have them."""
-        store, scope = self._handle.store, self._handle.scope
-
-        async def is_held(find: Callable[..., Awaitable[object]], id: str) -> bool:
-            return id not in waiting or await get_or_none(find(store, id, scope=scope)) is not None
-
-        runs = [id for id in wanted.runs if await is_held(get_trajectory, id)]
-        recalls = [id for id in wanted.recalls if await is_held(get_recall, id)]
-        return wanted.model_copy(update={"runs": tuple(runs), "recalls": tuple(recalls)})
-
-    async def _check_there(self, wanted: Erasing) -> None:
-        """Refuse ids that are not there now. The purge itself also finds what only the journal still holds."""
-        store, scope = self._handle.store, self._handle.scope
-        for id in wanted.lessons:
-            await experience_of_lesson(store, id, scope=scope)
-        for id in wanted.runs:
-            await get_trajectory(store, id, scope=scope)
-        for id in wanted.recalls:
-            await get_recall(store, id, scope=scope)
-
-    async def _runs_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
-        async def page(limit: int, after: str | None) -> Sequence[Run]:
-            return await self._handle.store.runs(
-                RunFilter(metadata=metadata, limit=limit, after=after), scope=self._handle.scope
-            )
-
-        return tuple([run.trajectory.id async for run in paged(page, lambda run: run.trajectory.id)])
-
-    async def _recalls_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
-        async def page(limit: int, after: str | None) -> Sequence[Recall]:
-            wanted = RecallFilter(metadata=metadata, limit=limit, after=after)
-            return await list_recalls(self._handle.store, wanted, scope=self._handle.scope)
-
-        return tuple([recall.id async for recall in paged(page, lambda recall: recall.id)])
-
-
-def _refuse_approval(by: str | None, why: str) -> None:
-    if by is not None:
-        raise UsageError(
-            f"approved_by= is for exports of a bank, and {why}: leave it out, and approve lessons one by one"
-        )
+        return LessonFiles(self._bank)
 
 
 def _notes(told: Iterable[Synced]) -> Iterator[str]:

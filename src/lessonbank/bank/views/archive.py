@@ -1,4 +1,4 @@
-"""Carry a scope from one bank to another: JSON lines, lossless, whole or not at all."""
+"""A scope as a file: JSON lines, lossless, whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import hashlib
 import io
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -21,30 +20,15 @@ from pydantic import ValidationError
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.atomic_write import belongs_to_database, replacing
 from lessonbank._base.checks import check_data, named, shown
-from lessonbank._base.iterate import async_batches, batches
-from lessonbank._base.plural import counted
+from lessonbank._base.iterate import async_batches
 from lessonbank._base.safe_read import open_regular
-from lessonbank.bank.handle import log
-from lessonbank.contracts.ports import Imported, Redactor, RunFilter, Store
-from lessonbank.contracts.records import (
-    UNCHECKED,
-    Experience,
-    Lesson,
-    Recall,
-    Record,
-    Settlement,
-    Trajectory,
-    format_10,
-)
-from lessonbank.contracts.records.ids import digest, now
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Experience, Recall, Record, Settlement, Trajectory, format_10
+from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.record import reason_of
 from lessonbank.contracts.records.runs import data_of, without_submission
-from lessonbank.contracts.store_calls import care_of, every_saved_recall, get_trajectory, pending_runs
-from lessonbank.errors import FormatError, StoreUnavailable, UsageError
-from lessonbank.files.atif import document
-from lessonbank.guard.gate import doubt
-from lessonbank.guard.names import checked_name
-from lessonbank.guard.redact import redacted, through
+from lessonbank.contracts.store_calls import every_saved_recall, get_trajectory, pending_runs
+from lessonbank.errors import FormatError, UsageError
 
 R = TypeVar("R", bound=Record)
 
@@ -69,37 +53,9 @@ _KINDS: dict[str, type[Record]] = {
 _UPGRADES: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "trajectory": format_10.upgrade_run,
     "experience": format_10.upgrade_experience,
-    "recall": format_10.upgrade_recall,
+    "recall": dict[str, Any],
 }
 """What makes of records in an export of version 1 those of today."""
-
-
-async def write_runs(store: Store, folder: Path, /, *, scope: str) -> int:
-    """Write each kept run of `scope` as an ATIF trajectory to a file of its own in `folder`; how many.
-
-    Raises:
-        UsageError: `folder` is a file.
-        StoreUnavailable: it cannot be made, or a file cannot be written.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{named(folder)} is a file: name a folder for the runs")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreUnavailable(f"cannot make the folder {named(folder)}: {error.strerror or error}") from error
-    count, after = 0, None
-    while runs := await store.runs(RunFilter(limit=_BATCH, after=after), scope=scope):
-        for run in runs:
-            told = json.dumps(document(run), ensure_ascii=False, indent=1) + "\n"
-            async with replacing(folder / f"{_file_name(run.trajectory.id)}.json", what="run") as part:
-                await to_thread.run_sync(partial(part.write_text, told, encoding="utf-8"))
-        count, after = count + len(runs), runs[-1].trajectory.id
-    return count
-
-
-def _file_name(id: str) -> str:
-    """An id may be a caller's own, and hold what no name of a file may."""
-    return id if id.isascii() and id.replace("-", "").replace("_", "").isalnum() and len(id) < 100 else digest(id)
 
 
 async def write(store: Store, path: Path, /, *, scope: str) -> int:
@@ -133,102 +89,6 @@ def _record_lines(batch: Iterable[tuple[str, Record]]) -> str:
     return "".join(_line({"kind": kind, "record": record.model_dump(mode="json")}) for kind, record in batch)
 
 
-async def read(
-    store: Store,
-    path: Path,
-    /,
-    *,
-    scope: str,
-    writer: str,
-    approved_by: str | None = None,
-    one_wording: bool = False,
-    redactor: Redactor | None = None,
-) -> int:
-    """Add the records of an export that `scope` does not have; how many were new.
-
-    The whole file is checked before anything is written, and the store writes all of it or nothing. Records keep their
-    ids and origin and move to `scope`. Lessons come in on probation, unless a person (`approved_by`) vouches for those
-    that were trusted where they come from. With `one_wording`, a lesson that is here in the same words is not kept
-    twice. Each text is redacted: the other bank may not have been, or may not have known a form of key. A record with a
-    time of the future gets the time of this moment, and a warning says so.
-
-    Raises:
-        FormatError: not an export, cut short, changed, of an unknown version, or with a time that cannot be.
-        Conflict: a lesson of the file belongs to another experience here; nothing was imported.
-    """
-    if approved_by is not None:
-        checked_name(approved_by, what="approved_by=")
-    records, late = await to_thread.run_sync(_checked, path)
-    portions = partial(_portions, records, path, scope, redactor)
-    new = await care_of(store).import_records(
-        portions, scope=scope, writer=writer, approved_by=approved_by, one_wording=one_wording
-    )
-    if late:
-        told = counted(late, "record has", "records have")
-        log.warning("%s: %s a time of the future, and got the time of this import: check the clocks", named(path), told)
-    return new
-
-
-async def add(store: Store, experiences: Sequence[Experience], /, *, scope: str, writer: str, one_wording: bool) -> int:
-    """Add experiences of another program that `scope` does not have, on probation and all or none; how many were new.
-
-    Raises:
-        Conflict: a lesson belongs to another experience here; nothing was imported.
-    """
-    doubted = [_on_probation(experience, scope) for experience in experiences]
-    portions = lambda: (Imported(experiences=some) for some in batches(doubted, size=_ADDED))  # noqa: E731
-    return await care_of(store).import_records(portions, scope=scope, writer=writer, one_wording=one_wording)
-
-
-def _portions(
-    records: Callable[[], Iterator[tuple[Record, int]]], path: Path, scope: str, redactor: Redactor | None
-) -> Iterator[Imported]:
-    """The records of a file in portions, as they may be kept in `scope`."""
-    rest = records()
-    try:
-        while told := list(_some(rest)):
-            yield _portion(told if redactor is None else _redacted(told, redactor), scope)
-    except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"cannot read {named(path)} as an export: {error}; nothing was imported") from error
-
-
-def _redacted(told: Sequence[Record], redactor: Redactor) -> list[Record]:
-    """`told` without secrets in runs and experiences, and in what receipts say."""
-    return [
-        _redacted_receipt(record, redactor)
-        if isinstance(record, Recall)
-        else redacted(record, redactor)
-        if isinstance(record, Trajectory | Experience)
-        else record
-        for record in told
-    ]
-
-
-def _redacted_receipt(receipt: Recall, redactor: Redactor) -> Recall:
-    """Redact a receipt; one whose text changes gets the digest of the new text."""
-    fit = receipt.fit
-    if fit and fit.unfitted:
-        receipt = receipt.model_copy(
-            update={"fit": fit.model_copy(update={"unfitted": through(redactor, fit.unfitted)})}
-        )
-    task, text = (through(redactor, said) if said else said for said in (receipt.task, receipt.text))
-    if (task, text) == (receipt.task, receipt.text):
-        return receipt
-    proof = digest(text) if receipt.text_digest and text != receipt.text else receipt.text_digest
-    return receipt.model_copy(update={"task": task, "text": text, "text_digest": proof})
-
-
-def _portion(told: Sequence[Record], scope: str) -> Imported:
-    experiences = _of(told, Experience, scope)
-    return Imported(
-        runs=_of(told, Trajectory, None),
-        recalls=_of(told, Recall, scope),
-        experiences=[_on_probation(experience, scope) for experience in experiences],
-        settlements=_of(told, Settlement, scope),
-        trusted={e.id: {i.id: i.text for i in e.lessons if i.state == "active"} for e in experiences},
-    )
-
-
 async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]]:
     """All records. A record comes before those that name it: receipts before outcomes, runs before experiences."""
     async for one in every_saved_recall(store, scope=scope, settlements=True):
@@ -250,27 +110,6 @@ async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]
                 yield "trajectory", without_submission(run)
 
 
-def _of(records: Iterable[Record], kind: type[R], scope: str | None) -> list[R]:
-    """The records of one kind, moved to `scope`."""
-    found = [record for record in records if isinstance(record, kind)]
-    return found if scope is None else [_moved(record, scope) for record in found]
-
-
-def _moved(record: R, scope: str) -> R:
-    return record if getattr(record, "scope", scope) == scope else record.model_copy(update={"scope": scope})
-
-
-def _on_probation(experience: Experience, scope: str) -> Experience:
-    """`experience` trusted no further than anything new: nothing a file says of itself makes it trusted."""
-    return experience.model_copy(update={"scope": scope, "lessons": tuple(map(_doubted, experience.lessons))})
-
-
-def _doubted(lesson: Lesson) -> Lesson:
-    risk = lesson.risk or doubt(lesson) or UNCHECKED
-    state = "quarantined" if lesson.state == "quarantined" else "probation"
-    return lesson.model_copy(update={"state": state, "risk": risk, "approved": False})
-
-
 def _line(value: dict[str, Any]) -> str:
     return json.dumps(value) + "\n"
 
@@ -289,8 +128,14 @@ def _lines(path: Path) -> Iterator[str]:
             held = line
 
 
-def _some(records: Iterator[tuple[Record, int]]) -> Iterator[Record]:
-    """The next ones that are added together; each comes with the characters of its line."""
+def portions(records: Iterator[tuple[Record, int]], /) -> Iterator[list[Record]]:
+    """Records, each with the characters of its line, as they are added together."""
+    while portion := list(_portion(records)):
+        yield portion
+
+
+def _portion(records: Iterator[tuple[Record, int]]) -> Iterator[Record]:
+    """The next ones that are added together."""
     room = _LARGE
     for record, size in islice(records, _ADDED):
         yield record
@@ -299,7 +144,7 @@ def _some(records: Iterator[tuple[Record, int]]) -> Iterator[Record]:
             return
 
 
-def _checked(path: Path) -> tuple[Callable[[], Iterator[tuple[Record, int]]], int]:
+def checked(path: Path) -> tuple[Callable[[], Iterator[tuple[Record, int]]], int]:
     """What gives the records of a file in which all is well, from the first on, each with the length of its line.
 
     And how many of them are of the future: these get the time of this moment.

@@ -16,7 +16,7 @@ from anyio import to_thread
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import a_count, a_moment, a_text, an_id, maybe_count, maybe_id
 from lessonbank._base.iterate import closing
-from lessonbank.bank.handle import Handle
+from lessonbank.bank.scoped_bank import ScopedBank
 from lessonbank.contracts.records import Add, Experience, Found, JournalEntry, Match, Merge, Rollback
 from lessonbank.contracts.records.repeats import shown_with
 from lessonbank.contracts.records.timeline import (
@@ -44,7 +44,7 @@ _DESCENT: Final = frozenset({"merge", "restore", "rollback"})
 """What says which lessons were merged from which."""
 _SKEW: Final = timedelta(seconds=10)
 """By how much the clocks of two machines may differ."""
-_FEW: Final = frozenset({"edit", "merge", "replace", "restore", "retire", "rollback", "trust", "verdict"})
+SPEAK_OF_LESSONS: Final = frozenset({"edit", "merge", "replace", "restore", "retire", "rollback", "trust", "verdict"})
 """The kinds of entries that speak of lessons, without those that every task adds."""
 
 
@@ -53,7 +53,7 @@ _FEW: Final = frozenset({"edit", "merge", "replace", "restore", "retire", "rollb
 class AsyncHistory:
     """`bank.history`. Every method acts in the scope of its bank."""
 
-    _handle: Handle
+    _bank: ScopedBank
 
     async def list(
         self,
@@ -92,9 +92,9 @@ class AsyncHistory:
 
         Nothing is shown to an agent, so no receipt is kept. Raises NotFound, UsageError.
         """
-        task, limit = a_text(task, "the task", blank=False), maybe_count(limit) or self._handle.options.limit
+        task, limit = a_text(task, "the task", blank=False), maybe_count(limit) or self._bank.options.limit
         state = await self.state(at)
-        matches = await to_thread.run_sync(_search, state.experiences, task, limit)
+        matches = await to_thread.run_sync(_by_words, state.experiences, task, limit)
         return Found(matches=matches, notes=(f"by the words of the tasks, as of change {state.sequence}",))
 
     async def rollback(self, *, to: Moment, reason: str, by: str | None = None) -> JournalEntry:
@@ -107,9 +107,9 @@ class AsyncHistory:
         target, reason = a_moment(to, "to="), a_text(reason, "reason=")
         if isinstance(target, datetime):
             target = (await self._until([target]))[1][0]
-        if self._handle.options.off:
+        if self._bank.options.off:
             raise UsageError(OFF)
-        return (await self._handle.apply(Rollback(to=target, reason=reason), by=by))[0]
+        return (await self._bank.apply(Rollback(to=target, reason=reason), by=by))[0]
 
     async def lineage(self, lesson_id: str, /) -> Lineage:
         """Which lessons a lesson was merged from, and which it became, through every merge still in force."""
@@ -134,12 +134,12 @@ class AsyncHistory:
     def _journal(
         self, after: int, kinds: Collection[str] | None, naming: Collection[str] | None = None
     ) -> aclosing[AsyncGenerator[JournalEntry]]:
-        return closing(self._handle.store.journal(scope=self._handle.scope, since=after, kinds=kinds, naming=naming))
+        return closing(self._bank.store.journal(scope=self._bank.scope, since=after, kinds=kinds, naming=naming))
 
     async def _perhaps_about(self, lesson: str) -> Sequence[JournalEntry]:
         """The entries among which the story of a lesson is, in their order: of the many that add, only its own."""
-        few = await self._entries(0, None, kinds=_FEW)
-        owner = await get_or_none(experience_of_lesson(self._handle.store, lesson, scope=self._handle.scope))
+        few = await self._entries(0, None, kinds=SPEAK_OF_LESSONS)
+        owner = await get_or_none(experience_of_lesson(self._bank.store, lesson, scope=self._bank.scope))
         if owner is None:
             return await self._with_adds_of(lesson)
         if jumps := rollbacks_of(few):
@@ -191,13 +191,13 @@ class AsyncHistory:
 
     async def _with_adds_of(self, id: str) -> Sequence[JournalEntry]:
         """The entries that speak of lessons; of the many that add, those that may name this lesson or experience."""
-        few = await self._entries(0, None, kinds=_FEW)
+        few = await self._entries(0, None, kinds=SPEAK_OF_LESSONS)
         added = await self._entries(0, None, kinds={"add"}, naming=(id,))
         return _ordered(few, added)
 
     async def _before(self, moment: datetime) -> int:
         """A sequence after which everything later than `moment` was written, if clocks went forward."""
-        low, high = 0, (await count_records(self._handle.store, scope=self._handle.scope)).changes
+        low, high = 0, (await count_records(self._bank.store, scope=self._bank.scope)).changes
         while low < high:
             middle = (low + high) // 2
             (entry, *_) = await self._entries(middle, 1) or (None,)
@@ -210,12 +210,12 @@ class AsyncHistory:
     async def _states(self, *moments: Moment) -> Sequence[State]:
         """The scope at each of the moments, from one reading of its journal."""
         entries, ends = await self._until([a_moment(moment) for moment in moments])
-        return [await to_thread.run_sync(partial(state_at, entries, end, scope=self._handle.scope)) for end in ends]
+        return [await to_thread.run_sync(partial(state_at, entries, end, scope=self._bank.scope)) for end in ends]
 
     async def _until(self, moments: Sequence[Moment]) -> tuple[Sequence[JournalEntry], Sequence[int]]:
         """The scope's first entries, up to the last of the moments, and the sequence at which each of these is."""
         found: list[JournalEntry] = []
-        async with closing(self._handle.store.journal(scope=self._handle.scope)) as entries:
+        async with closing(self._bank.store.journal(scope=self._bank.scope)) as entries:
             async for entry in entries:
                 if all(_is_after(entry, moment) for moment in moments):
                     break
@@ -235,7 +235,7 @@ def _is_after(entry: JournalEntry, moment: Moment) -> bool:
     return (entry.sequence > moment) if isinstance(moment, int) else (entry.at > moment)
 
 
-def _search(experiences: Sequence[Experience], task: str, limit: int) -> tuple[Match, ...]:
+def _by_words(experiences: Sequence[Experience], task: str, limit: int) -> tuple[Match, ...]:
     """As `Index.search` ranks: by BM25 over all of them, those with an active lesson, equal scores newest first."""
     asked = words(task)
     lengths, postings = list[int](), {word: dict[int, int]() for word in asked}

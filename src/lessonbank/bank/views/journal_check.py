@@ -93,11 +93,11 @@ async def _folded(store: Store, scope: str) -> tuple[Fold[Packed], int]:
             if not jumps:
                 await to_thread.run_sync(_make_all, fold, [entry.entry for entry in portion])
     if jumps:
-        fold = await _folded_again(store.journal(scope=scope), live(jumps, last))
+        fold = await _folded_in_force(store.journal(scope=scope), live(jumps, last))
     return fold, last
 
 
-async def _folded_again(journal: AsyncIterator[JournalEntry], spans: Sequence[range]) -> Fold[Packed]:
+async def _folded_in_force(journal: AsyncIterator[JournalEntry], spans: Sequence[range]) -> Fold[Packed]:
     fold, last = Fold(Packed()), spans[-1][-1] if spans else 0
     async with aclosing(async_batches(journal, size=_PORTION)) as read:
         async for portion in read:

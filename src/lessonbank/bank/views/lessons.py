@@ -21,7 +21,7 @@ from lessonbank._base.checks import (
     one_of,
     shown,
 )
-from lessonbank.bank.handle import Handle, lesson_of, person
+from lessonbank.bank.scoped_bank import ScopedBank, lesson_of, person
 from lessonbank.contracts.ports import LessonFilter, Vectors
 from lessonbank.contracts.records import (
     Add,
@@ -56,7 +56,7 @@ from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.topics import in_topics
 from lessonbank.search.trusted import task_words
 
-from .proposals import accepting, compared, edit_to, proposed
+from .proposals import changes_of, edit_to, file_proposals, pair_proposals
 
 NOTE: Final = "note"
 """The method of a lesson that an agent noted itself."""
@@ -77,7 +77,7 @@ class AsyncLessons:
     raise NotAllowed for anybody else.
     """
 
-    _handle: Handle
+    _bank: ScopedBank
 
     async def list(
         self,
@@ -101,7 +101,7 @@ class AsyncLessons:
         lesson. Raises UsageError, NotFound (`after`, `topic`).
         """
         topics = None if topic is None else topics_called(a_text(topic, "topic=", blank=False), await self.topics())
-        found = await self._handle.store.lessons(
+        found = await self._bank.store.lessons(
             LessonFilter(
                 state=maybe_one_of(state, "state=", get_args(LessonState)),
                 kind=maybe_one_of(kind, "kind=", get_args(Kind)),
@@ -111,7 +111,7 @@ class AsyncLessons:
                 retired=a_flag(retired, "retired="),
                 **filters(text=text, metadata=metadata, limit=limit, after=after),
             ),
-            scope=self._handle.scope,
+            scope=self._bank.scope,
         )
         return tuple(found)
 
@@ -134,8 +134,8 @@ class AsyncLessons:
 
     async def topics(self) -> Mapping[str, str]:
         """The topics of the lessons in this scope: id to name."""
-        scope = self._handle.scope
-        return topic_names([lesson async for e in self._handle.store.scan(scope=scope) for lesson in e.lessons])
+        scope = self._bank.scope
+        return topic_names([lesson async for e in self._bank.store.scan(scope=scope) for lesson in e.lessons])
 
     async def get(self, id: str, /) -> Lesson:
         """One lesson. Raises NotFound."""
@@ -143,7 +143,7 @@ class AsyncLessons:
 
     async def experience(self, lesson_id: str, /) -> Experience:
         """The experience a lesson belongs to: its task, its runs and the lessons beside it. Raises NotFound."""
-        return await experience_of_lesson(self._handle.store, an_id(lesson_id), scope=self._handle.scope)
+        return await experience_of_lesson(self._bank.store, an_id(lesson_id), scope=self._bank.scope)
 
     async def repeats(self, id: str, /) -> tuple[Repeat, ...]:
         """Each time a lesson came again, oldest first: from which runs, how they ended, in which words.
@@ -151,7 +151,7 @@ class AsyncLessons:
         Raises NotFound.
         """
         await self.experience(id)
-        again = await self._handle.store.experiences("repeats", [id], scope=self._handle.scope)
+        again = await self._bank.store.experiences("repeats", [id], scope=self._bank.scope)
         return tuple(repeat for experience in again for repeat in repeats_in(experience, id))
 
     async def split(self, id: str, experience_id: str, /, *, reason: str, by: str | None = None) -> tuple[Lesson, ...]:
@@ -160,15 +160,15 @@ class AsyncLessons:
         `repeats` names the experience. Raises UsageError (it taught nothing in other words), NotFound, Conflict.
         """
         await self.experience(id)
-        experience = await get_experience(self._handle.store, an_id(experience_id), scope=self._handle.scope)
+        experience = await get_experience(self._bank.store, an_id(experience_id), scope=self._bank.scope)
         apart, lessons = split_off(experience, id)
         if not lessons:
             raise UsageError(f"the experience {experience.id!r} did not teach the lesson {id!r} again in other words")
-        checked = await self._handle.parts.intake.experience(experience.model_copy(update={"lessons": lessons}))
+        checked = await self._bank.parts.intake.experience(experience.model_copy(update={"lessons": lessons}))
         apart = apart.model_copy(update={"lessons": (*experience.lessons, *checked.lessons)})
-        vectors, _ = await self._handle.index([apart])
+        vectors, _ = await self._bank.index([apart])
         change = Replace(experience=apart, reason=a_text(reason, "reason=", blank=False))
-        await self._handle.apply(change, by=by, vectors=vectors, unchanged=[experience])
+        await self._bank.apply(change, by=by, vectors=vectors, unchanged=[experience])
         return checked.lessons
 
     async def merge(
@@ -196,18 +196,16 @@ class AsyncLessons:
             provenance=_written_by(writer, descent([lesson for lesson, _ in sources])),
         )
         again = [
-            one
-            for id in named
-            for one in await self._handle.store.experiences("repeats", [id], scope=self._handle.scope)
+            one for id in named for one in await self._bank.store.experiences("repeats", [id], scope=self._bank.scope)
         ]
         why = a_text(reason, "reason=") or f"merged by {writer}"
         merge = merging(lesson, sources, again=again, reason=why)
-        safe = await self._handle.parts.intake.experience(merge.experience)
-        vectors, _ = await self._handle.index([safe])
+        safe = await self._bank.parts.intake.experience(merge.experience)
+        vectors, _ = await self._bank.index([safe])
         change = merge.model_copy(update={"experience": safe})
         owners = list({owner.id: owner for _, owner in sources}.values())
         vouched = _approval((lesson.id,), writer, why)
-        await self._handle.apply(change, vouched, by=by, vectors=vectors, unchanged=owners)
+        await self._bank.apply(change, vouched, by=by, vectors=vectors, unchanged=owners)
         return await self.get(lesson.id)
 
     async def unmerge(self, id: str, /, *, reason: str, by: str | None = None) -> tuple[Lesson, ...]:
@@ -218,7 +216,7 @@ class AsyncLessons:
         """
         owner = await self.experience(id)
         changes = unmerge(owner, reason=a_text(reason, "reason=", blank=False))
-        await self._handle.apply(*changes, by=by)
+        await self._bank.apply(*changes, by=by)
         return tuple([await self.get(source) for source in owner.merged.get(id, ())])
 
     async def add(
@@ -246,11 +244,11 @@ class AsyncLessons:
             provenance=_written_by(writer, Provenance()),
         )
         about, told = a_text(task, "task=", blank=False), a_mapping(metadata)
-        new = Experience(scope=self._handle.scope, task=about, lessons=(lesson,), metadata=told)
-        new = await self._handle.parts.intake.experience(new)
-        vectors, _ = await self._handle.index([new])
-        (change,), _, _ = await in_topics(self._handle.parts.topics, [Add(experience=new)])
-        applied = await self._handle.apply(change, _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
+        new = Experience(scope=self._bank.scope, task=about, lessons=(lesson,), metadata=told)
+        new = await self._bank.parts.intake.experience(new)
+        vectors, _ = await self._bank.index([new])
+        (change,), _, _ = await in_topics(self._bank.parts.topics, [Add(experience=new)])
+        applied = await self._bank.apply(change, _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
         return await self.get(lesson.id) if applied else new.lessons[0]
 
     async def note(
@@ -277,14 +275,14 @@ class AsyncLessons:
         lesson = Lesson(
             title=canonical_line(a_text(title, "title=") or said, limit=_LONGEST_TITLE),
             content=canonical(said, limit=CONTENT),
-            provenance=Provenance(writer=self._handle.writer, method=NOTE, trajectory_ids=(run,) if run else ()),
+            provenance=Provenance(writer=self._bank.writer, method=NOTE, trajectory_ids=(run,) if run else ()),
         )
-        new = Experience(scope=self._handle.scope, task=about, lessons=(lesson,), metadata=a_mapping(metadata))
+        new = Experience(scope=self._bank.scope, task=about, lessons=(lesson,), metadata=a_mapping(metadata))
         new = new.model_copy(update={"recall_id": shown_before})
-        new = taught_by(await self._handle.parts.intake.experience(new), await self._handle.identity())
+        new = taught_by(await self._bank.parts.intake.experience(new), await self._bank.identity())
         waits = new.lessons[0].model_copy(update={"state": "quarantined", "risk": _BY_AGENT})
-        if not self._handle.skips("note"):
-            await self._handle.apply(Add(experience=new.model_copy(update={"lessons": (waits,)})))
+        if not self._bank.skips("note"):
+            await self._bank.apply(Add(experience=new.model_copy(update={"lessons": (waits,)})))
         return waits
 
     async def edit(
@@ -315,7 +313,7 @@ class AsyncLessons:
         lesson = lesson_of(owner, id)
         worded = lesson.model_copy(update={name: text for name, text in told.items() if text is not None})
         others = tuple(worded if one.id == id else one for one in owner.lessons)
-        safe = lesson_of(await self._handle.parts.intake.experience(owner.model_copy(update={"lessons": others})), id)
+        safe = lesson_of(await self._bank.parts.intake.experience(owner.model_copy(update={"lessons": others})), id)
         now = lesson.model_copy(update=_words(safe))
         change = edit_to(now, by=writer, reason=a_text(reason, "reason="))
         return await self._edited(change, owner, now, *await self._trusted(lesson, by=writer))
@@ -328,7 +326,7 @@ class AsyncLessons:
         """
         writer, owner = person(by), await self.experience(id)
         lesson = lesson_of(owner, id)
-        only = tuple([await self._handle.parts.intake.task(text) for text in _tasks(to)])
+        only = tuple([await self._bank.parts.intake.task(text) for text in _tasks(to)])
         change = edit_to(lesson.model_copy(update={"only": only}), by=writer, reason=a_text(reason, "reason="))
         return await self._edited(change, owner, lesson)
 
@@ -336,16 +334,16 @@ class AsyncLessons:
         """How far the new words of a lesson are trusted: nobody but their writer has seen them yet."""
         if lesson.state == "quarantined":
             return []
-        if not await holders(self._handle.store, "reviewer"):
+        if not await holders(self._bank.store, "reviewer"):
             return [] if lesson.retired else [_approval((lesson.id,), by, f"edited by {by}")]
         waits = Trust(lesson_ids=(lesson.id,), state="probation", by="person", reason=f"edited by {by}")
         return [waits] if lesson.state == "active" else []
 
     async def _edited(self, change: Edit, owner: Experience, lesson: Lesson, *then: Trust) -> Lesson:
         """Apply an edit with the vectors of `lesson`, which has its words."""
-        vectors, _ = await self._handle.index([owner.model_copy(update={"lessons": (lesson,)})])
+        vectors, _ = await self._bank.index([owner.model_copy(update={"lessons": (lesson,)})])
         vectors = {key: vector for key, vector in vectors.items() if key == lesson.id}
-        await self._handle.apply(change, *then, by=change.by, vectors=vectors)
+        await self._bank.apply(change, *then, by=change.by, vectors=vectors)
         return await self.get(lesson.id)
 
     async def proposals(self) -> tuple[Proposal, ...]:
@@ -356,8 +354,8 @@ class AsyncLessons:
         somebody wrote into a file is shown to nobody: `approve` accepts it, `retire` rejects it. Of two lessons that
         say nearly the same, `merge` makes one, and `approve` keeps both.
         """
-        evidence = await self._handle.parts.ledger.proposals(scope=self._handle.scope)
-        return (*evidence, *await proposed(self._handle), *await compared(self._handle))
+        evidence = await self._bank.parts.ledger.proposals(scope=self._bank.scope)
+        return (*evidence, *await file_proposals(self._bank), *await pair_proposals(self._bank))
 
     async def approve(self, *ids: str, by: str, reason: str = "") -> tuple[JournalEntry, ...]:
         """A person vouches for lessons: they may be shown from now on, also those in quarantine.
@@ -368,41 +366,41 @@ class AsyncLessons:
         """
         plain, writer, why = a_list_of_ids(ids, "approve"), person(by), a_text(reason, "reason=")
         changes, vectors = list[Change](), dict[str, Vectors]()
-        for id in () if self._handle.options.off else plain:
-            if found := await accepting(self._handle, id, by=writer, reason=why or f"approved by {writer}"):
+        for id in () if self._bank.options.off else plain:
+            if found := await changes_of(self._bank, id, by=writer, reason=why or f"approved by {writer}"):
                 plain = tuple(one for one in plain if one != id)
                 changes += found[0]
                 vectors |= found[1]
         vouched = [_approval(plain, writer, why)] if plain else []
-        return await self._handle.apply(*vouched, *changes, by=by, vectors=vectors)
+        return await self._bank.apply(*vouched, *changes, by=by, vectors=vectors)
 
     async def quarantine(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Show lessons to nobody until a person approves them. Raises UsageError, NotFound, Conflict."""
         named = a_list_of_ids(ids, "quarantine")
         await self._hides(named, "quarantine", by=by)
         change = Trust(lesson_ids=named, state="quarantined", by="person", reason=a_text(reason, "reason="))
-        return await self._handle.apply(change, by=by)
+        return await self._bank.apply(change, by=by)
 
     async def retire(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Stop showing lessons. They stay, and `restore` brings them back. Raises UsageError, NotFound, Conflict."""
         named = a_list_of_ids(ids, "retire")
         await self._hides(named, "retire", by=by)
         change = Retire(lesson_ids=named, reason=a_text(reason, "reason="))
-        return await self._handle.apply(change, by=by)
+        return await self._bank.apply(change, by=by)
 
     async def restore(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Show retired lessons again. Raises UsageError, NotFound, Conflict."""
         change = Restore(lesson_ids=a_list_of_ids(ids, "restore"), reason=a_text(reason, "reason="))
-        return await self._handle.apply(change, by=by)
+        return await self._bank.apply(change, by=by)
 
     async def _hides(self, ids: Sequence[str], call: str, *, by: str | None) -> None:
         """Hiding a lesson is free, so that it is quick; but what a person vouched for, a person takes back."""
         if by is not None:
             person(by)
-        if self._handle.options.off:
+        if self._bank.options.off:
             return
         if any([lesson_of(await self.experience(id), id).approved for id in ids]):
-            await self._handle.check_reviewer(call, by=by)
+            await self._bank.check_reviewer(call, by=by)
 
 
 def _tasks(to: str | Sequence[str]) -> list[str]:

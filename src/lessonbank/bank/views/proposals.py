@@ -1,4 +1,4 @@
-"""What an edited file proposes: lessons in quarantine that a person lets in, or that say how to change another."""
+"""What a person is asked to decide: what edited files propose, and pairs of lessons that say nearly one thing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lessonbank._base.iterate import paged
-from lessonbank.bank.handle import Handle, lesson_of
+from lessonbank.bank.scoped_bank import ScopedBank, lesson_of
 from lessonbank.contracts.ports import LessonFilter, Vectors
 from lessonbank.contracts.records import FILE, Change, Edit, Lesson, Proposal, Replace, Retire, Trust
 from lessonbank.contracts.records.ids import digest
@@ -27,92 +27,38 @@ _BESIDE: Final = {
 """Why the newer and the older of two lessons wait for a person."""
 
 
-async def proposed(of: Handle, /) -> tuple[Proposal, ...]:
+async def file_proposals(bank: ScopedBank, /) -> tuple[Proposal, ...]:
     """What files propose and nobody decided yet, newest first."""
 
     async def page(limit: int, after: str | None) -> Sequence[Lesson]:
         wanted = LessonFilter(writer=FILE, state="quarantined", limit=limit, after=after)
-        return await of.store.lessons(wanted, scope=of.scope)
+        return await bank.store.lessons(wanted, scope=bank.scope)
 
     waiting = paged(page, lambda lesson: lesson.id)
-    return tuple([one async for lesson in waiting if (one := await _proposal(of, lesson))])
+    return tuple([one async for lesson in waiting if (one := await _of_file(bank, lesson))])
 
 
-async def compared(of: Handle, /) -> tuple[Proposal, ...]:
-    """What the newest lessons contradict, say more exactly, nearly repeat or add, until a person decides."""
-    page = await of.store.lessons(LessonFilter(limit=_LATEST), scope=of.scope)
-    return (*await _beside(of, page), *await _near(of, page), *await _adding(of, page))
-
-
-async def _near(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
-    """Of two lessons that are near one another the newer, until it is retired, merged or approved."""
-    found: list[Proposal] = []
-    for lesson in page:
-        if lesson.near is None or lesson.hidden or lesson.approved:
-            continue
-        older = await of.lesson(lesson.near)
-        if older and not older.hidden:
-            why = f"it says nearly the same as “{_titled(older)}”: merge the two, or keep both"
-            found.append(Proposal(lesson=lesson, reason=why, change="merge", of=older.id))
-    return found
-
-
-async def _adding(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
-    """What adds to a lesson, where a person approved both: only a person joins what a person vouched for."""
-    found: list[Proposal] = []
-    for one in page:
-        if one.against is None or one.against.stand != "adds" or one.hidden or not one.approved:
-            continue
-        base = await of.lesson(one.against.lesson_ids[0])
-        if base and base.approved and not base.hidden:
-            why = f"it adds to “{_titled(base)}”: merge the two into one text, whose evidence starts again"
-            found.append(Proposal(lesson=one, reason=why, change="merge", of=base.id))
-    return found
-
-
-async def _beside(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
-    """Both of two lessons of which one says the other more exactly, or contradicts it, until a person decides."""
-    told = [
-        (one, id, one.against.stand)
-        for one in page
-        if one.against and one.against.stand in _BESIDE and not (one.hidden or one.approved)
-        for id in one.against.lesson_ids
-    ]
-    found: list[Proposal] = []
-    for newer, id, stand in told:
-        older = await of.lesson(id)
-        if older and not older.hidden and not (older.approved and stand == "contradicts"):
-            for one, other, why in zip((newer, older), (older, newer), _BESIDE[stand], strict=True):
-                reason = why.format(_titled(other))
-                found.append(Proposal(lesson=one, reason=reason, change="choose", of=other.id))
-    return found
-
-
-def _titled(lesson: Lesson) -> str:
-    return one_line(lesson.title, limit=100)
-
-
-async def _proposal(of: Handle, lesson: Lesson) -> Proposal | None:
+async def _of_file(bank: ScopedBank, lesson: Lesson) -> Proposal | None:
     """`None` where the lesson that it speaks of is gone, or retired."""
-    owner = await experience_of_lesson(of.store, lesson.id, scope=of.scope)
+    owner = await experience_of_lesson(bank.store, lesson.id, scope=bank.scope)
     why = f"read in {one_line(str(owner.metadata.get(FILE, 'a file')), limit=100)}"
     why += f"; {lesson.risk}" if lesson.is_doubted else ""
     told = owner.proposal
     if told is None:
         return Proposal(lesson=lesson, reason=why, change="add", origin=FILE)
-    target = await of.lesson(told.lesson_id)
+    target = await bank.lesson(told.lesson_id)
     gone = target is None or target.retired
     return None if gone else Proposal(lesson=lesson, reason=why, change=told.change, origin=FILE, of=told.lesson_id)
 
 
-async def accepting(
-    of: Handle, id: str, /, *, by: str, reason: str
+async def changes_of(
+    bank: ScopedBank, id: str, /, *, by: str, reason: str
 ) -> tuple[Sequence[Change], dict[str, Vectors]] | None:
     """What makes of a proposal what it proposes, with the vectors of new words; `None` for every other lesson.
 
     Raises NotFound, Conflict (it was rejected, or the lesson is another one by now).
     """
-    owner = await experience_of_lesson(of.store, id, scope=of.scope)
+    owner = await experience_of_lesson(bank.store, id, scope=bank.scope)
     told, lesson = owner.proposal, lesson_of(owner, id)
     if told is None:
         return None
@@ -123,13 +69,13 @@ async def accepting(
     done = Replace(experience=owner.model_copy(update={"lessons": others}), reason=reason)
     if told.change == "retire":
         return (done, Retire(lesson_ids=(target,), reason=reason)), {}
-    changed = await experience_of_lesson(of.store, target, scope=of.scope)
+    changed = await experience_of_lesson(bank.store, target, scope=bank.scope)
     now = lesson_of(changed, target)
     if now.retired or told.was != digest(now.text):
         what = "is retired" if now.retired else "was edited"
         raise Conflict(f"the lesson {target!r} {what} since: reject the proposal with retire, or edit that lesson")
     worded = now.model_copy(update=lesson.model_dump(include={"title", "description", "content"}))
-    vectors, _ = await of.index([changed.model_copy(update={"lessons": (worded,)})])
+    vectors, _ = await bank.index([changed.model_copy(update={"lessons": (worded,)})])
     # Its text is what that person vouches for.
     vouched = Trust(lesson_ids=(target,), state="active", by="person", reason=reason)
     return (done, edit_to(worded, by=by, reason=reason), vouched), {
@@ -148,3 +94,57 @@ def edit_to(lesson: Lesson, /, *, by: str, reason: str) -> Edit:
         by=by,
         reason=reason,
     )
+
+
+async def pair_proposals(bank: ScopedBank, /) -> tuple[Proposal, ...]:
+    """What the newest lessons contradict, say more exactly, nearly repeat or add, until a person decides."""
+    page = await bank.store.lessons(LessonFilter(limit=_LATEST), scope=bank.scope)
+    return (*await _opposites(bank, page), *await _near_repeats(bank, page), *await _additions(bank, page))
+
+
+async def _near_repeats(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
+    """Of two lessons that are near one another the newer, until it is retired, merged or approved."""
+    found: list[Proposal] = []
+    for lesson in page:
+        if lesson.near is None or lesson.hidden or lesson.approved:
+            continue
+        older = await bank.lesson(lesson.near)
+        if older and not older.hidden:
+            why = f"it says nearly the same as “{_titled(older)}”: merge the two, or keep both"
+            found.append(Proposal(lesson=lesson, reason=why, change="merge", of=older.id))
+    return found
+
+
+async def _additions(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
+    """What adds to a lesson, where a person approved both: only a person joins what a person vouched for."""
+    found: list[Proposal] = []
+    for one in page:
+        if one.against is None or one.against.stand != "adds" or one.hidden or not one.approved:
+            continue
+        base = await bank.lesson(one.against.lesson_ids[0])
+        if base and base.approved and not base.hidden:
+            why = f"it adds to “{_titled(base)}”: merge the two into one text, whose evidence starts again"
+            found.append(Proposal(lesson=one, reason=why, change="merge", of=base.id))
+    return found
+
+
+async def _opposites(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
+    """Both of two lessons of which one says the other more exactly, or contradicts it, until a person decides."""
+    told = [
+        (one, id, one.against.stand)
+        for one in page
+        if one.against and one.against.stand in _BESIDE and not (one.hidden or one.approved)
+        for id in one.against.lesson_ids
+    ]
+    found: list[Proposal] = []
+    for newer, id, stand in told:
+        older = await bank.lesson(id)
+        if older and not older.hidden and not (older.approved and stand == "contradicts"):
+            for one, other, why in zip((newer, older), (older, newer), _BESIDE[stand], strict=True):
+                reason = why.format(_titled(other))
+                found.append(Proposal(lesson=one, reason=reason, change="choose", of=other.id))
+    return found
+
+
+def _titled(lesson: Lesson) -> str:
+    return one_line(lesson.title, limit=100)

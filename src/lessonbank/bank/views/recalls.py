@@ -9,9 +9,9 @@ from typing import Unpack
 
 from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_instance, maybe_id
 from lessonbank._base.plural import counted
-from lessonbank.bank.handle import Handle
 from lessonbank.bank.preview_settings import PreviewSettings
 from lessonbank.bank.retrieval import Recaller
+from lessonbank.bank.scoped_bank import ScopedBank
 from lessonbank.contracts.ports import RecallFilter
 from lessonbank.contracts.records import Json, Lesson, Recall, notes_of
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
@@ -29,7 +29,7 @@ _NEXT = 10
 class AsyncRecalls:
     """`bank.recalls`. Every method acts in the scope of its bank."""
 
-    _handle: Handle
+    _bank: ScopedBank
 
     async def list(
         self,
@@ -49,13 +49,13 @@ class AsyncRecalls:
         Raises UsageError, NotFound (`after`).
         """
         found = await list_recalls(
-            self._handle.store,
+            self._bank.store,
             RecallFilter(
                 lesson=maybe_id(lesson, "lesson="),
                 settled=None if settled is None else a_flag(settled, "settled="),
                 **filters(text=text, metadata=metadata, limit=limit, after=after),
             ),
-            scope=self._handle.scope,
+            scope=self._bank.scope,
         )
         return await self._with_lessons(found)
 
@@ -76,11 +76,11 @@ class AsyncRecalls:
         return (await self._with_lessons([await self._stored(id)]))[0]
 
     async def _stored(self, id: str) -> Recall:
-        return await get_recall(self._handle.store, an_id(id), scope=self._handle.scope)
+        return await get_recall(self._bank.store, an_id(id), scope=self._bank.scope)
 
     async def _with_lessons(self, recalls: Sequence[Recall]) -> tuple[Recall, ...]:
         """Each receipt with the lessons that its candidates name: receipts are kept without them."""
-        known = await self._handle.lessons({c.lesson_id for recall in recalls for c in recall.candidates})
+        known = await self._bank.lessons({c.lesson_id for recall in recalls for c in recall.candidates})
         return tuple(_with_known(recall, known) for recall in recalls)
 
     @takes_retrieve_options
@@ -106,7 +106,7 @@ class AsyncRecalls:
         """
         task, asked = a_text(task, "the task", blank=False), RetrieveOptions(**options)
         tried = PreviewSettings(by, budget, floor, preface, trust)
-        return await Recaller(self._handle).preview(task, asked, tried)
+        return await Recaller(self._bank).preview(task, asked, tried)
 
     async def explain(self, recall: Recall | str, /) -> Explanation:
         """Why each lesson was found, shown or withheld, what came next, and what the evidence says of all of them.
@@ -114,14 +114,14 @@ class AsyncRecalls:
         Raises UsageError, NotFound.
         """
         receipt = await self._stored(recall.id if is_instance(recall, Recall) else recall)
-        lift = await self._handle.parts.ledger.lift(scope=self._handle.scope, level=0.95)
+        lift = await self._bank.parts.ledger.lift(scope=self._bank.scope, level=0.95)
         lifts = {lesson.lesson_id: lesson for lesson in lift.lessons}
-        lessons = await self._handle.lessons({c.lesson_id for c in receipt.candidates})
-        settlement = await settlement_of(self._handle.store, receipt.id, scope=self._handle.scope)
+        lessons = await self._bank.lessons({c.lesson_id for c in receipt.candidates})
+        settlement = await settlement_of(self._bank.store, receipt.id, scope=self._bank.scope)
         told = explained(receipt, settlement, lessons, lifts)
         try:
-            near = await self._handle.parts.retriever(
-                receipt.task, scope=self._handle.scope, limit=len(receipt.candidates) + _NEXT
+            near = await self._bank.parts.retriever(
+                receipt.task, scope=self._bank.scope, limit=len(receipt.candidates) + _NEXT
             )
         except ModelError as error:
             note = f"what came next is not known, because the embedder failed: {quoted(error)}"

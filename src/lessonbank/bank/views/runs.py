@@ -12,9 +12,9 @@ from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import a_count, a_text, an_id, filters, maybe_id, maybe_one_of
 from lessonbank._base.iterate import closing
 from lessonbank._base.plural import counted
-from lessonbank.bank.handle import Handle, person
-from lessonbank.bank.learner import Learner, noted
+from lessonbank.bank.learner import Learner, with_notes
 from lessonbank.bank.retention import forget_old_runs
+from lessonbank.bank.scoped_bank import ScopedBank, person
 from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Json, Learned, Outcome, Rejudge, Run, RunStatus, Trajectory, Verdict, notes_of
 from lessonbank.contracts.records.ids import new_id, now
@@ -43,7 +43,7 @@ from .spending import spending
 class AsyncRuns:
     """`bank.runs`. Every method acts in the scope of its bank."""
 
-    _handle: Handle
+    _bank: ScopedBank
 
     async def list(
         self,
@@ -60,13 +60,13 @@ class AsyncRuns:
         `text`: every word of it stands in the run's task, steps, answer or error. `metadata`: the run has these keys
         and values. Raises UsageError, NotFound (`after`).
         """
-        found = await self._handle.store.runs(
+        found = await self._bank.store.runs(
             RunFilter(
                 outcome=maybe_one_of(outcome, "outcome=", get_args(Outcome)),
                 status=maybe_one_of(status, "status=", get_args(RunStatus)),
                 **filters(text=text, metadata=metadata, limit=limit, after=after),
             ),
-            scope=self._handle.scope,
+            scope=self._bank.scope,
         )
         return tuple(map(_as_handed_in, found))
 
@@ -85,7 +85,7 @@ class AsyncRuns:
 
     async def get(self, id: str, /) -> Run:
         """One run with its trajectory, verdict and status. Raises NotFound."""
-        return _as_handed_in(await get_run(self._handle.store, an_id(id), scope=self._handle.scope))
+        return _as_handed_in(await get_run(self._bank.store, an_id(id), scope=self._bank.scope))
 
     async def pending(self, *, limit: int = 50, after: str | None = None) -> tuple[Trajectory, ...]:
         """Runs that wait for a verdict or for extraction, oldest first. `retry` learns from them.
@@ -93,7 +93,7 @@ class AsyncRuns:
         Raises UsageError, NotFound (`after`).
         """
         limit, after = a_count(limit), maybe_id(after, "after=")
-        waiting = await pending_runs(self._handle.store, scope=self._handle.scope, limit=limit, after=after)
+        waiting = await pending_runs(self._bank.store, scope=self._bank.scope, limit=limit, after=after)
         return tuple(map(without_submission, waiting))
 
     async def retry(self, *ids: str, limit: int = 50) -> tuple[Learned, ...]:
@@ -103,24 +103,24 @@ class AsyncRuns:
         """
         learned = await self._retry(ids, a_count(limit))
         # Last, for it erases old runs that wait, too; and by the right of who calls, not of who submitted them.
-        erased = await forget_old_runs(self._handle) if learned else ()
-        return (*learned[:-1], noted(learned[-1], erased)) if erased else tuple(learned)
+        erased = await forget_old_runs(self._bank) if learned else ()
+        return (*learned[:-1], with_notes(learned[-1], erased)) if erased else tuple(learned)
 
     async def _retry(self, ids: Sequence[str], limit: int) -> Sequence[Learned]:
-        store, scope = self._handle.store, self._handle.scope
+        store, scope = self._bank.store, self._bank.scope
         if ids:
             named = [await get_run(store, an_id(id), scope=scope) for id in ids]
-            await self._note_retry(sum(run.status == "failed" for run in named))
-            return [(await self._tried(run.trajectory))[0] for run in named]
+            await self._record_retry(sum(run.status == "failed" for run in named))
+            return [(await self._try(run.trajectory))[0] for run in named]
         queue = queue_of(store)
-        await self._note_retry((await queue.queue(scope=scope)).failed)
+        await self._record_retry((await queue.queue(scope=scope)).failed)
         taker, learned = f"retry {new_id()}", list[Learned]()
         claims = await queue.claim(worker=taker, limit=limit, seconds=IN_HAND, scope=scope, anyway=True)
         waiting = {claim.trajectory.id: claim.trajectory for claim in claims}
         try:
             while waiting:
                 await queue.extend(waiting, scope=scope, worker=taker, seconds=IN_HAND)
-                result, done, problem = await self._tried(next(iter(waiting.values())))
+                result, done, problem = await self._try(next(iter(waiting.values())))
                 learned.append(result)
                 for id in done & waiting.keys():
                     await queue.release(id, scope=scope, worker=taker, error=problem)
@@ -131,17 +131,17 @@ class AsyncRuns:
                     await queue.release(id, scope=scope, worker=taker)
         return learned
 
-    async def _note_retry(self, given_up: int) -> None:
+    async def _record_retry(self, given_up: int) -> None:
         """To try again what was given up is an act of a person; what merely waits is learned anyhow."""
         if given_up:
-            await self._handle.note_act(
+            await self._bank.record_act(
                 "runs.retry", counted(given_up, "run that was given up", "runs that were given up")
             )
 
-    async def _tried(self, run: Trajectory) -> tuple[Learned, set[str], str]:
+    async def _try(self, run: Trajectory) -> tuple[Learned, set[str], str]:
         """Learn from a waiting run, and say why to try it again. One run whose judge breaks holds up no other."""
         try:
-            result, done = await self._again(run)
+            result, done = await self._learn_with_siblings(run)
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - a judge or an extractor of the caller's own may raise anything
@@ -149,21 +149,21 @@ class AsyncRuns:
             return Learned(notes=notes_of(f"nothing was learned from run {run.id}: {problem}")), {run.id}, problem
         return result, done, problem_of(result)
 
-    async def _again(self, run: Trajectory) -> tuple[Learned, set[str]]:
+    async def _learn_with_siblings(self, run: Trajectory) -> tuple[Learned, set[str]]:
         """Learn from `run` and all that belongs to it; the ids of these runs."""
         runs, teller, told = await self._as_submitted(run)
-        result = await Learner(self._handle).learn_as(teller, runs, **told)
+        result = await Learner(self._bank).learn_as(teller, runs, **told)
         tried = result.experience.attempts if result.experience else ()
         return result, {*(one.id for one in runs), *(ref.trajectory_id for ref in tried)}
 
     async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], tuple[str, str] | None, dict[str, Any]]:
         """The runs that were submitted together with `run`, by whom, and what was said of them then."""
-        noted, store, scope = run.submission or NO_SUBMISSION, self._handle.store, self._handle.scope
-        others = [id for id in noted.run_ids if id != run.id]
+        handed_in, store, scope = run.submission or NO_SUBMISSION, self._bank.store, self._bank.scope
+        others = [id for id in handed_in.run_ids if id != run.id]
         siblings = await get_trajectories(store, others, scope=scope)
         runs = [run, *siblings]
-        recall = await get_or_none(get_recall(store, noted.recall_id, scope=scope)) if noted.recall_id else None
-        teller = await verified_submitter(store, noted, runs=[run.id, *others], scope=scope)
+        recall = await get_or_none(get_recall(store, handed_in.recall_id, scope=scope)) if handed_in.recall_id else None
+        teller = await verified_submitter(store, handed_in, runs=[run.id, *others], scope=scope)
         learned = await settled_runs(store, [one.id for one in runs], scope=scope)
         # What was known later of a learned run, such as a correction, stands.
         told = [NO_SUBMISSION if one.id in learned else one.submission or NO_SUBMISSION for one in runs]
@@ -172,11 +172,11 @@ class AsyncRuns:
 
     async def queue(self) -> QueueStatus:
         """How many runs of the scope wait to be learned, are being learned by a worker, or were given up."""
-        return await queue_of(self._handle.store).queue(scope=self._handle.scope)
+        return await queue_of(self._bank.store).queue(scope=self._bank.scope)
 
     async def spending(self) -> Spending:
         """What workers that run now let the scope spend on a day, and what workers with a budget spent today (UTC)."""
-        return await spending(now(), self._handle.store, scope=self._handle.scope)
+        return await spending(now(), self._bank.store, scope=self._bank.scope)
 
     async def correct(self, id: str, /, *, outcome: Outcome | None, by: str, reason: str = "") -> Learned:
         """Put a person's word in the place of a run's verdict. Its receipt is settled again.
@@ -188,17 +188,17 @@ class AsyncRuns:
         """
         name, reason = person(by), a_text(reason, "reason=")
         outcome = maybe_one_of(outcome, "outcome=", get_args(Outcome))
-        run = await get_trajectory(self._handle.store, an_id(id), scope=self._handle.scope)
+        run = await get_trajectory(self._bank.store, an_id(id), scope=self._bank.scope)
         if outcome is None:
             verdict = await self._before_correction(run.id)
         else:
             verdict = Verdict(outcome=outcome, source="human", reason=": ".join(filter(None, (name, reason))))
-        return await Learner(self._handle).correct(run, verdict, by=name, reason=reason)
+        return await Learner(self._bank).correct(run, verdict, by=name, reason=reason)
 
     async def _before_correction(self, id: str) -> Verdict:
         """The verdict that the last correction in force replaced. Raises UsageError."""
         now, found = (await self.get(id)).verdict, None
-        journal = self._handle.store.journal(scope=self._handle.scope, kinds={"verdict"})
+        journal = self._bank.store.journal(scope=self._bank.scope, kinds={"verdict"})
         async with closing(journal) as entries:
             async for entry in entries:
                 told = entry.entry
@@ -216,20 +216,19 @@ class AsyncRuns:
         odds, and the evidence counts the labels by them. `by`: who asks for it. Raises UsageError.
         """
         count, reason = a_count(count, "count"), a_text(reason, "reason=")
-        writer = self._handle.writer if by is None else person(by)
+        writer = self._bank.writer if by is None else person(by)
         waiting = await self.unlabelled()
-        if waiting or self._handle.skips("an audit"):
+        if waiting or self._bank.skips("an audit"):
             return waiting
-        why = await self._handle.parts.intake.sentence(reason)
-        await self._handle.parts.ledger.audit(count, scope=self._handle.scope, by=writer, reason=why)
+        why = await self._bank.parts.intake.sentence(reason)
+        await self._bank.parts.ledger.audit(count, scope=self._bank.scope, by=writer, reason=why)
         return await self.unlabelled()
 
     async def unlabelled(self) -> tuple[Run, ...]:
         """The runs that an audit drew and that wait for a person's label, the oldest first."""
-        store, scope = self._handle.store, self._handle.scope
+        store, scope = self._bank.store, self._bank.scope
         drawn = [
-            await settlement_of(store, id, scope=scope)
-            for id in await self._handle.parts.ledger.unlabelled(scope=scope)
+            await settlement_of(store, id, scope=scope) for id in await self._bank.parts.ledger.unlabelled(scope=scope)
         ]
         ids = dict.fromkeys(id for settlement in drawn if settlement for id in settlement.trajectory_ids)
         found = [run for id in ids if (run := await get_or_none(get_run(store, id, scope=scope)))]

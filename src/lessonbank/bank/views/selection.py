@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lessonbank._base.iterate import closing
-from lessonbank.bank.handle import Handle
+from lessonbank.bank.scoped_bank import ScopedBank
 from lessonbank.contracts.records import Experience, Lesson, Topic, target_of
 from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.contracts.records.repeats import taught_in
@@ -30,36 +30,36 @@ _SHOWN_TO_HARM: Final = "shown to harm"
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Holdings:
     """Everything a scope holds that matters for files, as of one moment."""
 
-    name: str
+    scope: str
     lessons: Mapping[str, tuple[Lesson, Experience]]
-    again: Counter[str]
+    repeats: Counter[str]
     """How often a lesson came again."""
-    said: dict[str, Lesson]
-    """By wording: the lesson that says it, proposals to change one apart."""
-    proposed: dict[tuple[str, str], Lesson]
+    by_wording: dict[str, Lesson]
+    """The lesson that has this wording; proposals to change one are not among them."""
+    proposals: dict[tuple[str, str], Lesson]
     """Proposals to change a lesson, by its id and their text."""
     _topics: dict[str, Topic]
     _by_end: Mapping[str, list[str]]
 
     @classmethod
-    async def read(cls, of: Handle, /) -> Scope:
+    async def read(cls, bank: ScopedBank, /) -> Holdings:
         """All of it, from the store."""
-        lessons, again = dict[str, tuple[Lesson, Experience]](), Counter[str]()
-        async with closing(of.store.scan(scope=of.scope)) as every:
+        lessons, repeats = dict[str, tuple[Lesson, Experience]](), Counter[str]()
+        async with closing(bank.store.scan(scope=bank.scope)) as every:
             async for experience in every:
                 lessons |= {lesson.id: (lesson, experience) for lesson in experience.lessons}
-                again.update({id: len(taught_in(experience, id)) for id in experience.repeats})
-        said = {wording_of(one): one for one, owner in lessons.values() if target_of(owner) is None}
-        proposed = {(id, one.text): one for one, owner in lessons.values() if (id := target_of(owner)) is not None}
+                repeats.update({id: len(taught_in(experience, id)) for id in experience.repeats})
+        by_wording = {wording_of(one): one for one, owner in lessons.values() if target_of(owner) is None}
+        proposals = {(id, one.text): one for one, owner in lessons.values() if (id := target_of(owner)) is not None}
         ends = defaultdict[str, list[str]](list)
         for id in lessons:
             ends[_hex(id)[-_LEAST:]].append(id)
         names = topic_names(lesson for lesson, _ in lessons.values())
         topics = {name.casefold(): Topic(id=id, name=name) for id, name in names.items()}
-        return cls(of.scope, lessons, again, said, proposed, topics, ends)
+        return cls(bank.scope, lessons, repeats, by_wording, proposals, topics, ends)
 
     def find(self, end: str, /) -> tuple[Lesson, Experience] | None:
         """The lesson whose id ends so, if there is exactly one."""
@@ -84,20 +84,20 @@ def _hex(id: str) -> str:
     return id if _MADE.fullmatch(id) else digest(id)[:32]
 
 
-async def ranked(of: Handle, scope: Scope, /, *, every: bool) -> list[Entry]:
+async def ranked_entries(bank: ScopedBank, holdings: Holdings, /, *, every: bool) -> list[Entry]:
     """The lessons that may stand in a file, the best first; with `every`, those on probation, too, and marked.
 
     First what is shown to help, by how much; then what came again most often, what a person approved, what is newest.
     """
-    told = await _read_lift(of)
-    names = topic_names(lesson for lesson, _ in scope.lessons.values() if not lesson.hidden)
-    chosen = [lesson for lesson, _ in scope.lessons.values() if not lesson.hidden]
+    told = await _read_lift(bank)
+    names = topic_names(lesson for lesson, _ in holdings.lessons.values() if not lesson.hidden)
+    chosen = [lesson for lesson, _ in holdings.lessons.values() if not lesson.hidden]
     entries = list[Entry]()
-    for lesson in sorted(chosen, key=lambda one: rank(one, told.get(one.id), scope.again[one.id])):
+    for lesson in sorted(chosen, key=lambda one: rank(one, told.get(one.id), holdings.repeats[one.id])):
         mark = _mark(lesson, told.get(lesson.id))
         if every or not mark:
             topic = _capital(names[lesson.topic.id]) if lesson.topic else ""
-            entries.append(Entry.of(lesson, id=scope.short(lesson.id), topic=topic, mark=mark))
+            entries.append(Entry.of(lesson, id=holdings.short(lesson.id), topic=topic, mark=mark))
     return entries
 
 
@@ -105,9 +105,9 @@ def _capital(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-async def _read_lift(of: Handle) -> dict[str, LessonLift]:
+async def _read_lift(bank: ScopedBank) -> dict[str, LessonLift]:
     try:
-        lift = await of.parts.ledger.lift(scope=of.scope, level=0.95)
+        lift = await bank.parts.ledger.lift(scope=bank.scope, level=0.95)
     except UsageError:  # a bank that measures nothing
         return {}
     return {one.lesson_id: one for one in lift.lessons}
@@ -119,15 +119,15 @@ def _mark(lesson: Lesson, told: LessonLift | None) -> str:
     return "" if lesson.state == "active" else "on probation"
 
 
-def rank(lesson: Lesson, told: LessonLift | None, again: int) -> tuple[float, float, int, bool, float, str]:
+def rank(lesson: Lesson, told: LessonLift | None, repeats: int) -> tuple[float, float, int, bool, float, str]:
     """Smaller is better. The size of an effect counts only with a verdict: other estimates move with every task."""
     rank = _RANK[told.standing if told else "no evidence yet"]
     known = told is not None and rank < _RANK["no evidence yet"]
     value = told.success.value if told and known else None
-    return rank, -round(value or 0.0, 2), -again, not lesson.approved, -lesson.created_at.timestamp(), lesson.id
+    return rank, -round(value or 0.0, 2), -repeats, not lesson.approved, -lesson.created_at.timestamp(), lesson.id
 
 
-def fitting(entries: Iterable[Entry], /, *, budget: int, topic_cost: int = 0) -> list[Entry]:
+def within_budget(entries: Iterable[Entry], /, *, budget: int, topic_cost: int = 0) -> list[Entry]:
     """As many of the entries as `budget` tokens take, the best first.
 
     `topic_cost`: the tokens of what a file begins with, where each topic has a file of its own.

@@ -1,4 +1,4 @@
-"""Finds in whose words lessons live on that go with erased runs, and tells what a purge erases."""
+"""Finds in whose words lessons live on that go with erased runs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from lessonbank._base.aio import get_or_none
-from lessonbank.bank.handle import Handle, lesson_of, log
-from lessonbank.bank.steps import Steps
-from lessonbank.contracts.records import Change, Experience, Lesson, Record, Restore, Run, Trajectory
+from lessonbank.bank.judge_and_extract import JudgeAndExtract
+from lessonbank.bank.scoped_bank import ScopedBank, lesson_of, log
+from lessonbank.contracts.records import Change, Experience, Lesson, Restore, Run, Trajectory
 from lessonbank.contracts.records.repeats import taught_in
 from lessonbank.contracts.store_calls import experience_of_lesson, get_trajectories
 from lessonbank.evidence.shown_texts import receipts_in
@@ -54,10 +54,10 @@ class Successions:
 
 
 @dataclass(frozen=True, slots=True)
-class SuccessionSearch:
-    """A search for the lessons that live on in other runs' words."""
+class SuccessionFinder:
+    """Finds the lessons that live on in other runs' words."""
 
-    of: Handle
+    bank: ScopedBank
     runs: frozenset[str]
     """The ids of the runs that go."""
     lessons: frozenset[str]
@@ -76,44 +76,43 @@ class SuccessionSearch:
         heirs = dict[str, tuple[Heir, ...]]()
         restored = [one for id in ids for one in await self._restored(id)]
         for id in ids:
-            again = await self._again(id)
-            owner = await get_or_none(experience_of_lesson(self.of.store, id, scope=self.of.scope)) if again else None
+            own = await self._heirs_of(id)
+            owner = await self._owner(id) if own else None
             if owner is None:
                 continue
-            heirs[id] = again
-            if succession := await self._succession(lesson_of(owner, id), again):
+            heirs[id] = own
+            if succession := await self._succession(lesson_of(owner, id), own):
                 found.append(succession)
                 owners.append(owner)
-            elif not self._may_draw and any(heir.runs for heir in again):
-                untold.append((id, next(heir for heir in again if heir.runs)))
+            elif not self._may_draw and any(heir.runs for heir in own):
+                untold.append((id, next(heir for heir in own if heir.runs)))
         return Successions(tuple(found), tuple(restored), tuple(untold), heirs, tuple(owners))
 
     @property
     def _may_draw(self) -> bool:
-        return self.pays or not self.of.parts.asks_model
+        return self.pays or not self.bank.parts.asks_model
 
     async def _restored(self, id: str) -> list[Succession]:
         """The lessons that a merged one stood for, where it goes and they stay."""
-        owner = await get_or_none(experience_of_lesson(self.of.store, id, scope=self.of.scope))
+        owner = await self._owner(id)
         made = owner.merged.get(id, ()) if owner else ()
         merged = next((one for one in owner.active_lessons if one.id == id), None) if owner and made else None
         if merged is None:
             return []
         self._freed.update(made)
-        stay = [
-            await get_or_none(experience_of_lesson(self.of.store, one, scope=self.of.scope))
-            for one in made
-            if one not in self.lessons
-        ]
+        stay = [await self._owner(one) for one in made if one not in self.lessons]
         kept = [(lesson, one) for one in stay if one for lesson in one.lessons if lesson.id in made and lesson.retired]
         return [Succession(merged, lesson, await self._heir(one), is_new=False) for lesson, one in kept]
 
-    async def _again(self, id: str) -> tuple[Heir, ...]:
+    async def _owner(self, id: str) -> Experience | None:
+        """What holds a lesson; `None` where it is gone."""
+        return await get_or_none(experience_of_lesson(self.bank.store, id, scope=self.bank.scope))
+
+    async def _heirs_of(self, id: str) -> tuple[Heir, ...]:
         """Who taught a lesson again and stays, the earliest first."""
-        every = [
-            one for one in await self.of.store.experiences("repeats", [id], scope=self.of.scope) if taught_in(one, id)
-        ]
-        stay = [one for one in every if not self.runs.issuperset(ref.trajectory_id for ref in one.attempts)]
+        every = await self.bank.store.experiences("repeats", [id], scope=self.bank.scope)
+        taught = [one for one in every if taught_in(one, id)]
+        stay = [one for one in taught if not self.runs.issuperset(ref.trajectory_id for ref in one.attempts)]
         return tuple([await self._heir(one) for one in stay])
 
     async def _heir(self, experience: Experience) -> Heir:
@@ -123,26 +122,26 @@ class SuccessionSearch:
         return self._heirs[experience.id]
 
     async def _runs(self, experience: Experience) -> tuple[Trajectory, ...]:
-        store, scope = self.of.store, self.of.scope
+        store, scope = self.bank.store, self.bank.scope
         ids = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in self.runs]
         kept = await get_trajectories(store, ids, scope=scope)
         shown = Shown(set(await receipts_in(store, kept, scope=scope)))
         return tuple(left for run in kept if (left := _without(run, shown)))
 
-    async def _succession(self, of: Lesson, again: Sequence[Heir]) -> Succession | None:
+    async def _succession(self, lost: Lesson, heirs: Sequence[Heir]) -> Succession | None:
         tries = 0
-        for heir in again:
-            if (kept := heir.kept_words(of)) is not None:
-                return await self._passed(of, await self._checked(kept, heir), heir)
+        for heir in heirs:
+            if (kept := heir.kept_words(lost)) is not None:
+                return await self._passed(lost, await self._checked(kept, heir), heir)
             if heir.runs and self._may_draw and tries < _TRIES:
                 tries += 1
-                if (drawn := found_again(await self._drawn_from(heir), of)) is not None:
-                    return await self._passed(of, drawn, heir)
+                if (drawn := found_again(await self._drawn_from(heir), lost)) is not None:
+                    return await self._passed(lost, drawn, heir)
         return None
 
     async def _checked(self, lesson: Lesson, heir: Heir) -> Lesson:
         told = heir.experience.model_copy(update={"lessons": (lesson,), "rejected": ()})
-        (checked,) = (await self.of.parts.intake.experience(told)).lessons
+        (checked,) = (await self.bank.parts.intake.experience(told)).lessons
         return checked
 
     async def _drawn_from(self, heir: Heir) -> Sequence[Lesson]:
@@ -155,7 +154,7 @@ class SuccessionSearch:
         verdicts = {ref.trajectory_id: ref.verdict for ref in heir.experience.attempts}
         attempts = [Run(trajectory=run, verdict=verdicts[run.id]) for run in heir.runs]
         try:
-            drawn = await Steps(self.of).extract_alone(attempts)
+            drawn = await JudgeAndExtract(self.bank).extract_alone(attempts)
         except Exception as error:  # noqa: BLE001 - an extractor of the caller's own may raise anything; an erasure ends
             log.warning("no lesson could be drawn again from the runs of %s: %s", heir.experience.id, quoted(error))
             return ()
@@ -163,18 +162,18 @@ class SuccessionSearch:
         writer, identity = (teller.writer, teller.identity) if teller else ("learn", "")
         return [signed(lesson, attempts, writer=writer, identity=identity) for lesson in drawn.lessons]
 
-    async def _passed(self, of: Lesson, lesson: Lesson, heir: Heir) -> Succession:
+    async def _passed(self, lost: Lesson, lesson: Lesson, heir: Heir) -> Succession:
         """A lesson of these words that stays takes its place; else the words become a new one."""
         wording = wording_of(lesson)
-        if self.of.options.unique_wording and wording not in self._worded:
-            owners = await self.of.store.experiences("wording", [wording], scope=self.of.scope)
+        if self.bank.options.unique_wording and wording not in self._worded:
+            owners = await self.bank.store.experiences("wording", [wording], scope=self.bank.scope)
             every = [one for owner in owners for one in owner.lessons if wording_of(one) == wording]
             self._worded.update((wording, one) for one in every if one.id not in self.lessons)
         if known := self._worded.get(wording):
-            return Succession(of, known, heir, is_new=False)
-        new = as_new(lesson, of, retired=of.retired and of.id not in self._freed)
+            return Succession(lost, known, heir, is_new=False)
+        new = as_new(lesson, lost, retired=lost.retired and lost.id not in self._freed)
         self._worded[wording] = new
-        return Succession(of, new, heir)
+        return Succession(lost, new, heir)
 
 
 def _without(run: Trajectory, shown: Shown) -> Trajectory | None:
@@ -186,63 +185,3 @@ def _without(run: Trajectory, shown: Shown) -> Trajectory | None:
         return Trajectory.model_validate_json(left)
     except ValidationError:
         return None
-
-
-class Successor(Record):
-    """How a lesson lives on that goes with an erased run: in the words of a run that taught it again, and stays."""
-
-    of: str
-    """The id of the lesson that goes."""
-    experience_id: str
-    """The experience that taught it again."""
-    runs: tuple[str, ...]
-    """The ids of its runs that stay."""
-    lesson_id: str | None = None
-    """Where a lesson that stays has these words already, its id."""
-    title: str = ""
-    when: str = ""
-    content: str = ""
-    """The words. All are empty in a preview where a model would be asked to draw them from the runs again."""
-    approved: bool = False
-    """Whether an approval passes on: somebody gave it to exactly these words."""
-
-
-class Erasing(Record):
-    """What a purge would erase: ids of lessons, runs and recalls, or everything; and what of it lives on."""
-
-    lessons: tuple[str, ...] = ()
-    runs: tuple[str, ...] = ()
-    recalls: tuple[str, ...] = ()
-    whole_scope: bool = False
-    successors: tuple[Successor, ...] = ()
-    """For each of the lessons that lives on, in which words. The others are gone."""
-    spooled: int = 0
-    """Calls whose runs waited for the bank on this machine, see `attempt`."""
-    cures: Erasing | None = None
-    """The same of the scope of cures, where there is one."""
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing would be erased."""
-        own = self.lessons or self.runs or self.recalls or self.whole_scope
-        return not own and (self.cures is None or self.cures.empty)
-
-
-def with_successors(wanted: Erasing, found: Successions, /) -> Erasing:
-    """`wanted`, with what lives on of it."""
-    new = {one.lesson.id for one in found.passed if one.is_new}  # ids that no preview could foresee
-    drawn = [
-        Successor(
-            of=one.of.id,
-            experience_id=one.heir.experience.id,
-            runs=one.heir.run_ids,
-            lesson_id=None if one.lesson.id in new else one.lesson.id,
-            title=one.lesson.title,
-            when=one.lesson.description,
-            content=one.lesson.content,
-            approved=one.is_approved,
-        )
-        for one in (*found.passed, *found.restored)
-    ]
-    untold = [Successor(of=id, experience_id=heir.experience.id, runs=heir.run_ids) for id, heir in found.untold]
-    return wanted.model_copy(update={"successors": (*drawn, *untold)})

@@ -9,17 +9,7 @@ from typing import Final, Literal, Protocol, Self
 
 from pydantic import BaseModel
 
-from lessonbank.contracts.records import (
-    Change,
-    Experience,
-    Extraction,
-    Found,
-    Record,
-    Run,
-    Trajectory,
-    Usage,
-    Verdict,
-)
+from lessonbank.contracts.records import Change, Experience, Extraction, Found, Record, Run, Trajectory, Usage, Verdict
 from lessonbank.contracts.records.usage import NO_USAGE
 
 from .vectors import Vectors

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import Field
 
 from lessonbank._base.plural import counted
 
-from .entry import Entry, Sentence
+from .entry import Contentless, Entry, Removal, Sentence
 from .lessons import Experience, Lesson, TrustState
 from .notes import Note
 from .recalls import Settlement
@@ -18,14 +18,23 @@ from .record import Record, Text
 from .runs import Verdict
 from .usage import Usage
 
+E = TypeVar("E", bound=Entry)
 Erasure: TypeAlias = Literal["lesson", "trajectory", "recall", "scope"]
 _WORDS: Final = {"title", "description", "content", "only"}
 _STATES: Final = {"active": "approved", "quarantined": "quarantined", "probation": "put on probation"}
+_PURGED: Final = "purged"
+"""The reason of what an erasure left: the one that was given may quote what it speaks of."""
 _BY: Final = {"person": "", "corroboration": ", because it was taught again", "ledger": ", by the evidence"}
 
 
 def _ids_of(experience: Experience) -> tuple[str, ...]:
     return tuple(lesson.id for lesson in experience.lessons)
+
+
+def _with(entry: E, **fields: Any) -> E:
+    """`entry` with these fields; itself where it has them."""
+    is_same = all(getattr(entry, name) == value for name, value in fields.items())
+    return entry if is_same else entry.model_copy(update=fields)
 
 
 def _in_words(verdict: Verdict) -> str:
@@ -41,6 +50,10 @@ class Add(Entry):
     @property
     def brings(self) -> Experience:
         return self.experience
+
+    def without(self, gone: Removal, /) -> Add | None:
+        left = gone.experience(self.experience)
+        return None if left is None else _with(self, experience=left)
 
     def sentence(self) -> Sentence:
         text = f"kept a task with {counted(len(self.experience.lessons), 'lesson')}"
@@ -66,6 +79,10 @@ class Replace(Entry):
         again = {id: told for id, told in self.experience.repeats.items() if id in self.heirs}
         update = {"lessons": (*experience.lessons, *new), "repeats": {**experience.repeats, **again}}
         return experience.model_copy(update=update)
+
+    def without(self, gone: Removal, /) -> Replace | None:
+        left, heirs = gone.experience(self.experience), tuple(id for id in self.heirs if id not in gone.lessons)
+        return None if left is None else _with(self, experience=left, heirs=heirs)
 
     def sentence(self) -> Sentence:
         ids, home = _ids_of(self.experience), self.experience.id
@@ -99,17 +116,35 @@ class Rejudge(Entry):
         )
         return experience.model_copy(update={"attempts": attempts})
 
+    def without(self, gone: Removal, /) -> Rejudge | None:
+        return None if self.trajectory_id == gone.trajectory or self.experience_id in gone.experiences else self
+
     def sentence(self) -> Sentence:
         old = f"{_in_words(self.before)}, now " if self.before else ""
         text = f"corrected a verdict: {old}{_in_words(self.verdict)}"
         return Sentence(text, (), self.reason, self.trajectory_id, self.experience_id)
 
 
-class Retire(Entry):
+class _OfLessons(Entry):
+    """Base of changes that set flags of lessons, which stay otherwise."""
+
+    lesson_ids: tuple[str, ...]
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return self.lesson_ids
+
+    def without(self, gone: Removal, /) -> Self | None:
+        left = tuple(id for id in self.lesson_ids if id not in gone.lessons)
+        if left == self.lesson_ids:
+            return self
+        return self.model_copy(update={"lesson_ids": left, "reason": _PURGED}) if left else None
+
+
+class Retire(_OfLessons):
     """Stop showing lessons. They stay and can be restored."""
 
     kind: Literal["retire"] = "retire"
-    lesson_ids: tuple[str, ...]
     reason: str
     group: str = ""
     """The group that was taken back as one. What comes into it later has evidence of its own."""
@@ -117,10 +152,6 @@ class Retire(Entry):
     """The lesson that took their place. Versions before wrote it where two lessons were drawn against each other."""
     asleep: bool = False
     """Whether they sleep: a run that meets one wakes it."""
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        return self.lesson_ids
 
     def mark(self, lesson: Lesson, /) -> Lesson:
         return lesson.model_copy(update={"retired": True, "asleep": self.asleep})
@@ -134,16 +165,11 @@ class Retire(Entry):
         return Sentence("put to sleep" if self.asleep else "retired", self.lesson_ids, self.reason)
 
 
-class Restore(Entry):
+class Restore(_OfLessons):
     """Show retired lessons again."""
 
     kind: Literal["restore"] = "restore"
-    lesson_ids: tuple[str, ...]
     reason: str
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        return self.lesson_ids
 
     def mark(self, lesson: Lesson, /) -> Lesson:
         return lesson.model_copy(update={"retired": False, "asleep": False})
@@ -177,15 +203,21 @@ class Merge(Entry):
     def misfit(self, lesson: Lesson, /) -> str:
         return "is retired already: nothing was changed" if lesson.retired else ""
 
+    def without(self, gone: Removal, /) -> Merge | Retire | None:
+        left = gone.experience(self.experience)
+        if left is not None:
+            return _with(self, experience=left)
+        # The other sources stay retired: an erasure shows nothing anew.
+        return Retire(lesson_ids=self.marks, reason=_PURGED).without(gone)
+
     def sentence(self) -> Sentence:
         return Sentence("joined lessons", self.source_lesson_ids, self.reason, experience=self.experience.id)
 
 
-class Trust(Entry):
+class Trust(_OfLessons):
     """Change how far lessons are trusted: who or what did it, and on which evidence."""
 
     kind: Literal["trust"] = "trust"
-    lesson_ids: tuple[str, ...]
     state: TrustState
     by: Literal["person", "corroboration", "ledger"]
     """`corroboration`: another run, independent of the first, taught the same."""
@@ -198,10 +230,6 @@ class Trust(Entry):
         """Whether a person vouches for the lessons with it."""
         return self.state == "active" and self.by == "person"
 
-    @property
-    def marks(self) -> tuple[str, ...]:
-        return self.lesson_ids
-
     def mark(self, lesson: Lesson, /) -> Lesson:
         return lesson.model_copy(update={"state": self.state, "approved": self.approves})
 
@@ -211,6 +239,11 @@ class Trust(Entry):
         if lesson.state == "quarantined" and self.by != "person":
             return "is quarantined: only a person can let it out"
         return ""
+
+    def without(self, gone: Removal, /) -> Self | None:
+        evidence = tuple(id for id in self.evidence if id != gone.trajectory and id not in gone.lessons)
+        left = super().without(gone)
+        return left if left is None or evidence == self.evidence else _with(left, evidence=evidence, reason=_PURGED)
 
     def sentence(self) -> Sentence:
         return Sentence(f"{_STATES[self.state]}{_BY[self.by]}", self.lesson_ids, self.reason)
@@ -241,24 +274,23 @@ class Edit(Entry):
         provenance = lesson.provenance.model_copy(update={"method": "human", "writer": self.by})
         fields = {"title": self.title, "description": self.description, "content": self.content, "only": self.only}
         if (self.title, self.description, self.content) != (lesson.title, lesson.description, lesson.content):
-            fields |= {
-                "applies_to": None,
-                "choice": None,
-                "rests_on": "",
-                "near": None,
-            }  # they repeat words that may be gone
+            # They repeat words that may be gone.
+            fields |= {"applies_to": None, "choice": None, "rests_on": "", "near": None}
         return lesson.model_copy(update={**fields, "version": lesson.version + 1, "provenance": provenance})
 
     def misfit(self, lesson: Lesson, /) -> str:
         same = self.mark(lesson).model_dump(include=_WORDS) == lesson.model_dump(include=_WORDS)
         return "says this already: nothing was changed" if same else ""
 
+    def without(self, gone: Removal, /) -> Edit | None:
+        return None if self.lesson_id in gone.lessons else self
+
     def sentence(self) -> Sentence:
         only = f" (for {' or '.join(self.only)})" if self.only else ""
         return Sentence(f"edited: {self.title}{only}", (self.lesson_id,), self.reason)
 
 
-class Audit(Entry):
+class Audit(Contentless):
     """Ask for the truth of runs that were drawn at random from those of which only a judge spoke. Nothing else changes.
 
     Every recall whose outcome stood by a judge's word alone had a draw of its own, with the same odds: it is asked for
@@ -277,7 +309,7 @@ class Audit(Entry):
         return Sentence(text, reason=self.reason)
 
 
-class Administer(Entry):
+class Administer(Contentless):
     """What somebody did that no other change tells: handed out a key, took an export, tried dead letters again.
 
     It changes no lesson. It holds no secrets and no contents, so a purge leaves it where it is.
@@ -295,7 +327,7 @@ class Administer(Entry):
         return Sentence(f"{self.act}, by {self.by}", reason=self.subject)
 
 
-class Rollback(Entry):
+class Rollback(Contentless):
     """Make the experiences what they were after an earlier entry. Another rollback undoes it."""
 
     kind: Literal["rollback"] = "rollback"
@@ -307,7 +339,7 @@ class Rollback(Entry):
         return Sentence(f"rolled back to change {self.to}", reason=self.reason)
 
 
-class Purge(Entry):
+class Purge(Contentless):
     """What remains of an erasure: when, why and how much, but not what."""
 
     kind: Literal["purge"] = "purge"
@@ -327,7 +359,7 @@ class Purge(Entry):
         return Sentence(f"erased a {self.what}: {some}", reason=self.reason)
 
 
-class Erased(Entry):
+class Erased(Contentless):
     """The place of a journal entry whose content was purged."""
 
     kind: Literal["erased"] = "erased"
@@ -338,7 +370,7 @@ class Erased(Entry):
         return Sentence(f"erased by change {self.by}")
 
 
-class Missing(Entry):
+class Missing(Contentless):
     """The place of a journal entry that was lost with a damaged file, see `salvage`."""
 
     kind: Literal["missing"] = "missing"
@@ -347,7 +379,7 @@ class Missing(Entry):
         return Sentence("lost with a damaged file")
 
 
-class Forgotten(Entry):
+class Forgotten(Contentless):
     """How many runs and recalls were erased because of their age, but not which."""
 
     kind: Literal["forgotten"] = "forgotten"
@@ -420,6 +452,11 @@ class Settle(Entry):
 
     kind: Literal["settle"] = "settle"
     settlement: Settlement
+
+    def without(self, gone: Removal, /) -> Settle | None:
+        if self.settlement.recall_id == gone.receipt:
+            return None
+        return _with(self, settlement=gone.settlement(self.settlement))
 
     def sentence(self) -> Sentence:
         runs = self.settlement.trajectory_ids

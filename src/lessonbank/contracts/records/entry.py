@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from .lessons import Experience, Lesson
+from .recalls import Settlement
 from .record import Record
 
 
@@ -21,6 +23,19 @@ class Sentence:
     """The run that it is about, if it is about one."""
     experience: str = ""
     """The experience that it is about, if it is about one."""
+
+
+class Removal(Protocol):
+    """What an erasure takes away, by ids, and what it leaves of records that hold some of that."""
+
+    lessons: set[str]
+    experiences: set[str]
+    """Those that go whole."""
+    trajectory: str | None
+    receipt: str | None
+
+    def experience(self, experience: Experience, /) -> Experience | None: ...
+    def settlement(self, settlement: Settlement, /) -> Settlement: ...
 
 
 class Entry(Record):
@@ -53,6 +68,20 @@ class Entry(Record):
         """Make what becomes of that experience."""
         return experience
 
+    def without(self, gone: Removal, /) -> Entry | None:
+        """Make what an erasure leaves of it: itself where that is all of it, `None` where it is nothing.
+
+        Every kind says so itself: one that did not would keep in the journal what was erased.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no `without`: say what of it goes with what is erased")
+
     def sentence(self) -> Sentence:
         """Tell a person what was done."""
         return Sentence(str(getattr(self, "kind", "")))
+
+
+class Contentless(Entry):
+    """Base of entries that hold nothing of a lesson or a run: an erasure leaves them as they are."""
+
+    def without(self, gone: Removal, /) -> Entry:
+        return self

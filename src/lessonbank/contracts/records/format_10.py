@@ -40,11 +40,6 @@ def upgrade_change(fields: Fields, /) -> dict[str, Any]:
     return {**fields, "experience": upgrade_experience(cast("Fields", held))} if isinstance(held, dict) else {**fields}
 
 
-def upgrade_recall(fields: Fields, /) -> dict[str, Any]:
-    """A recall of format 10. All of its metadata is the caller's, so nothing moves."""
-    return {**fields}
-
-
 def _upgraded(fields: Fields, readers: Mapping[str, Callable[[Json], Moved]]) -> dict[str, Any]:
     told = fields.get("metadata")
     metadata = cast("dict[str, Json]", told) if isinstance(told, dict) else {}

@@ -54,6 +54,7 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
     types.Restore: ("reason",),
     types.Rollback: ("reason",),
     types.Trust: ("reason",),
+    types.Edit: ("title", "description", "content", "only", "reason"),
     types.Audit: ("reason",),
     types.Administer: ("subject",),
 }

@@ -26,11 +26,10 @@ from lessonbank._base.background import Background
 from lessonbank._base.checks import a_call, a_path, a_text, an_id, argument_error, is_instance, maybe_ids, named
 from lessonbank._base.safe_read import open_regular
 from lessonbank.bank.loop import AsyncReasoningBank
-from lessonbank.bank.outbox import Outbox, erase_spooled, said_of
+from lessonbank.bank.outbox import Outbox, describe_waiting, erase_spooled
 from lessonbank.bank.parts import BankOptions, BankParts
 from lessonbank.bank.spool import Spool
-from lessonbank.bank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
-from lessonbank.bank.views.admin import Erasing
+from lessonbank.bank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Erasing
 from lessonbank.contracts.ports import Care, Index, Queue, Records, Store
 from lessonbank.contracts.records import Recall, Record, Trajectory
 from lessonbank.contracts.records.record import reason_of
@@ -112,7 +111,7 @@ class _Caller:
     async def _with_spool(self, call: str, given: dict[str, Any], result: Any) -> Any:
         """Do the same to the runs that wait on this machine, and add what came of that to `result`."""
         if call == "admin.storage":
-            return {**result, "spool": await said_of(self.spool)}
+            return {**result, "spool": await describe_waiting(self.spool)}
         if call == "admin.purge":
             return result.model_copy(update={"spooled": len(await self._purged(given))})
         if call == "admin.forget":

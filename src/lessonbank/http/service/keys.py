@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
 
 from lessonbank._base.checks import a_count, a_text, one_of, shown, some_days
-from lessonbank.bank.audit_log import note_act
+from lessonbank.bank.audit_log import record_act
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.contracts.records import Record
 from lessonbank.contracts.records.ids import now
@@ -156,7 +156,7 @@ class Keys:
     async def _note(self, act: str, about: Key, by: str | None, key: str | None) -> None:
         """In the key's own scope: no tenant reads of another one's keys."""
         told, writer = f"{about.id}, {about.role}, {about.name}", by if by and key else self._bank.writer
-        await note_act(self._store, act, told, scope=about.scope or self._bank.scope, writer=writer, key=key)
+        await record_act(self._store, act, told, scope=about.scope or self._bank.scope, writer=writer, key=key)
 
     async def _named(self, id: str) -> Key:
         kept = await get_setting(self._store, f"{_KEPT}{a_text(id, 'id', blank=False)}")

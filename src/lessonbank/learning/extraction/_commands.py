@@ -7,25 +7,22 @@ from collections.abc import Collection
 from typing import Final
 
 from lessonbank.guard.gate import unusual
+from lessonbank.text.shell_commands import only_reads
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _PART = re.compile(r"&&|\|\||[;|\n]")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?\w")
 _INTO = re.compile(r"(?:>|\btee(?: -a)?)\s*['\"]?([\w./-]*\w\.\w+)")
-_LOOKS = re.compile(
-    r"(?:cat|ls|[ef]?grep|rg|find|head|tail|wc|pwd|which|type|file|tree|stat|diff|echo|printf|sort|uniq|cut|less|cd"
-    r"|true|sed -n|git (?:log|diff|show|status|blame|grep|branch)|\S+ -?-[Vv](?:ersion)?(?:\s|$))(?![\w-])"
-)
 _MOVES_OR_SETS = re.compile(r"(?:cd\s+\S+|export\s+\S+|\w+=\S*)\s*")
 _PROGRAM = re.compile(r"\S+(?: [a-z]+(?:-[a-z]+)*(?=\s|$))?")
-_READS = re.compile(r"(?!git )(?:" + _LOOKS.pattern + ")")
-"""What looks, and has its file or its folder where other programs have a command of their own."""
 _FIRST = re.compile(r"\S+")
 _REDIRECT = re.compile(r"\s\d?>&\d")
 _DIGITS = str.maketrans("", "", "0123456789")
 _OPTION = re.compile(r"(?<!\S)-\S+")
 _WORD = re.compile(r"[A-Za-z_]{3,}")
 _NAMED = re.compile(r"['\"`]([\w.@/+-]{3,60})['\"`]")
+_LONGEST, _PARTS = 400, 50
+"""Characters of a command, and commands of a line, that are read."""
 _LONG: Final = 4
 """Letters of a word of a message that may be a name."""
 
@@ -45,9 +42,9 @@ def names_one_of(line: str, files: Collection[str], /) -> bool:
     return any(word.strip("'\"").rpartition("/")[2] in files for word in _acting(line).split())
 
 
-def only_looks(line: str, /) -> bool:
-    """Whether a line changes nothing: that it goes through says nothing about an error before it."""
-    return all(_LOOKS.match(part) for part in _parts(line))
+def reads(line: str, /) -> bool:
+    """Whether a line only reads: that it goes through says nothing about an error before it."""
+    return all(only_reads(part[:_LONGEST]) for part in _parts(line)[:_PARTS])
 
 
 def tries_again(line: str, then: str, /) -> bool:
@@ -78,7 +75,8 @@ def _acting(line: str) -> str:
 def _program(line: str) -> str:
     """The program of a line, with what it is told to do: `pip install`, but of `cat notes` only `cat`."""
     acting = _acting(line)
-    found = (_FIRST if _READS.match(acting) else _PROGRAM).match(acting)
+    # What reads has its file or its folder where other programs have a command of their own.
+    found = (_FIRST if only_reads(acting.partition(" ")[0]) else _PROGRAM).match(acting)
     return found[0].translate(_DIGITS) if found else ""
 
 

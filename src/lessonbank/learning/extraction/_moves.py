@@ -15,7 +15,7 @@ from lessonbank.contracts.records import Action, Json, Observation, ToolCall, Tr
 from lessonbank.guard.gate.run_values import LOOKS, RunValues, is_command, parsed
 from lessonbank.text.shell_commands import REFUSED
 
-from ._commands import only_looks
+from ._commands import reads
 from ._slots import Shown, action_line, called, line_of, message, passed_on
 
 Effect = Literal["moved", "inert", "error", "repeat"]
@@ -174,7 +174,7 @@ def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[M
         if not raw or REFUSED.match(seen):
             continue
         command = _command(step.action, raw)
-        looks = bool(command) and only_looks(command)
+        looks = bool(command) and reads(command)
         effect = _effect(seen, last, failed=_failed(step.observations), looks=looks)
         key = raw, hash(seen)
         if effect == "moved" and key in done:

@@ -1,4 +1,4 @@
-"""Finds the run that an outcome is told of later: by its id, by its recall, or by metadata that only this run has."""
+"""Finds the run that somebody means: by its id, by its recall, or by metadata that only this run has."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lessonbank.contracts.records.runs import NO_SUBMISSION
 from lessonbank.contracts.store_calls import get_trajectories, get_trajectory, pending_runs, settlement_of
 from lessonbank.errors import NotFound, UsageError
 
-from .handle import Handle
+from .scoped_bank import ScopedBank
 
 _UNFINISHED: Final = 1000
 """Unfinished runs that are looked through for a recall, the latest first."""
 
 
-async def find_run(handle: Handle, of: object, /) -> Trajectory:
+async def find_run(bank: ScopedBank, of: object, /) -> Trajectory:
     """Find the run that the caller means.
 
     Raises:
@@ -28,35 +28,35 @@ async def find_run(handle: Handle, of: object, /) -> Trajectory:
     """
     if is_instance(of, Mapping):
         fields = cast("Mapping[str, Json]", of)
-        return _only(await _with_metadata(handle, fields), f"with the metadata {shown(fields)}")
+        return _only(await _with_metadata(bank, fields), f"with the metadata {shown(fields)}")
     if is_instance(of, Recall):
         of = an_id(of.id, "the recall")
-        return _only(await _of_recall(handle, of), f"of the recall {shown(of)}")
+        return _only(await _of_recall(bank, of), f"of the recall {shown(of)}")
     id = an_id(of, "the run")
-    if run := await get_or_none(get_trajectory(handle.store, id, scope=handle.scope)):
+    if run := await get_or_none(get_trajectory(bank.store, id, scope=bank.scope)):
         return run
-    return _only(await _of_recall(handle, id), f"with the id {shown(id)}, nor one of a recall with it")
+    return _only(await _of_recall(bank, id), f"with the id {shown(id)}, nor one of a recall with it")
 
 
-async def _with_metadata(handle: Handle, metadata: Mapping[str, Json]) -> list[Trajectory]:
+async def _with_metadata(bank: ScopedBank, metadata: Mapping[str, Json]) -> list[Trajectory]:
     if not (fields := a_mapping(metadata)):
         raise UsageError("the run is named by its metadata, and these are empty: give its id, its recall or its fields")
-    found = await handle.store.runs(RunFilter(metadata=fields, verdicts=False, limit=2), scope=handle.scope)
+    found = await bank.store.runs(RunFilter(metadata=fields, verdicts=False, limit=2), scope=bank.scope)
     return [run.trajectory for run in found]
 
 
-async def _of_recall(handle: Handle, id: str) -> list[Trajectory]:
+async def _of_recall(bank: ScopedBank, id: str) -> list[Trajectory]:
     """The runs that settled a recall; else those that wait with it."""
-    if settlement := await settlement_of(handle.store, id, scope=handle.scope):
-        return list(await get_trajectories(handle.store, settlement.trajectory_ids, scope=handle.scope))
-    waiting = [*await pending_runs(handle.store, scope=handle.scope), *await _unfinished(handle)]
+    if settlement := await settlement_of(bank.store, id, scope=bank.scope):
+        return list(await get_trajectories(bank.store, settlement.trajectory_ids, scope=bank.scope))
+    waiting = [*await pending_runs(bank.store, scope=bank.scope), *await _unfinished(bank)]
     return [run for run in waiting if id in ((run.submission or NO_SUBMISSION).recall_id, run.recall_id)]
 
 
-async def _unfinished(handle: Handle) -> list[Trajectory]:
+async def _unfinished(bank: ScopedBank) -> list[Trajectory]:
     """The latest runs whose attempt ended without an outcome."""
     wanted = RunFilter(status="unfinished", verdicts=False, limit=_UNFINISHED)
-    return [run.trajectory for run in await handle.store.runs(wanted, scope=handle.scope)]
+    return [run.trajectory for run in await bank.store.runs(wanted, scope=bank.scope)]
 
 
 def _only(runs: list[Trajectory], what: str) -> Trajectory:

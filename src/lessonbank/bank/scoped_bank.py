@@ -22,7 +22,7 @@ from lessonbank.guard.identity import check_reviewer, holders, identity_of
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 
-from .audit_log import note_act
+from .audit_log import record_act
 from .parts import BankOptions, BankParts
 from .spool import Spool
 
@@ -38,11 +38,11 @@ class BankState:
     locks: ScopeLocks = field(default_factory=ScopeLocks)
     changed: Counter[str] = field(default_factory=Counter[str])
     """How often each scope was changed by this process."""
-    fitting: set[str] = field(default_factory=set[str])
+    vectors_fit: set[str] = field(default_factory=set[str])
     """The scopes in which new vectors were found to fit."""
     erased: dict[str, tuple[date, float]] = field(default_factory=dict[str, tuple[date, float]])
     """When old runs of a scope were erased last, and after how many days."""
-    looked_after: dict[str, tuple[date, dict[str, list[frozenset[str]]]]] = field(
+    upkeep: dict[str, tuple[date, dict[str, list[frozenset[str]]]]] = field(
         default_factory=dict[str, tuple[date, dict[str, list[frozenset[str]]]]]
     )
     """By scope: when lessons were put away last, and which sleep, with the words of the tasks that taught them."""
@@ -50,7 +50,7 @@ class BankState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Handle:
+class ScopedBank:
     """A bank in one scope, with one writer."""
 
     store: Store
@@ -186,9 +186,9 @@ class Handle:
         if not await holders(self.store, "reviewer"):
             self.check_whole_file(call)
 
-    async def note_act(self, act: str, subject: str = "", /, *, read_only: bool = False) -> None:
-        """Leave an entry of an administrative act in the journal, see `note_act`."""
-        await note_act(
+    async def record_act(self, act: str, subject: str = "", /, *, read_only: bool = False) -> None:
+        """Leave an entry of an administrative act in the journal, see `record_act`."""
+        await record_act(
             self.store, act, subject, scope=self.scope, writer=self.writer, key=self.key, read_only=read_only
         )
 

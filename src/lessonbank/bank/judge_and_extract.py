@@ -15,17 +15,17 @@ from lessonbank.guard.quote import quoted, redacting_with
 from lessonbank.learning.judging import error_verdict, judged, unknown
 from lessonbank.learning.outcome import Failure, nothing_drawn
 
-from .handle import Handle
+from .scoped_bank import ScopedBank
 
 MOST_KNOWN: Final = 3
 """Lessons of the bank that an extractor is shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class JudgeAndExtract:
     """Judge and extract, in one scope."""
 
-    handle: Handle
+    bank: ScopedBank
 
     async def vector_mismatch(self, task: str, /, *, is_paid: bool = False) -> SpaceMismatch | None:
         """Why vectors that are made now would not fit; asked before anything is paid, until they once did.
@@ -33,15 +33,15 @@ class Steps:
         Then the run waits, as after a model that failed: a lesson that is paid for should be found as the others are.
         Where nothing is paid, waiting would save nothing: the lesson is kept, and `reindex` gives it its vector.
         """
-        handle = self.handle
-        if not (is_paid or handle.parts.asks_model) or handle.scope in handle.state.fitting:
+        bank = self.bank
+        if not (is_paid or bank.parts.asks_model) or bank.scope in bank.state.vectors_fit:
             return None
         try:
-            mismatch = await handle.vector_mismatch(task)
+            mismatch = await bank.vector_mismatch(task)
         except ModelError:  # the lessons are kept without a vector then, which says nothing of its dimension
             return None
         if mismatch is None:
-            handle.state.fitting.add(handle.scope)
+            bank.state.vectors_fit.add(bank.scope)
         return mismatch
 
     async def judge(self, run: Trajectory, truth: Verdict | None, mismatch: SpaceMismatch | None = None, /) -> Run:
@@ -50,9 +50,9 @@ class Steps:
         if mismatch and not verdict:
             verdict = unknown(quoted(mismatch), error=mismatch.code)
         if not verdict:
-            with redacting_with(self.handle.parts.intake.redactor):
-                verdict = await judged(self.handle.parts.judge, run)
-        return Run(trajectory=run, verdict=await self.handle.parts.intake.reply(verdict))
+            with redacting_with(self.bank.parts.intake.redactor):
+                verdict = await judged(self.bank.parts.judge, run)
+        return Run(trajectory=run, verdict=await self.bank.parts.intake.reply(verdict))
 
     async def extract(self, attempts: Sequence[Run], receipt: Recall | None = None, /) -> Extraction:
         """The lessons of these runs, drawn with the nearest lessons of the bank in view."""
@@ -65,7 +65,7 @@ class Steps:
 
     async def extract_alone(self, attempts: Sequence[Run], /) -> Extraction:
         """What these runs teach by themselves: the extractor is shown nothing that the bank knows."""
-        return await self._admit(await self._drafts(self.handle.parts.extractor, attempts), attempts, None)
+        return await self._admit(await self._drafts(self.bank.parts.extractor, attempts), attempts, None)
 
     async def extract_or_defer(
         self, attempts: Sequence[Run], receipt: Recall | None, mismatch: SpaceMismatch | None, /
@@ -78,25 +78,25 @@ class Steps:
         try:
             return await self.extract(attempts, receipt), None
         except (ExtractionError, ModelError) as error:
-            return await self.handle.parts.intake.reply(nothing_drawn(error)), error
+            return await self.bank.parts.intake.reply(nothing_drawn(error)), error
 
     async def _drafts(self, extractor: Extractor, attempts: Sequence[Run]) -> Extraction:
-        with redacting_with(self.handle.parts.intake.redactor):
+        with redacting_with(self.bank.parts.intake.redactor):
             return await extractor(attempts)
 
     async def _admit(self, drawn: Extraction, attempts: Sequence[Run], receipt: Recall | None) -> Extraction:
         """What the gate lets through of what was drawn."""
         runs = [attempt.trajectory for attempt in attempts]
-        shown = await texts_shown(self.handle.store, runs, receipt, scope=self.handle.scope)
-        return await self.handle.parts.intake.lessons(drawn, attempts, shown=shown)
+        shown = await texts_shown(self.bank.store, runs, receipt, scope=self.bank.scope)
+        return await self.bank.parts.intake.lessons(drawn, attempts, shown=shown)
 
     async def _extractor_with_known(self, attempts: Sequence[Run]) -> Extractor:
         """The extractor. Where it can say how its lessons stand to those of the bank, it is shown the nearest."""
-        extractor = self.handle.parts.extractor
-        knowing = attribute(extractor, "knowing") if self.handle.options.shows_known and attempts else None
+        extractor = self.bank.parts.extractor
+        knowing = attribute(extractor, "knowing") if self.bank.options.shows_known and attempts else None
         if knowing is None:
             return extractor
         task = attempts[0].trajectory.task
-        found = await self.handle.store.search(task, scope=self.handle.scope, limit=MOST_KNOWN)  # embeds nothing
+        found = await self.bank.store.search(task, scope=self.bank.scope, limit=MOST_KNOWN)  # embeds nothing
         near = {lesson.id: lesson for match in found for lesson in match.experience.active_lessons}
         return knowing(list(near.values())[:MOST_KNOWN]) if near else extractor

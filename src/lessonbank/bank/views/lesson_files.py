@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from lessonbank._base.checks import named
 from lessonbank._base.plural import counted
-from lessonbank.bank.handle import Handle, log
+from lessonbank.bank.scoped_bank import ScopedBank, log
 from lessonbank.contracts.records import (
     FILE,
     Add,
@@ -38,7 +38,7 @@ from lessonbank.importers.memories import ORIGIN
 from lessonbank.learning.topics import in_topics
 from lessonbank.text.rendering import estimate_tokens
 
-from .selection import Scope, fitting, ranked
+from .selection import Holdings, ranked_entries, within_budget
 
 _FOUND: Final = (SKILL, ".mdc", "CLAUDE.md", "AGENTS.md", "GEMINI.md")
 """How the names of files end that are read of a folder."""
@@ -46,7 +46,7 @@ _PLAIN: Final = Provenance(writer=FILE, method=FILE)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class FileOnDisk:
     """A file as it is."""
 
     path: Path
@@ -56,7 +56,7 @@ class Held:
     parts: Parts
 
     @classmethod
-    def read(cls, path: Path, format: FileFormat | None, /) -> Held:
+    def read(cls, path: Path, format: FileFormat | None, /) -> FileOnDisk:
         """What is there. Raises UsageError, FormatError, StoreUnavailable."""
         data = disk.read(path)
         try:
@@ -105,19 +105,19 @@ class Draft:
 class LessonFiles:
     """The lessons of a bank as files."""
 
-    _handle: Handle
+    _bank: ScopedBank
 
     async def write(self, path: Path, format: FileFormat, /, *, budget: int, every: bool) -> list[Synced]:
         """Write the lessons. Raises UsageError (somebody's edits were not imported yet), FormatError, StoreError."""
-        scope = await Scope.read(self._handle)
-        plans = await self._plans(path, format, scope, budget=budget, every=every)
+        holdings = await Holdings.read(self._bank)
+        plans = await self._plans(path, format, holdings, budget=budget, every=every)
         for plan in plans:
-            if (await self._changes(plan.held, scope))[0]:
+            if (await self._changes(plan.file, holdings))[0]:
                 raise UsageError(
-                    f"{named(plan.held.path)} was edited and its edits were not read yet: import it first, or sync it"
+                    f"{named(plan.file.path)} was edited and its edits were not read yet: import it first, or sync it"
                 )
         for plan in plans:
-            await plan.put()
+            await plan.write()
         return [plan.report() for plan in plans]
 
     async def read(self, path: Path, /) -> list[Synced]:
@@ -125,20 +125,20 @@ class LessonFiles:
 
         Of a folder, a file that cannot be used costs the others nothing. Raises UsageError, FormatError, StoreError.
         """
-        scope, found = await Scope.read(self._handle), list[Synced]()
+        holdings, found = await Holdings.read(self._bank), list[Synced]()
         for file in await to_thread.run_sync(partial(_files_of, path)):
             try:
-                found.append(file if isinstance(file, Synced) else await self._read(file, scope))
+                found.append(file if isinstance(file, Synced) else await self._read(file, holdings))
             except FormatError as error:
                 if path in (file.path, Path(file.path)):
                     raise
                 found.append(_skipped(Path(file.path), error))
         return found
 
-    async def _read(self, file: Held, scope: Scope) -> Synced:
-        drafts, notes = await self._changes(file, scope)
-        added, more = await self._foreign(file, scope)
-        await self._keep([*drafts, *added])
+    async def _read(self, file: FileOnDisk, holdings: Holdings) -> Synced:
+        drafts, notes = await self._changes(file, holdings)
+        added, more = await self._written_elsewhere(file, holdings)
+        await self._add_all([*drafts, *added])
         told = Synced(path=str(file.path), lessons=len(file.block.entries), before=file.text, after=file.text)
         lessons = tuple(draft.lesson for draft in added)
         return told.model_copy(update={**_proposals(drafts, file), "added": lessons, "notes": notes + more})
@@ -148,31 +148,33 @@ class LessonFiles:
 
         Raises UsageError, FormatError, StoreError.
         """
-        scope, found = await Scope.read(self._handle), list[Synced]()
-        for plan in await self._plans(path, format, scope, budget=budget, every=False):
-            drafts, notes = await self._changes(plan.held, scope)
+        holdings, found = await Holdings.read(self._bank), list[Synced]()
+        for plan in await self._plans(path, format, holdings, budget=budget, every=False):
+            drafts, notes = await self._changes(plan.file, holdings)
             if not preview:
-                await self._keep(drafts)
-                await plan.put()
+                await self._add_all(drafts)
+                await plan.write()
             told = plan.report()
-            update = {**_proposals(drafts, plan.held), "notes": (*told.notes, *notes)}
+            update = {**_proposals(drafts, plan.file), "notes": (*told.notes, *notes)}
             found.append(told.model_copy(update=update))
         return found
 
-    async def _plans(self, path: Path, format: FileFormat, scope: Scope, *, budget: int, every: bool) -> list[Plan]:
-        entries = await ranked(self._handle, scope, every=every)
+    async def _plans(
+        self, path: Path, format: FileFormat, holdings: Holdings, *, budget: int, every: bool
+    ) -> list[Plan]:
+        entries = await ranked_entries(self._bank, holdings, every=every)
         if format == "skill":
-            return await to_thread.run_sync(partial(_skills, path, entries, scope, budget=budget))
-        kept = fitting(entries, budget=budget)
-        held = await to_thread.run_sync(Held.read, path, format)
+            return await to_thread.run_sync(partial(_skills, path, entries, budget=budget))
+        kept = within_budget(entries, budget=budget)
+        held = await to_thread.run_sync(FileOnDisk.read, path, format)
         return [Plan(held, held.becomes(kept), lessons=len(kept), left_out=len(entries) - len(kept))]
 
-    async def _changes(self, file: Held, scope: Scope) -> tuple[list[Draft], tuple[str, ...]]:
+    async def _changes(self, file: FileOnDisk, holdings: Holdings) -> tuple[list[Draft], tuple[str, ...]]:
         """What somebody changed between the markers and nobody proposed yet, and what a reader should know."""
         drafts, notes = list[Draft](), list[str]()
         block = await to_thread.run_sync(lambda: file.block)
         told = [await self._without_secrets(entry) for entry in block.entries]
-        for draft in _differences(Block(tuple(told), block.shown), file.name, scope):
+        for draft in _differences(Block(tuple(told), block.shown), file.name, holdings):
             if len(drafts) == MOST:
                 raise FormatError(f"more than {MOST} lessons were changed in {named(file.path)}: change fewer at once")
             if len(draft.lesson.content) > CONTENT:
@@ -180,7 +182,7 @@ class LessonFiles:
                     f"a lesson in {named(file.path)} has more than {CONTENT:,} characters: make it shorter"
                 )
             checked = await self._checked(draft, "quarantined")
-            known = _known(checked, scope)
+            known = _known(checked, holdings)
             if known is checked.lesson:
                 drafts.append(checked)
             elif known.retired or known.provenance.writer != FILE:
@@ -188,7 +190,7 @@ class LessonFiles:
                 notes.append(f"{file.name}: {why}: {one_line(checked.lesson.title, limit=80)!r}")
         return drafts, tuple(notes)
 
-    async def _foreign(self, file: Held, scope: Scope) -> tuple[list[Draft], tuple[str, ...]]:
+    async def _written_elsewhere(self, file: FileOnDisk, holdings: Holdings) -> tuple[list[Draft], tuple[str, ...]]:
         """What people wrote for an agent, each piece as a lesson on probation."""
         if file.parts.block is not None:
             return [], ()
@@ -201,8 +203,8 @@ class LessonFiles:
         read, found = await to_thread.run_sync(drawn, text), list[Draft]()
         for entry in read.entries:
             bare = await self._without_secrets(entry)
-            draft = await self._checked(_new(bare, file.name, scope, origin=file.format or FILE))
-            if scope.said.setdefault(wording_of(draft.lesson), draft.lesson) is draft.lesson:
+            draft = await self._checked(_new(bare, file.name, holdings, origin=file.format or FILE))
+            if holdings.by_wording.setdefault(wording_of(draft.lesson), draft.lesson) is draft.lesson:
                 found.append(draft)
         cut, known = sum(len(e.content) > CONTENT for e in read.entries), len(read.entries) - len(found)
         notes = [f"cut: {counted(cut, 'lesson')} of more than {CONTENT:,} characters"] if cut else []
@@ -211,26 +213,26 @@ class LessonFiles:
 
     async def _without_secrets(self, entry: Entry) -> Entry:
         """The heading names a topic, which nothing redacts later; the rest of an entry becomes a lesson, which is."""
-        return replace(entry, topic=await self._handle.parts.intake.task(entry.topic)) if entry.topic else entry
+        return replace(entry, topic=await self._bank.parts.intake.task(entry.topic)) if entry.topic else entry
 
     async def _checked(self, draft: Draft, state: TrustState | None = None) -> Draft:
         """The draft without secrets; its lesson in `state`, whatever it says. What seems to be no lesson waits."""
-        safe = await self._handle.parts.intake.experience(draft.experience)
+        safe = await self._bank.parts.intake.experience(draft.experience)
         lesson = safe.lessons[0]
         told = {"state": state or ("quarantined" if lesson.is_doubted else lesson.state)}
         return replace(draft, experience=safe.model_copy(update={"lessons": (lesson.model_copy(update=told),)}))
 
-    async def _keep(self, drafts: Sequence[Draft]) -> None:
+    async def _add_all(self, drafts: Sequence[Draft]) -> None:
         """All of them, or none."""
         if not drafts:
             return
-        vectors, _ = await self._handle.index([draft.experience for draft in drafts])
+        vectors, _ = await self._bank.index([draft.experience for draft in drafts])
         new = [Add(experience=draft.experience) for draft in drafts if draft.change == "add"]
         changes = [Add(experience=draft.experience) for draft in drafts if draft.change != "add"]
-        in_order, _, _ = await in_topics(self._handle.parts.topics, new)
+        in_order, _, _ = await in_topics(self._bank.parts.topics, new)
         # A proposal may say what the lesson says that it would change, but for the line about when to use it.
-        _, notes = await self._handle.apply_embedded(
-            (*in_order, *changes), vectors, writer=self._handle.writer, one_wording=False
+        _, notes = await self._bank.apply_embedded(
+            (*in_order, *changes), vectors, writer=self._bank.writer, one_wording=False
         )
         for note in notes:
             log.warning("%s", note)
@@ -240,40 +242,40 @@ class LessonFiles:
 class Plan:
     """What a file would become."""
 
-    held: Held
+    file: FileOnDisk
     after: bytes
     lessons: int
     left_out: int = 0
     notes: tuple[str, ...] = ()
 
-    async def put(self) -> None:
+    async def write(self) -> None:
         """Make it so, unless it is so already or somebody changed the file meanwhile. Raises UsageError, StoreError."""
-        if self.after != self.held.data:
-            await to_thread.run_sync(partial(disk.replace, self.held.path, self.after, earlier=self.held.data))
+        if self.after != self.file.data:
+            await to_thread.run_sync(partial(disk.replace, self.file.path, self.after, earlier=self.file.data))
 
     def report(self) -> Synced:
         """Say in words what was read and written."""
         return Synced(
-            path=str(self.held.path),
+            path=str(self.file.path),
             lessons=self.lessons,
             left_out=self.left_out,
-            before=self.held.text,
+            before=self.file.text,
             after=self.after.decode(errors="replace"),
             notes=self.notes,
         )
 
 
-def _skills(path: Path, entries: Sequence[Entry], scope: Scope, *, budget: int) -> list[Plan]:
+def _skills(path: Path, entries: Sequence[Entry], *, budget: int) -> list[Plan]:
     """A file for each topic in the folder `path`: where it is already, wherever somebody moved it, or a new one."""
     if path.name == SKILL or path.is_file():
         raise UsageError(f"{named(path)} is one skill, and each topic becomes one: name the folder of all skills")
     known = {held.parts.topic: held for held in _marked(path)}
     cost = estimate_tokens(head("skill", topic="x" * 60, name="x" * 60) + written([], topic="x" * 8))
-    kept = fitting(entries, budget=budget, topic_cost=cost)
+    kept = within_budget(entries, budget=budget, topic_cost=cost)
     topics = {entry.topic_id or GENERAL: entry.topic for entry in kept}
     plans = list[Plan]()
     for id, name in topics.items():
-        held = known.pop(id, None) or Held.read(path / folder(name, id) / SKILL, "skill")
+        held = known.pop(id, None) or FileOnDisk.read(path / folder(name, id) / SKILL, "skill")
         own = [replace(entry, topic="") for entry in kept if (entry.topic_id or GENERAL) == id]
         plans.append(Plan(held, held.becomes(own, topic=id, title=name), lessons=len(own)))
     if plans:
@@ -281,30 +283,30 @@ def _skills(path: Path, entries: Sequence[Entry], scope: Scope, *, budget: int) 
     return plans + [_emptied(held, id) for id, held in known.items()]
 
 
-def _marked(path: Path) -> Iterator[Held]:
+def _marked(path: Path) -> Iterator[FileOnDisk]:
     """The skills below a folder that have a part of ours about a topic."""
     for file in disk.below(path, (SKILL,)) if path.is_dir() else ():
-        held = Held.read(file, "skill")
+        held = FileOnDisk.read(file, "skill")
         if held.parts.topic:
             yield held
 
 
-def _emptied(held: Held, topic: str) -> Plan:
+def _emptied(held: FileOnDisk, topic: str) -> Plan:
     note = f"{held.name} has no lesson any more: delete its folder if you do not need it"
     return Plan(held, held.becomes([], topic=topic), lessons=0, notes=(note,))
 
 
-def _files_of(path: Path) -> list[Held | Synced]:
+def _files_of(path: Path) -> list[FileOnDisk | Synced]:
     """The file, or those below a folder; of these, one that cannot be read costs the others nothing."""
     if not path.is_dir():
-        held = Held.read(path, format_of(path))
+        held = FileOnDisk.read(path, format_of(path))
         if held.data is None:
             raise UsageError(f"there is no file {named(path)}")
         return [held]
-    found = list[Held | Synced]()
+    found = list[FileOnDisk | Synced]()
     for file in disk.below(path, _FOUND):
         try:
-            found.append(Held.read(file, format_of(file)))
+            found.append(FileOnDisk.read(file, format_of(file)))
         except (UsageError, StoreUnavailable) as error:
             found.append(_skipped(file, error))
     if not found:
@@ -316,16 +318,16 @@ def _skipped(path: Path, error: LessonbankError) -> Synced:
     return Synced(path=str(path), notes=(f"skipped: {error}",))
 
 
-def _differences(block: Block, file: str, scope: Scope) -> Iterator[Draft]:
+def _differences(block: Block, file: str, holdings: Holdings) -> Iterator[Draft]:
     """What somebody changed in a file since it was written, as far as the bank does not say the same by now."""
     for entry in block.edited:
-        found = scope.find(entry.id) if entry.id else None
+        found = holdings.find(entry.id) if entry.id else None
         if found is None or found[0].retired:
-            yield _new(entry, file, scope)
+            yield _new(entry, file, holdings)
         elif words := _changed_words(entry, found[0]):
             yield _change(found, file, "edit", **words)
     for id in block.removed:
-        found = scope.find(id)
+        found = holdings.find(id)
         if found is not None and not found[0].hidden:
             words = {
                 "title": f"Retire: {found[0].title}",
@@ -335,17 +337,17 @@ def _differences(block: Block, file: str, scope: Scope) -> Iterator[Draft]:
             yield _change(found, file, "retire", **words)
 
 
-def _known(draft: Draft, scope: Scope) -> Lesson:
+def _known(draft: Draft, holdings: Holdings) -> Lesson:
     """The lesson that says or proposes the same already, or the draft's own, which does so from now on."""
     lesson = draft.lesson
     if draft.of is None:
         wording = wording_of(lesson)
-        pending = (one for one in scope.proposed.values() if wording_of(one) == wording)
-        return scope.said.setdefault(wording, next(pending, lesson))
-    other = scope.said.get(wording_of(lesson), lesson)
+        pending = (one for one in holdings.proposals.values() if wording_of(one) == wording)
+        return holdings.by_wording.setdefault(wording, next(pending, lesson))
+    other = holdings.by_wording.get(wording_of(lesson), lesson)
     if draft.change == "edit" and other is not lesson and other.id != draft.of:
         return other
-    return scope.proposed.setdefault((draft.of, lesson.text), lesson)
+    return holdings.proposals.setdefault((draft.of, lesson.text), lesson)
 
 
 def _changed_words(entry: Entry, lesson: Lesson) -> dict[str, str]:
@@ -379,16 +381,16 @@ def _change(found: tuple[Lesson, Experience], file: str, change: Literal["edit",
     return Draft(experience, change, lesson.id)
 
 
-def _new(entry: Entry, file: str, scope: Scope, *, origin: str = FILE) -> Draft:
+def _new(entry: Entry, file: str, holdings: Holdings, *, origin: str = FILE) -> Draft:
     """A lesson that nobody had told the bank. Its task is what stands above it: that is what retrieval compares."""
-    topic = scope.topic(entry.topic)
+    topic = holdings.topic(entry.topic)
     task = f"{entry.topic}: {entry.title}" if entry.topic else entry.title
     lesson = Lesson(title=entry.title, description=entry.when, content=entry.content, topic=topic, provenance=_PLAIN)
     read: dict[str, Json] = {ORIGIN: origin, FILE: file}
-    return Draft(Experience(scope=scope.name, task=task, lessons=(lesson,), imported=True, metadata=read), "add")
+    return Draft(Experience(scope=holdings.scope, task=task, lessons=(lesson,), imported=True, metadata=read), "add")
 
 
-def _proposals(drafts: Iterable[Draft], file: Held) -> dict[str, Any]:
+def _proposals(drafts: Iterable[Draft], file: FileOnDisk) -> dict[str, Any]:
     why = f"read in {one_line(file.name, limit=100)}"
     return {
         "proposals": tuple(
