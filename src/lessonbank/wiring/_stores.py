@@ -19,9 +19,9 @@ from lessonbank.errors import UsageError, importing
 
 def switched_off() -> Store:
     """The store of a bank whose memory is switched off. No file is touched."""
-    from lessonbank.stores.sqlite.off import SwitchedOffStore
+    from lessonbank.stores.sqlite.null_store import NullStore
 
-    return SwitchedOffStore.in_memory()
+    return NullStore.in_memory()
 
 
 def is_store(where: object, /) -> TypeGuard[Store]:
