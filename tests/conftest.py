@@ -166,14 +166,14 @@ def joins() -> type[Any]:
     from lessonbank.contracts.ports import Decision
     from lessonbank.contracts.records import Add, Usage
     from lessonbank.learning.consolidation.lineage import descent, merging
-    from lessonbank.learning.consolidation.recognise import held
+    from lessonbank.learning.consolidation.recognise import nearby_lessons
 
     class Joins:
         def __init__(self, retriever: Any, *contents: str) -> None:
             self.retriever, self.contents = retriever, list(contents)
 
         async def __call__(self, new: Experience, /) -> Decision:
-            found = await held(self.retriever, new, among=10)
+            found = await nearby_lessons(self.retriever, new, among=10)
             free = [(one, owner) for one, owner in found.values() if not (one.retired or one.hidden)]
             if not free or not new.lessons or any(lesson.hidden for lesson in new.lessons):
                 return Decision([Add(experience=new)])

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.contracts.records import Step, Trajectory
-from lessonbank.guard.gate import _lookalikes
+from lessonbank.guard.gate import _named_entities
 from lessonbank.guard.gate._run_texts import PAIR_OR_WORDS, nfc
 from lessonbank.guard.gate.run_values import RunValues, tokens, words
 
 PATTERNS = [
     PAIR_OR_WORDS,
-    *(found for found in vars(_lookalikes).values() if isinstance(found, _lookalikes.Sought)),
+    *(found for found in vars(_named_entities).values() if isinstance(found, _named_entities.Sought)),
 ]
 PARTS = (
     *("Jane Roe", "O'Brien", "von der", "JSON", "my name is ", "I'm ", "dr. ", "$", "5", "12,50", " usd", "jan 5"),
@@ -45,7 +45,7 @@ def test_a_pattern_finds_the_same_in_ascii_as_its_form_for_any_text_does(text: s
     assert len(PATTERNS) > 5
     for sought in PATTERNS:
         general = [(found.span(), found.lastindex) for found in sought.general.finditer(text)]
-        assert [(found.span(), found.lastindex) for found in _lookalikes.sought_in(text, sought)[0]] == general
+        assert [(found.span(), found.lastindex) for found in _named_entities.sought_in(text, sought)[0]] == general
 
 
 @given(ASCII | st.text())

@@ -23,7 +23,7 @@ Verifier: TypeAlias = Callable[[Trajectory], "Awaitable[Outcome | float | bool] 
 _OUTCOMES: dict[str, Outcome] = {"success": "success", "failure": "failure", "unknown": "unknown"}
 
 
-def called(function: Callable[..., Any], /, *, threads: int = 8) -> Callable[..., Awaitable[Any]]:
+def as_awaitable(function: Callable[..., Any], /, *, threads: int = 8) -> Callable[..., Awaitable[Any]]:
     """`function` as something to await. One that is not async runs in one of its own `threads`: it holds up nobody."""
     if is_async(function):
         return function

@@ -59,7 +59,7 @@ class HarmCheck:
         if not asked:
             return drawn
         prompt, mark = self.prompt or load("general/admit"), nonce()
-        shown = "\n\n".join(fence(_shown(one), label=f"lesson {n}", nonce=mark) for n, one in enumerate(asked, 1))
+        shown = "\n\n".join(fence(_lesson_text(one), label=f"lesson {n}", nonce=mark) for n, one in enumerate(asked, 1))
         try:
             reply = await self.model.generate(prompt.render(nonce=mark, lessons=shown), temperature=0.0, schema=Answers)
         except ModelError as error:
@@ -82,7 +82,7 @@ def read_answers(reply: str, count: int, /) -> Sequence[Answer | None]:
     return [next((a for a in order if a in given.get(n, ())), None) for n in range(1, count + 1)]
 
 
-def _shown(lesson: Lesson) -> str:
+def _lesson_text(lesson: Lesson) -> str:
     return f"title: {lesson.title}\nwhen: {lesson.description}\n{lesson.content}"[:_LESSON]
 
 

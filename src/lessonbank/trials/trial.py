@@ -16,14 +16,14 @@ from anyio import to_thread
 from lessonbank._base.aio import gather, get_or_none
 from lessonbank._base.checks import a_text, argument_error, is_instance, nonempty, shown
 from lessonbank._base.plural import counted
-from lessonbank.contracts.agents import AnyAgent, Verifier, called, check_calls, stated, taken
+from lessonbank.contracts.agents import AnyAgent, Verifier, as_awaitable, check_calls, stated, taken
 from lessonbank.contracts.records import Candidate, Found, Match, Recall, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.contracts.store_calls import experience_of_lesson, get_recall
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import UsageError
-from lessonbank.evidence.groups import TOPIC, groups_of, named, topic_names
+from lessonbank.evidence.groups import TOPIC, named, groups_of, topic_names
 from lessonbank.text.messages import trajectory_from
 
 from .design import OTHER, Arm, Design, PairEvidence, Planned, Question, Stopped, Trial, TrialRun, asked, order, placebo
@@ -289,7 +289,7 @@ class _Texts:
             without, left = self._recall(receipt, _replaced(matches, at_stake), held), shown
         else:
             without, left = self._recall(receipt, matches, held | at_stake), shown - at_stake
-        if _shown(with_) != shown or _shown(without) != left or with_.text == without.text:
+        if _shown(with_) != shown or _shown_ids(without) != left or with_.text == without.text:
             return f"{_called(receipt)} has no room for it, or shows a lesson that says the same"
         texts: dict[Arm, str] = {"with": with_.text, "without": without.text}
         as_recorded = not receipt.kept or receipt.text_digest in map(digest, texts.values())
@@ -399,7 +399,7 @@ class _Play:
         journal: Journal,
         progress: Progress | None,
     ) -> None:
-        self._agent, self._verify = (called(one, threads=design.concurrency) for one in (agent, verify))
+        self._agent, self._verify = (as_awaitable(one, threads=design.concurrency) for one in (agent, verify))
         self._is_seeded, self._arms = bool(taken(agent, "seed")), {one.id: one for one in arms}
         self._about, self._design, self._journal, self._progress = about, design, journal, progress
         self._evidence, self._began = PairEvidence(design), anyio.current_time()

@@ -17,7 +17,7 @@ from lessonbank.search import held_lessons
 from ._normal_form import read, read_text
 from .append import asks_model
 from .lineage import descent, merging
-from .recognise import held, one_lesson
+from .recognise import nearby_lessons, one_lesson
 from .retry import spent
 
 JOINED: Final = "it was taught again: it is part of the lesson now, whose evidence starts again from nothing"
@@ -60,7 +60,7 @@ class Adding:
         again = await held_lessons(self.store, new.repeats, scope=new.scope)
         if not (any(map(_may_add, new.lessons)) or any(map(_adds, again))):
             return await self.inner(new)
-        known = await held(self.retriever, new, among=self.among)
+        known = await nearby_lessons(self.retriever, new, among=self.among)
         decided = await self.inner(without_known_facts(new, [one for one, _ in known.values() if not one.hidden]))
         gone = {id for change in decided if isinstance(change, Merge) for id in change.source_lesson_ids}
         repeated = [id for change in decided if (brought := change.brings) for id in brought.repeats]

@@ -16,7 +16,7 @@ from lessonbank.guard.gate import doubt
 from ._normal_form import read_text
 from .append import asks_model
 from .lineage import descent, merging
-from .recognise import held
+from .recognise import nearby_lessons
 from .retry import spent
 
 ABOUT: Final = 0.5
@@ -51,7 +51,7 @@ class Eliminating:
         told = [lesson for lesson in new.lessons if (lesson.choice or lesson.against) and not lesson.hidden]
         if not told:
             return await self.inner(new)
-        known = await held(self.retriever, new, among=self.among)
+        known = await nearby_lessons(self.retriever, new, among=self.among)
         step = _Joining([(one, owner) for one, owner in known.values() if not one.hidden], new)
         for lesson in told:
             step.take(lesson)

@@ -16,7 +16,7 @@ from lessonbank.guard.gate.run_values import LOOKS, RunValues, is_command, parse
 from lessonbank.text.shell_commands import REFUSED
 
 from ._commands import only_looks
-from ._slots import Shown, action_line, called, line_of, message, passed_on
+from ._slots import Shown, action_line, call_text, line_of, message, passed_on
 
 Effect = Literal["moved", "inert", "error", "repeat"]
 
@@ -105,7 +105,7 @@ class Move:
     @cached_property
     def _write_action(self) -> str:
         if self.calls:
-            return " and ".join(map(partial(called, shown=self.shown, step=self.number), self.calls[:3]))
+            return " and ".join(map(partial(call_text, shown=self.shown, step=self.number), self.calls[:3]))
         return action_line(self.raw, self.shown, step=self.number)
 
     @cached_property

@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from lessonbank.contracts.records import Json, ToolCall, Trajectory
 from lessonbank.guard import plain
-from lessonbank.guard.gate import named
+from lessonbank.guard.gate import names_after_cues
 from lessonbank.guard.gate.run_values import REQUEST, RunValues, is_command, is_command_field, unusual, words
 
 _READ: Final = 20_000
@@ -163,7 +163,7 @@ class Shown:
 
     def prose(self, text: str, /) -> str:
         """`text` without values, where it is a sentence."""
-        return self.values().mask(self._named(_QUOTED.sub(self._quoted, plain(text))))
+        return self.values().mask(self._replace_ids(_QUOTED.sub(self._quoted, plain(text))))
 
     def request(self, text: str, /) -> str:
         """The task without values: a short id that was passed on is one wherever it stands here."""
@@ -172,10 +172,10 @@ class Shown:
 
     def command(self, text: str, step: int, /) -> str:
         """`text` without values, where it does something at `step`: program, options, controls and paths stay."""
-        known = self._without_seen(self._named(_QUOTED.sub(self._quoted, plain(text))), step)
+        known = self._without_seen(self._replace_ids(_QUOTED.sub(self._quoted, plain(text))), step)
         return _without_lone_ids(self._without_words_of_task(self.values().mask(known, level="command")))
 
-    def _named(self, text: str) -> str:
+    def _replace_ids(self, text: str) -> str:
         if not any(map(text.__contains__, self.names)):
             return text
         there = [m for m in _TOKEN.finditer(text) if m[0] in self.names and _is_id(m, text)]
@@ -282,7 +282,7 @@ def _name_before(text: str, at: int) -> str:
     return word if word in _NUMBERED_THINGS else ""
 
 
-def called(call: ToolCall, /, *, shown: Shown, step: int) -> str:
+def call_text(call: ToolCall, /, *, shown: Shown, step: int) -> str:
     """`refund(order_id=<order id from find_customer's result>)`: the tool, its fields, and whence their values."""
     given = call.arguments
     if isinstance(given, str):
@@ -409,7 +409,7 @@ def _words_of_identifiers(text: str, odd: Collection[str]) -> set[str]:
     """The words of names of code: an error says by them what is to be done.
 
     Of `unlock_order` and `fetchInvoice` one word is ordinary: else a person may be meant. `vault.release()` is code."""
-    persons = {text[one.start : one.end] for one in named(text)}
+    persons = {text[one.start : one.end] for one in names_after_cues(text)}
     told = {one for one in _IDENTIFIER.findall(text) if one not in persons}
     kept = {word for one in told if not set(odd).issuperset(parts := one.split("_")) for word in parts}
     humps = {one: list(map(str.lower, _HUMP.findall(one))) for one in _CAMEL.findall(text) if one not in persons}

@@ -149,9 +149,9 @@ class ExtractiveExtractor:
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         is_quick = all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts)
-        return await run_in_thread(self._drawn, attempts, brief=is_quick)
+        return await run_in_thread(self._extract, attempts, brief=is_quick)
 
-    def _drawn(self, attempts: Sequence[Run]) -> Extraction:
+    def _extract(self, attempts: Sequence[Run]) -> Extraction:
         known = [(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
         if not known:
             return Extraction(notes=("no attempt with a known outcome: nothing was extracted",))

@@ -65,14 +65,14 @@ def graded_notes(rewards: Iterable[float], /, *, success_at: float = SUCCESS_AT)
     graded = sorted({reward for reward in rewards if not _is_binary(reward)})
     if not graded:
         return ()
-    told = " and ".join(filter(None, (_named(graded, outcome, success_at) for outcome in _PLURAL)))
+    told = " and ".join(filter(None, (_explain_rewards(graded, outcome, success_at) for outcome in _PLURAL)))
     return (f"{told}: success starts at {success_at:g}, and success_at= changes that",)
 
 
 _PLURAL: dict[Outcome, str] = {"failure": "failures", "success": "successes"}
 
 
-def _named(graded: list[float], outcome: Outcome, success_at: float) -> str:
+def _explain_rewards(graded: list[float], outcome: Outcome, success_at: float) -> str:
     """Such as "the rewards 0.3 and 0.9 were taken for failures"; empty where no reward was taken for `outcome`."""
     of_kind = [f"{reward:.6g}" for reward in graded if outcome_of(reward, success_at=success_at) == outcome]
     if len(of_kind) < 2:
