@@ -39,8 +39,8 @@ from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.contracts.store_calls import experience_of_lesson, forget, get_setting, list_recalls, purge_one
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import NotFound, StoreUnavailable
-from lessonbank.evidence.columns import Columns
 from lessonbank.evidence.draws import Holdout, Never
+from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.ledger import Acted
 from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.policy import AdaptiveHoldout
@@ -810,7 +810,7 @@ class TestSettlements:
 
     def test_a_time_that_one_of_two_runs_told_is_not_halved(self) -> None:
         runs = self.attempts(("success", "judge", {"seconds": 10.0}), ("success", "judge", {}))
-        columns = Columns()
+        columns = EvidenceTable()
         columns.receipt(self.RECALL)
         columns.settle(settlement_of(self.RECALL, "e", runs))
         assert str(columns.episodes().seconds[0]) in {"10.0", "nan"}

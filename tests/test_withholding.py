@@ -17,7 +17,7 @@ from lessonbank.evidence import AdaptiveHoldout, Assignment, Holdout, Never, Rat
 from lessonbank.evidence.draws import FollowsEvidence
 from lessonbank.evidence.lift import Standing
 from lessonbank.evidence.review_snapshot import UnitReview
-from lessonbank.evidence.units import entries
+from lessonbank.evidence.treatments import entries
 
 ASK = {"task": "Cancel it", "scope": "t"}
 

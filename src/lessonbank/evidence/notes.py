@@ -10,12 +10,12 @@ import numpy as np
 from lessonbank._base.plural import counted
 from lessonbank.guard.quote import quoted
 
-from ._bets import gains_by_cell
-from .columns import FREE, TWICE, WINDOW
+from ._e_process import gains_by_cell
+from .confidence_sequences import TRUTHS, Scores, bounds, truths_of
 from .episodes import LESSON_LEVEL, Episodes
+from .evidence_table import FREE, TWICE, WINDOW
 from .lift import Estimate, points, told_and_judged
 from .review import Review, left_out
-from .sequences import TRUTHS, Scores, bounds, truths_of
 
 _SHOWN = 3
 """Parts that a sentence names, and sets of lessons that the notes name."""

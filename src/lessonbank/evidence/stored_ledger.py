@@ -50,10 +50,10 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard import one_line
 from lessonbank.guard.quote import quoted
 
-from .columns import Columns
 from .draws import FollowsEvidence, OrdersByEvidence
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
-from .groups import named, topic_names
+from .evidence_table import EvidenceTable
+from .groups import group_label, topic_names
 from .ledger import Acted, Ledger, Met
 from .lift import LITTLE, Lift
 from .report import report
@@ -88,7 +88,7 @@ _REMEMBERED: Final = 5_000
 class _ScopeState:
     """What is known of one scope."""
 
-    columns: Columns = field(default_factory=Columns)
+    columns: EvidenceTable = field(default_factory=EvidenceTable)
     sequence: int = 0
     """The last change that was read."""
     rewordings: list[JournalEntry] = field(default_factory=list[JournalEntry])
@@ -220,7 +220,7 @@ class StoredLedger(Ledger):
             proposed = {proposal.lesson.id for proposal in await self._proposals(kept, scope)}
             lessons = await self._measured(kept, scope)
             topics = topic_names(lessons.values())
-            names = {unit: named(unit, topics) for unit in kept.columns.units if "/" in unit}
+            names = {unit: group_label(unit, topics) for unit in kept.columns.units if "/" in unit}
             episodes = await to_thread.run_sync(self._episodes, kept)
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
             found = await to_thread.run_sync(made, episodes)

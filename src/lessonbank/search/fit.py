@@ -117,7 +117,7 @@ class Fitter:
         if fields is None:
             raise _UnusableError("the model's reply is not what was asked for")
         if how == "select":
-            return _Reading(_named(fields.get("keep"), lessons))
+            return _Reading(_lessons_of_numbers(fields.get("keep"), lessons))
         return await _lines(fields.get("lines"), lessons, task, intake)
 
 
@@ -148,7 +148,7 @@ def _cut(text: str, most: int) -> str:
     return line if width(line) <= most else line.encode()[: most - 3].decode("utf-8", "ignore") + "…"
 
 
-def _named(numbers: object, lessons: Sequence[Lesson]) -> Sequence[Lesson]:
+def _lessons_of_numbers(numbers: object, lessons: Sequence[Lesson]) -> Sequence[Lesson]:
     """The lessons that a list of numbers names, each once."""
     if not isinstance(numbers, list):
         raise _UnusableError("the model's reply is not what was asked for")

@@ -44,7 +44,7 @@ class TrustFilter(RetrieverWrapper):
             found = await self.inner(task, scope=scope, limit=asked)
             if not words and any(lesson.only for match in found.matches for lesson in match.experience.lessons):
                 words = await run_in_thread(task_words, task, brief=len(task) <= _QUICK)
-            kept = [m for match in found.matches if (m := self._shown(match, words))]
+            kept = [m for match in found.matches if (m := self._filter_match(match, words))]
             if len(kept) >= limit or len(found.matches) < asked or asked >= _MOST:
                 break
             asked *= _WIDER
@@ -58,7 +58,7 @@ class TrustFilter(RetrieverWrapper):
     def _showable(self, experience: Experience) -> Experience:
         return showable(experience, self.policy, own_of=self.own_of)
 
-    def _shown(self, match: Match, words: frozenset[str]) -> Match | None:
+    def _filter_match(self, match: Match, words: frozenset[str]) -> Match | None:
         experience = self._showable(match.experience)
         if any(lesson.only for lesson in experience.lessons):
             meant = tuple(lesson for lesson in experience.lessons if is_for(lesson, words))

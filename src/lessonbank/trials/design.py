@@ -310,7 +310,7 @@ def in_words(trial: Trial, /) -> str:
     return "\n".join(one_line(line) for line in (*_verdict(trial), _cost(trial), *_next(trial), *trial.notes))
 
 
-def _named(trial: Trial) -> str:
+def _subject_of(trial: Trial) -> str:
     """What the trial is about, and against what, where that is not plain."""
     what = "memory"
     if trial.unit:
@@ -319,7 +319,7 @@ def _named(trial: Trial) -> str:
 
 
 def _verdict(trial: Trial) -> Iterator[str]:
-    what = _named(trial)
+    what = _subject_of(trial)
     if trial.refused:
         why = next(row.refused for row in trial.rows if row.refused)
         yield f"Not proven, and so no effect of {what} is told: {why}."

@@ -23,7 +23,7 @@ from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOpti
 from lessonbank.contracts.store_calls import experience_of_lesson, get_recall
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import UsageError
-from lessonbank.evidence.groups import TOPIC, named, groups_of, topic_names
+from lessonbank.evidence.groups import TOPIC, group_label, groups_of, topic_names
 from lessonbank.text.messages import trajectory_from
 
 from .design import OTHER, Arm, Design, PairEvidence, Planned, Question, Stopped, Trial, TrialRun, asked, order, placebo
@@ -249,7 +249,7 @@ class _Texts:
             called |= {group for lesson, e in known for group in groups_of(lesson, e) if group == unit}
             if called:
                 first = min(called)
-                return replace(question, unit=first, title=named(first, names), ids=frozenset(called))
+                return replace(question, unit=first, title=group_label(first, names), ids=frozenset(called))
         raise UsageError(
             f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{shown(unit)} to try here: "
             "it is unknown, erased or in quarantine"
@@ -289,7 +289,7 @@ class _Texts:
             without, left = self._recall(receipt, _replaced(matches, at_stake), held), shown
         else:
             without, left = self._recall(receipt, matches, held | at_stake), shown - at_stake
-        if _shown(with_) != shown or _shown_ids(without) != left or with_.text == without.text:
+        if _shown_ids(with_) != shown or _shown_ids(without) != left or with_.text == without.text:
             return f"{_called(receipt)} has no room for it, or shows a lesson that says the same"
         texts: dict[Arm, str] = {"with": with_.text, "without": without.text}
         as_recorded = not receipt.kept or receipt.text_digest in map(digest, texts.values())
@@ -358,7 +358,7 @@ def _replaced(matches: Sequence[Match], at_stake: frozenset[str]) -> list[Match]
     return made
 
 
-def _shown(recall: Recall) -> frozenset[str]:
+def _shown_ids(recall: Recall) -> frozenset[str]:
     return frozenset(lesson.id for lesson in recall.shown)
 
 
