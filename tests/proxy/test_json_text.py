@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.proxy.dialects import Dialect, read_request, with_texts
-from lessonbank.proxy.json_text import fields, whole, with_inserted
+from lessonbank.proxy.json_text import fields, parse_object, with_inserted
 
 values: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -23,7 +23,7 @@ values: Any = st.recursive(
 @given(st.dictionaries(st.text(), values), st.sampled_from([None, 1, "\t"]), st.booleans())
 def test_every_field_is_found_where_it_stands(data: dict[str, Any], indent: Any, ascii: bool) -> None:
     text = f" {json.dumps(data, indent=indent, ensure_ascii=ascii)}\n"
-    found = whole(text)
+    found = parse_object(text)
     assert {name: span.value for name, span in found.items()} == data
     assert all(json.loads(text[span.start : span.end]) == span.value for span in found.values())
 
@@ -57,7 +57,7 @@ def test_a_list_is_found_in_parts(data: list[Any], indent: Any) -> None:
 )
 def test_what_readers_could_read_differently_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        whole(text, parts=["messages"])
+        parse_object(text, parts=["messages"])
 
 
 def test_pieces_go_in_at_their_places() -> None:

@@ -52,7 +52,7 @@ def person_of(bank: str, by: str | None, key_file: Path | None, /) -> dict[str, 
     with opened(bank, "default") as memory:
         if not memory.admin.reviewers():
             return {"by": None, "key": None}
-    return {"by": _named(by), "key": key_of(_named(by), key_file)}
+    return {"by": _require_name(by), "key": key_of(_require_name(by), key_file)}
 
 
 def owning(memory: ReasoningBank, by: str | None, key_file: Path | None, /) -> ReasoningBank:
@@ -63,10 +63,10 @@ def owning(memory: ReasoningBank, by: str | None, key_file: Path | None, /) -> R
     """
     if not memory.admin.reviewers():
         return memory
-    return memory.scoped(writer=_named(by), key=key_of(_named(by), key_file))
+    return memory.scoped(writer=_require_name(by), key=key_of(_require_name(by), key_file))
 
 
-def _named(by: str | None) -> str:
+def _require_name(by: str | None) -> str:
     if by is None:
         raise NotAllowed("this bank has reviewers: say with --by which one you are")
     return by

@@ -53,7 +53,7 @@ def purge(
     if bool(lesson or run or recall) + bool(metadata) + all != 1:
         raise UsageError("say what to erase: ids (--lesson, --run, --recall), or --metadata, or --all")
     with opened(bank, scope) as memory:
-        named = _named(memory, lesson=lesson, run=run, recall=recall, metadata=metadata, all=all)
+        named = _ids_to_erase(memory, lesson=lesson, run=run, recall=recall, metadata=metadata, all=all)
         wanted = memory.admin.purge(**named, reason=reason, by=by, preview=True)
         if wanted.empty:
             _tell_nothing(metadata or [], as_json=as_json)
@@ -84,7 +84,7 @@ def _lives_on(erased: Erasing) -> str:
     return f"{counted(count, 'lesson lives', 'lessons live')} on in the words of other runs. " if count else ""
 
 
-def _named(
+def _ids_to_erase(
     memory: ReasoningBank,
     *,
     lesson: list[str] | None,

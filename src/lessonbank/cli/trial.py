@@ -78,7 +78,11 @@ def trial(
     functions = _function(agent, "--agent"), _function(verify, "--verify")
     with opened(bank, scope) as memory, _bar() as progress:
         run: Any = memory.trial
-        question = {"without": _whole(memory, without), "with_": _whole(memory, with_), "placebo": placebo}
+        question = {
+            "without": _complete_lesson_id(memory, without),
+            "with_": _complete_lesson_id(memory, with_),
+            "placebo": placebo,
+        }
         budget = {"max_runs": runs, "max_cost": cost, "max_seconds": seconds}
         told: Trial = run(
             todo, functions[0], verify=functions[1], resume=resume, progress=progress, **question, **budget, **settings
@@ -126,7 +130,7 @@ def _task(line: str, number: int) -> str:
     return value
 
 
-def _whole(memory: ReasoningBank, given: str | None) -> str | None:
+def _complete_lesson_id(memory: ReasoningBank, given: str | None) -> str | None:
     """The id of the lesson that a part of it names; otherwise a topic or a group, as it was given."""
     if given is None or not re.fullmatch("[0-9a-f]{4,}", given):
         return given

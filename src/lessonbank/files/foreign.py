@@ -28,7 +28,7 @@ class Drawn:
     """One sentence for each kind of thing that was passed over."""
 
 
-def drawn(text: str, /) -> Drawn:
+def lessons_of_text(text: str, /) -> Drawn:
     """The lessons of a file: one for each bullet, one for each numbered list, and one for the other text of a section.
 
     `topic` of an entry has the headings above it. Code belongs to the text before it.

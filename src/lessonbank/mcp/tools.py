@@ -20,7 +20,7 @@ from lessonbank.errors import NotFound, UsageError, printable
 from lessonbank.guard.identity import acting_as
 from lessonbank.guard.trust import TrustPolicy, showable
 
-from .answers import NOTHING, Reasons, Recalled, Recorded, both, fenced, listed, recalled, whole
+from .answers import NOTHING, Reasons, Recalled, Recorded, both, fence_lesson, fenced, listed, recalled
 from .arguments import takes_retrieve_options
 from .memory import SOURCE, Memory, promptly
 
@@ -199,7 +199,7 @@ async def lesson(memory: Memory, id: str) -> str:
         found = await bank.lessons.get(id)
     if not _may_show(bank, found):
         raise NotFound(f"lesson {printable(id, most=80)!r} may not be shown")
-    return whole(found)
+    return fence_lesson(found)
 
 
 async def with_lessons(task: Task, ctx: Context) -> str:

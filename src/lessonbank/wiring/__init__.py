@@ -46,7 +46,7 @@ from ._consolidation import choose_topics, rationed, trusting, warn_unprotected
 from ._embedders import Choice as EmbedderChoice
 from ._embedders import choose as choose_embedder
 from ._entrance import choose as choose_intake
-from ._entrance import named
+from ._entrance import describe_intake
 from ._measuring import choose as choose_measuring
 from ._measuring import described, measuring
 from ._models import ModelChoice as ModelChoice
@@ -221,7 +221,7 @@ async def connect_async(
         "retriever": search.name,
         **kit.description,
         "holdout": described(policy),
-        **named(intake),
+        **describe_intake(intake),
         "trust": safety.trust,
         "limit": _limit(retrieval, profile),
         "fit": retrieval.fit,

@@ -24,7 +24,7 @@ def choose(
     return IntakeFilter(redactor=chosen(redactor, redact), admission=chosen(admission, gate), check=check)
 
 
-def named(entrance: IntakeFilter, /) -> dict[str, str]:
+def describe_intake(entrance: IntakeFilter, /) -> dict[str, str]:
     """How `parts` and `doctor` call them."""
     return {
         "redactor": _name(entrance.redactor, own=Redacting),

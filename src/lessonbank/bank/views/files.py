@@ -29,7 +29,7 @@ from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import FormatError, LessonbankError, StoreUnavailable, UsageError
 from lessonbank.files import disk
 from lessonbank.files.block import Block, Entry, Parts, parts, written
-from lessonbank.files.foreign import MOST, drawn
+from lessonbank.files.foreign import MOST, lessons_of_text
 from lessonbank.files.formats import GENERAL, KEPT_ELSEWHERE, SKILL, FileFormat, folder, format_of, head
 from lessonbank.guard import one_line
 from lessonbank.guard.gate import CONTENT
@@ -198,7 +198,7 @@ class LessonFiles:
             text = (file.data or b"").decode()
         except UnicodeDecodeError as error:
             raise FormatError(f"{named(file.path)} is not UTF-8: save it as UTF-8") from error
-        read, found = await to_thread.run_sync(drawn, text), list[Draft]()
+        read, found = await to_thread.run_sync(lessons_of_text, text), list[Draft]()
         for entry in read.entries:
             bare = await self._without_secrets(entry)
             draft = await self._checked(_new(bare, file.name, scope, origin=file.format or FILE))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import cast
 
-from lessonbank._base.checks import is_instance, kind, shown
+from lessonbank._base.checks import attribute, is_instance, kind, shown
 from lessonbank.contracts.records import Json, Trajectory, Usage
 from lessonbank.contracts.records.tools import signatures
 from lessonbank.errors import FormatError, printable
@@ -56,7 +56,7 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
         return Trajectory(task=_check_task(task, "the answer alone does not say it"), answer=_text(str.__str__(source)))
     if is_instance(source, Mapping):
         return _from_mapping(cast("Mapping[str, object]", source), task)
-    if is_instance(held := _attribute(source, "messages"), list):
+    if is_instance(held := attribute(source, "messages"), list):
         return _from_object(source, cast("list[object]", held), task)
     if not is_instance(source, (bytes, bytearray)) and is_instance(source, Iterable):
         return _build(_list_turns(cast("Iterable[object]", source)), system="", task=task)
@@ -123,20 +123,12 @@ def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
     return run.model_copy(update={"tools": tools}) if tools else run
 
 
-def _attribute(source: object, name: str) -> object:
-    """What an object of a program (such as CrewAI's `TaskOutput`) has under a name; `None`: nothing, or an error."""
-    try:
-        return getattr(source, name, None)
-    except Exception:  # noqa: BLE001 - then it is read in another way, or refused by its type
-        return None
-
-
 def _from_object(source: object, messages: list[object], task: str | None) -> Trajectory:
     """The run of an object with messages; `description` is the task, and `tool_failures` flag results, in CrewAI."""
-    failures = _attribute(source, "tool_failures")
+    failures = attribute(source, "tool_failures")
     flags = cast("list[object]", failures) if is_instance(failures, list) else []
     told: list[object] = [_flag(one, flags) if flags else one for one in messages]
-    return _from_mapping({"messages": told, "task": _attribute(source, "description")}, task)
+    return _from_mapping({"messages": told, "task": attribute(source, "description")}, task)
 
 
 def _flag(message: object, failures: list[object]) -> object:
@@ -145,7 +137,7 @@ def _flag(message: object, failures: list[object]) -> object:
     row = cast("Mapping[str, object]", message)
     content = str(_field(row, "content"))
     failed = any(
-        _attribute(one, "tool_name") == _field(row, "name") and str(_attribute(one, "message")) in content
+        attribute(one, "tool_name") == _field(row, "name") and str(attribute(one, "message")) in content
         for one in failures
     )
     return {**row, "is_error": True} if failed and _field(row, "role") == "tool" else row
