@@ -229,7 +229,9 @@ async def test_looking_words_up_finds_the_lessons_that_a_look_at_each_would(
     await store.apply([Add(experience=theirs)], scope="elsewhere", writer="tests")
     for one in data.draw(st.lists(st.sampled_from(kept), max_size=2, unique_by=lambda e: e.id)):
         id = one.lessons[0].id
-        edit = Edit(lesson_id=id, title="card", description="", content="漢 order", only=(), by="Ana", reason="")
+        edit = Edit(
+            lesson_id=id, title="card", description="", content="漢 order", only_for_tasks=(), by="Ana", reason=""
+        )
         await store.apply([edit], scope=MINE, writer="tests")
     if data.draw(st.booleans()):
         await store.apply([Rollback(to=at[-1].sequence, reason="r")], scope=MINE, writer="tests")

@@ -143,7 +143,7 @@ def edit(
         with opened(bank, scope) as memory:
             lessons, whole = reviewing(memory, by, key_file).lessons, lesson_id(memory, id)
             lesson = lessons.narrow(whole, to=only or (), by=by, reason=reason)
-        kept = " or ".join(lesson.only) or "every task"
+        kept = " or ".join(lesson.only_for_tasks) or "every task"
         _tell(lesson, f"lesson {short(lesson.id)} is kept for {kept}; its evidence starts again", as_json=as_json)
         return
     with opened(bank, scope) as memory:

@@ -40,5 +40,5 @@ def reflect(
         warn(note)
     say(f"{counted(len(told.topics), 'topic')} looked at, {counted(len(told.lessons), 'general lesson')} drawn")
     for lesson in told.lessons:
-        covers = ", ".join(map(short, lesson.against.lesson_ids if lesson.against else ()))
+        covers = ", ".join(map(short, lesson.relation.lesson_ids if lesson.relation else ()))
         say(f"{short(lesson.id)} {one_line(lesson.title, limit=80)} (covers {covers})")

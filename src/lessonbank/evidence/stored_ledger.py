@@ -430,7 +430,7 @@ _UNSURE: Final = "; not without each single key"
 def _contradictions(lessons: Mapping[str, Lesson]) -> Iterator[str]:
     """Lessons that deny one another, while nobody has decided and both are shown."""
     for one in lessons.values():
-        told = one.against if one.against and one.against.stand == "contradicts" else None
+        told = one.relation if one.relation and one.relation.stand == "contradicts" else None
         for other in (lessons.get(id) for id in (told.lesson_ids if told else ())):
             if other and not (one.hidden or other.hidden or one.approved or other.approved):
                 pair = f"“{one_line(one.title, limit=60)}” contradicts “{one_line(other.title, limit=60)}”"

@@ -34,7 +34,7 @@ _REPEATED = {("", name) for name in ("title", "evidence", "why", "lesson", "near
 _NONE: Final[Mapping[str, Json]] = {}
 _ID = re.compile("[0-9a-f]{32}")
 """An id of our own, which holds nothing to redact."""
-_NEAR = {"lessons": {"__all__": {"near"}}}
+_NEAR = {"lessons": {"__all__": {"near_duplicate_of"}}}
 """What may differ of a lesson: an id."""
 
 

@@ -329,7 +329,9 @@ class AsyncLessons:
         writer, owner = person(by), await self.experience(id)
         lesson = lesson_of(owner, id)
         only = tuple([await self._handle.parts.intake.task(text) for text in _tasks(to)])
-        change = edit_to(lesson.model_copy(update={"only": only}), by=writer, reason=a_text(reason, "reason="))
+        change = edit_to(
+            lesson.model_copy(update={"only_for_tasks": only}), by=writer, reason=a_text(reason, "reason=")
+        )
         return await self._edited(change, owner, lesson)
 
     async def _trusted(self, lesson: Lesson, /, *, by: str) -> list[Trust]:

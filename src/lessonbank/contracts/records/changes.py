@@ -19,7 +19,7 @@ from .runs import Verdict
 from .usage import Usage
 
 Erasure: TypeAlias = Literal["lesson", "trajectory", "recall", "scope"]
-_WORDS: Final = {"title", "description", "content", "only"}
+_WORDS: Final = {"title", "description", "content", "only_for_tasks"}
 _STATES: Final = {"active": "approved", "quarantined": "quarantined", "probation": "put on probation"}
 _BY: Final = {"person": "", "corroboration": ", because it was taught again", "ledger": ", by the evidence"}
 
@@ -227,7 +227,7 @@ class Edit(Entry):
     title: Text
     description: str
     content: Text
-    only: tuple[str, ...] = ()
+    only_for_tasks: tuple[str, ...] = Field(default=(), validation_alias="only", serialization_alias="only")
     by: Text
     """The person's name."""
     reason: str = ""
@@ -239,13 +239,13 @@ class Edit(Entry):
     def mark(self, lesson: Lesson, /) -> Lesson:
         """Make another version of the same lesson, written by a person."""
         provenance = lesson.provenance.model_copy(update={"method": "human", "writer": self.by})
-        fields = {"title": self.title, "description": self.description, "content": self.content, "only": self.only}
+        fields = {name: getattr(self, name) for name in sorted(_WORDS)}
         if (self.title, self.description, self.content) != (lesson.title, lesson.description, lesson.content):
             fields |= {
                 "applies_to": None,
                 "choice": None,
                 "rests_on": "",
-                "near": None,
+                "near_duplicate_of": None,
             }  # they repeat words that may be gone
         return lesson.model_copy(update={**fields, "version": lesson.version + 1, "provenance": provenance})
 
@@ -254,7 +254,7 @@ class Edit(Entry):
         return "says this already: nothing was changed" if same else ""
 
     def sentence(self) -> Sentence:
-        only = f" (for {' or '.join(self.only)})" if self.only else ""
+        only = f" (for {' or '.join(self.only_for_tasks)})" if self.only_for_tasks else ""
         return Sentence(f"edited: {self.title}{only}", (self.lesson_id,), self.reason)
 
 
@@ -442,7 +442,7 @@ class Reflected(Record):
     """What one call of `reflect` did."""
 
     lessons: tuple[Lesson, ...] = ()
-    """General lessons that are new. `Lesson.against` names those that each covers."""
+    """General lessons that are new. `Lesson.relation` names those that each covers."""
     topics: tuple[str, ...] = ()
     """The names of the topics that were looked at."""
     changes: tuple[Change, ...] = ()

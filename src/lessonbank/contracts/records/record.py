@@ -24,10 +24,18 @@ class InvalidRecord(UsageError, ValueError):  # noqa: N818 - reads as what it is
 class Record(BaseModel):
     """Base of every persisted value: immutable, strict about unknown fields.
 
-    Lone surrogates come out of cut-off JSON and byte streams; they must not cost a run its record, and are mended.
+    Lone surrogates come out of cut-off JSON and byte streams; they must not cost a run its record, and are mended. A
+    field whose name grew better keeps its old one as an alias: that is what banks, exports and HTTP hold.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        validate_by_name=True,
+        serialize_by_alias=True,
+        loc_by_alias=False,
+    )
 
     if not TYPE_CHECKING:  # what a record takes is said by its fields
 

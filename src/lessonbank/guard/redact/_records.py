@@ -39,7 +39,17 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
     types.RunRef: ("verdict",),
     types.Verdict: ("reason",),
     types.Lesson: (
-        *("title", "description", "content", "applies_to", "choice", "rests_on", "only", "place", "provenance"),
+        *(
+            "title",
+            "description",
+            "content",
+            "applies_to",
+            "choice",
+            "rests_on",
+            "only_for_tasks",
+            "place",
+            "provenance",
+        ),
     ),
     types.AppliesTo: ("name",),
     types.Choice: ("about", "excluded", "open", "confirmed"),

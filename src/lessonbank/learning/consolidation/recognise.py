@@ -48,8 +48,8 @@ class Recognise:
     number or name of the new one. Anything but a clear yes means no. One text in which a word or an order was changed
     is never asked about: that is often the opposite.
 
-    A lesson that is near a held one, and of which no model said that it is another, names it: `Lesson.near`. A person
-    may merge the two.
+    A lesson that is near a held one, and of which no model said that it is another, names it:
+    `Lesson.near_duplicate_of`. A person may merge the two.
 
     The old lesson keeps its words. The experience's `repeats` name it and have what came again, whole where the words
     differ.
@@ -191,7 +191,7 @@ def with_near(
         near = [] if lesson.hidden else _near(lesson, shown, cosines or {})
         left = [(common, one) for common, one in near if (lesson.id, one.id) not in apart]
         best = max(left, key=lambda found: found[0])[1].id if left else None
-        lessons.append(lesson.model_copy(update={"near": best}) if best else lesson)
+        lessons.append(lesson.model_copy(update={"near_duplicate_of": best}) if best else lesson)
     return new.model_copy(update={"lessons": tuple(lessons)})
 
 

@@ -327,7 +327,7 @@ def _lesson(draft: Draft, known: Known, runs: Sequence[_Run], prompt: Prompt, mo
         applies_to=draft.applies_to,
         choice=draft.choice,
         rests_on=draft.rests_on,
-        against=known.against(draft),
+        relation=known.relation_of(draft),
         provenance=Provenance(
             trajectory_ids=tuple(run.attempt.trajectory.id for run in runs),
             verdict=verdicts[0].outcome if len(outcomes) == 1 else from_kind,
