@@ -10,7 +10,7 @@ from linear import RATIO, growth, repeated, seconds, too_slow
 from lessonbank.contracts.lesson_block import codes_in
 from lessonbank.contracts.records import Extraction, Lesson, Run, Step, Trajectory, Verdict
 from lessonbank.guard.gate import LessonGate, doubt, in_form
-from lessonbank.guard.gate._echo import Shown
+from lessonbank.guard.gate._echo import ShownMemory
 from lessonbank.guard.gate._empty import is_vague, says_nothing
 from lessonbank.guard.gate._literals import literal_in, restates
 from lessonbank.guard.gate._named_entities import find_entities
@@ -58,7 +58,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "is_form": lambda text: is_form(text, text),
     "is_talk": lambda text: is_talk(text, text),
     "is_ending": is_ending,
-    "Shown.has": lambda text: Shown((text,)).has(text, text),
+    "ShownMemory.has": lambda text: ShownMemory((text,)).has(text, text),
     "codes_in": lambda text: codes_in([text]),
     "noun_of": noun_of,
     "parsed": parsed,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from lessonbank._base.aio import get_or_none
-from lessonbank._base.checks import a_mapping, an_id, is_instance, shown
+from lessonbank._base.checks import a_mapping, an_id, is_instance, short_repr
 from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Json, Recall, Trajectory
 from lessonbank.contracts.records.runs import NO_SUBMISSION
@@ -28,14 +28,14 @@ async def find_run(handle: Handle, of: object, /) -> Trajectory:
     """
     if is_instance(of, Mapping):
         fields = cast("Mapping[str, Json]", of)
-        return _only(await _with_metadata(handle, fields), f"with the metadata {shown(fields)}")
+        return _only(await _with_metadata(handle, fields), f"with the metadata {short_repr(fields)}")
     if is_instance(of, Recall):
         of = an_id(of.id, "the recall")
-        return _only(await _of_recall(handle, of), f"of the recall {shown(of)}")
+        return _only(await _of_recall(handle, of), f"of the recall {short_repr(of)}")
     id = an_id(of, "the run")
     if run := await get_or_none(get_trajectory(handle.store, id, scope=handle.scope)):
         return run
-    return _only(await _of_recall(handle, id), f"with the id {shown(id)}, nor one of a recall with it")
+    return _only(await _of_recall(handle, id), f"with the id {short_repr(id)}, nor one of a recall with it")
 
 
 async def _with_metadata(handle: Handle, metadata: Mapping[str, Json]) -> list[Trajectory]:
@@ -63,6 +63,6 @@ def _only(runs: list[Trajectory], what: str) -> Trajectory:
     if not runs:
         raise NotFound(f"there is no run {what} in this scope: hand it to `learn` first")
     if len(runs) > 1:
-        ids = " and ".join(shown(run.id) for run in runs[:2])
+        ids = " and ".join(short_repr(run.id) for run in runs[:2])
         raise UsageError(f"there is more than one run {what}, such as {ids}: name one by its id")
     return runs[0]

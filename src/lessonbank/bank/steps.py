@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lessonbank._base.checks import attribute
+from lessonbank._base.checks import safe_getattr
 from lessonbank.contracts.ports import Extractor
 from lessonbank.contracts.records import Extraction, Recall, Run, Trajectory, Verdict
 from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
@@ -93,7 +93,7 @@ class Steps:
     async def _extractor_with_known(self, attempts: Sequence[Run]) -> Extractor:
         """The extractor. Where it can say how its lessons stand to those of the bank, it is shown the nearest."""
         extractor = self.handle.parts.extractor
-        knowing = attribute(extractor, "knowing") if self.handle.options.shows_known and attempts else None
+        knowing = safe_getattr(extractor, "knowing") if self.handle.options.shows_known and attempts else None
         if knowing is None:
             return extractor
         task = attempts[0].trajectory.task

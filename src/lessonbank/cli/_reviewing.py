@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 from lessonbank.errors import NotAllowed, UsageError
 
 from ._bank import opened
@@ -78,7 +78,7 @@ def key_of(by: str, key_file: Path | None, /) -> str:
         try:
             return key_file.expanduser().read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"the key in {named(key_file)} cannot be read: {type(error).__name__}") from None
+            raise UsageError(f"the key in {short_path(key_file)} cannot be read: {type(error).__name__}") from None
     if not sys.stdin.isatty():
         raise NotAllowed("this needs the key of a reviewer, and there is no terminal to ask at: give --key-file")
     return str(typer.prompt(f"Key of {by}", hide_input=True, err=True)).strip()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Action, Lesson, Provenance, Relation, Repeat, Run, Trajectory
 from lessonbank.contracts.records.lessons import Stand
 from lessonbank.errors import NotFound
@@ -147,7 +147,7 @@ def _run(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
 
 
 def _facts(run: Run) -> Sequence[tuple[str, str]]:
-    verdict, tried = run.verdict, f", tried {counted(run.tries, 'time')} by workers" if run.tries else ""
+    verdict, tried = run.verdict, f", tried {plural(run.tries, 'time')} by workers" if run.tries else ""
     return (
         ("id", run.trajectory.id),
         ("status", f"{run.status}{tried}"),

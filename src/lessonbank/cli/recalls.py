@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Recall
 
 from . import _options as options
@@ -44,7 +44,7 @@ def recalls(
         show_json(found)
         return
     rows = [(short(r.id), _when(r), _shown_of_candidates(r), r.task) for r in found]
-    show_table(f"{counted(len(found), 'recall')} in {scope}", ("id", "when", "lessons", "task"), rows)
+    show_table(f"{plural(len(found), 'recall')} in {scope}", ("id", "when", "lessons", "task"), rows)
     warn_of_more([recall.id for recall in found], limit)
 
 

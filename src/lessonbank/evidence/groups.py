@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from lessonbank._base.checks import shown
+from lessonbank._base.checks import short_repr
 from lessonbank.contracts.records import Experience, Lesson
 from lessonbank.errors import NotFound
 from lessonbank.guard import canonical_line
@@ -93,5 +93,5 @@ def topics_called(asked: str, names: Mapping[str, str], /) -> frozenset[str]:
     found = frozenset(id for id, name in names.items() if told in (id, name.casefold(), people[id].casefold()))
     if not found:
         known = ", ".join(map(repr, sorted(set(people.values()))[:_NAMED]))
-        raise NotFound(f"no topic {shown(asked)} in this scope; it has: {known or 'none yet'}")
+        raise NotFound(f"no topic {short_repr(asked)} in this scope; it has: {known or 'none yet'}")
     return found

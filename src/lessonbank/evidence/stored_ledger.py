@@ -17,7 +17,7 @@ from anyio import to_thread
 
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.locks import ScopeLocks
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
 from lessonbank.contracts.records import (
     Audit,
@@ -225,7 +225,7 @@ class StoredLedger(Ledger):
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
             found = await to_thread.run_sync(made, episodes)
             waiting, imported = len(kept.columns.audits.waiting), len(kept.columns.imported)
-            notes = [_UNLABELLED.format(missing=counted(waiting, "label is", "labels are"))] if waiting else []
+            notes = [_UNLABELLED.format(missing=plural(waiting, "label is", "labels are"))] if waiting else []
             notes += [_IMPORTED.format(count=imported)] if imported else []
             notes += [*_contradictions(lessons)]
             unfinished = await self._store.runs(RunFilter(status="unfinished", limit=_UNFINISHED), scope=scope)
@@ -502,7 +502,7 @@ def why_of(found: Review, unit: int, /) -> str:
     """The evidence, as the journal keeps it."""
     effects = found.effects
     effect, low, high = (100 * float(of[unit]) for of in (effects.estimate, found.low, found.high))
-    counts = f"shown {counted(int(effects.shown[unit]), 'time')}, withheld {int(effects.withheld[unit])}"
+    counts = f"shown {plural(int(effects.shown[unit]), 'time')}, withheld {int(effects.withheld[unit])}"
     log = min(float(max(found.log_harm[unit], found.log_help[unit])), 50.0)
     strong = f"e-value {math.exp(log):.3g} (a test at 5 % asks for 20)"
     return f"success {effect:+.1f} points [{low:+.0f}, {high:+.0f}], {counts}, {strong}"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, TypeVar
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Json, Usage
 from lessonbank.errors import FormatError
 from lessonbank.text.messages import first_request, trajectory_from
@@ -181,7 +181,7 @@ def _add_results(messages: list[Json], tools: Sequence[Step]) -> tuple[str, ...]
             added.setdefault(place, []).append({**result, "tool_call_id": call.id, "name": call.name})
     messages[:] = [one for place, message in enumerate(messages) for one in (message, *added.get(place, []))]
     lost = -sum(count for count in made.values() if count < 0)
-    told = counted(lost, "result of a tool belongs", "results of tools belong")
+    told = plural(lost, "result of a tool belongs", "results of tools belong")
     return (f"{told} to no call and was left out",) if lost else ()
 
 

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.ports import LanguageModel
 from lessonbank.contracts.records import Extraction, Lesson, Rejected
 from lessonbank.errors import ModelError
@@ -64,7 +64,7 @@ class HarmCheck:
             reply = await self.model.generate(prompt.render(nonce=mark, lessons=shown), temperature=0.0, schema=Answers)
         except ModelError as error:
             note = (
-                f"nobody checked {counted(len(asked), 'lesson')}, because the model failed: {quoted(error, limit=200)}"
+                f"nobody checked {plural(len(asked), 'lesson')}, because the model failed: {quoted(error, limit=200)}"
             )
             return _with(drawn, {lesson.id: _unchecked(lesson) for lesson in asked}, (note,))
         answers = read_answers(reply.text, len(asked))

@@ -13,7 +13,7 @@ import anyio
 from pydantic import BaseModel
 
 from lessonbank._base.aio import read_reply, seconds_left
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.ports import LanguageModel, replies_of
 from lessonbank.contracts.records import Extraction, FitReceipt, Lesson, Recall, Usage, notes_of
 from lessonbank.contracts.records.ids import digest
@@ -227,4 +227,4 @@ def _with_fit(recall: Recall, said: _Reading, receipt: FitReceipt, injector: Inj
 def none_kept(recall: Recall, /) -> str:
     """Why a recall that a model fitted has no text."""
     offered = sum(candidate.offered for candidate in recall.candidates)
-    return f"the model that read the task kept none of {counted(offered, 'lesson')} offered for it"
+    return f"the model that read the task kept none of {plural(offered, 'lesson')} offered for it"

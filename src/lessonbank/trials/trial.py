@@ -14,8 +14,8 @@ import anyio
 from anyio import to_thread
 
 from lessonbank._base.aio import gather, get_or_none
-from lessonbank._base.checks import a_text, argument_error, is_instance, nonempty, shown
-from lessonbank._base.plural import counted
+from lessonbank._base.checks import a_text, argument_error, is_instance, nonempty, short_repr
+from lessonbank._base.plural import plural
 from lessonbank.contracts.agents import AnyAgent, Verifier, as_awaitable, check_calls, stated, taken
 from lessonbank.contracts.records import Candidate, Found, Match, Recall, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
@@ -251,7 +251,7 @@ class _Texts:
                 first = min(called)
                 return replace(question, unit=first, title=group_label(first, names), ids=frozenset(called))
         raise UsageError(
-            f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{shown(unit)} to try here: "
+            f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{short_repr(unit)} to try here: "
             "it is unknown, erased or in quarantine"
         )
 
@@ -337,7 +337,7 @@ def _fitted(arms: _Arms, receipt: Recall) -> _Arms | str:
 
 
 def _called(receipt: Recall) -> str:
-    return f"recall {receipt.id}" if receipt.kept else f"the memory for the task {shown(receipt.task, most=60)}"
+    return f"recall {receipt.id}" if receipt.kept else f"the memory for the task {short_repr(receipt.task, most=60)}"
 
 
 def _withheld(receipt: Recall, had: Sequence[Candidate]) -> frozenset[str]:
@@ -368,15 +368,15 @@ def _notes(made: Sequence[_Arms | str], design: Design, given: int) -> Iterator[
     other, own = sum(not one.as_recorded for one in arms), sum(one.from_itself for one in arms)
     if given > len(made):
         several = ("task was given more than once, and counts once", "tasks were given more than once, and count once")
-        yield f"{counted(given - len(made), *several)}: rounds= does each task again"
+        yield f"{plural(given - len(made), *several)}: rounds= does each task again"
     if left:
-        yield f"left out, because nothing changes there: {len(left)} of {counted(len(made), 'task')} ({left[0]})"
+        yield f"left out, because nothing changes there: {len(left)} of {plural(len(made), 'task')} ({left[0]})"
     if own:
-        among = f"for {own} of {counted(len(made), 'task')}"
+        among = f"for {own} of {plural(len(made), 'task')}"
         yield f"{among} a lesson was learned from the very same task: elsewhere it may help less"
     if other:
         why = "it was withheld whole, or lessons, prompt or budget have changed"
-        yield f"in {other} of {counted(len(made), 'recall')} neither text is the one that was shown then: {why}"
+        yield f"in {other} of {plural(len(made), 'recall')} neither text is the one that was shown then: {why}"
     if design.rounds > 1:
         yield f"each task was done up to {design.rounds} times a side: this speaks of these tasks more than of others"
 

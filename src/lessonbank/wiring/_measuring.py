@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from lessonbank._base.checks import a_share, attribute, is_instance
+from lessonbank._base.checks import a_share, is_instance, safe_getattr
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.settings import UNSET
 from lessonbank.contracts.withholding import Withholding
@@ -24,7 +24,7 @@ def choose(holdout: object, profile: str, /) -> Withholding:
         return Never()
     if holdout is UNSET:
         return AdaptiveHoldout()
-    if callable(holdout) and is_instance(attribute(holdout, "usual"), float):
+    if callable(holdout) and is_instance(safe_getattr(holdout, "usual"), float):
         return cast("Withholding", holdout)
     takes = "is a probability from 0 to below 1, a policy such as lessonbank.evidence.AdaptiveHoldout(), or None"
     share = a_share(holdout, "holdout", takes, below=1.0)

@@ -23,12 +23,12 @@ from lessonbank._base.checks import (
     maybe_ids,
     maybe_one_of,
     maybe_text,
-    named,
     one_of,
+    short_path,
     some_days,
 )
 from lessonbank._base.iterate import closing, paged
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.bank import retention
 from lessonbank.bank.handle import Handle, log, person
 from lessonbank.bank.outbox import erase_spooled, said_of
@@ -117,18 +117,18 @@ class AsyncAdmin:
             return 0
         if format == "jsonl":
             count = await archive.write(self._handle.store, a_path(path), scope=self._handle.scope)
-            await self._handle.note_act("admin.export", counted(count, "record"), read_only=True)
+            await self._handle.note_act("admin.export", plural(count, "record"), read_only=True)
             return count
         if format == "atif":
             count = await archive.write_runs(self._handle.store, a_path(path), scope=self._handle.scope)
-            await self._handle.note_act("admin.export", f"{counted(count, 'run')} as {format}", read_only=True)
+            await self._handle.note_act("admin.export", f"{plural(count, 'run')} as {format}", read_only=True)
             return count
         told = await self._files.write(a_path(path), format, budget=budget, every=all)
         left_out = sum(one.left_out for one in told)
-        too_many = f"{counted(left_out, 'lesson does', 'lessons do')} not fit the budget of {budget:,} tokens"
+        too_many = f"{plural(left_out, 'lesson does', 'lessons do')} not fit the budget of {budget:,} tokens"
         _warn(*([too_many] if left_out else []), *_notes(told))
         count = sum(one.lessons for one in told)
-        await self._handle.note_act("admin.export", f"{counted(count, 'lesson')} as {format}", read_only=True)
+        await self._handle.note_act("admin.export", f"{plural(count, 'lesson')} as {format}", read_only=True)
         return count
 
     async def sync(
@@ -148,7 +148,9 @@ class AsyncAdmin:
         file, budget = a_path(path), a_count(budget, "budget=")
         known = maybe_one_of(format, "format=", get_args(FileFormat)) or await to_thread.run_sync(format_of, file)
         if known is None:
-            raise UsageError(f"the name of {named(file)} tells no format: give format=, such as 'claude-md' or 'skill'")
+            raise UsageError(
+                f"the name of {short_path(file)} tells no format: give format=, such as 'claude-md' or 'skill'"
+            )
         if self._handle.skips("sync"):
             return ()
         return tuple(await self._files.sync(file, known, budget=budget, preview=a_flag(preview, "preview=")))
@@ -174,7 +176,7 @@ class AsyncAdmin:
         source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
         count = await self._imported(source, approved_by)
         approval = f", approved by {approved_by}" if approved_by else ""
-        await self._handle.note_act("admin.import", f"{counted(count, 'record')}{approval}")
+        await self._handle.note_act("admin.import", f"{plural(count, 'record')}{approval}")
         return count
 
     async def _imported(self, source: Path, approved_by: str | None) -> int:
@@ -183,11 +185,11 @@ class AsyncAdmin:
             with redacting_with(self._handle.parts.intake.redactor):
                 found = await to_thread.run_sync(partial(memories.read, source, scope=self._handle.scope))
             if found is not None:
-                told_by = f"{named(source)} holds memories of {found.format}, which nobody trusts yet"
+                told_by = f"{short_path(source)} holds memories of {found.format}, which nobody trusts yet"
                 _refuse_approval(approved_by, told_by)
-                return await self._remember(found, named(source))
+                return await self._remember(found, short_path(source))
         if format is not None:
-            _refuse_approval(approved_by, f"{named(source)} is a file that anybody may have edited")
+            _refuse_approval(approved_by, f"{short_path(source)} is a file that anybody may have edited")
             told = await self._files.read(source)
             _warn(*_notes(told))
             return sum(len(one.proposals) + len(one.added) for one in told)
@@ -239,7 +241,7 @@ class AsyncAdmin:
             done += batch
             if progress:
                 progress(done)
-        await self._handle.note_act("admin.reindex", counted(done, "record"))
+        await self._handle.note_act("admin.reindex", plural(done, "record"))
         return done
 
     async def unembedded(self) -> tuple[str, ...]:
@@ -247,7 +249,7 @@ class AsyncAdmin:
         kept = await get_setting(self._handle.store, REFUSED.of(self._handle.scope))
         refusals = Refusals.read(kept, self._handle.parts.retriever.space or "").by_id
         return tuple(
-            f"{id}: refused {counted(told.tries, 'time')}, last because {told.reason}" for id, told in refusals.items()
+            f"{id}: refused {plural(told.tries, 'time')}, last because {told.reason}" for id, told in refusals.items()
         )
 
     async def purge(

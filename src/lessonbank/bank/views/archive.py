@@ -20,9 +20,9 @@ from pydantic import ValidationError
 
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.atomic_write import belongs_to_database, replacing
-from lessonbank._base.checks import check_data, named, shown
+from lessonbank._base.checks import check_data, short_path, short_repr
 from lessonbank._base.iterate import async_batches, batches
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank._base.safe_read import open_regular
 from lessonbank.bank.handle import log
 from lessonbank.contracts.ports import Imported, Redactor, RunFilter, Store
@@ -82,11 +82,11 @@ async def write_runs(store: Store, folder: Path, /, *, scope: str) -> int:
         StoreUnavailable: it cannot be made, or a file cannot be written.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{named(folder)} is a file: name a folder for the runs")
+        raise UsageError(f"{short_path(folder)} is a file: name a folder for the runs")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreUnavailable(f"cannot make the folder {named(folder)}: {error.strerror or error}") from error
+        raise StoreUnavailable(f"cannot make the folder {short_path(folder)}: {error.strerror or error}") from error
     count, after = 0, None
     while runs := await store.runs(RunFilter(limit=_BATCH, after=after), scope=scope):
         for run in runs:
@@ -164,8 +164,10 @@ async def read(
         portions, scope=scope, writer=writer, approved_by=approved_by, one_wording=one_wording
     )
     if late:
-        told = counted(late, "record has", "records have")
-        log.warning("%s: %s a time of the future, and got the time of this import: check the clocks", named(path), told)
+        told = plural(late, "record has", "records have")
+        log.warning(
+            "%s: %s a time of the future, and got the time of this import: check the clocks", short_path(path), told
+        )
     return new
 
 
@@ -189,7 +191,7 @@ def _portions(
         while told := list(_some(rest)):
             yield _portion(told if redactor is None else _redacted(told, redactor), scope)
     except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"cannot read {named(path)} as an export: {error}; nothing was imported") from error
+        raise FormatError(f"cannot read {short_path(path)} as an export: {error}; nothing was imported") from error
 
 
 def _redacted(told: Sequence[Record], redactor: Redactor) -> list[Record]:
@@ -310,12 +312,12 @@ def _checked(path: Path) -> tuple[Callable[[], Iterator[tuple[Record, int]]], in
         told = _parse(line, path, version)
         if when := _time_before_agents(told):
             raise FormatError(
-                f"{named(path)} holds a {type(told).__name__} of {when:%Y-%m-%d %H:%M} UTC, a time that cannot be: "
-                "check the clock of the machine that wrote it; nothing was imported"
+                f"{short_path(path)} holds a {type(told).__name__} of {when:%Y-%m-%d %H:%M} UTC, a time that cannot "
+                "be: check the clock of the machine that wrote it; nothing was imported"
             )
         _check_data(told, path)
         if why := known.misfit(told):
-            raise FormatError(f"{named(path)} was changed after it was written: {why}; nothing was imported")
+            raise FormatError(f"{short_path(path)} was changed after it was written: {why}; nothing was imported")
         record = _dated(told, at)
         late += record is not told
         if room > 0:
@@ -332,14 +334,14 @@ def _check_data(record: Record, path: Path) -> None:
     try:
         check_data(data_of(record) if isinstance(record, Trajectory) else [getattr(record, "metadata", None)], "a bank")
     except UsageError as error:
-        raise FormatError(f"{named(path)} cannot be imported: {error}; nothing was imported") from error
+        raise FormatError(f"{short_path(path)} cannot be imported: {error}; nothing was imported") from error
 
 
 def _checked_version(path: Path) -> int:
     """The version of an export. Refuses what is none, or not a whole one."""
     try:
         if belongs_to_database(path):
-            raise FormatError(f"{named(path)} is a bank, or a part of one, and no export: export the bank first")
+            raise FormatError(f"{short_path(path)} is a bank, or a part of one, and no export: export the bank first")
         with _opened(path) as file:
             head = _object(file.readline())
         with _opened(path) as file:
@@ -349,16 +351,18 @@ def _checked_version(path: Path) -> int:
             checksum.update(line.encode())
             count += 1
     except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"cannot read {named(path)} as an export: {error}") from error
+        raise FormatError(f"cannot read {short_path(path)} as an export: {error}") from error
     end = _object(last[0] if last else "")
     if head.get("format") != FORMAT:
-        raise FormatError(f"{named(path)} is not a lessonbank export: use `lessonbank learn` for recorded runs")
+        raise FormatError(f"{short_path(path)} is not a lessonbank export: use `lessonbank learn` for recorded runs")
     if type(version := head.get("version")) is not int or version < 1:  # `true` is an int, too
-        raise FormatError(f"{named(path)} is not an export: its version is {str(version)[:40]!r}, and no whole number")
+        raise FormatError(
+            f"{short_path(path)} is not an export: its version is {str(version)[:40]!r}, and no whole number"
+        )
     if version > VERSION:
-        raise FormatError(f"{named(path)} was exported by a newer lessonbank: upgrade to read it")
+        raise FormatError(f"{short_path(path)} was exported by a newer lessonbank: upgrade to read it")
     if not end.get("end") or end.get("records") != count or end.get("sha256") != checksum.hexdigest():
-        raise FormatError(f"{named(path)} is cut short or was changed after it was written; nothing was imported")
+        raise FormatError(f"{short_path(path)} is cut short or was changed after it was written; nothing was imported")
     return version
 
 
@@ -431,10 +435,12 @@ def _parse_slowly(line: str, path: Path, version: int) -> Record:
     name, record = str(entry.get("kind")), entry.get("record")
     kind = _KINDS.get(name)
     if kind is None:
-        raise FormatError(f"{named(path)} holds a record of unknown kind {shown(entry.get('kind'))}")
+        raise FormatError(f"{short_path(path)} holds a record of unknown kind {short_repr(entry.get('kind'))}")
     if version == 1 and name in _UPGRADES and isinstance(record, dict):
         record = _UPGRADES[name](cast("dict[str, Any]", record))
     try:
         return kind.model_validate(record)
     except ValidationError as error:
-        raise FormatError(f"{named(path)} holds a malformed {name}: {reason_of(error.errors()[0]['msg'])}") from error
+        raise FormatError(
+            f"{short_path(path)} holds a malformed {name}: {reason_of(error.errors()[0]['msg'])}"
+        ) from error

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 
 from anyio import to_thread
 
-from lessonbank._base.checks import named
-from lessonbank._base.plural import counted
+from lessonbank._base.checks import short_path
+from lessonbank._base.plural import plural
 from lessonbank.bank.handle import Handle, log
 from lessonbank.contracts.records import (
     FILE,
@@ -62,7 +62,7 @@ class Held:
         try:
             return cls(path, format, data, parts(data or b""))
         except FormatError as error:
-            raise FormatError(f"cannot use {named(path)}: {error}") from error
+            raise FormatError(f"cannot use {short_path(path)}: {error}") from error
 
     @property
     def name(self) -> str:
@@ -114,7 +114,8 @@ class LessonFiles:
         for plan in plans:
             if (await self._changes(plan.held, scope))[0]:
                 raise UsageError(
-                    f"{named(plan.held.path)} was edited and its edits were not read yet: import it first, or sync it"
+                    f"{short_path(plan.held.path)} was edited and its edits were not read yet: import it first, or "
+                    "sync it"
                 )
         for plan in plans:
             await plan.put()
@@ -174,10 +175,12 @@ class LessonFiles:
         told = [await self._without_secrets(entry) for entry in block.entries]
         for draft in _differences(Block(tuple(told), block.shown), file.name, scope):
             if len(drafts) == MOST:
-                raise FormatError(f"more than {MOST} lessons were changed in {named(file.path)}: change fewer at once")
+                raise FormatError(
+                    f"more than {MOST} lessons were changed in {short_path(file.path)}: change fewer at once"
+                )
             if len(draft.lesson.content) > CONTENT:
                 raise FormatError(
-                    f"a lesson in {named(file.path)} has more than {CONTENT:,} characters: make it shorter"
+                    f"a lesson in {short_path(file.path)} has more than {CONTENT:,} characters: make it shorter"
                 )
             checked = await self._checked(draft, "quarantined")
             known = _known(checked, scope)
@@ -193,11 +196,13 @@ class LessonFiles:
         if file.parts.block is not None:
             return [], ()
         if file.format not in KEPT_ELSEWHERE:
-            raise FormatError(f"there are no lessonbank markers in {named(file.path)}: name a file that export wrote")
+            raise FormatError(
+                f"there are no lessonbank markers in {short_path(file.path)}: name a file that export wrote"
+            )
         try:
             text = (file.data or b"").decode()
         except UnicodeDecodeError as error:
-            raise FormatError(f"{named(file.path)} is not UTF-8: save it as UTF-8") from error
+            raise FormatError(f"{short_path(file.path)} is not UTF-8: save it as UTF-8") from error
         read, found = await to_thread.run_sync(lessons_of_text, text), list[Draft]()
         for entry in read.entries:
             bare = await self._without_secrets(entry)
@@ -205,8 +210,8 @@ class LessonFiles:
             if scope.said.setdefault(wording_of(draft.lesson), draft.lesson) is draft.lesson:
                 found.append(draft)
         cut, known = sum(len(e.content) > CONTENT for e in read.entries), len(read.entries) - len(found)
-        notes = [f"cut: {counted(cut, 'lesson')} of more than {CONTENT:,} characters"] if cut else []
-        notes += [f"skipped: {counted(known, 'lesson')} that the bank has in the same words"] if known else []
+        notes = [f"cut: {plural(cut, 'lesson')} of more than {CONTENT:,} characters"] if cut else []
+        notes += [f"skipped: {plural(known, 'lesson')} that the bank has in the same words"] if known else []
         return found, tuple(f"{file.name}: {note}" for note in (*read.skipped, *notes))
 
     async def _without_secrets(self, entry: Entry) -> Entry:
@@ -266,7 +271,7 @@ class Plan:
 def _skills(path: Path, entries: Sequence[Entry], scope: Scope, *, budget: int) -> list[Plan]:
     """A file for each topic in the folder `path`: where it is already, wherever somebody moved it, or a new one."""
     if path.name == SKILL or path.is_file():
-        raise UsageError(f"{named(path)} is one skill, and each topic becomes one: name the folder of all skills")
+        raise UsageError(f"{short_path(path)} is one skill, and each topic becomes one: name the folder of all skills")
     known = {held.parts.topic: held for held in _marked(path)}
     cost = estimate_tokens(head("skill", topic="x" * 60, name="x" * 60) + written([], topic="x" * 8))
     kept = fitting(entries, budget=budget, topic_cost=cost)
@@ -299,7 +304,7 @@ def _files_of(path: Path) -> list[Held | Synced]:
     if not path.is_dir():
         held = Held.read(path, format_of(path))
         if held.data is None:
-            raise UsageError(f"there is no file {named(path)}")
+            raise UsageError(f"there is no file {short_path(path)}")
         return [held]
     found = list[Held | Synced]()
     for file in disk.below(path, _FOUND):
@@ -308,7 +313,7 @@ def _files_of(path: Path) -> list[Held | Synced]:
         except (UsageError, StoreUnavailable) as error:
             found.append(_skipped(file, error))
     if not found:
-        raise FormatError(f"no file in {named(path)} is a skill, a rule, CLAUDE.md, AGENTS.md or GEMINI.md")
+        raise FormatError(f"no file in {short_path(path)} is a skill, a rule, CLAUDE.md, AGENTS.md or GEMINI.md")
     return found
 
 

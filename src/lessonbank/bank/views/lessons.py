@@ -19,7 +19,7 @@ from lessonbank._base.checks import (
     maybe_text,
     nonempty,
     one_of,
-    shown,
+    short_repr,
 )
 from lessonbank.bank.handle import Handle, lesson_of, person
 from lessonbank.contracts.ports import LessonFilter, Vectors
@@ -414,7 +414,9 @@ def _tasks(to: str | Sequence[str]) -> list[str]:
     named = [to] if is_instance(to, str) else nonempty(to, "to=", str)
     found = [" ".join(a_text(text, "to=").split())[:_LONGEST] for text in named]
     if wordless := [text for text in found if not task_words(text)]:
-        raise UsageError(f"to= names tasks by their words, and {shown(wordless[0])} has none: give words of the tasks")
+        raise UsageError(
+            f"to= names tasks by their words, and {short_repr(wordless[0])} has none: give words of the tasks"
+        )
     return list(dict.fromkeys(found))
 
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Unpack
 
 from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_instance, maybe_id
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.bank.handle import Handle
 from lessonbank.bank.preview_settings import PreviewSettings
 from lessonbank.bank.retrieval import Recaller
@@ -135,5 +135,5 @@ def _with_known(recall: Recall, known: Mapping[str, Lesson]) -> Recall:
     gone = len(ranked) - len(found.lessons)
     if not gone:
         return found
-    note = f"{counted(gone, 'lesson')} that this task found {'is' if gone == 1 else 'are'} no longer in the bank"
+    note = f"{plural(gone, 'lesson')} that this task found {'is' if gone == 1 else 'are'} no longer in the bank"
     return found.model_copy(update={"notes": (*found.notes, *notes_of(note))})

@@ -15,7 +15,7 @@ from lessonbank.contracts.records.repeats import taught_in
 from lessonbank.contracts.store_calls import experience_of_lesson, get_trajectories
 from lessonbank.evidence.shown_texts import receipts_in
 from lessonbank.guard.quote import quoted
-from lessonbank.guard.shown_lines import Shown
+from lessonbank.guard.shown_lines import ShownBlocks
 from lessonbank.guard.wording import wording_of
 from lessonbank.learning.consolidation.succession import Heir, Succession, as_new, found_again, passed_on
 from lessonbank.learning.outcome import signed
@@ -126,7 +126,7 @@ class SuccessionSearch:
         store, scope = self.of.store, self.of.scope
         ids = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in self.runs]
         kept = await get_trajectories(store, ids, scope=scope)
-        shown = Shown(set(await receipts_in(store, kept, scope=scope)))
+        shown = ShownBlocks(set(await receipts_in(store, kept, scope=scope)))
         return tuple(left for run in kept if (left := _without(run, shown)))
 
     async def _succession(self, of: Lesson, again: Sequence[Heir]) -> Succession | None:
@@ -177,7 +177,7 @@ class SuccessionSearch:
         return Succession(of, new, heir)
 
 
-def _without(run: Trajectory, shown: Shown) -> Trajectory | None:
+def _without(run: Trajectory, shown: ShownBlocks) -> Trajectory | None:
     """A run without what memory had shown to it; `None` where its metadata are nested too deeply to be read again."""
     told = run.model_dump_json()
     if (left := shown.without(told)) == told:

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 
 from .entry import Entry, Sentence
 from .lessons import Experience, Lesson, TrustState
@@ -43,7 +43,7 @@ class Add(Entry):
         return self.experience
 
     def sentence(self) -> Sentence:
-        text = f"kept a task with {counted(len(self.experience.lessons), 'lesson')}"
+        text = f"kept a task with {plural(len(self.experience.lessons), 'lesson')}"
         return Sentence(text, _ids_of(self.experience), self.experience.task, experience=self.experience.id)
 
 
@@ -323,7 +323,7 @@ class Purge(Entry):
     """Journal entries that lost their content, or part of it."""
 
     def sentence(self) -> Sentence:
-        some = f"{counted(self.lessons, 'lesson')}, {counted(self.trajectories, 'run')}"
+        some = f"{plural(self.lessons, 'lesson')}, {plural(self.trajectories, 'run')}"
         return Sentence(f"erased a {self.what}: {some}", reason=self.reason)
 
 
@@ -357,7 +357,7 @@ class Forgotten(Entry):
     recalls: int = 0
 
     def sentence(self) -> Sentence:
-        some = f"{counted(self.runs, 'run')} and {counted(self.recalls, 'recall')}"
+        some = f"{plural(self.runs, 'run')} and {plural(self.recalls, 'recall')}"
         return Sentence(f"forgot {some} from before {self.before.isoformat()}")
 
 

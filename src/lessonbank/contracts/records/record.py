@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from lessonbank._base.checks import replace_surrogates, shown
+from lessonbank._base.checks import replace_surrogates, short_repr
 from lessonbank.errors import LessonbankError, UsageError
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -86,11 +86,11 @@ def _explain(kind: type[BaseModel], error: ValidationError) -> str:
     place = ".".join(str(part) for part in first["loc"])[:200]
     if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
         near = get_close_matches(place, kind.model_fields, n=1)
-        return f"{kind.__name__} has no field {shown(place)}" + (f": did you mean {near[0]!r}?" if near else "")
+        return f"{kind.__name__} has no field {short_repr(place)}" + (f": did you mean {near[0]!r}?" if near else "")
     if first["type"] == "missing":
         return f"{kind.__name__} needs {place}="
     reason = " ".join(reason_of(first["msg"]).split())[:200]
-    return f"{kind.__name__}({place}=) is wrong: {reason}; got {shown(first['input'])}"
+    return f"{kind.__name__}({place}=) is wrong: {reason}; got {short_repr(first['input'])}"
 
 
 def reason_of(message: str, /) -> str:

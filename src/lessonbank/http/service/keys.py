@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
 
-from lessonbank._base.checks import a_count, a_text, one_of, shown, some_days
+from lessonbank._base.checks import a_count, a_text, one_of, short_repr, some_days
 from lessonbank.bank.audit_log import note_act
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.contracts.records import Record
@@ -161,7 +161,7 @@ class Keys:
     async def _get_key(self, id: str) -> Key:
         kept = await get_setting(self._store, f"{_KEPT}{a_text(id, 'id', blank=False)}")
         if kept is None:
-            raise UsageError(f"there is no key {shown(id)}: `lessonbank keys list` names them")
+            raise UsageError(f"there is no key {short_repr(id)}: `lessonbank keys list` names them")
         return Key.model_validate_json(kept)
 
 

@@ -16,7 +16,7 @@ from lessonbank.guard.gate.run_values import LOOKS, RunValues, is_command, parse
 from lessonbank.text.shell_commands import REFUSED
 
 from ._commands import only_looks
-from ._slots import Shown, action_line, call_text, line_of, message, passed_on
+from ._slots import AgentView, action_line, call_text, line_of, message, passed_on
 
 Effect = Literal["moved", "inert", "error", "repeat"]
 
@@ -100,7 +100,7 @@ class Move:
     calls: Sequence[ToolCall] = field(repr=False)
     came_back: str = field(repr=False)
     """As it was: never for a lesson."""
-    shown: Shown = field(repr=False)
+    shown: AgentView = field(repr=False)
 
     @cached_property
     def _write_action(self) -> str:
@@ -161,7 +161,7 @@ class Move:
 def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[Move, ...]:
     """What was done, in order, without the values of `values`. Where the agent has tools, all text is talk."""
     tools = any(map(attrgetter("action.calls"), trajectory.steps))
-    shown = Shown(values, trajectory.task, trajectory.instructions, passed_on=passed_on(trajectory))
+    shown = AgentView(values, trajectory.task, trajectory.instructions, passed_on=passed_on(trajectory))
     made = list[Move]()
     done = set[tuple[str, int]]()
     for number, step in enumerate(trajectory.steps, 1):

@@ -98,7 +98,7 @@ _SLOT_OR_UNCOMMON = re.compile(_SLOT.pattern + r"|(?<![\w<./-])[a-z]{2,20}(?: [a
 
 
 @dataclass
-class Shown:
+class AgentView:
     """What the agent had in front of it when it acted: the task, every page so far, every value with a digit."""
 
     values: Callable[[], RunValues]
@@ -282,7 +282,7 @@ def _name_before(text: str, at: int) -> str:
     return word if word in _NUMBERED_THINGS else ""
 
 
-def call_text(call: ToolCall, /, *, shown: Shown, step: int) -> str:
+def call_text(call: ToolCall, /, *, shown: AgentView, step: int) -> str:
     """`refund(order_id=<order id from find_customer's result>)`: the tool, its fields, and whence their values."""
     given = call.arguments
     if isinstance(given, str):
@@ -332,7 +332,7 @@ def _scalars(value: Json) -> list[str]:
     return found
 
 
-def action_line(line: str, shown: Shown, /, *, step: int) -> str:
+def action_line(line: str, shown: AgentView, /, *, step: int) -> str:
     """An action that was written as text: what it acts on stays, what it types is a slot."""
     line = plain(line)
     made = _parsed_call(line)
@@ -346,7 +346,7 @@ def action_line(line: str, shown: Shown, /, *, step: int) -> str:
     return shown.command(line, step)
 
 
-def _bracketed(match: re.Match[str], shown: Shown, step: int) -> str:
+def _bracketed(match: re.Match[str], shown: AgentView, step: int) -> str:
     if match[1].lower() in _CONTROLS:
         return shown.command(match[2], step)
     return shown.values().slot("text", match[2], step=step)
@@ -365,7 +365,7 @@ def _parsed_call(line: str) -> tuple[str, list[object]] | None:
         return None
 
 
-def _typed(value: object, shown: Shown, step: int, *, acts: bool) -> str:
+def _typed(value: object, shown: AgentView, step: int, *, acts: bool) -> str:
     if isinstance(value, str) and (named := shown.control(value, step)):
         return f"'{shown.command(named, step)}'"
     if acts and isinstance(value, str):
@@ -379,7 +379,7 @@ def _typed(value: object, shown: Shown, step: int, *, acts: bool) -> str:
     return shown.values().slot("text", value, step=step)
 
 
-def message(text: str, shown: Shown, /, *, beside: str, loud: bool) -> str:
+def message(text: str, shown: AgentView, /, *, beside: str, loud: bool) -> str:
     """What came back, in its ordinary words. An error is told even if some of its words are not ordinary.
 
     `beside` is what was done: its own words may come again.
@@ -394,7 +394,7 @@ def message(text: str, shown: Shown, /, *, beside: str, loud: bool) -> str:
     return told if len(rest) > len(slots) and (loud or len(slots) < 3) else ""
 
 
-def _in_usual_words(text: str, shown: Shown, own: set[str]) -> str:
+def _in_usual_words(text: str, shown: AgentView, own: set[str]) -> str:
     """`text` with a slot for every word that is none of `own`, nor an ordinary one, nor of the agent's tools."""
     parts = _SLOT_OR_WORD.split(text)
     words = {part.lower() for part in parts[1::2] if part[0] != "<"}

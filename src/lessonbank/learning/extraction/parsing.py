@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast, get_args
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import AppliesTo, Choice, Kind, Reach
 from lessonbank.errors import ExtractionError, UsageError
 from lessonbank.guard import clean, one_line
@@ -96,7 +96,7 @@ def parse_lessons(text: str, /, *, limit: int) -> ParsedLessons:
         why = "; ".join(problems[:5]) or "no lesson in it, neither as JSON nor as Markdown"
         raise ExtractionError(f"no lesson could be read from the model's reply of {len(text):,} characters: {why}")
     if len(drafts) > limit:
-        problems.append(f"{counted(len(drafts) - limit, 'lesson')} beyond the limit of {limit} dropped")
+        problems.append(f"{plural(len(drafts) - limit, 'lesson')} beyond the limit of {limit} dropped")
     return ParsedLessons(tuple(drafts[:limit]), tuple(problems))
 
 
