@@ -92,7 +92,7 @@ async def played(bank: AsyncReasoningBank, identity: str, *, effect: int, n: int
 
 
 async def reviewed(bank: AsyncReasoningBank) -> Any:
-    return await bank.parts.ledger.settled(scope=T)
+    return await bank.parts.ledger.on_outcome(scope=T)
 
 
 @pytest.mark.anyio

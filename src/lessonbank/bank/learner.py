@@ -225,7 +225,7 @@ class Learner:
         if settlement is None:
             return noted(learned, notes)
         notes += self.handle.emit(Settled(settlement=settlement))
-        acted = await self.handle.parts.ledger.settled(scope=settlement.scope)
+        acted = await self.handle.parts.ledger.on_outcome(scope=settlement.scope)
         if acted.changes or acted.proposals or acted.notes:
             reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
             notes += acted.notes + self.handle.emit(reviewed, notes=acted.notes)

@@ -65,7 +65,7 @@ def uniform(*names: str) -> float:
     return int.from_bytes(hashlib.sha256("/".join(names).encode()).digest()[:6], "big") / 2**48
 
 
-class Never:
+class NoHoldout:
     """Withholds nothing: nothing is measured."""
 
     usual: float = 0.0

@@ -184,7 +184,7 @@ class StoredLedger(Ledger):
             raise UsageError("the policy of holdout= returned a probability outside 0 to 1: correct the policy")
         return assigned
 
-    async def settled(self, *, scope: str) -> Acted:
+    async def on_outcome(self, *, scope: str) -> Acted:
         """See `Ledger.settled`."""
         try:
             async with self._locks.of(scope):

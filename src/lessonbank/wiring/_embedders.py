@@ -40,7 +40,7 @@ class Chosen:
     description: str
 
 
-async def choose(choice: Choice, /, *, store: Store, scope: str, model: Model | None) -> Chosen:
+async def choose_embedder(choice: Choice, /, *, store: Store, scope: str, model: Model | None) -> Chosen:
     """What the caller names; else what the bank was made with; else the best that answers here.
 
     A provider's embedder is asked where `model` is, and with its key. The journal of `scope` tells that another one is

@@ -11,7 +11,7 @@ from lessonbank.guard.redact import Redacting, redact
 from lessonbank.learning.harm_check import HarmCheck
 
 
-def choose(
+def choose_intake(
     redactor: Redactor | Unset | None,
     admission: Admission | Unset | None,
     model: LanguageModel | None,

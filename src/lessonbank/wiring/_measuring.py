@@ -8,20 +8,20 @@ from lessonbank._base.checks import a_share, is_instance, safe_getattr
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.settings import UNSET
 from lessonbank.contracts.withholding import Withholding
-from lessonbank.evidence.draws import Holdout, Never
+from lessonbank.evidence.draws import Holdout, NoHoldout
 from lessonbank.evidence.ledger import Ledger
 from lessonbank.evidence.policy import AdaptiveHoldout
 from lessonbank.guard.trust import LEDGER_TRUSTS, TrustPolicy
 
 
-def choose(holdout: object, profile: str, /) -> Withholding:
+def choose_measuring(holdout: object, profile: str, /) -> Withholding:
     """The policy that withholds: a number is a fixed probability, for lessons and for whole recalls.
 
     Raises:
         UsageError: neither a probability, nor a policy, nor `None`.
     """
     if holdout is None or (holdout is UNSET and profile == "paper"):
-        return Never()
+        return NoHoldout()
     if holdout is UNSET:
         return AdaptiveHoldout()
     if callable(holdout) and is_instance(safe_getattr(holdout, "usual"), float):
@@ -40,7 +40,7 @@ def measuring(store: Store, policy: Withholding, /, *, act: bool, trust: TrustPo
 
 def described(policy: Withholding, /) -> str:
     """For people: what is withheld."""
-    if isinstance(policy, Never):
+    if isinstance(policy, NoHoldout):
         return "off"
     if isinstance(policy, Holdout):
         return (

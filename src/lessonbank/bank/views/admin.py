@@ -392,7 +392,7 @@ class AsyncAdmin:
     async def writers(self) -> tuple[str, ...]:
         """The names of writers that have a key, sorted. Raises UsageError on a handle made by `scoped()`."""
         self._handle.check_whole_file("writers")
-        return await identity.holders(self._handle.store, "writer")
+        return await identity.key_names(self._handle.store, "writer")
 
     async def add_reviewer(self, name: str, /) -> str:
         """Make a key for a person who decides what is shown, for `bank.scoped(writer=name, key=…)`; only now it can be
@@ -417,7 +417,7 @@ class AsyncAdmin:
 
     async def reviewers(self) -> tuple[str, ...]:
         """The names of those who decide what is shown, sorted. None: any program on this machine can decide it."""
-        return await identity.holders(self._handle.store, "reviewer")
+        return await identity.key_names(self._handle.store, "reviewer")
 
     async def _key_for(self, role: identity.Role, name: str, call: str) -> str:
         await self._handle.check_owner(call)
@@ -432,7 +432,7 @@ class AsyncAdmin:
         name = a_text(name, call)
         if self._handle.skips(call):
             return
-        if name_key(name) not in await identity.holders(self._handle.store, role):
+        if name_key(name) not in await identity.key_names(self._handle.store, role):
             raise UsageError(f"no {role} {name!r} has a key: see bank.admin.{role}s()")
         await self._handle.note_act(f"admin.{call}", name_key(name))
         await identity.end_key(self._handle.store, role, name)

@@ -48,7 +48,7 @@ from lessonbank.errors import Conflict, UsageError
 from lessonbank.evidence.groups import topic_names, topics_called
 from lessonbank.guard import canonical, canonical_line
 from lessonbank.guard.gate import CONTENT
-from lessonbank.guard.identity import holders
+from lessonbank.guard.identity import key_names
 from lessonbank.guard.reviewed import asks
 from lessonbank.learning.consolidation.additions import adds_to, joined
 from lessonbank.learning.consolidation.lineage import descent, in_common, merging, unmerge
@@ -338,7 +338,7 @@ class AsyncLessons:
         """How far the new words of a lesson are trusted: nobody but their writer has seen them yet."""
         if lesson.state == "quarantined":
             return []
-        if not await holders(self._handle.store, "reviewer"):
+        if not await key_names(self._handle.store, "reviewer"):
             return [] if lesson.retired else [_approval((lesson.id,), by, f"edited by {by}")]
         waits = Trust(lesson_ids=(lesson.id,), state="probation", by="person", reason=f"edited by {by}")
         return [waits] if lesson.state == "active" else []
