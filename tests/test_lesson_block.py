@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ from lessonbank.text.prompts import load
 
 CODE = "0a1b2c3d"
 HOSTILE = st.lists(
-    st.text(max_size=60)
+    any_text(max_size=60)
     | st.sampled_from(
         [
             *(

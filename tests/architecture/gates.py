@@ -359,12 +359,10 @@ def _too_many_parameters(api: list[str]) -> list[str]:
 
 def import_cost(root: Path) -> list[str]:
     """`import lessonbank` in a fresh interpreter loads few modules, and no public name brings in a heavy one."""
-    problems: list[str] = []
-    loaded = _loaded(root, "import lessonbank")
-    if len(loaded) > MAX_MODULES:
-        problems.append(f"import lessonbank loads {len(loaded)} modules, at most {MAX_MODULES}")
-    loaded |= _loaded(root, "import lessonbank\nfor name in lessonbank.__all__: getattr(lessonbank, name)")
-    return problems + [f"import lessonbank loads {name}" for name in HEAVY_FOR_IMPORT if name in loaded]
+    used = "for name in lessonbank.__all__: getattr(lessonbank, name)"
+    count, *loaded = _loaded(root, f"import lessonbank, sys\ncount = str(len(sys.modules))\n{used}", "count")
+    more = [f"import lessonbank loads {count} modules, at most {MAX_MODULES}"] if int(count) > MAX_MODULES else []
+    return more + [f"import lessonbank loads {name}" for name in HEAVY_FOR_IMPORT if name in loaded]
 
 
 def help_cost(root: Path) -> list[str]:
@@ -375,11 +373,12 @@ def help_cost(root: Path) -> list[str]:
     return [f"lessonbank --help loads {name}" for name in HEAVY_FOR_HELP if name in loaded]
 
 
-def _loaded(root: Path, code: str) -> set[str]:
-    done = _tool(root, "-c", f"{code}\nimport sys; print('\\n' + ' '.join(sys.modules))")
+def _loaded(root: Path, code: str, first: str = "''") -> list[str]:
+    """The names of all modules after `code`, behind what `first` is then."""
+    done = _tool(root, "-c", f"{code}\nimport sys; print('\\n' + ' '.join([{first}, *sys.modules]))")
     if done.returncode:
         raise RuntimeError(f"{code!r} failed: {done.stderr}")
-    return set(done.stdout.splitlines()[-1].split())
+    return done.stdout.splitlines()[-1].split()
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 from linear import FAR, growth
@@ -285,7 +286,7 @@ class TestClusters:
         found = made.episodes()
         assert found.cluster[0] == found.cluster[1]
 
-    @given(st.text(max_size=40))
+    @given(any_text(max_size=40))
     def test_a_template_has_one_form(self, task: str) -> None:
         once = template_of(task)
         assert template_of(once) == once

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 import pytest
+from any_text import any_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -40,7 +41,7 @@ PIECES: Final = (
         "> ",
     ),
 )
-TEXTS: Final = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), min_size=1, max_size=14).map("".join)
+TEXTS: Final = st.lists(st.sampled_from(PIECES) | any_text(max_size=3), min_size=1, max_size=14).map("".join)
 PROSE: Final = st.text("abc de.", min_size=3, max_size=30).filter(lambda text: text.strip(" ."))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,7 +49,7 @@ def test_a_pattern_finds_the_same_in_ascii_as_its_form_for_any_text_does(text: s
         assert [(found.span(), found.lastindex) for found in _named_entities.sought_in(text, sought)[0]] == general
 
 
-@given(ASCII | st.text())
+@given(ASCII | any_text())
 def test_the_words_of_a_text_are_its_tokens_without_their_places(text: str):
     assert words(text) == [token for token, _, _ in tokens(nfc(text))]
 
