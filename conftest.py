@@ -25,10 +25,8 @@ _OFFLINE = {
     # Output is compared as text: no colours, no terminal of the developer's own width.
     "NO_COLOR": "1",
     "COLUMNS": "120",
-    # Commands that tests start keep their bytecode, as an installed package does.
     # What a bank does not take in time waits in a folder of the tests.
     "XDG_STATE_HOME": str(Path(tempfile.gettempdir()) / f"lessonbank-tests-state-{os.getpid()}"),
-    "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "lessonbank-tests-bytecode"),
     # Several tests run at once: threads that wait for their next small product only take time from each other.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",

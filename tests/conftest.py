@@ -28,14 +28,17 @@ _MARKS = re.compile(r"^pytestmark = (?:\[\n.*?^\]|.*?$)", re.MULTILINE | re.DOTA
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Whether every test in the file is deselected: then its imports, often a whole framework, are not paid for."""
+    """Whether every test of a file or folder is deselected: then its imports, often a whole framework, cost nothing."""
     expression = config.option.markexpr
     left_out = {mark for mark in ("full", "models", "release") if f"not {mark}" in expression}
-    if collection_path.suffix != ".py" or not left_out:
-        return None
-    marks = _MARKS.search(collection_path.read_text(encoding="utf-8"))
-    found = set(re.findall(r"pytest\.mark\.(\w+)", marks[0])) if marks else set[str]()
-    return True if found & left_out else None
+    files = [collection_path] if collection_path.suffix == ".py" else [*collection_path.rglob("test_*.py")]
+    return True if left_out and files and all(_marks_of(file) & left_out for file in files) else None
+
+
+@cache
+def _marks_of(file: Path) -> set[str]:
+    marks = _MARKS.search(file.read_text(encoding="utf-8"))
+    return set(re.findall(r"pytest\.mark\.(\w+)", marks[0])) if marks else set()
 
 
 @pytest.fixture(scope="session")
@@ -166,14 +169,14 @@ def joins() -> type[Any]:
     from lessonbank.contracts.ports import Decision
     from lessonbank.contracts.records import Add, Usage
     from lessonbank.learning.consolidation.lineage import descent, merging
-    from lessonbank.learning.consolidation.recognise import held
+    from lessonbank.learning.consolidation.recognise import nearby_lessons
 
     class Joins:
         def __init__(self, retriever: Any, *contents: str) -> None:
             self.retriever, self.contents = retriever, list(contents)
 
         async def __call__(self, new: Experience, /) -> Decision:
-            found = await held(self.retriever, new, among=10)
+            found = await nearby_lessons(self.retriever, new, among=10)
             free = [(one, owner) for one, owner in found.values() if not (one.retired or one.hidden)]
             if not free or not new.lessons or any(lesson.hidden for lesson in new.lessons):
                 return Decision([Add(experience=new)])

@@ -74,7 +74,7 @@ async def test_a_fact_that_comes_with_a_held_lesson_is_a_line_of_its_own_beside_
         await learn(bank, 2)
         new, held = await bank.lessons.list()
         assert held == old
-        assert (new.content, new.against.stand, new.against.lesson_ids) == (FACT, "adds", (old.id,))
+        assert (new.content, new.relation.stand, new.relation.lesson_ids) == (FACT, "adds", (old.id,))
         assert new.title == "More on: Open the table"
         assert new.state == "probation"
         assert len(await bank.lessons.repeats(old.id)) == 1
@@ -158,7 +158,7 @@ async def test_a_joined_lesson_still_says_what_its_lesson_contradicts() -> None:
             await learn(bank, number)
         (joined,) = [one for one in await bank.lessons.list() if FACT in one.content]
         assert joined.content.startswith("The button stands above")
-        assert joined.against.stand == "contradicts"
+        assert joined.relation.stand == "contradicts"
         assert {one.change for one in await bank.lessons.proposals()} == {"choose"}
 
 
@@ -227,7 +227,7 @@ async def test_the_papers_profile_has_no_additions() -> None:
         await learn(bank, 1)
         await learn(bank, 2)
         assert not any("adds" in call.prompt for call in reader.calls)
-        assert not any(lesson.against for lesson in await bank.lessons.list())
+        assert not any(lesson.relation for lesson in await bank.lessons.list())
 
 
 async def test_an_addition_goes_through_the_redactor_and_the_gate_as_any_lesson() -> None:
@@ -279,7 +279,7 @@ def test_rules_tell_an_error_that_is_held_and_one_more_apart(
     new = Experience(scope="t", task="x", lessons=(drawn(*told, id="new"),))
     apart = without_known_facts(new, [drawn(MAKE, id="held")])
     (one,) = apart.lessons
-    assert (one.content, one.against and one.against.lesson_ids) == (" ".join(adds), ("held",))
+    assert (one.content, one.relation and one.relation.lesson_ids) == (" ".join(adds), ("held",))
     assert set(apart.repeats) == repeats
 
 

@@ -213,9 +213,9 @@ def test_over_several_audits_and_a_person_who_corrects_what_looks_odd_weighted_t
 
 def test_runs_that_were_forgotten_after_a_while_wait_for_no_label() -> None:
     from lessonbank.contracts.records import Candidate, Recall
-    from lessonbank.evidence.columns import Columns
+    from lessonbank.evidence.evidence_table import EvidenceTable
 
-    made, at = Columns(), datetime(2026, 1, 1, tzinfo=UTC)
+    made, at = EvidenceTable(), datetime(2026, 1, 1, tzinfo=UTC)
     for n in range(10):
         shown = Candidate(lesson_id="a", experience_id="e", score=0.5, rank=1, shown=True, probability=0.2)
         made.receipt(Recall(id=str(n), scope="t", task=TASK, candidates=(shown,), created_at=at + timedelta(days=n)))

@@ -260,7 +260,9 @@ async def test_an_approval_for_some_tasks_passes_on_to_none() -> None:
             await bank.lessons.approve(lesson.id, by="Ana")
             await bank.lessons.narrow(lesson.id, to="release parser", by="Ana")
         await erased(bank, "u-0")
-        assert {(one.state, one.approved, one.only) for one in await bank.lessons.list()} == {("probation", False, ())}
+        assert {(one.state, one.approved, one.only_for_tasks) for one in await bank.lessons.list()} == {
+            ("probation", False, ())
+        }
 
 
 @pytest.mark.parametrize("state", ["probation", "active", "quarantined"])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from any_text import any_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +30,7 @@ from lessonbank.contracts.records.format_10 import upgrade_change, upgrade_exper
 pytestmark = pytest.mark.full
 
 ID = st.sampled_from(["l1", "l2", "l3", "r1"])
-TEXT = st.text(max_size=8)
+TEXT = any_text(max_size=8)
 LESSON = st.builds(Lesson, id=ID, title=st.just("T"), content=st.just("C"), approved=st.booleans())
 OWN = st.dictionaries(st.sampled_from(["user", "seconds", "model", "n"]), TEXT | st.integers(), max_size=3)
 DUPLICATE = st.builds(

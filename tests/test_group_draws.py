@@ -13,8 +13,8 @@ from lessonbank import Evidence, File, Lesson, Parts, ReasoningBank, Recall, Ret
 from lessonbank.contracts.records import Extraction, GroupDraw, Provenance, Run
 from lessonbank.contracts.withholding import Members
 from lessonbank.evidence import Assignment, Holdout
-from lessonbank.evidence.groups import named, source_of
-from lessonbank.evidence.units import entries
+from lessonbank.evidence.groups import group_label, source_of
+from lessonbank.evidence.treatments import entries
 
 CANCEL, FLIGHT = "Cancel the pending order W17 of Mia", "Book a flight from Boston to Denver"
 
@@ -92,7 +92,10 @@ def test_every_lesson_says_which_groups_it_belonged_to() -> None:
         assert not recall.groups
         assert {len(candidate.groups) for candidate in recall.candidates} == {2}
         assert {candidate.groups[0] for candidate in recall.candidates} == {"source/strategy/told/model"}
-        assert named(recall.candidates[0].groups[0]) == "strategies, from runs with a told outcome, written by a model"
+        assert (
+            group_label(recall.candidates[0].groups[0])
+            == "strategies, from runs with a told outcome, written by a model"
+        )
 
 
 def test_a_bank_that_only_observes_draws_for_no_group() -> None:
@@ -157,4 +160,4 @@ def test_a_policy_with_impossible_odds_for_a_group_is_refused() -> None:
 def test_where_a_lesson_comes_from_is_one_id(told: dict[str, Any], imported: bool, source: str) -> None:
     lesson = Lesson(title="t", content="c", provenance=Provenance(**told))
     assert source_of(lesson, imported=imported) == source
-    assert "/" not in named(source)
+    assert "/" not in group_label(source)

@@ -55,7 +55,7 @@ async def played(
 
 
 async def acted(bank: AsyncReasoningBank) -> list[Any]:
-    return list((await bank.parts.ledger.settled(scope=T)).changes)
+    return list((await bank.parts.ledger.on_outcome(scope=T)).changes)
 
 
 async def shown(bank: AsyncReasoningBank) -> set[str]:

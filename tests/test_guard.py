@@ -7,6 +7,7 @@ import time
 import unicodedata
 
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -173,7 +174,7 @@ def test_cleaning_is_linear_whatever_the_text(piece: str) -> None:
 
 
 @pytest.mark.full
-@given(text=st.text(max_size=200), limit=st.integers(1, 60))
+@given(text=any_text(max_size=200), limit=st.integers(1, 60))
 def test_a_limit_is_kept_and_said(text: str, limit: int) -> None:
     short = canonical(text, limit=limit)
     assert len(short) <= limit + len(" …[cut]")
@@ -183,7 +184,7 @@ def test_a_limit_is_kept_and_said(text: str, limit: int) -> None:
 
 @pytest.mark.full
 @given(
-    st.text(max_size=60)
+    any_text(max_size=60)
     | st.lists(st.sampled_from([*TOKENS, *CODE, *EXACT, *CHANGED, "<", "|", ">", "\u200b", "\u0336", "[", "s"])).map(
         "".join
     )

@@ -10,7 +10,7 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Experience, Learning, Recall, Retrieval, Step, Trajectory
-from lessonbank.contracts.records import Add, Against, Lesson, Retire
+from lessonbank.contracts.records import Add, Lesson, Relation, Retire
 from lessonbank.contracts.records.settings import CONTESTS
 from lessonbank.contracts.store_calls import get_setting
 from lessonbank.testing import ScriptedModel
@@ -114,7 +114,7 @@ async def test_a_sharper_and_an_opposite_lesson_stand_beside_the_old_one_and_eac
 ) -> None:
     async with await opened(model([item(OLD)], [told]), holdout=holdout) as bank:
         old, new = await two(bank)
-        assert new.against and (new.against.lesson_ids, new.against.stand) == ((old.id,), told["stands"])
+        assert new.relation and (new.relation.lesson_ids, new.relation.stand) == ((old.id,), told["stands"])
         assert (old.state, new.state) == ("probation", "probation")
         named = {proposal.lesson.id: proposal.reason for proposal in await bank.lessons.proposals()}
         assert named.keys() == {old.id, new.id}
@@ -150,9 +150,9 @@ async def test_a_sharper_lesson_waits_for_a_person_until_it_is_approved_or_one_o
 
 async def test_a_bank_in_which_lessons_were_drawn_against_each_other_opens_with_all_it_holds(tmp_path: Path) -> None:
     hint = json.dumps({"a": ["b"]})
-    against = Against(lesson_ids=("a",), stand="sharper")
+    against = Relation(lesson_ids=("a",), stand="sharper")
     old = Lesson(id="a", title=OLD[0], content=OLD[1])
-    new = Lesson(id="b", title=NEW[0], content=NEW[1], against=against, near="a")
+    new = Lesson(id="b", title=NEW[0], content=NEW[1], relation=against, near_duplicate_of="a")
     gone = Lesson(id="c", title="Press the button at once", content="Press it before anything else.")
     told = [Experience(scope="t", task=TASK, lessons=(one,)) for one in (old, new, gone)]
     retired = Retire(lesson_ids=("c",), reason="shown to help more", successor="b")
@@ -164,7 +164,7 @@ async def test_a_bank_in_which_lessons_were_drawn_against_each_other_opens_with_
         path, scope="t", embedder="lexical", evidence=Evidence(holdout=None)
     ) as bank:
         held = {lesson.id: lesson for lesson in await bank.lessons.list(retired=True)}
-        assert (held["b"].against, held["b"].near, held["c"].retired) == (against, "a", True)
+        assert (held["b"].relation, held["b"].near_duplicate_of, held["c"].retired) == (against, "a", True)
         assert await get_setting(bank.store, CONTESTS.of("t")) == hint
         (last,) = [one.entry for one in await bank.history.list() if isinstance(one.entry, Retire)]
         assert last.successor == "b"
@@ -181,7 +181,7 @@ async def test_a_lesson_that_settles_what_was_open_takes_the_place_at_once_and_c
         before = (await bank.history.list())[0].sequence
         await bank.learn(run(2), outcome="failure")
         (one,) = await bank.lessons.list()
-        assert (one.title, one.against) == (NEW[0], None)
+        assert (one.title, one.relation) == (NEW[0], None)
         assert old.id in (await bank.history.lineage(one.id)).sources
         await bank.history.rollback(to=before, reason="not so")
         assert await bank.lessons.list() == (old,)

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ from lessonbank.text.prompts import load
 
 CODE = "0a1b2c3d"
 HOSTILE = st.lists(
-    st.text(max_size=60)
+    any_text(max_size=60)
     | st.sampled_from(
         [
             *(
@@ -139,10 +140,10 @@ def test_the_lines_of_a_block_are_erased_in_the_json_of_a_run_and_no_other_line(
 
 @pytest.mark.full
 def test_the_resource_of_a_lesson_warns_of_an_unchecked_one_as_a_recall_does() -> None:
-    from lessonbank.mcp.answers import whole
+    from lessonbank.mcp.answers import fence_lesson
 
-    assert "(unchecked)" in whole(Lesson(title="Sort", content="Sort first.", risk="harmful"))
-    assert "unchecked" not in whole(Lesson(title="Sort", content="Sort first."))
+    assert "(unchecked)" in fence_lesson(Lesson(title="Sort", content="Sort first.", risk="harmful"))
+    assert "unchecked" not in fence_lesson(Lesson(title="Sort", content="Sort first."))
 
 
 USES = """
@@ -153,7 +154,7 @@ from lessonbank.contracts.records import Experience, Found, Lesson, Match
 from lessonbank.demo import reading
 from lessonbank.guard.gate._echo import Shown as Echo
 from lessonbank.guard.shown_lines import Shown
-from lessonbank.mcp.answers import whole
+from lessonbank.mcp.answers import fence_lesson
 from lessonbank.providers.models._nonces import nonces_of
 from lessonbank.contracts.ports import Message
 from lessonbank.search.injection import Injector, lesson_text
@@ -177,7 +178,7 @@ print(json.dumps({
     "named": citation(1) in receipt.text.partition(code)[0],
     "echo": Echo((receipt.text,)).has(two.title, two.content) and not Echo((receipt.text,)).has("Other", "Close it."),
     "erased": "ledger" not in Shown.of([receipt.text]).without(run),
-    "tool": [i.text for i in lessons_in(whole(two))] == [lesson_text(two)],
+    "tool": [i.text for i in lessons_in(fence_lesson(two))] == [lesson_text(two)],
     "demo": [s.weight > 0 for s in reading.read(receipt.text, goal="read the ledger") if "last page" in s.text],
 }))
 """

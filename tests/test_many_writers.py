@@ -13,8 +13,8 @@ from lessonbank import AsyncReasoningBank, Lesson
 from lessonbank.contracts.events import Event, Reviewed
 from lessonbank.contracts.records import Add, Candidate, Experience, Outcome, Proposal, Recall, Settlement
 from lessonbank.contracts.settings import Evidence, Parts
-from lessonbank.evidence.columns import FREE, TWICE, Columns, Shares
 from lessonbank.evidence.draws import Holdout
+from lessonbank.evidence.evidence_table import FREE, TWICE, EvidenceTable, Shares
 from lessonbank.evidence.stored_ledger import proposal_notes
 from lessonbank.guard.identity import of_process
 
@@ -39,7 +39,7 @@ def test_a_few_a_day_count_of_every_writer_and_tomorrow_again() -> None:
 
 
 def test_what_does_not_count_is_no_row_and_no_missing_outcome() -> None:
-    columns = Columns()
+    columns = EvidenceTable()
     for number in range(100):
         id = f"r{number}"
         columns.receipt(receipt(id, withheld=number % 2 == 1))
@@ -92,7 +92,7 @@ async def played(bank: AsyncReasoningBank, identity: str, *, effect: int, n: int
 
 
 async def reviewed(bank: AsyncReasoningBank) -> Any:
-    return await bank.parts.ledger.settled(scope=T)
+    return await bank.parts.ledger.on_outcome(scope=T)
 
 
 @pytest.mark.anyio

@@ -39,8 +39,8 @@ from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.contracts.store_calls import experience_of_lesson, forget, get_setting, list_recalls, purge_one
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import NotFound, StoreUnavailable
-from lessonbank.evidence.columns import Columns
-from lessonbank.evidence.draws import Holdout, Never
+from lessonbank.evidence.draws import Holdout, NoHoldout
+from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.ledger import Acted
 from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.policy import AdaptiveHoldout
@@ -202,7 +202,7 @@ class TestActing:
     ) -> None:
         await keep(store, a_lesson("bad"), a_lesson("unknown"))
         await played(store, "bad", effect=-1)
-        acted = await ledger(store).settled(scope=T)
+        acted = await ledger(store).on_outcome(scope=T)
         (entry,) = await made_by_itself(store)
         assert acted.changes == [entry.entry]
         assert isinstance(entry.entry, Retire)
@@ -218,7 +218,7 @@ class TestActing:
         for number in range(60):
             await store.save_recall(receipt(f"r{number}", drawn("bad", withheld=number % 2 == 1)))
             await settle(store, f"r{number}", "success" if number % 2 or number % 10 == 0 else "failure")
-            if (await mine.settled(scope=T)).changes:
+            if (await mine.on_outcome(scope=T)).changes:
                 break
         assert (await lesson(store, "bad")).retired
         assert (await mine.lift(scope=T, level=0.95)).lessons[0].standing == "harms"
@@ -227,7 +227,7 @@ class TestActing:
         await keep(store, a_lesson("other"), a_lesson("good"))
         await played(store, "good", effect=1)
         mine = ledger(store)
-        (change,) = (await mine.settled(scope=T)).changes
+        (change,) = (await mine.on_outcome(scope=T)).changes
         assert isinstance(change, Trust)
         assert (change.lesson_ids, change.state, change.by) == (("good",), "active", "ledger")
         assert (await lesson(store, "good")).state == "active"
@@ -250,7 +250,7 @@ class TestActing:
         )
         for id, effect in (("good", 1), ("bad", -1), ("doubted", 1), ("erased", -1)):
             await played(store, id, effect=effect, n=40)
-        assert (await ledger(store).settled(scope=T)) == Acted(changes=[])
+        assert (await ledger(store).on_outcome(scope=T)) == Acted(changes=[])
         assert await made_by_itself(store) == []
         assert (await lesson(store, "doubted")).state == "quarantined"
 
@@ -258,7 +258,7 @@ class TestActing:
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         mine = ledger(store, act=False)
-        assert (await mine.settled(scope=T)).changes == []
+        assert (await mine.on_outcome(scope=T)).changes == []
         assert (await mine.lift(scope=T, level=0.95)).lessons[0].standing == "harms"
         assert not (await lesson(store, "bad")).retired
 
@@ -266,12 +266,12 @@ class TestActing:
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         mine = ledger(store)
-        await mine.settled(scope=T)
+        await mine.on_outcome(scope=T)
         await store.apply([Restore(lesson_ids=("bad",), reason="I know better")], scope=T, writer="anna")
         await played(store, "bad", effect=-1, n=30, name="later")
         for one in (mine, ledger(store)):
             for _ in range(40):
-                assert (await one.settled(scope=T)).changes in ([], ())
+                assert (await one.on_outcome(scope=T)).changes in ([], ())
         assert not (await lesson(store, "bad")).retired
         assert left_out(await mine.assign({"bad": ()}, recall_id="r", task="x", scope=T), "bad") >= 0.5
 
@@ -279,13 +279,13 @@ class TestActing:
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         mine = ledger(store)
-        await mine.settled(scope=T)
+        await mine.on_outcome(scope=T)
         (entry,) = await made_by_itself(store)
         await store.apply([Rollback(to=entry.sequence - 1, reason="no")], scope=T, writer="anna")
         assert not (await lesson(store, "bad")).retired
         await played(store, "bad", effect=-1, n=30, name="later")
         for _ in range(40):
-            await mine.settled(scope=T)
+            await mine.on_outcome(scope=T)
         assert len(await made_by_itself(store)) == 1
 
     async def test_what_somebody_took_back_meanwhile_is_no_trouble(self, store: Store) -> None:
@@ -295,7 +295,7 @@ class TestActing:
         acted: list[Acted] = []
 
         async def look() -> None:
-            acted.append(await ledger(held).settled(scope=T))
+            acted.append(await ledger(held).on_outcome(scope=T))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(look)
@@ -307,7 +307,7 @@ class TestActing:
     async def test_a_change_that_the_store_could_not_write_is_spoken_of(self, store: Store) -> None:
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
-        acted = await ledger(Failing(store, "apply", StoreUnavailable("the disk is full"))).settled(scope=T)
+        acted = await ledger(Failing(store, "apply", StoreUnavailable("the disk is full"))).on_outcome(scope=T)
         assert any("disk is full" in note for note in acted.notes)
 
     async def test_evidence_is_no_persons_approval(self, tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ class TestActing:
         file = await SqliteStore.open(path)
         await keep(file, a_lesson("good"), task="cancel the order")
         await played(file, "good", effect=1)
-        await ledger(file).settled(scope=T)
+        await ledger(file).on_outcome(scope=T)
         await file.close()
         async with await lessonbank.connect_async(
             path,
@@ -335,7 +335,7 @@ class TestTime:
             id = f"r{number}"
             await store.save_recall(receipt(id, drawn("bad", withheld=number % 2 == 1)))
             await settle(store, id, "success" if number % 2 else "failure")
-            await mine.settled(scope=T)
+            await mine.on_outcome(scope=T)
             told = ReviewSnapshot.of(await get_setting(store, REVIEW.of(T)))
             assert told.reviewed == (20 if number >= 19 else 0), number
             assert ("bad" in told.units) == (number >= 19)
@@ -344,31 +344,31 @@ class TestTime:
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=1, source="judge", judge="j")
         mine = ledger(store, act=False)
-        await mine.settled(scope=T)
+        await mine.on_outcome(scope=T)
         told = ReviewSnapshot.of(await get_setting(store, REVIEW.of(T)))
         assert (told.units["bad"].grade, told.units["bad"].by_judge, told.helps) == ("helps", True, frozenset())
         for number in range(ENOUGH):
             await settle(store, f"bad-{number}", "success" if number % 2 else "failure")
-            await mine.settled(scope=T)
+            await mine.on_outcome(scope=T)
         told = ReviewSnapshot.of(await get_setting(store, REVIEW.of(T)))
         assert (told.units["bad"].grade, told.units["bad"].by_judge) == ("harms", False)
 
     async def test_another_process_goes_on_where_the_first_one_stopped(self, store: Store) -> None:
         await keep(store, a_lesson("bad"), a_lesson("new"))
         await played(store, "bad", effect=-1)
-        await ledger(store).settled(scope=T)
+        await ledger(store).on_outcome(scope=T)
         second = ledger(store)
         drawn_now = await second.assign({"bad": (), "new": ()}, recall_id="r", task="x", scope=T)
         assert drawn_now.probability["bad"] > 0.5 > 0.3 >= drawn_now.probability["new"]
         await settle(store, "bad-0", "failure")
-        assert await second.settled(scope=T) == Acted()
+        assert await second.on_outcome(scope=T) == Acted()
 
     async def test_a_process_that_only_retrieves_follows_what_another_one_finds(self, store: Store) -> None:
         await keep(store, a_lesson("bad"))
         reader = ledger(store)
         await reader.assign({"bad": ()}, recall_id="r", task="x", scope=T)
         await played(store, "bad", effect=-1)
-        await ledger(store, act=False).settled(scope=T)
+        await ledger(store, act=False).on_outcome(scope=T)
         await settle(store, "bad-0", "failure")
         later = [await reader.assign({"bad": ()}, recall_id=f"r{n}", task="x", scope=T) for n in range(100)]
         assert left_out(later[-1], "bad") > 2 * NEW
@@ -377,14 +377,14 @@ class TestTime:
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         mine = ledger(store)
-        await mine.settled(scope=T)
+        await mine.on_outcome(scope=T)
         await purge_one(store, "scope", "", scope=T, writer="anna", reason="erase it")
         await keep(store, a_lesson("worse"))
         for number in range(40):
             id = f"new-{number}"
             await store.save_recall(receipt(id, drawn("worse", withheld=number % 2 == 1)))
             await settle(store, id, "success" if number % 2 else "failure")
-            await mine.settled(scope=T)
+            await mine.on_outcome(scope=T)
         assert (await lesson(store, "worse")).retired
 
     async def test_a_purged_scope_is_looked_at_again_by_a_new_process(self, store: Store) -> None:
@@ -393,7 +393,7 @@ class TestTime:
         await played(store, "bad", effect=-1)
         mine = ledger(store)
         for _ in range(300):
-            await mine.settled(scope=T)
+            await mine.on_outcome(scope=T)
         assert (await lesson(store, "bad")).retired
 
 
@@ -403,7 +403,7 @@ class TestReading:
         await keep(store, a_lesson("same"), scope="acme")
         await played(store, "same", effect=-1, scope="acme")
         mine = ledger(store)
-        assert (await mine.settled(scope="acme")).changes != []
+        assert (await mine.on_outcome(scope="acme")).changes != []
         assert (await mine.lift(scope=T, level=0.95)).recalls == 0
         assert left_out(await mine.assign({"same": ()}, recall_id="r", task="x", scope=T), "same") == NEW
         assert not (await lesson(store, "same")).retired
@@ -437,7 +437,7 @@ class TestReading:
             await store.save_recall(receipt(id, *found))
             if number > 12:
                 await settle(store, other, "success" if number % 4 else "failure", steps=number)
-                await mine.settled(scope=T)
+                await mine.on_outcome(scope=T)
             if number == 30:
                 await mine.lift(scope=T, level=0.95)
         await settle(store, "r3", "success", source="judge", judge="j")
@@ -452,7 +452,7 @@ class TestReading:
         await store.apply(
             [Merge(experience=merged, source_lesson_ids=("one", "two"), reason="the same")], scope=T, writer="tests"
         )
-        assert (await ledger(store).settled(scope=T)).changes == []
+        assert (await ledger(store).on_outcome(scope=T)).changes == []
         await played(store, "both", effect=1, n=10)
         told = {i.lesson_id: (i.shown, i.withheld) for i in (await ledger(store).lift(scope=T, level=0.95)).lessons}
         assert told == {"one": (30, 30), "two": (30, 30), "both": (5, 5)}
@@ -465,7 +465,7 @@ class TestReading:
             [Merge(experience=merged, source_lesson_ids=("one",), reason="same")], scope=T, writer="tests"
         )
         await purge_one(store, "lesson", "both", scope=T, writer="anna", reason="erase it")
-        await ledger(store).settled(scope=T)
+        await ledger(store).on_outcome(scope=T)
 
 
 class TestErasing:
@@ -495,12 +495,12 @@ class TestErasing:
         for one in (mine, ledger(store)):
             lift = await one.lift(scope=T, level=0.95)
             assert {i.title for i in lift.lessons} <= {""}
-        assert (await ledger(store).settled(scope=T)).changes == []
+        assert (await ledger(store).on_outcome(scope=T)).changes == []
 
     async def test_what_was_told_of_a_purged_scope_goes_with_it(self, store: Store) -> None:
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
-        await ledger(store).settled(scope=T)
+        await ledger(store).on_outcome(scope=T)
         await purge_one(store, "scope", "", scope=T, writer="anna", reason="erase it")
         assert "bad" not in (await get_setting(store, REVIEW.of(T)) or "")
 
@@ -540,11 +540,11 @@ class TestFailing:
         await played(store, "bad", effect=-1)
         broken = Failing(store, method, StoreUnavailable("the disk is gone"))
         mine = ledger(broken)
-        acted = await mine.settled(scope=T)
+        acted = await mine.on_outcome(scope=T)
         assert any("the disk is gone" in note for note in acted.notes) == (broken.calls > 0)
         broken.broken = False
         for _ in range(25):
-            await mine.settled(scope=T)
+            await mine.on_outcome(scope=T)
         assert (await lesson(store, "bad")).retired
         assert ReviewSnapshot.of(await get_setting(store, REVIEW.of(T))).reviewed == ENOUGH
 
@@ -579,7 +579,7 @@ class TestFailing:
     async def test_whatever_goes_wrong_in_a_review_never_breaks_a_run(self, store: Store) -> None:
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
-        acted = await ledger(Failing(store, "experiences", RuntimeError("a defect"))).settled(scope=T)
+        acted = await ledger(Failing(store, "experiences", RuntimeError("a defect"))).on_outcome(scope=T)
         assert any("a defect" in note for note in acted.notes)
 
     @pytest.mark.full
@@ -613,7 +613,7 @@ class TestFailing:
         assert 0.0 <= drawn_now.probability["bad"] <= 0.9
         assert 0.0 <= drawn_now.control_probability <= 0.9
         await mine.order(Found(), places=1, recall_id="r", scope=T)
-        assert (await mine.settled(scope=T)).notes == ()
+        assert (await mine.on_outcome(scope=T)).notes == ()
 
     @pytest.mark.parametrize("odds", [1.5, -0.5])
     async def test_a_policy_that_draws_with_impossible_odds_does_not_silence_the_ledger(self, odds: float) -> None:
@@ -624,11 +624,11 @@ class TestFailing:
         await store.save_recall(receipt("odd", bad))
         await settle(store, "odd", "success")
         mine = ledger(store)
-        assert (await mine.settled(scope=T)).notes == ()
+        assert (await mine.on_outcome(scope=T)).notes == ()
         assert (await mine.lift(scope=T, level=0.95)).settled == 31
 
     @pytest.mark.full
-    @pytest.mark.parametrize("policy", [Never(), Holdout(0.0, 0.0)])
+    @pytest.mark.parametrize("policy", [NoHoldout(), Holdout(0.0, 0.0)])
     async def test_where_nothing_was_drawn_nothing_is_said(self, store: Store, policy: Any) -> None:
         await keep(store, a_lesson("a"))
         mine = ledger(store, policy=policy)
@@ -636,7 +636,7 @@ class TestFailing:
             found = Candidate(lesson_id="a", experience_id="e", score=1.0, rank=1, shown=True)
             await store.save_recall(receipt(f"r{number}", found))
             await settle(store, f"r{number}", "success")
-            assert (await mine.settled(scope=T)).notes == ()
+            assert (await mine.on_outcome(scope=T)).notes == ()
         lift = await mine.lift(scope=T, level=0.95)
         assert (lift.success.value, lift.lessons[0].success.value, lift.lessons[0].shown) == (None, None, 22)
         assert await made_by_itself(store) == []
@@ -647,7 +647,7 @@ class TestFailing:
             await store.save_recall(receipt(f"r{number}", drawn("a", withheld=number % 2 == 1)))
             await settle(store, f"r{number}", "unknown", source="judge")
         mine = ledger(store)
-        assert await mine.settled(scope=T) == Acted(changes=[])
+        assert await mine.on_outcome(scope=T) == Acted(changes=[])
         lift = await mine.lift(scope=T, level=0.95)
         assert (lift.recalls, lift.settled, lift.missing_with) == (30, 0, 1.0)
 
@@ -675,7 +675,7 @@ class TestTogether:
         acted: list[Acted] = []
 
         async def look(mine: StoredLedger) -> None:
-            acted.append(await mine.settled(scope=T))
+            acted.append(await mine.on_outcome(scope=T))
 
         async with anyio.create_task_group() as tasks:
             for one in (first, second):
@@ -693,7 +693,7 @@ class TestTogether:
         mine = ledger(store)
         async with anyio.create_task_group() as tasks:
             for _ in range(8):
-                tasks.start_soon(lambda: mine.settled(scope=T))
+                tasks.start_soon(lambda: mine.on_outcome(scope=T))
                 tasks.start_soon(lambda: mine.lift(scope=T, level=0.95))
         assert len(await made_by_itself(store)) == 1
         assert (await mine.lift(scope=T, level=0.95)).settled == 40
@@ -810,7 +810,7 @@ class TestSettlements:
 
     def test_a_time_that_one_of_two_runs_told_is_not_halved(self) -> None:
         runs = self.attempts(("success", "judge", {"seconds": 10.0}), ("success", "judge", {}))
-        columns = Columns()
+        columns = EvidenceTable()
         columns.receipt(self.RECALL)
         columns.settle(settlement_of(self.RECALL, "e", runs))
         assert str(columns.episodes().seconds[0]) in {"10.0", "nan"}
@@ -852,7 +852,7 @@ async def test_an_edited_lesson_is_not_taken_back_for_what_it_said_before(store:
     await played(store, "bad", effect=-1)
     words = Edit(lesson_id="bad", title="Better", description="", content="Say it better.", by="Ana")
     await store.apply([words], scope=T, writer="Ana")
-    assert (await ledger(store).settled(scope=T)).changes == []
+    assert (await ledger(store).on_outcome(scope=T)).changes == []
     assert not (await lesson(store, "bad")).retired
 
 

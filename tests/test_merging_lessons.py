@@ -89,7 +89,7 @@ def test_narrowed_lessons_become_one_for_the_tasks_of_both(bank: ReasoningBank) 
     one, other = two(bank)
     bank.lessons.narrow(one.id, to="invoice", by="Ana")
     bank.lessons.narrow(other.id, to="receipt", by="Ana")
-    assert bank.lessons.merge(one.id, other.id, **WORDS, by="Ben").only == ("invoice", "receipt")
+    assert bank.lessons.merge(one.id, other.id, **WORDS, by="Ben").only_for_tasks == ("invoice", "receipt")
 
 
 @pytest.mark.full

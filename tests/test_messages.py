@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 from linear import FAR, growth, growth_of
@@ -551,16 +552,16 @@ json_values = st.recursive(
     | st.booleans()
     | st.integers(-(2**70), 2**70)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    | any_text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text(), inner, max_size=3),
     max_leaves=8,
 )
 names = st.text("abcdefgh_", min_size=1, max_size=8)
-parts = st.fixed_dictionaries({"type": st.just("text"), "text": st.text()}) | st.just(
+parts = st.fixed_dictionaries({"type": st.just("text"), "text": any_text()}) | st.just(
     {"type": "image_url", "image_url": {"url": "http://x"}}
 )
-content = st.none() | st.text() | st.lists(parts, max_size=3)
-arguments = st.text() | json_values.map(json.dumps)
+content = st.none() | any_text() | st.lists(parts, max_size=3)
+arguments = any_text() | json_values.map(json.dumps)
 calls = st.fixed_dictionaries(
     {
         "id": names,
@@ -715,7 +716,7 @@ def test_where_all_turns_greet_the_first_is_the_task(greeting: str) -> None:
 
 
 @pytest.mark.full
-@given(st.lists(st.one_of(st.sampled_from(GREETINGS), st.text(max_size=80)), max_size=6))
+@given(st.lists(st.one_of(st.sampled_from(GREETINGS), any_text(max_size=80)), max_size=6))
 def test_the_request_is_one_of_the_turns_and_only_greetings_come_before_it(texts: list[str]) -> None:
     spoken = [text for text in texts if text.strip()]
     found = first_request(texts)

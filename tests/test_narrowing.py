@@ -38,7 +38,7 @@ async def test_a_lesson_is_shown_only_for_the_tasks_it_is_kept_for(bank: AsyncRe
     lesson = await taught(bank)
     assert await shown(bank, REBOOK) == ["Ticket"]
     narrowed = await bank.lessons.narrow(lesson.id, to=["REFUND ticket", "pay back"], by="Ana", reason="harms others")
-    assert narrowed.only == ("REFUND ticket", "pay back")
+    assert narrowed.only_for_tasks == ("REFUND ticket", "pay back")
     assert (narrowed.content, narrowed.approved, narrowed.state) == (lesson.content, True, "active")
     assert await shown(bank, REFUND) == await shown(bank, "Pay the ticket back to Ana") == ["Ticket"]
     assert await shown(bank, REBOOK) == []
@@ -68,10 +68,10 @@ async def test_an_edit_leaves_what_it_is_kept_for_and_both_are_in_the_journal(ba
     lesson = await taught(bank)
     await bank.lessons.narrow(lesson.id, to="refund", by="Ana")
     edited = await bank.lessons.edit(lesson.id, content="Ask for the number, then wait.", by="Ana")
-    assert (edited.only, edited.version) == (("refund",), 3)
+    assert (edited.only_for_tasks, edited.version) == (("refund",), 3)
     assert await bank.admin.verify() == ()
     sequence = max(entry.sequence for entry in await bank.history.list())
-    assert (await bank.history.state(sequence)).get(lesson.id).only == ("refund",)
+    assert (await bank.history.state(sequence)).get(lesson.id).only_for_tasks == ("refund",)
 
 
 @pytest.mark.parametrize("to", ["17", ["refund", " # "], 3, [4]])
@@ -79,7 +79,7 @@ async def test_words_that_name_no_task_are_refused(bank: AsyncReasoningBank, to:
     lesson = await taught(bank)
     with pytest.raises(UsageError, match="to="):
         await bank.lessons.narrow(lesson.id, to=to, by="Ana")
-    assert (await bank.lessons.get(lesson.id)).only == ()
+    assert (await bank.lessons.get(lesson.id)).only_for_tasks == ()
 
 
 async def test_what_changes_nothing_or_names_no_lesson_is_refused(bank: AsyncReasoningBank) -> None:
@@ -108,4 +108,4 @@ async def test_an_export_carries_what_a_lesson_is_kept_for(bank: AsyncReasoningB
     await bank.admin.export(tmp_path / "export.jsonl")
     async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical") as other:
         await other.admin.import_(tmp_path / "export.jsonl")
-        assert (await other.lessons.get(lesson.id)).only == ("refund",)
+        assert (await other.lessons.get(lesson.id)).only_for_tasks == ("refund",)

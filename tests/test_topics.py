@@ -101,7 +101,7 @@ def test_the_name_of_a_topic_is_inert_and_short() -> None:
         assert not set(topic.name) & set("<>\x1b\u202e\n")
 
 
-@pytest.mark.parametrize("place", [":memory:", "postgres"])
+@pytest.mark.parametrize("place", [":memory:", pytest.param("postgres", marks=pytest.mark.full)])
 def test_a_topic_is_named_by_what_is_done_and_never_after_somebody(place: str, request: pytest.FixtureRequest) -> None:
     where = request.getfixturevalue("postgres_bank")() if place == "postgres" else place
     tasks = (

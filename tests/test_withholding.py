@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from lessonbank.contracts.records import Candidate, Recall
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.errors import UsageError
-from lessonbank.evidence import AdaptiveHoldout, Assignment, Holdout, Never, Rates, Withholding
+from lessonbank.evidence import AdaptiveHoldout, Assignment, Holdout, NoHoldout, Rates, Withholding
 from lessonbank.evidence.draws import FollowsEvidence
 from lessonbank.evidence.lift import Standing
 from lessonbank.evidence.review_snapshot import UnitReview
-from lessonbank.evidence.units import entries
+from lessonbank.evidence.treatments import entries
 
 ASK = {"task": "Cancel it", "scope": "t"}
 
@@ -45,7 +45,7 @@ def test_draws_with_a_seed_follow_from_the_order_of_recalls() -> None:
     assert arms("s") != arms("t")
 
 
-@pytest.mark.parametrize("policy", [Never(), Holdout(0.0, 0.0)])
+@pytest.mark.parametrize("policy", [NoHoldout(), Holdout(0.0, 0.0)])
 def test_zero_withholds_nothing(policy: Withholding) -> None:
     drawn = [assigned(policy, "a", "b") for _ in range(200)]
     assert not any(one.withheld or one.control or one.control_probability for one in drawn)

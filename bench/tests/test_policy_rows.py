@@ -11,7 +11,7 @@ import pytest
 import lessonbank
 from lessonbank import Evidence, Extraction, Parts, Run, Trajectory
 from lessonbank.evidence import AdaptiveHoldout, Holdout
-from lessonbank.evidence.columns import Columns
+from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.review import review
 from lessonbank_bench.measure.policy import effects, from_docs, nulls, table
 from lessonbank_bench.measure.policy.drive import Bank, Played, like, settlement
@@ -28,7 +28,7 @@ async def no_lessons(_attempts: Sequence[Run], /) -> Extraction:
 
 
 def test_the_simulated_bank_draws_and_reviews_as_a_real_one() -> None:
-    world, simulated = effects.FirstTasks(seed=1, tasks=60), Columns()
+    world, simulated = effects.FirstTasks(seed=1, tasks=60), EvidenceTable()
     parts, evidence = Parts(extractor=no_lessons), Evidence(holdout=Holdout(0.3, 0.3, seed="s"), act=False)
     with lessonbank.connect(":memory:", scope="s", embedder="lexical", evidence=evidence, parts=parts) as bank:
         lessons = [lessonbank.Lesson(title=title, content=f"{title} it first.") for title in ("Weigh", "Pack")]

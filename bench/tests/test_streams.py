@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from lessonbank.evidence import review
+from lessonbank.evidence.confidence_sequences import outcomes, scores
 from lessonbank.evidence.draws import Holdout
 from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.policy import AdaptiveHoldout
-from lessonbank.evidence.sequences import outcomes, scores
-from lessonbank.evidence.units import entries
+from lessonbank.evidence.treatments import entries
 from lessonbank_bench.measure.ledger import reaching
 from lessonbank_bench.measure.ledger.sampling import Sampling
 from lessonbank_bench.measure.streams import HARM, HELP, NEVER, Played, Pure, Seen, Unit, betting, making, play, seen

@@ -221,9 +221,9 @@ class TestClaudeAgent(AdapterContract):
 
     def signature(self) -> str:
         """Claude Code tells no more than the names."""
-        return self.named(TOOL)
+        return self.name_of_tool(TOOL)
 
-    def named(self, tool: str, /) -> str:
+    def name_of_tool(self, tool: str, /) -> str:
         return f"mcp__office__{tool}"
 
     def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -265,7 +266,7 @@ async def test_an_async_bank_is_refused(tmp_path: Path) -> None:
             RunFollower(bank, "mine")  # pyright: ignore[reportArgumentType]
 
 
-NAMES = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=3)
+NAMES = st.lists(any_text(min_size=1, max_size=8), min_size=1, max_size=3)
 
 
 @given(NAMES, NAMES)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import RUNS, learn, lessonbank_cli, lessonbank_process
+from running import RUNS, learn, lessonbank_cli
 
 import lessonbank
 
@@ -38,7 +38,7 @@ def learned(once: Path, runs: Path) -> Path:
 
 
 def test_learning_recorded_runs_reports_what_was_learned(runs: Path) -> None:
-    done = lessonbank_process("learn", runs, "--bank", "bank.db", "--scope", "t", cwd=runs.parent)
+    done = lessonbank_cli("learn", runs, "--bank", "bank.db", "--scope", "t", cwd=runs.parent)
     assert done.returncode == 0, done.stderr
     assert "4 runs read: 2 failure, 2 success; 0 known already" in done.stdout
     assert "strategy" in done.stdout

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from running import lessonbank_cli
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="file names with control characters are POSIX")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(os.name != "posix", reason="file names with control characters are POSIX"),
+]
 
 NAME = "a\x1b[31mred\x1b]0;title\x07\u202e\x9b31m"
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     "words",
     [
@@ -33,7 +35,6 @@ def test_a_refusal_shows_a_name_escaped(words: tuple[str, ...], tmp_path: Path) 
     assert len(done.stderr) < 1000
 
 
-@pytest.mark.full
 def test_what_went_well_shows_names_escaped(tmp_path: Path) -> None:
     runs = '{"task": "t", "messages": [{"role": "user", "content": "x"}]}\n'
     (tmp_path / f"{NAME}.jsonl").write_text(runs, encoding="utf-8")

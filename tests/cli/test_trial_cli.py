@@ -13,6 +13,8 @@ from running import lessonbank_cli
 import lessonbank
 from lessonbank.trials import Trial, TrialPlan
 
+pytestmark = pytest.mark.full
+
 WHERE = ("--bank", "bank.db", "--scope", "t")
 AGENT = """
 import random
@@ -48,7 +50,6 @@ def trial(
     return lessonbank_cli("trial", *WHERE, "--tasks", tasks, *functions, *more, cwd=folder)
 
 
-@pytest.mark.full
 def test_a_trial_prints_its_answer_its_interval_and_its_cost(folder: Path) -> None:
     done = trial(folder)
     assert done.returncode == 0, done.stderr
@@ -59,7 +60,6 @@ def test_a_trial_prints_its_answer_its_interval_and_its_cost(folder: Path) -> No
     assert cost.startswith("Cost: ")
 
 
-@pytest.mark.full
 def test_json_is_the_record_and_a_file_of_json_lines_serves_as_tasks(folder: Path) -> None:
     with lessonbank.connect(folder / "bank.db", scope="t", evidence=None) as bank:
         recall, (lesson,) = bank.retrieve("Ship parcel 99"), bank.lessons.list()
@@ -77,7 +77,6 @@ def test_json_is_the_record_and_a_file_of_json_lines_serves_as_tasks(folder: Pat
     assert recall.id in {row.task for row in told.rows}
 
 
-@pytest.mark.full
 def test_an_interrupted_trial_goes_on(folder: Path) -> None:
     first = trial(folder, "--resume", "runs.jsonl", "--budget-runs", 4, "--json")
     assert json.loads(first.stdout)["stopped"] == "max_runs"
@@ -90,7 +89,6 @@ def test_an_interrupted_trial_goes_on(folder: Path) -> None:
     assert "is the journal of another trial" in other.stderr
 
 
-@pytest.mark.full
 def test_a_plan_needs_no_bank(tmp_path: Path) -> None:
     done = lessonbank_cli("trial", "--plan", "--effect", 0.2, cwd=tmp_path)
     assert done.stdout.startswith("A trial shows an effect of 20 points within 88 runs")
@@ -98,7 +96,6 @@ def test_a_plan_needs_no_bank(tmp_path: Path) -> None:
     assert TrialPlan.model_validate_json(as_json.stdout).effect == 0.1
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -117,7 +114,6 @@ def test_a_call_that_cannot_be_is_one_sentence(folder: Path, wrong: dict[str, st
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.full
 def test_what_is_missing_is_named_and_a_contradiction_ends_with_one(folder: Path) -> None:
     missing = lessonbank_cli("trial", *WHERE, cwd=folder)
     assert missing.returncode == 2

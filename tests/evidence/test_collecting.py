@@ -1,4 +1,4 @@
-"""Columns hold what receipts and settlements say, in whatever pieces and however often they arrive."""
+"""An evidence table holds what receipts and settlements say, in whatever pieces and however often they arrive."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 from linear import FAR, growth
 
 from lessonbank.contracts.records import Candidate, Recall, Settlement, Usage
-from lessonbank.evidence.columns import WINDOW, Columns, template_of
 from lessonbank.evidence.episodes import Episodes
+from lessonbank.evidence.evidence_table import WINDOW, EvidenceTable, template_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -34,8 +35,8 @@ def settled(id: str, outcome: Any = "success", **more: Any) -> Settlement:
     return Settlement(recall_id=id, scope="t", outcome=outcome, **({"source": "ground_truth"} | more))
 
 
-def columns(*receipts: Recall) -> Columns:
-    made = Columns()
+def columns(*receipts: Recall) -> EvidenceTable:
+    made = EvidenceTable()
     for one in receipts:
         made.receipt(one)
     return made
@@ -88,7 +89,7 @@ def test_in_whatever_pieces_things_arrive_the_columns_are_the_same(
     at_once = columns(*receipts)
     for settlement in told:
         at_once.settle(settlement)
-    slowly = Columns()
+    slowly = EvidenceTable()
     for sequence, settlement in enumerate(told, 1):
         slowly.receipt(receipts[int(settlement.recall_id)])
         slowly.settle(settlement)
@@ -285,7 +286,7 @@ class TestClusters:
         found = made.episodes()
         assert found.cluster[0] == found.cluster[1]
 
-    @given(st.text(max_size=40))
+    @given(any_text(max_size=40))
     def test_a_template_has_one_form(self, task: str) -> None:
         once = template_of(task)
         assert template_of(once) == once
@@ -329,7 +330,7 @@ class TestTime:
             assert turns == {"*": 0, "b": 0, "c": 1, "a": 2}
 
     def test_evidence_that_starts_again_with_a_lesson_is_told_with_what_no_longer_counts(self) -> None:
-        made = Columns()
+        made = EvidenceTable()
         for day in range(5):
             made.receipt(on(str(day), day, "x"))
             made.settle(settled(str(day)))
@@ -337,7 +338,7 @@ class TestTime:
         assert ([*made.units][one.unit], one.before) == ("x", 3)
 
     def test_another_model_of_the_agent_restarts_nothing_and_is_known(self) -> None:
-        made = Columns()
+        made = EvidenceTable()
         for day in range(80):
             made.receipt(on(str(day), day, "x"))
             made.settle(settled(str(day), agent="old" if day < 30 else "new"))

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted import SEEDS, episodes
 
+from lessonbank.evidence.confidence_sequences import outcomes, scores
 from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.estimates import ENOUGH, Effects, cost_effect, effects, pooled, sober, t_quantile
 from lessonbank.evidence.report import report
 from lessonbank.evidence.review import review
-from lessonbank.evidence.sequences import outcomes, scores
 
 PLANTED = (0.25, 0.0, -0.25)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -203,7 +204,7 @@ def test_titles_and_notes_of_strangers_stay_in_their_line() -> None:
     assert not {c for c in text if c != "\n" and not c.isprintable()}
 
 
-@given(st.text(max_size=3000), st.text(max_size=30))
+@given(any_text(max_size=3000), any_text(max_size=30))
 def test_one_lesson_is_one_line_of_bounded_width(title: str, id: str) -> None:
     one = lift(lessons=(LessonLift(lesson_id=id, title=title),))
     assert len(str(one).splitlines()) == len(str(lift(lessons=(LessonLift(lesson_id="a", title="b"),))).splitlines())

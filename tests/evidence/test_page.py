@@ -10,6 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from any_text import any_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -251,7 +252,7 @@ def test_what_strangers_wrote_stays_text(hostile: str) -> None:
 
 @pytest.mark.full
 @settings(max_examples=30, deadline=None)
-@given(st.text(max_size=80))
+@given(any_text(max_size=80))
 def test_no_title_changes_what_the_page_is_made_of(title: str) -> None:
     read = Reading(made := page(rich(lessons=(a_lesson(1, title=title),))))
     assert read.tags == Reading(page(rich(lessons=(a_lesson(1, title="a"),)))).tags

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted import SEEDS, episodes
 
-from lessonbank.evidence._bets import gains_by_cell
-from lessonbank.evidence.columns import rows_that_wait
+from lessonbank.evidence._e_process import gains_by_cell
+from lessonbank.evidence.confidence_sequences import log_e, outcomes, scores
 from lessonbank.evidence.episodes import Episodes
+from lessonbank.evidence.evidence_table import rows_that_wait
 from lessonbank.evidence.report import report
 from lessonbank.evidence.review import ALPHA, likely_from, review, shown_from
-from lessonbank.evidence.sequences import log_e, outcomes, scores
 
 pytestmark = pytest.mark.full
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 from linear import FAR, growth_of
@@ -489,7 +490,7 @@ def test_megabytes_take_linear_time() -> None:
 
 @pytest.mark.full
 @given(
-    st.lists(st.tuples(st.text(max_size=60), st.text(max_size=120)), max_size=8),
+    st.lists(st.tuples(any_text(max_size=60), any_text(max_size=120)), max_size=8),
     st.sampled_from(["success", "failure"]),
 )
 def test_any_run_gives_lessons_within_bounds(pairs: list[tuple[str, str]], outcome: Outcome) -> None:

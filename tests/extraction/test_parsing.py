@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
+from any_text import any_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear import FAR, growth, growth_of
@@ -326,7 +327,7 @@ def shown(lessons: list[dict[str, str]]) -> list[tuple[str, str]]:
 
 
 @given(
-    st.text()
+    any_text()
     | st.lists(
         st.sampled_from(
             [

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 import pytest
+from any_text import any_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -14,7 +15,7 @@ from markdown_it.token import Token
 from lessonbank import Lesson
 from lessonbank.errors import FormatError
 from lessonbank.files.block import INTRODUCTION, Entry, parts, written
-from lessonbank.files.foreign import drawn
+from lessonbank.files.foreign import lessons_of_text
 from lessonbank.files.formats import folder, head
 from lessonbank.files.inert import inert_line, inert_lines
 
@@ -40,7 +41,7 @@ PIECES: Final = (
         "> ",
     ),
 )
-TEXTS: Final = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), min_size=1, max_size=14).map("".join)
+TEXTS: Final = st.lists(st.sampled_from(PIECES) | any_text(max_size=3), min_size=1, max_size=14).map("".join)
 PROSE: Final = st.text("abc de.", min_size=3, max_size=30).filter(lambda text: text.strip(" ."))
 
 
@@ -175,7 +176,7 @@ def test_a_file_without_markers_gets_them_behind_everything() -> None:
 
 
 def test_what_people_wrote_elsewhere_is_taken_bullet_by_bullet_and_section_by_section() -> None:
-    found = drawn(
+    found = lessons_of_text(
         '---\nname: ship-parcels\ndescription: "Shipping abroad"\n---\n# Shop\n\nSpeak the customer\'s language.\n\n'
         "## Parcels\n\n- **Weigh first**: the label needs the weight.\n  Use the small scale.\n- ok\n\n"
         "Before you ship:\n\n1. Fill the form.\n2. Print the label.\n\n```sh\nprint\n```\n\n@other.md\n\n<div>x</div>\n"
@@ -201,14 +202,14 @@ def test_what_people_wrote_elsewhere_is_taken_bullet_by_bullet_and_section_by_se
 @given(TEXTS)
 @settings(max_examples=200, deadline=None)
 def test_whatever_a_file_says_it_can_be_taken(text: str) -> None:
-    assert all(entry.title and entry.content for entry in drawn(text).entries)
+    assert all(entry.title and entry.content for entry in lessons_of_text(text).entries)
 
 
 @pytest.mark.parametrize(
     "text", ["> " * 20_000, "- " * 20_000, "[" * 60_000, "*" * 60_000, "`" * 60_000, "<!--" * 20_000]
 )
 def test_a_nasty_file_takes_no_long_time(text: str) -> None:
-    drawn(text)
+    lessons_of_text(text)
     parts(BEGIN + text.encode() + b"\n" + END).read()
 
 

@@ -10,10 +10,10 @@ from linear import RATIO, growth, repeated, seconds, too_slow
 from lessonbank.contracts.lesson_block import codes_in
 from lessonbank.contracts.records import Extraction, Lesson, Run, Step, Trajectory, Verdict
 from lessonbank.guard.gate import LessonGate, doubt, in_form
-from lessonbank.guard.gate._echo import Shown
+from lessonbank.guard.gate._echo import ShownMemory
 from lessonbank.guard.gate._empty import is_vague, says_nothing
 from lessonbank.guard.gate._literals import literal_in, restates
-from lessonbank.guard.gate._lookalikes import look_alikes
+from lessonbank.guard.gate._named_entities import find_entities
 from lessonbank.guard.gate._phrases import imitates_a_turn, is_ending, is_form, is_talk
 from lessonbank.guard.gate._skeleton import skeleton
 from lessonbank.guard.gate.run_values import RunValues, noun_of, parsed
@@ -47,7 +47,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "literal_in, of the task": lambda text: literal_in(GOOD, task=text, answer=text),
     "literal_in, in the lesson": lambda text: literal_in(text, task=text, answer="Jane Roe"),
     "restates": lambda text: restates(text, task=text, answer=text),
-    "look_alikes": lambda text: list(look_alikes(text)),
+    "find_entities": lambda text: list(find_entities(text)),
     "imitates_a_turn": imitates_a_turn,
     "read_answers": lambda text: read_answers(text, 3),
     "doubt": lambda text: doubt(Lesson(title="x", content=f"x{text}")),
@@ -58,7 +58,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "is_form": lambda text: is_form(text, text),
     "is_talk": lambda text: is_talk(text, text),
     "is_ending": is_ending,
-    "Shown.has": lambda text: Shown((text,)).has(text, text),
+    "ShownMemory.has": lambda text: ShownMemory((text,)).has(text, text),
     "codes_in": lambda text: codes_in([text]),
     "noun_of": noun_of,
     "parsed": parsed,
@@ -71,7 +71,7 @@ def test_four_times_the_text_takes_five_times_as_long_at_most(name: str) -> None
     assert too_slow({name: CALLS[name]}) == {}
 
 
-QUICK = ("literal_in, of the task", "skeleton", "look_alikes")
+QUICK = ("literal_in, of the task", "skeleton", "find_entities")
 
 
 @pytest.mark.parametrize("piece", ["Alpha Beta Gamma Delta ", "a<"])

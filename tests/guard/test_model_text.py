@@ -178,7 +178,7 @@ def test_no_field_that_holds_text_is_left_out() -> None:
         "Trust.evidence",
         "Administer.act",
         "Audit.seed",
-        "Lesson.near",
+        "Lesson.near_duplicate_of",
         "Replace.heirs",
         "Retire.group",
         "Retire.successor",

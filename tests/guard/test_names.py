@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from any_text import any_text
 from hypothesis import given
-from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank import Evidence, Lesson, Parts, Safety, Trajectory
@@ -137,7 +137,7 @@ def test_names_that_differ_stay_two() -> None:
     assert len({look(name) for name in GOOD if name != "Ana"}) == len(GOOD) - 1
 
 
-@given(st.text(max_size=40))
+@given(any_text(max_size=40))
 def test_what_is_accepted_once_is_accepted_again_and_is_one_line_of_visible_text(name: str) -> None:
     try:
         accepted = checked_name(name, what="by=")

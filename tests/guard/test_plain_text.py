@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +19,7 @@ PIECES = [
     "\u200d", "\ufe0f", "\u200b", "\ue000", "\u0378", "\u0301", "\u20e3", "1", "a",
     "é", FAMILY, "\u2764\ufe0f", "\U0001f525", "\U0001f44d\U0001f3fd", "\u202e", "\ud800", "עברית", "\u2028",
 ]  # fmt: skip
-terminal = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=14).map("".join)
+terminal = st.lists(st.sampled_from(PIECES) | any_text(max_size=3), max_size=14).map("".join)
 
 
 @given(terminal)

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +31,7 @@ PIECES = [
     KEY[:14].encode().hex(),
 ]  # fmt: skip
 pytestmark = pytest.mark.anyio
-hostile = st.lists(st.sampled_from(PIECES) | st.text(max_size=6), max_size=12).map("".join)
+hostile = st.lists(st.sampled_from(PIECES) | any_text(max_size=6), max_size=12).map("".join)
 
 
 # --- one text --------------------------------------------------------------------------------------------------------

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.contracts.records import Step, Trajectory
-from lessonbank.guard.gate import _lookalikes
+from lessonbank.guard.gate import _named_entities
 from lessonbank.guard.gate._run_texts import PAIR_OR_WORDS, nfc
 from lessonbank.guard.gate.run_values import RunValues, tokens, words
 
 PATTERNS = [
     PAIR_OR_WORDS,
-    *(found for found in vars(_lookalikes).values() if isinstance(found, _lookalikes.Sought)),
+    *(found for found in vars(_named_entities).values() if isinstance(found, _named_entities.Sought)),
 ]
 PARTS = (
     *("Jane Roe", "O'Brien", "von der", "JSON", "my name is ", "I'm ", "dr. ", "$", "5", "12,50", " usd", "jan 5"),
@@ -45,10 +46,10 @@ def test_a_pattern_finds_the_same_in_ascii_as_its_form_for_any_text_does(text: s
     assert len(PATTERNS) > 5
     for sought in PATTERNS:
         general = [(found.span(), found.lastindex) for found in sought.general.finditer(text)]
-        assert [(found.span(), found.lastindex) for found in _lookalikes.sought_in(text, sought)[0]] == general
+        assert [(found.span(), found.lastindex) for found in _named_entities.sought_in(text, sought)[0]] == general
 
 
-@given(ASCII | st.text())
+@given(ASCII | any_text())
 def test_the_words_of_a_text_are_its_tokens_without_their_places(text: str):
     assert words(text) == [token for token, _, _ in tokens(nfc(text))]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lessonbank.guard.gate._lookalikes import people
+from lessonbank.guard.gate._named_entities import people
 
 WORK = [
     "Storniere Bestellung W1",

@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any
 
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -381,8 +382,8 @@ def test_the_client_loads_the_standard_library_only() -> None:
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | any_text(),
+        lambda inner: st.lists(inner) | st.dictionaries(any_text(), inner),
         max_leaves=8,
     )
 )

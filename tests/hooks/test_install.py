@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -360,15 +361,15 @@ def test_a_link_to_a_settings_file_stays_a_link(tmp_path: Path, run: Run) -> Non
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers() | any_text(max_size=5),
     lambda inner: (
-        st.lists(inner, min_size=1, max_size=3) | st.dictionaries(st.text(max_size=4), inner, min_size=1, max_size=3)
+        st.lists(inner, min_size=1, max_size=3) | st.dictionaries(any_text(max_size=4), inner, min_size=1, max_size=3)
     ),
     max_leaves=8,
 )
 
 
-@given(st.dictionaries(st.text(max_size=4), VALUES, max_size=4), st.sampled_from([None, 1, "\t"]))
+@given(st.dictionaries(any_text(max_size=4), VALUES, max_size=4), st.sampled_from([None, 1, "\t"]))
 def test_entries_go_in_and_out_of_any_settings(settings: dict[str, Json], indent: int | str | None) -> None:
     text = json.dumps(settings, indent=indent, ensure_ascii=False)
     added = with_member(text, ("ours", "servers"), {"command": "x"})

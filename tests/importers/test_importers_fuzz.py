@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from any_text import any_text
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linear import FAR, growth_of
@@ -95,13 +96,13 @@ leaves = (
     | st.integers()
     | st.floats()
     | st.sampled_from(ROLES)
-    | st.text(max_size=8)
+    | any_text(max_size=8)
     | st.just("\ud800")
 )
 values: st.SearchStrategy[Any] = st.recursive(
     leaves,
     lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=3), inner, max_size=6)
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS) | any_text(max_size=3), inner, max_size=6)
     ),
     max_leaves=25,
 )

@@ -15,6 +15,8 @@ import lessonbank
 from lessonbank import importers
 from lessonbank.importers import Imported
 
+pytestmark = pytest.mark.full
+
 MB = 2**20
 BASE = {"cwd": "/w", "version": "2.1.330", "isSidechain": False}
 UNKNOWN = ("api-request", "api-request-shape", "api-request-blob", "atis-latch", "tools-used", "cost-state", "newer")
@@ -123,7 +125,6 @@ def peak(act: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.full
 def test_lines_that_repeat_a_conversation_are_read_once(tmp_path: Path) -> None:
     plain = write(tmp_path / "a" / "s.jsonl", session("s", turns=6))
     noisy = write(tmp_path / "b" / "s.jsonl", noise(session("s", turns=6), size=10))
@@ -134,7 +135,6 @@ def test_lines_that_repeat_a_conversation_are_read_once(tmp_path: Path) -> None:
     assert sum(len(step.action.calls) for step in one.trajectory.steps) == 6
 
 
-@pytest.mark.full
 def test_memory_does_not_grow_with_what_is_passed_over(tmp_path: Path) -> None:
     small = write(tmp_path / "small" / "s.jsonl", noise(session("s", turns=8), size=10))
     large = write(tmp_path / "large" / "s.jsonl", noise(session("s", turns=8), size=200_000))
@@ -143,7 +143,6 @@ def test_memory_does_not_grow_with_what_is_passed_over(tmp_path: Path) -> None:
     assert second < first + 2 * MB
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(("agent", "size"), [("claude_code", 160), ("claude_code", 4_000), ("qwen_code", 4_000)])
 def test_a_session_of_turns_as_long_as_people_have_is_read_in_less_than_twice_its_size(
     tmp_path: Path, agent: str, size: int
@@ -156,7 +155,6 @@ def test_a_session_of_turns_as_long_as_people_have_is_read_in_less_than_twice_it
     assert peak(lambda: [None for _ in importers.read(file, format=agent)]) < 2 * file.stat().st_size
 
 
-@pytest.mark.full
 def test_a_folder_of_transcripts_is_learned_in_the_memory_of_its_largest_and_again_adds_nothing(tmp_path: Path) -> None:
     for count in (3, 9):
         for number in range(count):
@@ -181,7 +179,6 @@ def test_a_folder_of_transcripts_is_learned_in_the_memory_of_its_largest_and_aga
     assert many < 1.5 * few + MB
 
 
-@pytest.mark.full
 def test_ten_thousand_broken_lines_are_read_or_skipped_and_never_crash(tmp_path: Path) -> None:
     draw = random.Random(11)
     whole = [json.dumps(line) for line in noise(session("s", turns=10, size=200), size=30)]

@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 from linear import FAR, growth
@@ -371,7 +372,7 @@ def test_no_reply_raises_anything_but_a_judge_error(text: str) -> None:
         assert reading.confidence is None or 0 <= reading.confidence <= 1
 
 
-@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=8), st.lists, max_leaves=4))
+@given(st.recursive(st.none() | st.booleans() | st.floats() | any_text(max_size=8), st.lists, max_leaves=4))
 def test_no_value_of_a_field_raises_anything_but_a_judge_error(value: object) -> None:
     text = json.dumps({"outcome": value, "confidence": value, "reason": value})
     with suppress(JudgeError):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -100,7 +101,7 @@ async def test_ten_megabytes_of_brackets_are_cut_before_anybody_reads_them(patte
 
 
 @given(
-    st.recursive(st.none() | st.text(), lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner))
+    st.recursive(st.none() | any_text(), lambda inner: st.lists(inner, max_size=4) | st.dictionaries(any_text(), inner))
 )
 def test_json_that_somebody_asked_for_is_left_as_it_is(value: object) -> None:
     text = json.dumps(value)

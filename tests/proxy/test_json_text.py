@@ -6,24 +6,25 @@ import json
 from typing import Any
 
 import pytest
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.proxy.dialects import Dialect, read_request, with_texts
-from lessonbank.proxy.json_text import fields, whole, with_inserted
+from lessonbank.proxy.json_text import fields, parse_object, with_inserted
 
 values: Any = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | any_text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text(), inner, max_size=3),
     max_leaves=8,
 )
 
 
 @pytest.mark.full
-@given(st.dictionaries(st.text(), values), st.sampled_from([None, 1, "\t"]), st.booleans())
+@given(st.dictionaries(any_text(), values), st.sampled_from([None, 1, "\t"]), st.booleans())
 def test_every_field_is_found_where_it_stands(data: dict[str, Any], indent: Any, ascii: bool) -> None:
     text = f" {json.dumps(data, indent=indent, ensure_ascii=ascii)}\n"
-    found = whole(text)
+    found = parse_object(text)
     assert {name: span.value for name, span in found.items()} == data
     assert all(json.loads(text[span.start : span.end]) == span.value for span in found.values())
 
@@ -57,7 +58,7 @@ def test_a_list_is_found_in_parts(data: list[Any], indent: Any) -> None:
 )
 def test_what_readers_could_read_differently_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        whole(text, parts=["messages"])
+        parse_object(text, parts=["messages"])
 
 
 def test_pieces_go_in_at_their_places() -> None:
@@ -65,7 +66,7 @@ def test_pieces_go_in_at_their_places() -> None:
 
 
 @pytest.mark.full
-@given(st.text(min_size=1), st.text(min_size=1), st.sampled_from(["chat", "responses", "messages"]), st.booleans())
+@given(any_text(min_size=1), any_text(min_size=1), st.sampled_from(["chat", "responses", "messages"]), st.booleans())
 def test_only_the_text_is_added_whatever_the_message_says(
     said: str, block: str, dialect: Dialect, as_list: bool
 ) -> None:

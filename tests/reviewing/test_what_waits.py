@@ -10,7 +10,7 @@ from seeding import opened
 from serving_pages import Answer, Site
 
 from lessonbank import Experience, Lesson
-from lessonbank.contracts.records import Against
+from lessonbank.contracts.records import Relation
 
 pytestmark = pytest.mark.full
 on_every_store = pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
@@ -149,11 +149,11 @@ def test_a_proposal_names_the_near_lesson_once_and_by_its_title(site: Site, bank
 def test_two_lessons_that_contradict_each_other_wait_for_a_choice(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         held = bank.lessons.list(state="active")[0]
-        against = Against(lesson_ids=(held.id,), stand="contradicts")
-        new = Lesson(title="Never do that", content="It is refused on Sundays.", against=against)
+        against = Relation(lesson_ids=(held.id,), stand="contradicts")
+        new = Lesson(title="Never do that", content="It is refused on Sundays.", relation=against)
         other = Lesson(title="Do it on Mondays", content="It goes through then.")
-        denied = Against(lesson_ids=(other.id,), stand="contradicts")
-        third = Lesson(title="Do it on no Monday", content="It is refused then.", against=denied)
+        denied = Relation(lesson_ids=(other.id,), stand="contradicts")
+        third = Lesson(title="Do it on no Monday", content="It is refused then.", relation=denied)
         for lesson in (new, other, third):
             bank.consolidate(Experience(scope=bank.aio.scope, task=f"Task of {lesson.title}", lessons=(lesson,)))
         asked = {one.lesson.id: one for one in bank.lessons.proposals() if one.change == "choose"}

@@ -79,7 +79,7 @@ async def measured_to_help(bank: AsyncReasoningBank, _: Path) -> None:
         await bank.store.apply([], scope=SCOPE, writer="w", settlement=told)
     for number in range(21):
         recall = await bank.retrieve(f"Sort letter {number}")
-        await bank.parts.ledger.settled(scope=SCOPE)
+        await bank.parts.ledger.on_outcome(scope=SCOPE)
 
 
 async def imported(bank: AsyncReasoningBank, folder: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import secrets_corpus
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,7 +74,7 @@ EVERY = [Detector(every_rule if detector.find is ruled else detector.find) for d
 
 
 @pytest.mark.full
-@given(st.lists(cut() | st.sampled_from(NEAR) | st.text(max_size=8), max_size=6))
+@given(st.lists(cut() | st.sampled_from(NEAR) | any_text(max_size=8), max_size=6))
 def test_what_is_not_looked_for_is_not_there(pieces: list[str]) -> None:
     for text in ("".join(pieces), " ".join(pieces)):
         assert found_in(text) == found_in(text, detectors=EVERY)
@@ -84,7 +85,7 @@ def test_what_is_not_looked_for_is_not_there(pieces: list[str]) -> None:
             assert [said for *_, said in decoded(page)] == [said for token in tokens for said in readings(token)]
 
 
-@given(st.lists(cut() | st.sampled_from(NEAR) | st.text(max_size=8), max_size=6).map("".join))
+@given(st.lists(cut() | st.sampled_from(NEAR) | any_text(max_size=8), max_size=6).map("".join))
 def test_a_view_knows_where_its_characters_come_from(text: str) -> None:
     for look in (in_ascii, spelled_out, decoded_signs, unbroken, joined):
         if view := look(text):
@@ -98,7 +99,7 @@ def test_a_view_knows_where_its_characters_come_from(text: str) -> None:
 
 
 @pytest.mark.full
-@given(st.lists(st.lists(cut() | st.sampled_from(NEAR) | st.text(max_size=8), max_size=3).map("".join), max_size=8))
+@given(st.lists(st.lists(cut() | st.sampled_from(NEAR) | any_text(max_size=8), max_size=3).map("".join), max_size=8))
 def test_what_is_found_in_a_text_among_others_is_what_is_found_in_it_alone(texts: list[str]) -> None:
     assert all(found == found_in(text) for text, found in found_together(texts).items())
 

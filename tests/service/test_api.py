@@ -13,7 +13,7 @@ import pytest
 
 import lessonbank
 from lessonbank import Experience, Lesson
-from lessonbank.contracts.records import Against
+from lessonbank.contracts.records import Relation
 from lessonbank.contracts.store_calls import get_setting, settlement_of
 
 pytest.importorskip("fastapi", reason="needs the extra server")
@@ -401,8 +401,8 @@ def test_a_contradiction_is_proposed_over_http_with_the_id_of_the_other_lesson(
     http: httpx2.Client, keys: dict[str, dict[str, str]], tmp_path: Path
 ) -> None:
     old = Lesson(title="Turn it left", content="It opens to the left.")
-    against = Against(lesson_ids=(old.id,), stand="contradicts")
-    new = Lesson(title="Turn it right", content="It opens to the right.", against=against)
+    against = Relation(lesson_ids=(old.id,), stand="contradicts")
+    new = Lesson(title="Turn it right", content="It opens to the right.", relation=against)
     with lessonbank.connect(tmp_path / "bank.db", scope="acme", embedder="lexical") as bank:
         for lesson in (old, new):
             bank.consolidate(Experience(scope="acme", task=lesson.title, lessons=(lesson,)))

@@ -135,13 +135,13 @@ class _Scope:
     def experience(self, id: str, /) -> Experience | None:
         return next((e for e in self.present if e.id == encodable(id)), None)
 
-    def owner(self, lesson_id: str, /) -> str | None:
+    def find_holder(self, lesson_id: str, /) -> str | None:
         return next((e.id for e in self.present for i in e.lessons if i.id == encodable(lesson_id)), None)
 
-    def learned(self, trajectory_ids: Collection[str], /) -> Collection[str]:
+    def settled_runs(self, trajectory_ids: Collection[str], /) -> Collection[str]:
         return settled_in(self.present, trajectory_ids)
 
-    def worded(self, wordings: Collection[str], /) -> Collection[tuple[str, str]]:
+    def find_wordings(self, wordings: Collection[str], /) -> Collection[tuple[str, str]]:
         held = ((wording_of(i), i.id) for e in self.present for i in e.lessons)
         return [one for one in held if one[0] in wordings]
 
@@ -154,7 +154,7 @@ class _Scope:
         """A run as it is listed."""
         asked = wanted is None or wanted.verdicts
         held = [e for e in self.present if asked and any(a.trajectory_id == trajectory.id for a in e.attempts)]
-        return runs_of([((not self.learned([trajectory.id]), False, 0, None), trajectory)], held)[0]
+        return runs_of([((not self.settled_runs([trajectory.id]), False, 0, None), trajectory)], held)[0]
 
     def texts(self) -> dict[str, str]:
         """What a vector may be of, by id."""
@@ -277,7 +277,7 @@ class JournalStore:
                 if run.id not in here.runs:
                     here.runs[run.id] = now(), run
                     new.append(run.id)
-                elif not here.learned([run.id]) and (noted := noted_again(here.runs[run.id][1], run)):
+                elif not here.settled_runs([run.id]) and (noted := noted_again(here.runs[run.id][1], run)):
                     here.runs[run.id] = here.runs[run.id][0], noted
         return new
 

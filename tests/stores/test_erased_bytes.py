@@ -109,7 +109,15 @@ async def test_no_index_knows_the_words_of_a_purged_lesson(
     known, other = lesson(f"first {SECRET}"), lesson("kept")
     async with opened(path) as store:
         await added(store, experience("one", lessons=(other,)), experience("two", lessons=(known,)))
-        edit = Edit(lesson_id=known.id, title=f"then {SECRET}", description="", content="c", only=(), by="A", reason="")
+        edit = Edit(
+            lesson_id=known.id,
+            title=f"then {SECRET}",
+            description="",
+            content="c",
+            only_for_tasks=(),
+            by="A",
+            reason="",
+        )
         await store.apply([edit], scope=MINE, writer="tests")
         assert (SECRET.lower() in words_of(path)) == (tail == 1)
         await purge_one(store, what, known.id, scope=MINE, writer="ana", reason="asked to")

@@ -27,7 +27,7 @@ from lessonbank.cli import main as command_line
 from lessonbank.contracts.store_calls import get_experience
 from lessonbank.errors import StoreDamaged, StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.stores.sqlite._origin import Origin
+from lessonbank.stores.sqlite._wal_identity import WalIdentity
 from lessonbank.testing.store_samples import MINE, added, collected, experience, towards
 
 PAGE = 4096
@@ -252,4 +252,4 @@ async def test_a_log_that_somebody_begins_just_now_is_not_taken_for_that_of_anot
     page = (1).to_bytes(4) + bytes(4) + salts + bytes(8)
     for begun in (head, head + page, head + page + bytes(PAGE)):
         path.with_name(f"{path.name}-wal").write_bytes(begun)
-        Origin(path).check()
+        WalIdentity(path).check()

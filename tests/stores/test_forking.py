@@ -15,8 +15,8 @@ from _trouble import opened
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._database import Database
-from lessonbank.stores.sqlite._origin import Origin
 from lessonbank.stores.sqlite._read import SCAN
+from lessonbank.stores.sqlite._wal_identity import WalIdentity
 from lessonbank.testing.store_samples import MINE, added, collected, experience
 
 pytestmark = [
@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 
-class Interrupted(Origin):
+class Interrupted(WalIdentity):
     """A look at a file, while which somebody takes its log away, or makes one."""
 
     def __init__(self, path: Path, meanwhile: Callable[[], object]) -> None:

@@ -19,6 +19,7 @@ from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, collected
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.anyio,
     pytest.mark.skipif(
         shutil.which("cc") is None or not sys.platform.startswith("linux"), reason="needs a C compiler, and Linux"
@@ -94,7 +95,6 @@ async def check(folder: Path, *, rounds: int, states: int) -> None:
     assert not told, "\n".join(told[:40])
 
 
-@pytest.mark.full
 async def test_nothing_acknowledged_is_lost_with_the_power_in_forty_states(tmp_path: Path) -> None:
     await check(tmp_path, rounds=24, states=40)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from _trouble import BIG
+from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -258,7 +259,7 @@ async def test_a_purge_writes_no_run_that_it_does_not_concern(path: Path) -> Non
 
 
 @pytest.mark.full
-@given(st.lists(st.text(), min_size=1, max_size=4), st.text())
+@given(st.lists(any_text(), min_size=1, max_size=4), any_text())
 def test_few_ids_are_found_wherever_many_are(said: list[str], extra: str) -> None:
     text = json.dumps({extra: said}, ensure_ascii=False).encode()
     ids, others = said[:1], [f"no such id {n}" for n in range(20)]

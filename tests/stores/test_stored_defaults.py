@@ -33,7 +33,7 @@ def fields_with_defaults() -> Iterator[tuple[str, FieldInfo]]:
     for kind in sorted(seen, key=lambda one: one.__name__):
         for name, field in kind.model_fields.items():
             if not field.is_required():
-                yield f"{kind.__name__}.{name}", field
+                yield f"{kind.__name__}.{field.serialization_alias or name}", field
 
 
 def default_of(field: FieldInfo) -> object:

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from any_text import any_text
 from hypothesis import given
-from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank.contracts.records import Add
@@ -25,7 +25,7 @@ def stored(text: str) -> bytes:
     return f"{total} {kept}".encode()
 
 
-@given(text=st.text(max_size=300))
+@given(text=any_text(max_size=300))
 def test_what_is_kept_comes_back(text: str) -> None:
     assert checked(stored(text)) == text.encode()
     assert kept_again(stored(text)) == with_sum(text)

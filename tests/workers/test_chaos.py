@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 CHAOS = Path(__file__).with_name("_chaos.py")
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+pytestmark = [pytest.mark.full, pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")]
 
 
 def chaos(folder: Path, kills: int, /, *more: str) -> dict[str, Any]:
@@ -36,7 +36,6 @@ def check(report: dict[str, Any], /) -> None:
     assert report["learned"] >= report["promised"]
 
 
-@pytest.mark.full
 def test_nothing_is_lost_or_learned_twice_at_five_kills(tmp_path: Path) -> None:
     check(chaos(tmp_path, 5))
 

@@ -11,7 +11,7 @@ from typing import Any
 import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
-from lessonbank._base.checks import named, replace_surrogates, shown
+from lessonbank._base.checks import replace_surrogates, short_path, short_repr
 from lessonbank._base.safe_read import open_regular
 from lessonbank.contracts.ports import Completion, LanguageModel, Message
 from lessonbank.contracts.records import Json, Record
@@ -64,7 +64,7 @@ class Recorded:
         self, model: LanguageModel | None, /, *, cassette: Path, name: str | None = None, failures: bool = False
     ) -> None:
         if model is None and not cassette.exists():
-            raise UsageError(f"there is no cassette at {named(cassette)}: record one with a model first")
+            raise UsageError(f"there is no cassette at {short_path(cassette)}: record one with a model first")
         self._model = model
         self._cassette = cassette
         exchanges = _read(cassette)
@@ -147,12 +147,12 @@ def _read(cassette: Path, /) -> list[_Exchange | _Broken]:
         with open_regular(cassette) as file:
             text = file.read().decode("utf-8", "replace")
     except OSError as error:
-        raise UsageError(f"the cassette {named(cassette)} cannot be read: {error.strerror or error}") from error
+        raise UsageError(f"the cassette {short_path(cassette)} cannot be read: {error.strerror or error}") from error
     lines = [line for line in text.split("\n") if line.strip()]
     exchanges = [exchange for line in lines if (exchange := _exchange(line)) is not None]
     if lines and not exchanges:
         raise FormatError(
-            f"{named(cassette)} is no cassette: no line of it is an exchange (key, name, request, response)"
+            f"{short_path(cassette)} is no cassette: no line of it is an exchange (key, name, request, response)"
         )
     return exchanges
 
@@ -168,7 +168,8 @@ def _only_name(exchanges: Sequence[_Exchange | _Broken], cassette: Path, /) -> s
     names = sorted({exchange.name for exchange in exchanges})
     if len(names) != 1:
         raise UsageError(
-            f"say which model to replay from {named(cassette)} with `name=`: it holds {shown(', '.join(names))}"
+            f"say which model to replay from {short_path(cassette)} with `name=`: it holds "
+            f"{short_repr(', '.join(names))}"
         )
     return names[0]
 

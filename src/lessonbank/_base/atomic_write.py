@@ -24,7 +24,7 @@ except ImportError:  # on Windows
 
 from lessonbank.errors import StoreUnavailable, UsageError
 
-from .checks import named
+from .checks import short_path
 
 _BESIDE: Final = ("-wal", "-shm", "-journal")
 _SMALLEST: Final = 512
@@ -243,7 +243,7 @@ async def replacing(path: Path, /, *, what: str) -> AsyncGenerator[Path]:
 
 def _unwritten(path: Path, what: str, error: OSError) -> StoreUnavailable:
     why = error.strerror or error
-    return StoreUnavailable(f"cannot write the {what} {named(path)}: {why}; an earlier one is untouched")
+    return StoreUnavailable(f"cannot write the {what} {short_path(path)}: {why}; an earlier one is untouched")
 
 
 def abandon(part: Path, /) -> None:

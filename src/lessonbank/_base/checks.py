@@ -45,7 +45,7 @@ def is_instance(value: object, kinds: type[K] | tuple[type[K], ...], /) -> TypeI
     return issubclass(type(value), kinds)
 
 
-def attribute(value: object, name: str, default: object = None, /) -> Any:
+def safe_getattr(value: object, name: str, default: object = None, /) -> Any:
     """An attribute of a caller's own object, or `default` where it has none or raises when it is asked."""
     try:
         return getattr(value, name, default)
@@ -55,7 +55,7 @@ def attribute(value: object, name: str, default: object = None, /) -> Any:
 
 def display_name(value: object, /) -> str:
     """What a function or an object calls itself, else the name of its type."""
-    return own if is_instance(own := attribute(value, "__name__"), str) and own else type(value).__name__
+    return own if is_instance(own := safe_getattr(value, "__name__"), str) and own else type(value).__name__
 
 
 def is_async(function: object, /) -> bool:
@@ -75,7 +75,7 @@ class _Short(Repr):
         self.maxlevel, self.maxstring, self.maxother, self.maxlong = 2, most, most, 40
 
 
-def shown(value: object, /, *, most: int = 80) -> str:
+def short_repr(value: object, /, *, most: int = 80) -> str:
     """`value` as one short line for an error: nothing in it can drive a terminal, and no value can break it."""
     try:
         said = _Short(most).repr(value)
@@ -84,9 +84,9 @@ def shown(value: object, /, *, most: int = 80) -> str:
     return printable(said, most=most + 2)
 
 
-def named(path: object, /) -> str:
+def short_path(path: object, /) -> str:
     """A path for an error: its beginning and its end, with control characters escaped."""
-    return shown(str(path), most=160)
+    return short_repr(str(path), most=160)
 
 
 def kind(value: object, /) -> str:
@@ -96,7 +96,7 @@ def kind(value: object, /) -> str:
 
 def argument_error(name: str, takes: str, value: object, /) -> UsageError:
     """The error of an argument: what it takes, and what came."""
-    return UsageError(f"{name} {takes}; got {shown(value)}")
+    return UsageError(f"{name} {takes}; got {short_repr(value)}")
 
 
 def replace_surrogates(value: Any, /) -> Any:
@@ -222,7 +222,7 @@ def maybe_one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
     return None if value is None else one_of(value, name, allowed)
 
 
-def a(value: object, name: str, record: type[V], /) -> V:
+def check_record(value: object, name: str, record: type[V], /) -> V:
     """`value`, a record of one kind."""
     if not is_instance(value, record):
         raise argument_error(name, f"takes {'an' if record.__name__[0] in 'AEIOU' else 'a'} {record.__name__}", value)

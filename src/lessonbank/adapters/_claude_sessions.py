@@ -61,7 +61,7 @@ class SessionMirror:
         """What was said for these prompts, or by this agent. Lines with the id of one message are its blocks."""
         found: list[Line] = []
         last = None
-        for line in self._named(names):
+        for line in self._lines_of(names):
             message, id = line["message"], line["message"].get("id")
             if line.get("isApiErrorMessage"):  # the words of an error are no answer of the model
                 continue
@@ -74,7 +74,7 @@ class SessionMirror:
 
     def usage(self, name: str, /) -> Usage | None:
         """What an agent cost; `None` where nothing is known of it."""
-        told = {line["message"].get("id"): line["message"].get("usage") for line in self._named([name])}
+        told = {line["message"].get("id"): line["message"].get("usage") for line in self._lines_of([name])}
         counts = [usage for id, usage in told.items() if id and isinstance(usage, dict)]
         return usage_of(counts, len(counts)) if counts else None
 
@@ -95,7 +95,7 @@ class SessionMirror:
         if len(self._lines) > _MOST:
             self._lines.popitem(last=False)
 
-    def _named(self, names: Iterable[str]) -> list[Line]:
+    def _lines_of(self, names: Iterable[str]) -> list[Line]:
         return [line for name in names for line in self._lines.get(name, {}).values()]
 
 

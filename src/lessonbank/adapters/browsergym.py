@@ -72,7 +72,7 @@ class ReasoningBankAgent:
             self._steps, self._usage = [Step(observation=_page(obs))], Usage()
         self._see(obs)
         with run.followed(self._trajectory):
-            action, info = self.agent.get_action(_shown(obs, run.text))
+            action, info = self.agent.get_action(_add_text(obs, run.text))
         self._done = str(_read_field(info, "think") or ""), "(no action)" if action is None else str(action)
         self._instructions = self._instructions or _system(_read_field(info, "chat_messages"))
         with harmless("what an action cost"):
@@ -225,7 +225,7 @@ def _fields(obs: object) -> dict[str, Any]:
     return dict(cast("Mapping[str, Any]", obs)) if isinstance(obs, Mapping) else {}
 
 
-def _shown(obs: Any, text: str) -> Any:
+def _add_text(obs: Any, text: str) -> Any:
     told = _fields(obs)
     if not text or not told:
         return obs

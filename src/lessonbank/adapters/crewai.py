@@ -256,7 +256,7 @@ def _attempt(open: _Open, agent: Any) -> Generator[None]:
         open.attempts += 1
         kind = type(agent.llm)
         if isinstance(agent.llm, BaseLLM) and kind not in _ours:
-            agent.llm.__class__ = _shown(kind)
+            agent.llm.__class__ = _class_with_text(kind)
     try:
         yield
     finally:
@@ -265,7 +265,7 @@ def _attempt(open: _Open, agent: Any) -> Generator[None]:
 
 
 @cache
-def _shown(kind: Any) -> type:
+def _class_with_text(kind: Any) -> type:
     """A class of models that puts the text of the open run into a request, and changes nothing outside of runs."""
 
     def call(llm: Any, messages: Any, *args: Any, **options: Any) -> Any:

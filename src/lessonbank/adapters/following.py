@@ -26,7 +26,7 @@ from lessonbank._base.sync_bridge import start
 from lessonbank.bank.outbox import keep_or_spool
 from lessonbank.bank.recall_again import cures_of
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.agents import Verifier, called, stated
+from lessonbank.contracts.agents import Verifier, as_awaitable, stated
 from lessonbank.contracts.records import (
     RECALLS_AGAIN,
     SECONDS,
@@ -423,7 +423,7 @@ class RunFollower:
             )
         asked: RetrieveKeywords = {"trusted": is_instruction, **options}
         self.cures = a_flag(cures, "cures=") and not str(bank.settings.get("profile")).startswith("paper")
-        self.asked, self._scope, self._verify = RetrieveOptions(**asked), scope, verify and called(verify)
+        self.asked, self._scope, self._verify = RetrieveOptions(**asked), scope, verify and as_awaitable(verify)
         self._runs, self._lock = OrderedDict[str, tuple[FollowedRun, Future[Recall] | None]](), threading.Lock()
 
     async def begin(

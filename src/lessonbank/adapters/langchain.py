@@ -125,7 +125,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
     ) -> ModelResponse[Any]:
         """Put the text before the messages of this run: at the same place with the same bytes in each request."""
         found = self._find_run(request.state) or self._begin_waiting(request.state, request.runtime)
-        response = handler(_shown(found, request) or request)
+        response = handler(_add_text(found, request) or request)
         _see(found, response)
         return response
 
@@ -134,7 +134,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
     ) -> ModelResponse[Any]:
         """Put the text before the messages of this run: at the same place with the same bytes in each request."""
         found = self._find_run(request.state) or await self._begin(request.state, request.runtime)
-        response = await handler(_shown(found, request) or request)
+        response = await handler(_add_text(found, request) or request)
         _see(found, response)
         return response
 
@@ -287,7 +287,7 @@ class _Graphs(BaseCallbackHandler):
 
 
 @safely
-def _shown(found: _Open | None, request: ModelRequest[Any]) -> ModelRequest[Any] | None:
+def _add_text(found: _Open | None, request: ModelRequest[Any]) -> ModelRequest[Any] | None:
     if not found:
         return None
     found.instructions = request.system_prompt or ""

@@ -148,7 +148,7 @@ class _Record:
             given = self._filter(data)
             data = replace(data, model_data=await given if inspect.isawaitable(given) else given)
         with harmless("filter"):  # the SDK ends the run when a filter fails
-            told = await self._shown(sent, data.model_data, data.agent)
+            told = await self._add_text(sent, data.model_data, data.agent)
             return replace(told, input=await self._with_cures(told.input))
         return data.model_data
 
@@ -166,7 +166,7 @@ class _Record:
         told = await self.run.follow_failures(results)
         return [_followed_by(item, told.get(item.get("call_id"), "")) for item in items]
 
-    async def _shown(self, sent: list[Any], told: ModelInputData, agent: Any) -> ModelInputData:
+    async def _add_text(self, sent: list[Any], told: ModelInputData, agent: Any) -> ModelInputData:
         run = self.run or self.start(sent)
         run = await self._runs.begin(run.task, run=run.id)
         start = _place(sent, self._own)

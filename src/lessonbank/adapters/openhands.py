@@ -218,11 +218,11 @@ def _switch_llm(conversation: Any, llm: Any) -> None:
 def _show(llm: Any) -> None:
     """Let a model put the text of the open run into its requests."""
     if type(llm) not in _ours:
-        llm.__class__ = _shown(type(llm))
+        llm.__class__ = _class_with_text(type(llm))
 
 
 @cache
-def _shown(kind: Any) -> type:
+def _class_with_text(kind: Any) -> type:
     """A class of models that puts the text of the open run into a request, and changes nothing outside of runs."""
 
     def generate(llm: Any, messages: Any, *args: Any, **options: Any) -> Any:

@@ -92,7 +92,7 @@ class ReasoningBankAgent:
         start = len(agent.memory.steps) if options.get("reset") is False else 0
         ended: list[Any] = []
         try:
-            with _shown(agent, run, start):
+            with _text_in_requests(agent, run, start):
                 yield run, ended
         except BaseException as error:
             if isinstance(error, Exception) and agent.interrupt_switch:
@@ -121,7 +121,7 @@ class _TextStep(MemoryStep):
 
 
 @contextmanager
-def _shown(agent: Any, run: FollowedRun, start: int) -> Generator[None]:
+def _text_in_requests(agent: Any, run: FollowedRun, start: int) -> Generator[None]:
     """Each request of the run has the text before the task of the run, whose step is number `start`."""
     write = agent.write_memory_to_messages
 
@@ -186,12 +186,12 @@ def _calls(step: Any, number: int) -> list[dict[str, Any]]:
     return [
         {"id": f"{number}-{call.id}", "type": "function", "function": {"name": name, "arguments": arguments}}
         for call in made
-        for name, arguments in [_named(call)]
+        for name, arguments in [_name_and_arguments(call)]
         if name != _FINAL
     ]
 
 
-def _named(call: Any) -> tuple[str, Any]:
+def _name_and_arguments(call: Any) -> tuple[str, Any]:
     function = getattr(call, "function", call)
     return function.name, function.arguments
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar, Unpack, cast
 import anyio
 
 from lessonbank._base.aio import within
-from lessonbank._base.checks import a_flag, a_mapping, is_instance, kind, shown
+from lessonbank._base.checks import a_flag, a_mapping, is_instance, kind, short_repr
 from lessonbank.contracts.records import (
     RECALLS_AGAIN,
     SECONDS,
@@ -195,7 +195,7 @@ class AsyncAttempt:
             self._spend(self._began, problem)
             note = _warned("the agent works without memory", problem)
             self._recall = Recall(
-                scope=self._bank.scope, task=self._named_task or shown(self.task), notes=notes_of(note), kept=False
+                scope=self._bank.scope, task=self._named_task or short_repr(self.task), notes=notes_of(note), kept=False
             )
         return self
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from lessonbank._base.aio import get_or_none
-from lessonbank._base.checks import a_mapping, an_id, is_instance, shown
+from lessonbank._base.checks import a_mapping, an_id, is_instance, short_repr
 from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Json, Recall, Trajectory
 from lessonbank.contracts.records.runs import NO_SUBMISSION
@@ -63,6 +63,6 @@ def _only(runs: list[Trajectory], what: str) -> Trajectory:
     if not runs:
         raise NotFound(f"there is no run {what} in this scope: hand it to `learn` first")
     if len(runs) > 1:
-        ids = " and ".join(shown(run.id) for run in runs[:2])
+        ids = " and ".join(short_repr(run.id) for run in runs[:2])
         raise UsageError(f"there is more than one run {what}, such as {ids}: name one by its id")
     return runs[0]

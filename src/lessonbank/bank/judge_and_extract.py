@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lessonbank._base.checks import attribute
+from lessonbank._base.checks import safe_getattr
 from lessonbank.contracts.ports import Extractor
 from lessonbank.contracts.records import Extraction, Recall, Run, Trajectory, Verdict
 from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch

@@ -13,18 +13,18 @@ from typing import Any, Final, Self, Unpack, cast
 from lessonbank._base.aio import within
 from lessonbank._base.background import Background
 from lessonbank._base.checks import (
-    a,
     a_count,
     a_flag,
     a_mapping,
     a_share,
     a_text,
     an_action,
-    attribute,
+    check_record,
     maybe_text,
     maybe_time,
     nonempty,
-    shown,
+    safe_getattr,
+    short_repr,
 )
 from lessonbank.contracts.events import Retrieved
 from lessonbank.contracts.ports import Store
@@ -344,10 +344,10 @@ class AsyncReasoningBank:
         Raises UsageError (an experience of another scope), Conflict, SpaceMismatch, StoreError.
         """
         a_flag(dry_run, "dry_run=")
-        if a(experience, "consolidate", Experience).scope != self.scope:
+        if check_record(experience, "consolidate", Experience).scope != self.scope:
             raise UsageError(
-                f"this experience belongs to scope {shown(experience.scope)}, and this bank acts in {self.scope!r}: "
-                "call it on `scoped()` of that scope"
+                f"this experience belongs to scope {short_repr(experience.scope)}, and this bank acts in {self.scope!r}"
+                ": call it on `scoped()` of that scope"
             )
         if self._in_scope.skips("consolidate"):
             return ()
@@ -477,7 +477,7 @@ class AsyncReasoningBank:
         A slow model is waited for. A bank that does not answer for `patience` seconds is not: one warning says what was
         left. What was submitted stays pending, and what waits on this machine waits on. Raises UsageError.
         """
-        hurry, patience = attribute(self.store, "hurry"), some_patience(patience)
+        hurry, patience = safe_getattr(self.store, "hurry"), some_patience(patience)
         if hurry:
             hurry(patience)
         await self._background.end(patience)

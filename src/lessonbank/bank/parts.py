@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from lessonbank._base.checks import attribute
+from lessonbank._base.checks import safe_getattr
 from lessonbank.contracts.events import Hook
 from lessonbank.contracts.ports import Consolidator, Extractor, Judge, LanguageModel, Retriever
 from lessonbank.contracts.settings import Fit
@@ -51,12 +51,12 @@ class BankParts:
     Then a run waits where its lessons could not be found again: a lesson that is paid for should not be lost."""
 
     def __post_init__(self) -> None:
-        asks = any(attribute(part, "asks_model") is not False for part in (self.judge, self.extractor))
+        asks = any(safe_getattr(part, "asks_model") is not False for part in (self.judge, self.extractor))
         object.__setattr__(self, "asks_model", asks)
 
     def labelled(self, labels: bool, /) -> Self | None:
         """These parts, with an extractor whose contrast shows how runs ended, or hides it; `None` if it cannot."""
-        relabel = attribute(self.extractor, "labelled")
+        relabel = safe_getattr(self.extractor, "labelled")
         return None if relabel is None else replace(self, extractor=relabel(labels))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.ports import LanguageModel
 from lessonbank.contracts.records import Reflected, Usage
 from lessonbank.errors import Conflict
@@ -44,7 +44,7 @@ async def reflect(
         done.append(await _keep(bank, told, [one.id for one, _ in about.taught], dry_run=dry_run))
     notes = [note for one in done for note in one.notes]
     if left := len(found) - len(done):
-        notes.append(f"{counted(left, 'topic was', 'topics were')} left out: the budget is spent")
+        notes.append(f"{plural(left, 'topic was', 'topics were')} left out: the budget is spent")
     if not found:
         notes.append(f"no topic has {LEAST_RUNS} runs with both outcomes and two lessons yet")
     return Reflected(

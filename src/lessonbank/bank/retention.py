@@ -11,7 +11,7 @@ from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.store_calls import count_records, forget, get_setting
 from lessonbank.errors import LessonbankError, NotAllowed
-from lessonbank.guard.identity import check_reviewer, holders
+from lessonbank.guard.identity import check_reviewer, key_names
 from lessonbank.guard.quote import quoted
 
 from .outbox import erase_spooled
@@ -36,7 +36,7 @@ async def days_to_keep(
 
     Where there are reviewers it is what the bank keeps. With the key of one, the bank keeps what was asked from now on.
     """
-    if not await holders(store, "reviewer"):
+    if not await key_names(store, "reviewer"):
         return asked, ()
     written = await get_setting(store, _KEPT)
     kept = None if written is None else float(written)

@@ -12,7 +12,7 @@ from typing import Self
 import anyio
 
 from lessonbank._base.aio import get_or_none, within
-from lessonbank._base.checks import a_number, shown
+from lessonbank._base.checks import a_number, short_repr
 from lessonbank._base.ids import short
 from lessonbank._base.iterate import closing
 from lessonbank.contracts.records import Forgotten, Outcome, Purge, Recall, Submission, Trajectory
@@ -88,9 +88,9 @@ class RunKeeper:
         for run in report.runs:
             if (request := request_of(run)) and (id := made.mistaken_for(receipt, request)):
                 notes.append(
-                    f"another task: run {shown(short(run.id))} begins with {shown(request)}, for which the recall "
-                    f"{shown(short(id))} was made, and it settles that of {shown(receipt.task)}: hand each run to "
-                    "learn with the recall that it used"
+                    f"another task: run {short_repr(short(run.id))} begins with {short_repr(request)}, for which "
+                    f"the recall {short_repr(short(id))} was made, and it settles that of {short_repr(receipt.task)}: "
+                    "hand each run to learn with the recall that it used"
                 )
         return tuple(notes)
 
@@ -164,7 +164,7 @@ class RunKeeper:
 def stays_as_told(waiting: Sequence[Trajectory], report: RunReport, /) -> tuple[str, ...]:
     """A note for each run that waits with the outcome of another writer, where the caller says one, too."""
     return tuple(
-        f"told by another writer: run {shown(run.id)} waits with an outcome, and it stays"
+        f"told by another writer: run {short_repr(run.id)} waits with an outcome, and it stays"
         for run in waiting
         if report.truths.get(run.id)
     )

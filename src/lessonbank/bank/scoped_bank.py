@@ -18,7 +18,7 @@ from lessonbank.contracts.settings import OFF
 from lessonbank.contracts.store_calls import count_records, experience_of_lesson
 from lessonbank.errors import ModelError, SpaceMismatch, UsageError
 from lessonbank.evidence.receipts import Receipts
-from lessonbank.guard.identity import check_reviewer, holders, identity_of
+from lessonbank.guard.identity import check_reviewer, identity_of, key_names
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 
@@ -183,7 +183,7 @@ class ScopedBank:
 
         Raises UsageError.
         """
-        if not await holders(self.store, "reviewer"):
+        if not await key_names(self.store, "reviewer"):
             self.check_whole_file(call)
 
     async def record_act(self, act: str, subject: str = "", /, *, read_only: bool = False) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Experience, Lesson, Restore, Retire
 from lessonbank.contracts.records.ids import now
 from lessonbank.errors import Conflict, LessonbankError, NotFound
@@ -67,7 +67,7 @@ async def _put_away(bank: ScopedBank) -> tuple[str, ...]:
     shown = [lesson for lesson in lessons if not lesson.hidden]
     free = await _uses(bank, held, [lesson for lesson in shown if not lesson.approved])
     asleep, slept, gone, most = (), (), (), options.keep_lessons
-    idle, room = f"no run met it for {options.sleep_after or 0:g} days", f"scope keeps {counted(most or 0, 'lesson')}"
+    idle, room = f"no run met it for {options.sleep_after or 0:g} days", f"scope keeps {plural(most or 0, 'lesson')}"
     if options.sleep_after is not None:
         before, _ = await older_than(bank.store, options.sleep_after, scope=bank.scope)
         asleep = sleepers(free, before=before)
@@ -121,7 +121,7 @@ async def _wake(bank: ScopedBank, tasks: Iterable[str]) -> tuple[str, ...]:
     woken = await _apply(bank, Restore(lesson_ids=still, reason="a run met it again"))
     for id in met:
         asleep.pop(id, None)
-    return (f"{counted(len(woken), 'lesson')} woke up, because this run met it again",) if woken else ()
+    return (f"{plural(len(woken), 'lesson')} woke up, because this run met it again",) if woken else ()
 
 
 def _is_alike(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lessonbank import importers
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.errors import FormatError, printable
 from lessonbank.importers import Imported, Skipped
 
@@ -83,17 +83,17 @@ class Accounts:
         ]
         show_table("Read", ("file", "format", *columns, *_KINDS), rows)
         total = sum((account.sums for account in self.files.values()), Counter[str]())
-        say(f"{counted(total['runs'], 'run')} in {counted(len(self.files), 'file')}; nothing was learned")
+        say(f"{plural(total['runs'], 'run')} in {plural(len(self.files), 'file')}; nothing was learned")
         self._warn(total)
 
     def _warn(self, total: Counter[str]) -> None:
         if total["strays"]:
-            warn(f"{counted(total['strays'], 'result names', 'results name')} a call that is not there")
+            warn(f"{plural(total['strays'], 'result names', 'results name')} a call that is not there")
         left = sum((account.left for account in self.files.values()), Counter[str]())
         for sentence, times in left.most_common(NOTES):
             warn(f"{times} × {sentence}")
         if self.passed_over:
-            warn(f"no runs in {counted(len(self.passed_over), 'more file')}: --json lists them")
+            warn(f"no runs in {plural(len(self.passed_over), 'more file')}: --json lists them")
         warn_of_skipped([f"{printable(str(one.path))}:{one.line}: {one.reason}" for one in self.skipped], NOTES)
 
     def as_dict(self) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 from lessonbank.errors import UsageError
 
 from ._output import warn
@@ -53,7 +53,7 @@ def _place(bank: str) -> Any:
 def needs_bank(bank: str, /, *, option: str = "--bank") -> None:
     """Refuse a file that is not there, which `option` names. Raises BadParameter."""
     if "://" not in bank and not is_there(path_of(bank)):
-        raise typer.BadParameter(f"there is no bank at {named(bank)}", param_hint=option)
+        raise typer.BadParameter(f"there is no bank at {short_path(bank)}", param_hint=option)
 
 
 def is_server(bank: str, /) -> bool:

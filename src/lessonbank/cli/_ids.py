@@ -27,7 +27,7 @@ _WHOLE = re.compile(r"[0-9a-f]{32}|[0-9a-f]{64}")
 
 def lesson_id(memory: ReasoningBank, given: str, /) -> str:
     """The whole id of a lesson, retired ones too. Raises NotFound, UsageError."""
-    return _whole("lesson", given, memory.lessons.get, _lessons(memory))
+    return _complete("lesson", given, memory.lessons.get, _lessons(memory))
 
 
 def lesson_ids(memory: ReasoningBank, given: Iterable[str], /) -> list[str]:
@@ -37,12 +37,12 @@ def lesson_ids(memory: ReasoningBank, given: Iterable[str], /) -> list[str]:
 
 def run_id(memory: ReasoningBank, given: str, /) -> str:
     """The whole id of a run. Raises NotFound, UsageError."""
-    return _whole("run", given, memory.runs.get, _runs(memory))
+    return _complete("run", given, memory.runs.get, _runs(memory))
 
 
 def recall_id(memory: ReasoningBank, given: str, /) -> str:
     """The whole id of a recall. Raises NotFound, UsageError."""
-    return _whole("recall", given, memory.recalls.get, _recalls(memory))
+    return _complete("recall", given, memory.recalls.get, _recalls(memory))
 
 
 def experience_id(memory: ReasoningBank, given: str, /) -> str:
@@ -87,7 +87,7 @@ def _kind_of(memory: ReasoningBank, given: str) -> str | None:
     return None
 
 
-def _whole(what: str, given: str, get: Callable[[str], object], known: Iterator[tuple[str, str]]) -> str:
+def _complete(what: str, given: str, get: Callable[[str], object], known: Iterator[tuple[str, str]]) -> str:
     if _WHOLE.fullmatch(given):
         return given
     try:

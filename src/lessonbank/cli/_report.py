@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Learned, Lesson
 from lessonbank.errors import ModelUnavailable
 from lessonbank.importers import Skipped
@@ -126,7 +126,7 @@ def show(report: Report, /, *, bank: str, scope: str, as_json: bool) -> None:
         _show_lessons(report.lessons, place, shlex.quote(scope))
     console.print(_summary(report), soft_wrap=True)
     if report.tokens:
-        console.print(f"{counted(report.tokens, 'token')}, ${report.cost:.4f} where the price is known")
+        console.print(f"{plural(report.tokens, 'token')}, ${report.cost:.4f} where the price is known")
     if report.total["runs"]:
         say(f"to read it in the browser and decide: lessonbank review {place} --scope {shlex.quote(scope)}")
     _warn_of(report)
@@ -135,13 +135,13 @@ def show(report: Report, /, *, bank: str, scope: str, as_json: bool) -> None:
 def _summary(report: Report) -> str:
     total = report.total
     outcomes = ", ".join(f"{total[o]} {o}" for o in sorted(_OUTCOMES) if total[o]) or "none new"
-    runs, lessons = counted(total["runs"], "run"), counted(total["lessons"], "new lesson")
+    runs, lessons = plural(total["runs"], "run"), plural(total["lessons"], "new lesson")
     return f"{runs} read: {outcomes}; {total['known']} known already; {lessons}"
 
 
 def _few(names: list[str]) -> str:
     rest = len(names) - NOTES
-    return ", ".join(names[:NOTES]) + (f" and {counted(rest, 'more file')}" if rest > 0 else "")
+    return ", ".join(names[:NOTES]) + (f" and {plural(rest, 'more file')}" if rest > 0 else "")
 
 
 def _show_files(files: dict[Path, Counter[str]]) -> None:
@@ -183,13 +183,13 @@ def _warn_of(report: Report) -> None:
         warn("stopped: what was learned so far is kept, and the same command goes on from there")
     if report.waiting and not report.gave_up:
         warn(
-            f"{counted(report.waiting, 'run waits', 'runs wait')} for a verdict or another try: run the command again "
+            f"{plural(report.waiting, 'run waits', 'runs wait')} for a verdict or another try: run the command again "
             "with a model or --outcome"
         )
     if report.graded:
         taken = " and ".join(f"{report.graded[o]} for {o}" for o in sorted(report.graded))
         count = report.graded.total()
-        told = counted(count, "reward is neither 0 nor 1 and was", "rewards are neither 0 nor 1 and were")
+        told = plural(count, "reward is neither 0 nor 1 and was", "rewards are neither 0 nor 1 and were")
         warn(f"{told} taken {taken}: --success-at changes that")
     for note, times in () if report.gave_up else report.notes.most_common(NOTES):
         warn(f"{times} × {note}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 from lessonbank.errors import NotAllowed, UsageError
 
 from ._bank import opened
@@ -52,7 +52,7 @@ def person_of(bank: str, by: str | None, key_file: Path | None, /) -> dict[str, 
     with opened(bank, "default") as memory:
         if not memory.admin.reviewers():
             return {"by": None, "key": None}
-    return {"by": _named(by), "key": key_of(_named(by), key_file)}
+    return {"by": _require_name(by), "key": key_of(_require_name(by), key_file)}
 
 
 def owning(memory: ReasoningBank, by: str | None, key_file: Path | None, /) -> ReasoningBank:
@@ -63,10 +63,10 @@ def owning(memory: ReasoningBank, by: str | None, key_file: Path | None, /) -> R
     """
     if not memory.admin.reviewers():
         return memory
-    return memory.scoped(writer=_named(by), key=key_of(_named(by), key_file))
+    return memory.scoped(writer=_require_name(by), key=key_of(_require_name(by), key_file))
 
 
-def _named(by: str | None) -> str:
+def _require_name(by: str | None) -> str:
     if by is None:
         raise NotAllowed("this bank has reviewers: say with --by which one you are")
     return by
@@ -78,7 +78,7 @@ def key_of(by: str, key_file: Path | None, /) -> str:
         try:
             return key_file.expanduser().read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"the key in {named(key_file)} cannot be read: {type(error).__name__}") from None
+            raise UsageError(f"the key in {short_path(key_file)} cannot be read: {type(error).__name__}") from None
     if not sys.stdin.isatty():
         raise NotAllowed("this needs the key of a reviewer, and there is no terminal to ask at: give --key-file")
     return str(typer.prompt(f"Key of {by}", hide_input=True, err=True)).strip()

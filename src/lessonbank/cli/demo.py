@@ -12,7 +12,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.guard import clean
 
 from . import _options as options
@@ -119,7 +119,7 @@ def _progress(story: Story, asked: Asked) -> Text:
 
 
 def _curves(story: Story, asked: Asked, console: Console) -> Group:
-    drawn = f"world {asked.seed}, {counted(asked.tasks, 'task')}, top of each chart = all"
+    drawn = f"world {asked.seed}, {plural(asked.tasks, 'task')}, top of each chart = all"
     head = Text(f"Share done of the ten tasks up to each one ({drawn})")
     parts = [head]
     for title, episodes, style in (
@@ -189,12 +189,12 @@ def _numbers(asked: Asked, story: Story, across: list[tuple[float, float]]) -> I
     from lessonbank.demo.story import rate
 
     rates = f"{rate(story.without):.3f} without, {rate(story.remembering):.3f} with memory"
-    yield f"this world, {counted(len(story.without), 'task')}: {rates}"
+    yield f"this world, {plural(len(story.without), 'task')}: {rates}"
     yield f"gain {story.difference} (95 %, bootstrap over this world's tasks, paired)"
     if across:
         without, kept = [a for a, _ in across], [b for _, b in across]
         mean = f"{sum(without) / len(across):.3f} without, {sum(kept) / len(across):.3f} with memory"
-        yield f"{counted(len(across), 'further world')}: {mean}"
+        yield f"{plural(len(across), 'further world')}: {mean}"
         yield f"gain {paired_bootstrap(kept, without)} (95 %, bootstrap over worlds, paired)"
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import typer
 from rich.progress import Progress
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Counts, QueueStatus
 from lessonbank.contracts.records.attempts import used_by_agents
 
@@ -144,7 +144,7 @@ def _show(report: dict[str, Any]) -> None:
         )
     if unlabelled := report["unlabelled"]:
         rows = [
-            (s, f"{counted(n, 'label is', 'labels are')} missing: `runs audit` lists the runs")
+            (s, f"{plural(n, 'label is', 'labels are')} missing: `runs audit` lists the runs")
             for s, n in unlabelled.items()
         ]
         show_table("\nAudits that wait for a person", ("scope", "what"), rows)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Action, Against, Lesson, Provenance, Repeat, Run, Trajectory
+from lessonbank._base.plural import plural
+from lessonbank.contracts.records import Action, Lesson, Provenance, Relation, Repeat, Run, Trajectory
 from lessonbank.contracts.records.lessons import Stand
 from lessonbank.errors import NotFound
 from lessonbank.guard import one_line
@@ -91,7 +91,7 @@ def _origin(lesson: Lesson, sources: Iterator[Lesson], topic: str) -> Sequence[t
         ("topic", topic),
         ("written by", author(source)),
         ("taught by", f"{source.identity or source.writer}, lessonbank {source.package_version}"),
-        *([("stands", _stands(lesson.against))] if lesson.against else []),
+        *([("stands", _stands(lesson.relation))] if lesson.relation else []),
         ("version", lesson.version),
         *([] if made_from else [("model", source.model or "none")]),
         ("prompts", ", ".join(f"{p.id} v{p.version} ({p.digest[:12]})" for p in source.prompts) or "none"),
@@ -115,8 +115,8 @@ def _verdict(source: Provenance) -> str:
     return f"{source.verdict} ({source.verdict_source})" if source.verdict != "unknown" else "unknown"
 
 
-def _stands(against: Against) -> str:
-    return f"{_STANDS[against.stand]} {', '.join(map(short, against.lesson_ids))}"
+def _stands(relation: Relation) -> str:
+    return f"{_STANDS[relation.stand]} {', '.join(map(short, relation.lesson_ids))}"
 
 
 def _state(lesson: Lesson) -> str:
@@ -147,7 +147,7 @@ def _run(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
 
 
 def _facts(run: Run) -> Sequence[tuple[str, str]]:
-    verdict, tried = run.verdict, f", tried {counted(run.tries, 'time')} by workers" if run.tries else ""
+    verdict, tried = run.verdict, f", tried {plural(run.tries, 'time')} by workers" if run.tries else ""
     return (
         ("id", run.trajectory.id),
         ("status", f"{run.status}{tried}"),

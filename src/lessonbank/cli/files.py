@@ -9,9 +9,9 @@ from typing import Annotated, Final
 
 import typer
 
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 from lessonbank._base.iterate import batches
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import FileState, Lost, Synced
 from lessonbank.errors import NotAllowed
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
@@ -48,7 +48,7 @@ def backup(
     _report(
         as_json,
         {"bytes": size, "file": str(file)},
-        f"{named(bank)} is copied to {named(file)}: {size:,} bytes, checked",
+        f"{short_path(bank)} is copied to {short_path(file)}: {size:,} bytes, checked",
     )
 
 
@@ -63,9 +63,9 @@ def _copy(bank: str, target: str, /, *, as_json: bool) -> None:
     needs_bank(bank)
     with progress_console.status("copying") as status:
         rows = migrate(
-            bank, target, progress=lambda scope, done: status.update(f"copying {scope}: {counted(done, 'row')}")
+            bank, target, progress=lambda scope, done: status.update(f"copying {scope}: {plural(done, 'row')}")
         )
-    _report(as_json, {"rows": rows}, f"copied {counted(rows, 'row')}; the bank they come from is as it was")
+    _report(as_json, {"rows": rows}, f"copied {plural(rows, 'row')}; the bank they come from is as it was")
 
 
 def restore(
@@ -90,11 +90,11 @@ def restore(
         if by is None:
             raise
         done = lessonbank.restore(backup, path_of(bank), by=by, key=key_of(by, key_file))
-    lines = [f"{named(bank)} is now what {named(backup)} holds: {_holds(done.now)}"]
+    lines = [f"{short_path(bank)} is now what {short_path(backup)} holds: {_holds(done.now)}"]
     if done.before:
         lines += [
             f"before: {_holds(done.before)}",
-            f"it is kept as {named(done.kept)}: delete it when you do not need it",
+            f"it is kept as {short_path(done.kept)}: delete it when you do not need it",
         ]
     _report(as_json, done, *lines)
 
@@ -119,9 +119,9 @@ def salvage(
     with progress_console.status("reading the damaged bank"):
         done = lessonbank.salvage(path_of(bank), new)
     held = done.counts
-    lessons, runs = counted(held.lessons, "lesson"), counted(held.trajectories, "run")
-    some = f"{lessons}, {runs} and {counted(held.recalls, 'recall')}"
-    lines = [f"{named(new)} holds {some} of {named(bank)}"]
+    lessons, runs = plural(held.lessons, "lesson"), plural(held.trajectories, "run")
+    some = f"{lessons}, {runs} and {plural(held.recalls, 'recall')}"
+    lines = [f"{short_path(new)} holds {some} of {short_path(bank)}"]
     for lost in done.lost:
         lines += [f"lost in {lost.scope}: {what}: {', '.join(ids)}" for what, ids in _ids(lost)]
     lines += done.notes if done.lost else [*done.notes, "nothing is lost"]
@@ -141,7 +141,7 @@ def _holds(state: FileState) -> str:
     if state.counts is None:
         return f"{size}, which cannot be read: {state.problem}"
     last = f", last changed {state.last_change:%Y-%m-%dT%H:%M:%SZ}" if state.last_change else ""
-    lessons, runs = counted(state.counts.lessons, "lesson"), counted(state.counts.trajectories, "run")
+    lessons, runs = plural(state.counts.lessons, "lesson"), plural(state.counts.trajectories, "run")
     return f"{lessons}, {runs}, {size}{last}"
 
 
@@ -190,7 +190,7 @@ def export(
             if is_of_lessons and not all and memory.lessons.list(state="probation", limit=1):
                 warn("no lesson is trusted yet: --all writes those on probation, too, marked as such")
     what = {"jsonl": "records", "atif": "runs"}.get(form, "lessons")
-    _report(as_json, {what: written, "file": str(file)}, f"{written} {what} of {scope} are in {named(file)}")
+    _report(as_json, {what: written, "file": str(file)}, f"{written} {what} of {scope} are in {short_path(file)}")
 
 
 def _format_by_name(file: Path) -> ExportFormat:
@@ -198,7 +198,7 @@ def _format_by_name(file: Path) -> ExportFormat:
     if file.suffix.casefold() in _JSON_LINES:
         return "jsonl"
     if (known := None if file.is_dir() else format_of(file)) is None:
-        told = f"{named(file)} tells no format: name it .jsonl for everything, or give --format"
+        told = f"{short_path(file)} tells no format: name it .jsonl for everything, or give --format"
         raise typer.BadParameter(told, param_hint="FILE")
     return known
 
@@ -236,18 +236,18 @@ def import_(
     elsewhere for an agent comes in on probation.
     """
     if not is_there(file.expanduser()):
-        raise typer.BadParameter(f"there is no file {named(file)}", param_hint="FILE")
+        raise typer.BadParameter(f"there is no file {short_path(file)}", param_hint="FILE")
     with opened(bank, scope, make=True) as memory:
         admin = owning(memory, by or approved_by, key_file).admin
         with progress_console.status("importing"):
             added = admin.import_(file, approved_by=approved_by)
-    _report(as_json, {"added": added, "file": str(file)}, f"{counted(added, 'new record')} in {scope}")
+    _report(as_json, {"added": added, "file": str(file)}, f"{plural(added, 'new record')} in {scope}")
 
 
 def _show_synced(told: Synced, *, done: bool) -> None:
     same = "as it was" if told.before == told.after else "written" if done else "would change"
-    left_out = f", {counted(told.left_out, 'does', 'do')} not fit the budget" if told.left_out else ""
-    say(f"{named(told.path)}: {counted(told.lessons, 'lesson')}{left_out}, {same}")
+    left_out = f", {plural(told.left_out, 'does', 'do')} not fit the budget" if told.left_out else ""
+    say(f"{short_path(told.path)}: {plural(told.lessons, 'lesson')}{left_out}, {same}")
     for one in told.proposals:
         say(f"  {'proposed' if done else 'would be proposed'}: {one.change} {one.lesson.title!r}")
     for note in told.notes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.contracts.records import JournalEntry, Lesson, Rollback
 from lessonbank.contracts.store_calls import care_of
@@ -62,7 +62,7 @@ def list_(
     if as_json:
         show_json(entries)
         return
-    show_table(f"{counted(len(entries), 'change')} of {scope}", _COLUMNS, map(_row, entries))
+    show_table(f"{plural(len(entries), 'change')} of {scope}", _COLUMNS, map(_row, entries))
 
 
 @app.command()
@@ -121,7 +121,7 @@ def _show_first_failing(bank: str, scope: str, a: str, b: str, check: str, *, as
         show_json({"first_bad": entry.sequence, "entry": entry, "runs": tried})
         return
     rows = [(change, "passed" if passed else "failed") for change, passed in sorted(runs.items())]
-    show_table(f"{counted(len(rows), 'run')} of the check", ("after change", "result"), rows)
+    show_table(f"{plural(len(rows), 'run')} of the check", ("after change", "result"), rows)
     show_table("\nIt fails since", _COLUMNS, [_row(entry)])
     if not any(runs.values()):
         warn(f"the check failed every time: whether it passes after change {min(runs) - 1} (A) was not tried")
@@ -146,7 +146,7 @@ def rollback(
         return
     console.print(
         f"{scope} is as it was after change {entry.entry.to if isinstance(entry.entry, Rollback) else to}: "
-        f"{counted(counts.experiences, 'experience')}, {counted(counts.lessons, 'lesson')} ({counts.retired} retired). "
+        f"{plural(counts.experiences, 'experience')}, {plural(counts.lessons, 'lesson')} ({counts.retired} retired). "
         f"This is change {entry.sequence}; a rollback to {entry.sequence - 1} undoes it",
         markup=False,
     )

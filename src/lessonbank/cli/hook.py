@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 
 from . import _options as options
 from ._output import say, show_json, show_table
@@ -115,6 +115,6 @@ def _move(repositories: Repositories, by: str | None) -> None:
         with open_bank(place.options) as bank:
             told = move(bank, repositories, by=by)
         for scope, runs in told.runs.items():
-            say(f"{counted(runs, 'run')} of {place.options['bank']} moved to {scope}")
-        stay = f"{counted(told.stay, 'run')} without a transcript that says the folder"
-        say(f"{counted(told.lessons, 'lesson')} moved; what stays: {stay}")
+            say(f"{plural(runs, 'run')} of {place.options['bank']} moved to {scope}")
+        stay = f"{plural(told.stay, 'run')} without a transcript that says the folder"
+        say(f"{plural(told.lessons, 'lesson')} moved; what stays: {stay}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 import anyio
 import typer
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 
 from . import _options as options
 from ._bank import is_server, needs_bank, opened
@@ -110,7 +110,7 @@ def list_(
         show_json(found)
         return
     columns = ("kind", "id", "name", "role", "scope", "ends", "used")
-    show_table(counted(len(found), "key"), columns, map(_row, found))
+    show_table(plural(len(found), "key"), columns, map(_row, found))
     if not any(one["kind"] == "reviewer" for one in found) and kind in (None, "reviewer"):
         say(UNPROTECTED)
 

@@ -15,9 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from lessonbank import importers
 from lessonbank._base.aio import gather
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 from lessonbank._base.extensions import extension_names
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Json, Learned, Outcome
 from lessonbank.errors import FormatError, ModelUnavailable, printable
 
@@ -203,8 +203,8 @@ def _learn_waiting(
     if as_json:
         show_json({"learned": learned, "waiting": waiting})
     else:
-        lessons = counted(sum(len(one.lessons) for one in learned), "new lesson")
-        say(f"{len(learned)} tried, {lessons}, {counted(waiting, 'run still waits', 'runs still wait')}")
+        lessons = plural(sum(len(one.lessons) for one in learned), "new lesson")
+        say(f"{len(learned)} tried, {lessons}, {plural(waiting, 'run still waits', 'runs still wait')}")
         for note in dict.fromkeys(note for one in learned for note in one.notes):
             warn(note)
     if waiting:
@@ -231,7 +231,7 @@ def _learn_files(plan: Plan, bank: str, scope: str, settings: dict[str, Any], /,
 
 
 def _given_up(report: Report) -> str:
-    kept = counted(report.waiting, "run is kept and waits", "runs are kept and wait")
+    kept = plural(report.waiting, "run is kept and waits", "runs are kept and wait")
     why = f"stopped, because the model cannot be used ({report.unavailable})"
     return f"{why}. {kept}: the same command goes on from there"
 
@@ -248,7 +248,7 @@ def _check(files: list[Path], *, format: str, outcome: str | None, judge_all: bo
     if format not in known:
         raise typer.BadParameter(f"use one of {', '.join(known)}", param_hint="--format")
     if missing := [f for f in files if not f.exists()]:
-        raise typer.BadParameter(f"there is no file {named(missing[0])}", param_hint="FILES")
+        raise typer.BadParameter(f"there is no file {short_path(missing[0])}", param_hint="FILES")
 
 
 async def _run(plan: Plan, report: Report, open_bank: Callable[[], Coroutine[Any, Any, AsyncReasoningBank]]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Kind, Lesson, LessonState, Proposal
 from lessonbank.errors import UsageError
 
@@ -143,7 +143,7 @@ def edit(
         with opened(bank, scope) as memory:
             lessons, whole = reviewing(memory, by, key_file).lessons, lesson_id(memory, id)
             lesson = lessons.narrow(whole, to=only or (), by=by, reason=reason)
-        kept = " or ".join(lesson.only) or "every task"
+        kept = " or ".join(lesson.only_for_tasks) or "every task"
         _tell(lesson, f"lesson {short(lesson.id)} is kept for {kept}; its evidence starts again", as_json=as_json)
         return
     with opened(bank, scope) as memory:
@@ -280,7 +280,7 @@ def _show_proposals(memory: ReasoningBank, *, as_json: bool) -> None:
         show_json(found)
         return
     rows = [(short(one.lesson.id), _does(one), one.reason, one.lesson.title) for one in found]
-    title = f"{counted(len(found), 'proposal')} in {memory.scope}"
+    title = f"{plural(len(found), 'proposal')} in {memory.scope}"
     show_table(title, ("id", "to accept it", "because", "title"), rows)
 
 
@@ -296,7 +296,7 @@ def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as
         (short(one.id), one.kind, _state(one, proposed), topics.get(one.topic.id, "") if one.topic else "", one.title)
         for one in found
     ]
-    show_table(f"{counted(len(found), 'lesson')} in {memory.scope}", ("id", "kind", "state", "topic", "title"), rows)
+    show_table(f"{plural(len(found), 'lesson')} in {memory.scope}", ("id", "kind", "state", "topic", "title"), rows)
     warn_of_more([one.id for one in found], limit)
 
 

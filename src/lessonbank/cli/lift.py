@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lessonbank._base.atomic_write import put, spare
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 
 from . import _options as options
 from ._bank import opened, path_of, warn_where_empty
@@ -51,4 +51,4 @@ def lift(
         show_text(in_words(told, most=lessons, door=SHELL))
     if html is not None:
         out = progress_console if as_json else console
-        say(f"the page is in {named(html)}", to=out)
+        say(f"the page is in {short_path(html)}", to=out)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.errors import UsageError
 
 from . import _options as options
@@ -53,7 +53,7 @@ def purge(
     if bool(lesson or run or recall) + bool(metadata) + all != 1:
         raise UsageError("say what to erase: ids (--lesson, --run, --recall), or --metadata, or --all")
     with opened(bank, scope) as memory:
-        named = _named(memory, lesson=lesson, run=run, recall=recall, metadata=metadata, all=all)
+        named = _ids_to_erase(memory, lesson=lesson, run=run, recall=recall, metadata=metadata, all=all)
         wanted = memory.admin.purge(**named, reason=reason, by=by, preview=True)
         if wanted.empty:
             _tell_nothing(metadata or [], as_json=as_json)
@@ -73,7 +73,7 @@ def purge(
         show_json({"erased": erased, "gone": gone})
     else:
         told = (
-            ", ".join(counted(count, what.removesuffix("s")) for what, count in gone.items())
+            ", ".join(plural(count, what.removesuffix("s")) for what, count in gone.items())
             or "nothing that is counted"
         )
         say(f"erased from {scope}: {told}. {_lives_on(erased)}{_BACKUPS}")
@@ -81,10 +81,10 @@ def purge(
 
 def _lives_on(erased: Erasing) -> str:
     count = len(erased.successors)
-    return f"{counted(count, 'lesson lives', 'lessons live')} on in the words of other runs. " if count else ""
+    return f"{plural(count, 'lesson lives', 'lessons live')} on in the words of other runs. " if count else ""
 
 
-def _named(
+def _ids_to_erase(
     memory: ReasoningBank,
     *,
     lesson: list[str] | None,
@@ -128,9 +128,9 @@ def _show_preview(memory: ReasoningBank, wanted: Erasing, lessons: Collection[st
     """On stderr: it is part of the question."""
     if wanted.whole_scope:
         held = memory.admin.counts()
-        runs = counted(held.trajectories, "run")
+        runs = plural(held.trajectories, "run")
         rows: list[tuple[str, str, str]] = [
-            ("everything", "", f"{runs}, {counted(held.recalls, 'recall')}, {counted(held.lessons, 'lesson')}")
+            ("everything", "", f"{runs}, {plural(held.recalls, 'recall')}, {plural(held.lessons, 'lesson')}")
         ]
     else:
         rows = list(_rows(memory, wanted, lessons))

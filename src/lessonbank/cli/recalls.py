@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Recall
 
 from . import _options as options
@@ -43,8 +43,8 @@ def recalls(
     if as_json:
         show_json(found)
         return
-    rows = [(short(r.id), _when(r), _shown(r), r.task) for r in found]
-    show_table(f"{counted(len(found), 'recall')} in {scope}", ("id", "when", "lessons", "task"), rows)
+    rows = [(short(r.id), _when(r), _shown_of_candidates(r), r.task) for r in found]
+    show_table(f"{plural(len(found), 'recall')} in {scope}", ("id", "when", "lessons", "task"), rows)
     warn_of_more([recall.id for recall in found], limit)
 
 
@@ -52,7 +52,7 @@ def _when(recall: Recall) -> str:
     return recall.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _shown(recall: Recall) -> str:
+def _shown_of_candidates(recall: Recall) -> str:
     shown = sum(candidate.shown for candidate in recall.candidates)
     told = "withheld" if recall.is_withheld else f"{shown} of {len(recall.candidates)}"
     return f"{told} (imported)" if recall.imported else told

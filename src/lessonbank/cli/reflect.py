@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.guard import one_line
 
 from . import _options as options
@@ -38,7 +38,7 @@ def reflect(
         return
     for note in told.notes:
         warn(note)
-    say(f"{counted(len(told.topics), 'topic')} looked at, {counted(len(told.lessons), 'general lesson')} drawn")
+    say(f"{plural(len(told.topics), 'topic')} looked at, {plural(len(told.lessons), 'general lesson')} drawn")
     for lesson in told.lessons:
-        covers = ", ".join(map(short, lesson.against.lesson_ids if lesson.against else ()))
+        covers = ", ".join(map(short, lesson.relation.lesson_ids if lesson.relation else ()))
         say(f"{short(lesson.id)} {one_line(lesson.title, limit=80)} (covers {covers})")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Outcome, Run, RunStatus
 
 from . import _options as options
@@ -47,7 +47,7 @@ def list_(
         )
         if not found:
             warn_where_empty(memory)
-    _show_runs(f"{counted(len(found), 'run')} in {scope}", found, as_json=as_json)
+    _show_runs(f"{plural(len(found), 'run')} in {scope}", found, as_json=as_json)
     if not as_json:
         warn_of_more([run.trajectory.id for run in found], limit)
 
@@ -65,7 +65,7 @@ def audit(
         waiting = memory.runs.unlabelled()
         found = waiting or memory.runs.audit(count, by=by)
     wait = ("run of the last audit waits for a label", "runs of the last audit wait for a label")
-    title = counted(len(found), *wait) if waiting else counted(len(found), "run to label", "runs to label")
+    title = plural(len(found), *wait) if waiting else plural(len(found), "run to label", "runs to label")
     _show_runs(title, found, as_json=as_json)
     if not as_json and found:
         say("label each of them, from the top: lessonbank tell ID success|failure --by NAME")

@@ -39,7 +39,7 @@ def tell(
     """
     with opened(bank, scope) as memory:
         if by is None:
-            named = _named(memory, id)
+            named = _complete_id(memory, id)
             learned = memory.tell(named, outcome=outcome, reward=reward)
         else:
             named, learned = _by_person(memory, id, outcome, reward, by, reason, key_file)
@@ -69,7 +69,7 @@ def _by_person(
     return whole, reviewing(memory, by, key_file).runs.correct(whole, outcome=outcome, by=by, reason=reason)
 
 
-def _named(memory: ReasoningBank, id: str) -> str:
+def _complete_id(memory: ReasoningBank, id: str) -> str:
     """The whole id of a run, or of a recall. Raises NotFound, UsageError."""
     try:
         return run_id(memory, id)

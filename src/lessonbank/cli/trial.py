@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from lessonbank._base.checks import named, shown
+from lessonbank._base.checks import short_path, short_repr
 from lessonbank.errors import NotFound, UsageError
 
 from . import _options as options
@@ -78,7 +78,11 @@ def trial(
     functions = _function(agent, "--agent"), _function(verify, "--verify")
     with opened(bank, scope) as memory, _bar() as progress:
         run: Any = memory.trial
-        question = {"without": _whole(memory, without), "with_": _whole(memory, with_), "placebo": placebo}
+        question = {
+            "without": _complete_lesson_id(memory, without),
+            "with_": _complete_lesson_id(memory, with_),
+            "placebo": placebo,
+        }
         budget = {"max_runs": runs, "max_cost": cost, "max_seconds": seconds}
         told: Trial = run(
             todo, functions[0], verify=functions[1], resume=resume, progress=progress, **question, **budget, **settings
@@ -106,7 +110,7 @@ def _read(file: Path) -> list[str]:
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the tasks in {named(file)}: {error}") from error
+        raise UsageError(f"cannot read the tasks in {short_path(file)}: {error}") from error
     return [_task(line, number) for number, line in enumerate(lines, 1) if line.strip()]
 
 
@@ -126,7 +130,7 @@ def _task(line: str, number: int) -> str:
     return value
 
 
-def _whole(memory: ReasoningBank, given: str | None) -> str | None:
+def _complete_lesson_id(memory: ReasoningBank, given: str | None) -> str | None:
     """The id of the lesson that a part of it names; otherwise a topic or a group, as it was given."""
     if given is None or not re.fullmatch("[0-9a-f]{4,}", given):
         return given
@@ -140,14 +144,14 @@ def _function(name: str, option: str) -> Callable[..., Any]:
     """What `module:function` names. Raises UsageError."""
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
-        raise UsageError(f"{option} takes module:function, as in my_agent:run; got {shown(name)}")
+        raise UsageError(f"{option} takes module:function, as in my_agent:run; got {short_repr(name)}")
     sys.path[:0] = [here] if (here := str(Path.cwd())) not in sys.path else []
     try:
         found: Any = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f"{option} {shown(name)} cannot be loaded: {error}") from error
+        raise UsageError(f"{option} {short_repr(name)} cannot be loaded: {error}") from error
     return found
 
 

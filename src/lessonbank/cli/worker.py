@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 
 from . import _options as options
 from ._bank import needs_bank
@@ -80,8 +80,8 @@ def worker(
         show_json(worked)
     else:
         say(
-            f"{counted(worked.learned, 'run')} learned, {counted(worked.failed, 'try', 'tries')} failed, "
-            f"{counted(worked.given_up, 'run')} given up, {worked.put_off} put off"
+            f"{plural(worked.learned, 'run')} learned, {plural(worked.failed, 'try', 'tries')} failed, "
+            f"{plural(worked.given_up, 'run')} given up, {worked.put_off} put off"
         )
     if worked.failed or worked.given_up:
         raise typer.Exit(3)

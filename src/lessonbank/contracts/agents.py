@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from anyio import CapacityLimiter, to_thread
 
-from lessonbank._base.checks import is_async, is_instance, kind, shown, signature
+from lessonbank._base.checks import is_async, is_instance, kind, short_repr, signature
 from lessonbank.errors import UsageError
 
 from .records import Outcome, Trajectory
@@ -23,7 +23,7 @@ Verifier: TypeAlias = Callable[[Trajectory], "Awaitable[Outcome | float | bool] 
 _OUTCOMES: dict[str, Outcome] = {"success": "success", "failure": "failure", "unknown": "unknown"}
 
 
-def called(function: Callable[..., Any], /, *, threads: int = 8) -> Callable[..., Awaitable[Any]]:
+def as_awaitable(function: Callable[..., Any], /, *, threads: int = 8) -> Callable[..., Awaitable[Any]]:
     """`function` as something to await. One that is not async runs in one of its own `threads`: it holds up nobody."""
     if is_async(function):
         return function
@@ -86,6 +86,6 @@ def stated(told: object, /) -> tuple[Outcome | None, float | None]:
         value = -1.0
     if not 0.0 <= value <= 1.0:
         raise UsageError(
-            f"verify= gives a bool, a number from 0 to 1, or an outcome such as 'success'; not {shown(told)}"
+            f"verify= gives a bool, a number from 0 to 1, or an outcome such as 'success'; not {short_repr(told)}"
         )
     return None, value

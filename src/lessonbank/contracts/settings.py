@@ -19,12 +19,12 @@ from lessonbank._base.checks import (
     a_place,
     a_share,
     argument_error,
-    attribute,
     copy_mapping,
     is_instance,
     maybe_count,
     maybe_one_of,
     one_of,
+    safe_getattr,
     set_frozen,
     some_days,
 )
@@ -361,7 +361,7 @@ class Parts:
         for name in ("judge", "extractor", "retriever", "consolidator"):
             a_call(getattr(self, name), f"Parts({name}=)")
         if self.retriever is not None and any(
-            attribute(self.retriever, name, UNSET) is UNSET for name in _OF_RETRIEVERS
+            safe_getattr(self.retriever, name, UNSET) is UNSET for name in _OF_RETRIEVERS
         ):
             raise argument_error(
                 "Parts(retriever=)", f"takes an object with {', '.join(_OF_RETRIEVERS)}", self.retriever

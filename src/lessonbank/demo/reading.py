@@ -64,7 +64,7 @@ def read(memory: str, /, *, goal: str) -> tuple[Statement, ...]:
 
 def opinion(statements: Sequence[Statement], control: str, /, *, step: int, after: str | None) -> float:
     """For (positive) or against (negative) pressing `control` now."""
-    name = _named(control)
+    name = _whole_word(control)
     named = (s for s in statements if control in s.text and name.search(s.text))
     return sum(s.weight * s.bearing(step=step, after=after) for s in named)
 
@@ -95,5 +95,5 @@ def _words(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=256)
-def _named(control: str) -> re.Pattern[str]:
+def _whole_word(control: str) -> re.Pattern[str]:
     return re.compile(rf"\b{re.escape(control)}\b")

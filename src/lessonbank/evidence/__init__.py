@@ -7,7 +7,7 @@ from lessonbank.contracts.withholding import Assignment as Assignment
 from lessonbank.contracts.withholding import Withholding as Withholding
 
 from .draws import Holdout as Holdout
-from .draws import Never as Never
+from .draws import NoHoldout as NoHoldout
 from .lift import Estimate as Estimate
 from .lift import JudgeReport as JudgeReport
 from .lift import LessonLift as LessonLift

@@ -20,7 +20,7 @@ from .episodes import Flags, Floats
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _AuditDraw:
     """One audit: its odds, its pool, and which recalls of the pool it drew."""
 
     odds: float
@@ -37,7 +37,7 @@ class Audits:
     _labelled: set[str] = field(default_factory=set[str])
     _gone: set[str] = field(default_factory=set[str])
     """Recalls whose runs were erased because of their age: nobody can label these any more."""
-    _made: list[_Drawn] = field(default_factory=list[_Drawn])
+    _made: list[_AuditDraw] = field(default_factory=list[_AuditDraw])
 
     def settle(self, settlement: Settlement, /) -> None:
         """Take in how a recall that counts was settled."""
@@ -69,7 +69,7 @@ class Audits:
         """
         pool = frozenset(self._judged).union(*(made.pool for made in self._made[-1:])) - self._gone
         drawn = frozenset(id for id in pool if uniform(audit.seed, id) < audit.odds)
-        self._made.append(_Drawn(audit.odds, pool, drawn))
+        self._made.append(_AuditDraw(audit.odds, pool, drawn))
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class Audits:
             audited[[row for row in rows if recall_ids[row] in made.drawn]] = True
         return 1.0 - missed, audited
 
-    def _counting(self, made: _Drawn, recall_ids: Sequence[str]) -> list[int]:
+    def _counting(self, made: _AuditDraw, recall_ids: Sequence[str]) -> list[int]:
         """The rows of an audit's pool that its labels tell about."""
         rows = list[int]()
         for row, id in enumerate(recall_ids):

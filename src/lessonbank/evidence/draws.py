@@ -13,7 +13,7 @@ from lessonbank.contracts.withholding import Assignment, Members
 from lessonbank.errors import UsageError
 
 from .review_snapshot import UnitReview
-from .units import WHOLE
+from .treatments import WHOLE
 
 USUAL: Final = 0.1
 
@@ -38,7 +38,7 @@ class OrdersByEvidence(Protocol):
         ...
 
 
-def drawn(lessons: Members, rates: Mapping[str, float], /, *, usual: float, luck: Callable[[str], float]) -> Assignment:
+def draw(lessons: Members, rates: Mapping[str, float], /, *, usual: float, luck: Callable[[str], float]) -> Assignment:
     """Draw for memory as a whole and for lessons, each by itself.
 
     Args:
@@ -48,13 +48,13 @@ def drawn(lessons: Members, rates: Mapping[str, float], /, *, usual: float, luck
         luck: a number in [0, 1) for each name, by which the draw of a unit is decided.
     """
 
-    def falls(unit: str) -> bool:
+    def is_withheld(unit: str) -> bool:
         return luck(unit) < rates.get(unit, 0.0)
 
     return Assignment(
-        control=falls(WHOLE),
+        control=is_withheld(WHOLE),
         control_probability=rates.get(WHOLE, 0.0),
-        withheld=frozenset(filter(falls, lessons)),
+        withheld=frozenset(filter(is_withheld, lessons)),
         probability={id: rates.get(id, 0.0) for id in lessons},
         usual=usual,
     )
@@ -65,7 +65,7 @@ def uniform(*names: str) -> float:
     return int.from_bytes(hashlib.sha256("/".join(names).encode()).digest()[:6], "big") / 2**48
 
 
-class Never:
+class NoHoldout:
     """Withholds nothing: nothing is measured."""
 
     usual: float = 0.0
@@ -108,7 +108,7 @@ class Holdout:
             return uniform(*names, place.get(unit, unit))
 
         rates = {WHOLE: self.recalls, **dict.fromkeys(lessons, self.lessons)}
-        return drawn(lessons, rates, usual=self.usual, luck=luck)
+        return draw(lessons, rates, usual=self.usual, luck=luck)
 
 
 def check_probability(value: object, /, *, name: str) -> None:

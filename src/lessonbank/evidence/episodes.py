@@ -21,7 +21,7 @@ def _whole_numbers() -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """What each recall tells of each unit that could be withheld in it (see `units.entries`). Ordered by `row`."""
+    """What each recall tells of each unit that could be withheld in it (see `treatments.entries`). Ordered by `row`."""
 
     row: Ints
     """The row of the recall in `Episodes`."""

@@ -9,10 +9,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ._bets import Scores
+from ._e_process import Scores
 from ._predictions import Guesser, compact
+from .confidence_sequences import Outcomes
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Floats, Ints
-from .sequences import Outcomes
 
 ENOUGH = 5
 """Showings, and withholdings, with an outcome below which there is no estimate."""

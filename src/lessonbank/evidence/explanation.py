@@ -8,7 +8,7 @@ from typing import Any
 from lessonbank.contracts.records import Candidate, Lesson, Match, Outcome, Recall, Record, Settlement
 from lessonbank.guard import one_line
 
-from .groups import called
+from .groups import kind_and_label
 from .lift import LessonLift, points, says_nothing
 
 
@@ -62,7 +62,7 @@ def explained(
         recall_id=recall.id,
         task=recall.task,
         control=recall.is_withheld,
-        withheld=tuple(called(draw.group, *lessons.values()) for draw in recall.groups if draw.withheld),
+        withheld=tuple(kind_and_label(draw.group, *lessons.values()) for draw in recall.groups if draw.withheld),
         outcome=settlement.outcome if settlement else None,
         lessons=tuple(_explained(c, lessons, lifts) for c in sorted(recall.candidates, key=lambda c: c.rank)),
         notes=(

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from lessonbank._base.checks import shown
+from lessonbank._base.checks import short_repr
 from lessonbank.contracts.records import Experience, Lesson
 from lessonbank.errors import NotFound
 from lessonbank.guard import canonical_line
@@ -54,7 +54,7 @@ def source_of(lesson: Lesson, /, *, imported: bool = False) -> str:
     return f"{SOURCE}{lesson.kind}/{truth}/{_BY.get(origin.method, 'other')}"
 
 
-def named(group: str, /, names: Mapping[str, str] | None = None) -> str:
+def group_label(group: str, /, names: Mapping[str, str] | None = None) -> str:
     """A group's name for people. `names`: those of topics (see `topic_names`)."""
     if group.startswith(BY):
         return f"written by writer {canonical_line(group.removeprefix(BY), limit=40)}"
@@ -70,12 +70,12 @@ def named(group: str, /, names: Mapping[str, str] | None = None) -> str:
 
 def topics_named(names: Mapping[str, str], /) -> dict[str, str]:
     """By topic id: its name for people; `names` is what `topic_names` says."""
-    return {id: named(TOPIC + id, names) for id in names}
+    return {id: group_label(TOPIC + id, names) for id in names}
 
 
-def called(group: str, /, *lessons: Lesson) -> str:
+def kind_and_label(group: str, /, *lessons: Lesson) -> str:
     """What lessons call a group, with its kind: `topic 'cancel order'`."""
-    return f"{group.partition('/')[0]} {named(group, topic_names(lessons))!r}"
+    return f"{group.partition('/')[0]} {group_label(group, topic_names(lessons))!r}"
 
 
 def topic_names(lessons: Iterable[Lesson], /) -> dict[str, str]:
@@ -93,5 +93,5 @@ def topics_called(asked: str, names: Mapping[str, str], /) -> frozenset[str]:
     found = frozenset(id for id, name in names.items() if told in (id, name.casefold(), people[id].casefold()))
     if not found:
         known = ", ".join(map(repr, sorted(set(people.values()))[:_NAMED]))
-        raise NotFound(f"no topic {shown(asked)} in this scope; it has: {known or 'none yet'}")
+        raise NotFound(f"no topic {short_repr(asked)} in this scope; it has: {known or 'none yet'}")
     return found

@@ -52,7 +52,7 @@ class Ledger:
         """The draws for one recall, in which these lessons were found."""
         return Assignment(probability=dict.fromkeys(lessons, 0.0))
 
-    async def settled(self, *, scope: str) -> Acted:
+    async def on_outcome(self, *, scope: str) -> Acted:
         """A recall of `scope` was settled: look at the evidence, if it is time to, and do what follows from it."""
         return Acted()
 

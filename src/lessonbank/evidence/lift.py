@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Kind, Record
 from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
@@ -268,7 +268,7 @@ def headline(lift: Lift, /) -> str:
             f"memory and {_percent(lift.missing_without)} without."
         )
     if says_nothing(lift):
-        settled = counted(lift.settled, "known outcome")
+        settled = plural(lift.settled, "known outcome")
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
     since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
     most = _at_most(lift.success) if lift.standing == "no evidence yet" else ""
@@ -324,8 +324,8 @@ def promise(lift: Lift, /) -> str:
 
 def told_and_judged(truths: int, opinions: int, /) -> str:
     """On what the numbers rest where too few outcomes were told for these to count alone."""
-    few = f"Only {counted(truths, 'outcome was', 'outcomes were')} told"
-    return f"{few}, and {counted(opinions, 'is', 'are')} a judge's opinion"
+    few = f"Only {plural(truths, 'outcome was', 'outcomes were')} told"
+    return f"{few}, and {plural(opinions, 'is', 'are')} a judge's opinion"
 
 
 def advice(lift: Lift, /, *, brief: bool = False) -> tuple[str, ...]:
@@ -342,7 +342,7 @@ def advice(lift: Lift, /, *, brief: bool = False) -> tuple[str, ...]:
 def _nothing_found(lift: Lift) -> str:
     if not lift.empty:
         return "No task asked memory yet: once learn(…) has brought lessons, call retrieve(…) before each task."
-    asked = f"{counted(lift.empty, 'task')} asked memory, and nothing was found for any of them yet"
+    asked = f"{plural(lift.empty, 'task')} asked memory, and nothing was found for any of them yet"
     return f"{asked}: tell how tasks ended with learn(…), and look at bank.lessons.list() and at the notes of a recall."
 
 
@@ -350,7 +350,7 @@ def _finish(lift: Lift) -> Iterator[str]:
     """Attempts whose outcome was refused, or never told: nothing is learned from them."""
     if lift.unfinished:
         yield (
-            f"{counted(lift.unfinished, 'run')} ended without an outcome: finish each attempt with outcome='success', "
+            f"{plural(lift.unfinished, 'run')} ended without an outcome: finish each attempt with outcome='success', "
             "outcome='failure' or a reward. bank.runs.list(status='unfinished') has them."
         )
 
@@ -359,13 +359,13 @@ def _decide(lift: Lift) -> Iterator[str]:
     """What waits for a person, and what nobody but a person may do."""
     waits = [lesson.standing for lesson in lift.lessons if lesson.proposed]
     if count := waits.count("helps"):
-        yield f"Approve what helps: {counted(count, 'lesson waits', 'lessons wait')} for you: bank.lessons.proposals()."
+        yield f"Approve what helps: {plural(count, 'lesson waits', 'lessons wait')} for you: bank.lessons.proposals()."
     if count := len(waits) - count:
-        yield f"Decide on {counted(count, 'lesson')} shown to harm: bank.lessons.proposals()."
+        yield f"Decide on {plural(count, 'lesson')} shown to harm: bank.lessons.proposals()."
     helping = sum(lesson.standing == "helps" and not lesson.retired for lesson in lift.lessons)
     if helping and lift.standing == "no evidence yet" and lift.success.basis != "judge":  # hardly a task goes without
-        few = f"its effect is known later, from {counted(lift.withheld, 'task')} without it so far"
-        yield f"Keep memory: {counted(helping, 'lesson is', 'lessons are')} shown to help. As a whole {few}."
+        few = f"its effect is known later, from {plural(lift.withheld, 'task')} without it so far"
+        yield f"Keep memory: {plural(helping, 'lesson is', 'lessons are')} shown to help. As a whole {few}."
     if lift.standing == "harms":
         yield "Show no memory until you know why: Evidence(observe=True) learns and shows nothing."
     elif lift.standing == "likely harms":
@@ -386,7 +386,7 @@ def _tell(lift: Lift) -> Iterator[str]:
             "its run, or use `with bank.attempt(task)`."
         )
     if lift.unlabelled:
-        runs = counted(lift.unlabelled, "run")
+        runs = plural(lift.unlabelled, "run")
         yield f"Label {runs} that an audit drew: bank.runs.unlabelled(), then bank.runs.correct(…)."
     elif lift.success.basis == "judge":
         yield "Let a person label some runs: bank.runs.audit(30) draws them at random."
@@ -395,7 +395,7 @@ def _tell(lift: Lift) -> Iterator[str]:
 def _forget(lift: Lift) -> Iterator[str]:
     """Lessons that only take room."""
     if count := sum(does_nothing(lesson) and not (lesson.retired or lesson.quarantined) for lesson in lift.lessons):
-        they = counted(count, "lesson does", "lessons do")
+        they = plural(count, "lesson does", "lessons do")
         yield f"Make room: {they} nothing. bank.lessons.retire(id, reason=…), or Learning(keep_lessons=…) does it."
 
 
@@ -404,7 +404,7 @@ def _removed(lift: Lift) -> Iterator[str]:
     lessons = distinct_lessons(lift)
     if out := sum(lesson.retired and lesson.standing in ("harms", "likely harms") for lesson in lessons):
         others = ", and no other is left" if all(lesson.retired for lesson in lessons) else "; keep the others"
-        yield f"{counted(out, 'lesson that harms is', 'lessons that harm are')} taken out already{others}."
+        yield f"{plural(out, 'lesson that harms is', 'lessons that harm are')} taken out already{others}."
 
 
 def _wait(lift: Lift, *, brief: bool) -> Iterator[str]:
@@ -412,7 +412,7 @@ def _wait(lift: Lift, *, brief: bool) -> Iterator[str]:
     if lift.more and lift.success.basis != "judge" and not (lift.missing_differs or does_nothing(lift)):
         ten, looks = _roughly(lift.more), _roughly(lift.more_as_it_looks or 0)
         if brief:
-            tasks, assumed = counted(looks or ten, "more task"), "what it looks" if looks else "ten points"
+            tasks, assumed = plural(looks or ten, "more task"), "what it looks" if looks else "ten points"
             yield f"Keep going: a firm answer after about {tasks}, if the effect is {assumed}."
             return
         few = "more recall brings" if (lift.more_as_it_looks or lift.more) == 1 else "more recalls bring"
@@ -465,7 +465,7 @@ def said_of(lesson: LessonLift, /) -> str:
 def times_of(unit: UnitLift, /) -> str:
     """How often it was shown and left out where that counts, and how often where that does not count yet."""
     waiting = f"; {unit.waiting:,} more {'does' if unit.waiting == 1 else 'do'} not count yet" if unit.waiting else ""
-    return f"shown {counted(unit.shown, 'time')}, left out {counted(unit.withheld, 'time')}{waiting}"
+    return f"shown {plural(unit.shown, 'time')}, left out {plural(unit.withheld, 'time')}{waiting}"
 
 
 def points(estimate: Estimate, /) -> str:
@@ -567,7 +567,7 @@ def _lesson(lesson: LessonLift) -> str:
 
 
 def _group(group: GroupLift) -> str:
-    count = "" if group.group.startswith(AGAIN) else f"{counted(group.lessons, 'lesson')}, "
+    count = "" if group.group.startswith(AGAIN) else f"{plural(group.lessons, 'lesson')}, "
     said = f"{count}{standing_of(group)}"
     return _row(group, one_line(group.name, limit=_READ) or group.group, said)
 
@@ -585,7 +585,7 @@ def _judge(judge: JudgeReport) -> str:
     told = "; nobody checked it"
     if judge.agreement is not None:
         told = f" and was right in {judge.agreement:.0%} of {judge.checked} checked"
-    return f"  The judge {_cut(judge.judge, _TITLE)} graded {counted(judge.asked, 'task')}{told}."
+    return f"  The judge {_cut(judge.judge, _TITLE)} graded {plural(judge.asked, 'task')}{told}."
 
 
 def _cut(text: str, most: int) -> str:

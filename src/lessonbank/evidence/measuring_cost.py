@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Record
 
 _OPEN: Final = "how many successes is not known yet"
@@ -29,7 +29,7 @@ def cost_of(cost: MeasuringCost, recalls: int, /, *, settled: int, is_known: boo
     if not recalls:
         return ""
     ended = "" if settled >= recalls else ", with a known outcome or without"
-    tasks = f"{cost.tasks_without:,} of {counted(recalls, 'task')} without memory"
+    tasks = f"{cost.tasks_without:,} of {plural(recalls, 'task')} without memory"
     less = f", {cost.tasks_with_less:,} without a part of it" if cost.tasks_with_less else ""
     told = _given_up(cost) if is_known else _OPEN
     return f"Measuring has cost so far: {tasks}{less}{ended}; {told}."
@@ -59,4 +59,4 @@ def _given_up(cost: MeasuringCost) -> str:
 
 
 def _successes(count: int) -> str:
-    return f"{counted(-count, 'failure')} avoided" if count < 0 else counted(count, "success", "successes")
+    return f"{plural(-count, 'failure')} avoided" if count < 0 else plural(count, "success", "successes")

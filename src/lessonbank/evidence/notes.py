@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.guard.quote import quoted
 
-from ._bets import gains_by_cell
-from .columns import FREE, TWICE, WINDOW
+from ._e_process import gains_by_cell
+from .confidence_sequences import TRUTHS, Scores, bounds, truths_of
 from .episodes import LESSON_LEVEL, Episodes
+from .evidence_table import FREE, TWICE, WINDOW
 from .lift import Estimate, points, told_and_judged
 from .review import Review, left_out
-from .sequences import TRUTHS, Scores, bounds, truths_of
 
 _SHOWN = 3
 """Parts that a sentence names, and sets of lessons that the notes name."""
@@ -71,12 +71,12 @@ def _opinions(episodes: Episodes, found: Review) -> Iterator[str]:
         )
     elif judged and not found.acts:
         yield (
-            f"{counted(judged, 'outcome is', 'outcomes are')} a judge's opinion, so every number here is what the "
+            f"{plural(judged, 'outcome is', 'outcomes are')} a judge's opinion, so every number here is what the "
             "judge thinks, and nothing is retired or trusted because of it. Tell outcomes, or label some of these runs "
             "(bank.runs.audit)."
         )
     elif judged:
-        truth, opinions = counted(int((found.found.weight > 0).sum()), "outcome"), counted(judged, "is", "are")
+        truth, opinions = plural(int((found.found.weight > 0).sum()), "outcome"), plural(judged, "is", "are")
         yield f"verdicts rest on {truth} whose truth was told or drawn for; {opinions} only a judge's opinion"
     if len(episodes) and not (episodes.draws.unit == 0).any():
         yield "no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)"
@@ -87,7 +87,7 @@ def _fitted(episodes: Episodes) -> Iterator[str]:
     fitted = ~np.isnan(episodes.fit)
     if fitted.any():
         yield (
-            f"a model fitted the lessons to the task in {int(fitted.sum())} of {counted(len(episodes), 'recall')}, for "
+            f"a model fitted the lessons to the task in {int(fitted.sum())} of {plural(len(episodes), 'recall')}, for "
             f"{float(episodes.fit[fitted].mean()):,.0f} tokens each: effects are of offering a lesson to it (fit=…)"
         )
 
@@ -97,7 +97,7 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
     told = np.unique(episodes.told_by[episodes.known])
     if len(told) > 1:
         yield (
-            f"outcomes come from {counted(len(told), 'key')}: a lesson is retired automatically only if it harms "
+            f"outcomes come from {plural(len(told), 'key')}: a lesson is retired automatically only if it harms "
             "without the outcomes of each of them, and what helps waits for a person (bank.lessons.proposals)"
         )
     elif len(told) == 1 and episodes.writers:
@@ -106,7 +106,7 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
         yield f"all outcomes come from one writer ({who}): nobody contradicts it{waits}"
     if episodes.uncounted:
         yield (
-            f"{counted(episodes.uncounted, 'outcome does', 'outcomes do')} not count: of one writer {FREE} a day do, "
+            f"{plural(episodes.uncounted, 'outcome does', 'outcomes do')} not count: of one writer {FREE} a day do, "
             f"or {TWICE} times as many as the others tell in a day on average"
         )
 
@@ -121,7 +121,7 @@ def _missing(found: Review, with_memory: float | None, without: float | None) ->
     if lessons := int(found.differs[1:].sum()):
         yield (
             "outcomes are missing more often when "
-            f"{counted(lessons, 'lesson or group is', 'lessons or groups are')} shown, or left out: no verdict"
+            f"{plural(lessons, 'lesson or group is', 'lessons or groups are')} shown, or left out: no verdict"
         )
 
 
@@ -151,10 +151,10 @@ def _restarts(episodes: Episodes, titles: Sequence[str]) -> Iterator[str]:
             what, why = f"the evidence of {titles[one.unit]} starts", "its text was changed"
         else:
             what, why = f"the evidence of {titles[one.unit]} starts", "a lesson of it was taken back"
-        gone = counted(one.before, "earlier outcome does", "earlier outcomes do")
+        gone = plural(one.before, "earlier outcome does", "earlier outcomes do")
         yield f"{what} again on {day}, because {why}: {gone} not count"
     if (left := len(restarts) - _SHOWN) > 0:
-        yield f"the evidence of {counted(left, 'more lesson or group', 'more lessons or groups')} started again, too"
+        yield f"the evidence of {plural(left, 'more lesson or group', 'more lessons or groups')} started again, too"
 
 
 def _models(episodes: Episodes, found: Review) -> Iterator[str]:
@@ -187,7 +187,7 @@ def _waiting(episodes: Episodes) -> Iterator[str]:
     """Outcomes that are known and not counted yet, which a reader would miss."""
     if len(episodes.waiting) and (count := int((episodes.waiting & ~np.isnan(episodes.outcome)).sum())):
         yield (
-            f"{counted(count, 'outcome does', 'outcomes do')} {NOT_COUNTED}. Recalls count "
+            f"{plural(count, 'outcome does', 'outcomes do')} {NOT_COUNTED}. Recalls count "
             f"in their order, and each is waited for until {WINDOW} later ones have an outcome"
         )
 
@@ -204,4 +204,4 @@ def _alike(episodes: Episodes) -> Iterator[str]:
 def _doubts(episodes: Episodes) -> Iterator[str]:
     """Signs that outcomes were joined with the wrong recalls."""
     if others := episodes.another_task:
-        yield f"another task: {counted(others, *_ELSEWHERE)}; hand each run to learn with the recall that it used"
+        yield f"another task: {plural(others, *_ELSEWHERE)}; hand each run to learn with the recall that it used"

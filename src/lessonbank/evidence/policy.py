@@ -13,10 +13,10 @@ from typing import Final
 from lessonbank.contracts.withholding import Assignment, Members
 from lessonbank.errors import UsageError
 
-from .draws import check_probability, drawn, uniform
+from .draws import check_probability, draw, uniform
 from .groups import TOPIC
 from .review_snapshot import UnitReview
-from .units import WHOLE
+from .treatments import WHOLE
 
 _NORMAL: Final = NormalDist()
 _UNKNOWN: Final = UnitReview()
@@ -94,7 +94,7 @@ class AdaptiveHoldout:
     def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """Draws with the probabilities of now."""
         rates = self.rates(lessons, self._of(scope).units)
-        return drawn(lessons, rates, usual=self.usual, luck=partial(uniform, self.seed, recall_id))
+        return draw(lessons, rates, usual=self.usual, luck=partial(uniform, self.seed, recall_id))
 
     def rates(self, lessons: Members, known: Mapping[str, UnitReview], /) -> dict[str, float]:
         """By unit, memory as a whole and each lesson: with which probability a draw leaves it out.

@@ -12,7 +12,7 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from lessonbank._base.aio import try_write
-from lessonbank._base.checks import an_id, is_instance, shown
+from lessonbank._base.checks import an_id, is_instance, short_repr
 from lessonbank.contracts.ports import RECEIPT_SECRET, RecallFilter, Store
 from lessonbank.contracts.records import Recall, notes_of
 from lessonbank.contracts.store_calls import get_recall, get_setting
@@ -94,7 +94,7 @@ class Receipts:
         if not is_instance(recall, Recall):
             return await get_recall(self._store, an_id(recall, "recall="), scope=scope), ()
         if recall.scope != scope:
-            raise UsageError(f"the recall was made in scope {shown(recall.scope)}, but this learns in {scope!r}")
+            raise UsageError(f"the recall was made in scope {short_repr(recall.scope)}, but this learns in {scope!r}")
         if self._given.get(an_id(recall.id, "recall=")) is recall:
             return recall, ()
         if known := await self._store.recalls(RecallFilter(ids=(recall.id,)), scope=scope):

@@ -14,6 +14,7 @@ from lessonbank.guard.sanitise import one_line
 from lessonbank.guard.trust import MERGE
 
 from ._predictions import Grouped
+from .confidence_sequences import path, truths_of
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import cost_effect, sides
 from .groups import AGAIN
@@ -21,7 +22,6 @@ from .lift import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Lift, Po
 from .measuring_cost import MeasuringCost
 from .notes import notes
 from .review import Review, review
-from .sequences import path, truths_of
 from .shares import Tally
 
 _POINTS = 60
@@ -110,15 +110,18 @@ class _Units:
         self.of, self.found = episodes, found
         draws, placed, size = episodes.draws, episodes.placed, len(episodes.units)
         known = episodes.known[draws.row]
-        self.withheld = _counted(draws.unit, known & ~draws.shown, size)
-        shown = _counted(draws.unit, known & draws.shown, size)
-        placed_shown = _counted(placed.unit, placed.shown & episodes.known[placed.row], size)
+        self.withheld = _count_by_unit(draws.unit, known & ~draws.shown, size)
+        shown = _count_by_unit(draws.unit, known & draws.shown, size)
+        placed_shown = _count_by_unit(placed.unit, placed.shown & episodes.known[placed.row], size)
         self.shown = np.where(episodes.level == LESSON_LEVEL, placed_shown, shown)
         self.found_in = np.bincount(placed.unit, minlength=size)
         waits, lessons = ~episodes.due, episodes.level == LESSON_LEVEL
-        found_in = _counted(placed.unit, waits[placed.row], size), _counted(draws.unit, waits[draws.row], size)
+        found_in = (
+            _count_by_unit(placed.unit, waits[placed.row], size),
+            _count_by_unit(draws.unit, waits[draws.row], size),
+        )
         self.waiting = np.where(lessons, *found_in)
-        self.cited = _counted(placed.unit, placed.cited, size)
+        self.cited = _count_by_unit(placed.unit, placed.cited, size)
         self._last, self._ends = _last_shown(episodes)
 
     def missing(self, unit: int, *, shown: bool) -> float | None:
@@ -242,7 +245,7 @@ def _order(unit: UnitLift) -> tuple[int, int]:
     return _RANK[unit.standing], -unit.shown - unit.withheld
 
 
-def _counted(unit: Ints, rows: Flags, size: int) -> Ints:
+def _count_by_unit(unit: Ints, rows: Flags, size: int) -> Ints:
     return np.bincount(unit[rows], minlength=size)
 
 

@@ -10,11 +10,8 @@ import numpy as np
 
 from lessonbank.guard.identity import is_separate_writer
 
-from ._bets import STARTS, gains_by_cell, restarted
-from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
-from .estimates import Effects, Pooled, effects, more_needed, pooled
-from .lift import Standing
-from .sequences import (
+from ._e_process import STARTS, gains_by_cell, restarted
+from .confidence_sequences import (
     Basis,
     Outcomes,
     Scores,
@@ -24,6 +21,9 @@ from .sequences import (
     outcomes_each_way,
     scores_each_way,
 )
+from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
+from .estimates import Effects, Pooled, effects, more_needed, pooled
+from .lift import Standing
 
 ALPHA: Final = 0.05
 """The share of banks that ever print a false "helps" or "harms", at most."""

@@ -17,7 +17,7 @@ from anyio import to_thread
 
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.locks import ScopeLocks
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
 from lessonbank.contracts.records import (
     Audit,
@@ -50,10 +50,10 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard import one_line
 from lessonbank.guard.quote import quoted
 
-from .columns import Columns
 from .draws import FollowsEvidence, OrdersByEvidence
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
-from .groups import named, topic_names
+from .evidence_table import EvidenceTable
+from .groups import group_label, topic_names
 from .ledger import Acted, Ledger, Met
 from .lift import LITTLE, Lift
 from .report import report
@@ -88,7 +88,7 @@ _REMEMBERED: Final = 5_000
 class _ScopeState:
     """What is known of one scope."""
 
-    columns: Columns = field(default_factory=Columns)
+    columns: EvidenceTable = field(default_factory=EvidenceTable)
     sequence: int = 0
     """The last change that was read."""
     rewordings: list[JournalEntry] = field(default_factory=list[JournalEntry])
@@ -184,7 +184,7 @@ class StoredLedger(Ledger):
             raise UsageError("the policy of holdout= returned a probability outside 0 to 1: correct the policy")
         return assigned
 
-    async def settled(self, *, scope: str) -> Acted:
+    async def on_outcome(self, *, scope: str) -> Acted:
         """See `Ledger.settled`."""
         try:
             async with self._locks.of(scope):
@@ -220,12 +220,12 @@ class StoredLedger(Ledger):
             proposed = {proposal.lesson.id for proposal in await self._proposals(kept, scope)}
             lessons = await self._measured(kept, scope)
             topics = topic_names(lessons.values())
-            names = {unit: named(unit, topics) for unit in kept.columns.units if "/" in unit}
+            names = {unit: group_label(unit, topics) for unit in kept.columns.units if "/" in unit}
             episodes = await to_thread.run_sync(self._episodes, kept)
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
             found = await to_thread.run_sync(made, episodes)
             waiting, imported = len(kept.columns.audits.waiting), len(kept.columns.imported)
-            notes = [_UNLABELLED.format(missing=counted(waiting, "label is", "labels are"))] if waiting else []
+            notes = [_UNLABELLED.format(missing=plural(waiting, "label is", "labels are"))] if waiting else []
             notes += [_IMPORTED.format(count=imported)] if imported else []
             notes += [*_contradictions(lessons)]
             unfinished = await self._store.runs(RunFilter(status="unfinished", limit=_UNFINISHED), scope=scope)
@@ -430,7 +430,7 @@ _UNSURE: Final = "; not without each single key"
 def _contradictions(lessons: Mapping[str, Lesson]) -> Iterator[str]:
     """Lessons that deny one another, while nobody has decided and both are shown."""
     for one in lessons.values():
-        told = one.against if one.against and one.against.stand == "contradicts" else None
+        told = one.relation if one.relation and one.relation.stand == "contradicts" else None
         for other in (lessons.get(id) for id in (told.lesson_ids if told else ())):
             if other and not (one.hidden or other.hidden or one.approved or other.approved):
                 pair = f"“{one_line(one.title, limit=60)}” contradicts “{one_line(other.title, limit=60)}”"
@@ -502,7 +502,7 @@ def why_of(found: Review, unit: int, /) -> str:
     """The evidence, as the journal keeps it."""
     effects = found.effects
     effect, low, high = (100 * float(of[unit]) for of in (effects.estimate, found.low, found.high))
-    counts = f"shown {counted(int(effects.shown[unit]), 'time')}, withheld {int(effects.withheld[unit])}"
+    counts = f"shown {plural(int(effects.shown[unit]), 'time')}, withheld {int(effects.withheld[unit])}"
     log = min(float(max(found.log_harm[unit], found.log_help[unit])), 50.0)
     strong = f"e-value {math.exp(log):.3g} (a test at 5 % asks for 20)"
     return f"success {effect:+.1f} points [{low:+.0f}, {high:+.0f}], {counts}, {strong}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from lessonbank._base.atomic_write import abandon, begin, finish, refuse_odd, spare
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 from lessonbank._base.safe_read import open_regular
 from lessonbank.errors import FormatError, StoreUnavailable, UsageError
 
@@ -36,11 +36,11 @@ def read(path: Path, /) -> bytes | None:
         with open_regular(path) as file:
             data = file.read(MOST + 1)
     except OSError as error:
-        raise StoreUnavailable(f"cannot read {named(path)}: {error.strerror or error}") from error
+        raise StoreUnavailable(f"cannot read {short_path(path)}: {error.strerror or error}") from error
     if len(data) > MOST:
-        raise FormatError(f"{named(path)} has more than {MOST:,} bytes: name a file of instructions or lessons")
+        raise FormatError(f"{short_path(path)} has more than {MOST:,} bytes: name a file of instructions or lessons")
     if b"\0" in data:
-        raise FormatError(f"{named(path)} is no text: name a file of instructions or lessons")
+        raise FormatError(f"{short_path(path)} is no text: name a file of instructions or lessons")
     return data
 
 
@@ -58,10 +58,12 @@ def replace(path: Path, data: bytes, /, *, earlier: bytes | None) -> None:
         part = begin(real)
         part.write_bytes(data)
         if read(path) != earlier:
-            raise UsageError(f"{named(path)} was changed meanwhile, and is left as it is: try again")
+            raise UsageError(f"{short_path(path)} was changed meanwhile, and is left as it is: try again")
         finish(part, real)
     except OSError as error:
-        raise StoreUnavailable(f"cannot write {named(path)}: {error.strerror or error}; it is as it was") from error
+        raise StoreUnavailable(
+            f"cannot write {short_path(path)}: {error.strerror or error}; it is as it was"
+        ) from error
     finally:
         if part is not None:
             abandon(part)
@@ -77,7 +79,7 @@ def _place(path: Path) -> Path:
     home = home.parent if path.name == SKILL else home
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(os.path.realpath(home)):
-        raise UsageError(f"{named(path)} is a link that leads out of its folder: name the file that it leads to")
+        raise UsageError(f"{short_path(path)} is a link that leads out of its folder: name the file that it leads to")
     return real
 
 
@@ -91,7 +93,7 @@ def below(folder: Path, names: tuple[str, ...], /) -> Iterator[Path]:
     count = 0
 
     def failed(error: OSError) -> None:
-        raise StoreUnavailable(f"cannot read the folder {named(folder)}: {error.strerror or error}") from error
+        raise StoreUnavailable(f"cannot read the folder {short_path(folder)}: {error.strerror or error}") from error
 
     for place, folders, files in os.walk(folder, onerror=failed):
         folders.sort()
@@ -100,5 +102,5 @@ def below(folder: Path, names: tuple[str, ...], /) -> Iterator[Path]:
                 continue
             count += 1
             if count > MOST_FILES:
-                raise FormatError(f"{named(folder)} has more than {MOST_FILES} such files: name a folder of fewer")
+                raise FormatError(f"{short_path(folder)} has more than {MOST_FILES} such files: name a folder of fewer")
             yield Path(place, name)

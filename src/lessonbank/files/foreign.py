@@ -20,7 +20,7 @@ _NO_WORDS: Final = {"fence": "code without words", "code_block": "code without w
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class ForeignLessons:
     """What was found in a file."""
 
     entries: tuple[Entry, ...]
@@ -28,7 +28,7 @@ class Drawn:
     """One sentence for each kind of thing that was passed over."""
 
 
-def drawn(text: str, /) -> Drawn:
+def lessons_of_text(text: str, /) -> ForeignLessons:
     """The lessons of a file: one for each bullet, one for each numbered list, and one for the other text of a section.
 
     `topic` of an entry has the headings above it. Code belongs to the text before it.
@@ -43,7 +43,7 @@ def drawn(text: str, /) -> Drawn:
     entries = tuple(reading.entries)
     if len(entries) > MOST:
         reading.skip(f"what comes after the first {MOST} lessons", len(entries) - MOST)
-    return Drawn(entries[:MOST], tuple(reading.notes()))
+    return ForeignLessons(entries[:MOST], tuple(reading.notes()))
 
 
 class _Reading:

@@ -108,7 +108,7 @@ async def check_reviewer(store: Store, call: str, /, *, name: str, key: str | No
 
     `call` is one of `guard.reviewed`. Raises NotAllowed.
     """
-    names = await holders(store, "reviewer")
+    names = await key_names(store, "reviewer")
     if not names:
         return
     if key is None or not await _opens(store, "reviewer", name, key):
@@ -127,7 +127,7 @@ async def add_key(store: Store, role: Role, name: str, /) -> str:
     It begins with what it is, by which the redactor knows it in any text. Raises UsageError: somebody else with a key
     has a name that looks the same.
     """
-    for other in {one for each in get_args(Role) for one in await holders(store, each)} - {name_key(name)}:
+    for other in {one for each in get_args(Role) for one in await key_names(store, each)} - {name_key(name)}:
         if look(other) == look(name):
             raise UsageError(f"{name!r} looks like {other!r}, who has a key: choose another name")
     key = f"lb_{role}_{secrets.token_urlsafe(32)}"
@@ -140,7 +140,7 @@ async def end_key(store: Store, role: Role, name: str, /) -> None:
     await store.put_setting(_setting(role, name), None)
 
 
-async def holders(store: Store, role: Role, /) -> tuple[str, ...]:
+async def key_names(store: Store, role: Role, /) -> tuple[str, ...]:
     """The names of those with a key, in small letters, sorted."""
     return tuple(name.removeprefix(f"{role}/") for name in await store.settings(f"{role}/"))
 

@@ -18,7 +18,7 @@ from lessonbank.contracts.records import Add, Change, Experience, Extraction, Js
 from lessonbank.contracts.records.runs import data_of, is_brief
 
 from .gate import LessonGate, appraised, in_form
-from .redact import Redacting, redacted, redacted_together, through, whole
+from .redact import Redacting, all_text, redacted, redacted_together, through
 from .wording import SAME_WORDS
 
 R = TypeVar("R", bound=Record)
@@ -34,7 +34,7 @@ _REPEATED = {("", name) for name in ("title", "evidence", "why", "lesson", "near
 _NONE: Final[Mapping[str, Json]] = {}
 _ID = re.compile("[0-9a-f]{32}")
 """An id of our own, which holds nothing to redact."""
-_NEAR = {"lessons": {"__all__": {"near"}}}
+_NEAR = {"lessons": {"__all__": {"near_duplicate_of"}}}
 """What may differ of a lesson: an id."""
 
 
@@ -84,7 +84,7 @@ class IntakeFilter:
         """Redact what a model wrote: a verdict, lessons, a change. It may join what stood apart in the run."""
         if self.redactor is None or (isinstance(told, Verdict) and not told.reason):
             return told
-        is_quick = isinstance(self.redactor, Redacting) and len(whole(told)) <= 2 * _QUICK
+        is_quick = isinstance(self.redactor, Redacting) and len(all_text(told)) <= 2 * _QUICK
         return await run_in_thread(redacted, told, self.redactor, brief=is_quick)
 
     async def sentence(self, told: str, /) -> str:

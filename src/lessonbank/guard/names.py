@@ -6,7 +6,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-from lessonbank._base.checks import is_instance, shown
+from lessonbank._base.checks import is_instance, short_repr
 from lessonbank.errors import UsageError
 
 from ._characters import plain
@@ -37,18 +37,18 @@ def checked_name(name: object, /, *, what: str) -> str:
         UsageError: no text, blank, too long, or spelled in another way than the accepted one; the message says which.
     """
     if not is_instance(name, str) or not (name := str.__str__(name)).strip():
-        raise UsageError(f"{what} takes a name that is not blank; got {shown(name)}")
+        raise UsageError(f"{what} takes a name that is not blank; got {short_repr(name)}")
     if len(name) > LONGEST:
         raise UsageError(f"{what} takes a name of at most {LONGEST} characters; this one has {len(name):,}")
     accepted = " ".join(plain(unicodedata.normalize("NFKC", name)).split())
     if accepted != name:
-        raise UsageError(f"{what}{shown(name)} is not in the accepted form of a name: write {accepted!r}")
+        raise UsageError(f"{what}{short_repr(name)} is not in the accepted form of a name: write {accepted!r}")
     if any(len(alphabets) > 1 for alphabets in map(_alphabets, name.split())):
-        raise UsageError(f"{what}{shown(name)} mixes letters of several alphabets in one word: write it in one")
+        raise UsageError(f"{what}{short_repr(name)} mixes letters of several alphabets in one word: write it in one")
     if holds_key(name):
         raise UsageError(f"{what} takes a name, which others read; this one holds a key: write a name without it")
     if name_key(name) in OWN:
-        raise UsageError(f"{what}{shown(name)} is a name that the bank itself uses: choose another")
+        raise UsageError(f"{what}{short_repr(name)} is a name that the bank itself uses: choose another")
     return name
 
 

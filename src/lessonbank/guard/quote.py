@@ -38,10 +38,10 @@ def quoted(said: str | BaseException, /, *, limit: int = 300) -> str:
 
 def in_one_line(said: str, /, *, limit: int) -> str:
     """What a model `said` as one line of at most `limit` characters, redacted as the bank redacts everything."""
-    return one_line(whole(said, limit=_READ), limit=limit)
+    return one_line(redact_before_cut(said, limit=_READ), limit=limit)
 
 
-def whole(said: str, /, *, limit: int) -> str:
+def redact_before_cut(said: str, /, *, limit: int) -> str:
     """What a model `said`, redacted, for what folds it or cuts it to `limit` characters next.
 
     Secrets are removed first: half of one, or one in two lines, is not recognised any more.

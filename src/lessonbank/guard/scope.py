@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from lessonbank._base.checks import shown
+from lessonbank._base.checks import short_repr
 from lessonbank.errors import UsageError
 
 _SCOPE = re.compile(r"(?!\.{1,2}(/|$))[\w.@+-]+(/(?!\.{1,2}(/|$))[\w.@+-]+)*")
@@ -22,7 +22,9 @@ def check_scope(scope: object, /) -> str:
     except TypeError:
         name = ""
     if len(name) > 200 or not _SCOPE.fullmatch(name):
-        raise UsageError(f"{shown(scope)} cannot be a scope: use letters, digits and . _ @ + - as in 'acme/support'")
+        raise UsageError(
+            f"{short_repr(scope)} cannot be a scope: use letters, digits and . _ @ + - as in 'acme/support'"
+        )
     return name
 
 

@@ -13,7 +13,7 @@ _ERASED: Final = "[erased]"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownBlocks:
     """What some receipts showed."""
 
     codes: Collection[str] = ()
@@ -22,7 +22,7 @@ class Shown:
     """The whole text of those that have no code, as JSON has it."""
 
     @classmethod
-    def of(cls, texts: Iterable[str], /) -> Shown:
+    def of(cls, texts: Iterable[str], /) -> ShownBlocks:
         """From the texts of receipts."""
         by_code = {text: codes_in([text]).most_common(1) for text in texts if text.strip()}
         plain = [json.dumps(text, ensure_ascii=False)[1:-1] for text, codes in by_code.items() if not codes]

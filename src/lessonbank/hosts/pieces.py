@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError, UsageError
 
@@ -154,7 +154,7 @@ def _changed(change: object, file: Path, text: str | None) -> str:
     try:
         return str(change(_text_of(file) if text is None else text))
     except FormatError as error:
-        raise FormatError(f"{named(file)} was not changed: {error}") from None
+        raise FormatError(f"{short_path(file)} was not changed: {error}") from None
 
 
 def _text_of(file: Path) -> str:
@@ -177,7 +177,9 @@ def _write(texts: dict[Path, str]) -> list[Path]:
                 _tidy(file.parent)
         except OSError as error:
             why = error.strerror or type(error).__name__
-            raise UsageError(f"{named(file)} cannot be written: {why}. Make it writable, and run this again") from None
+            raise UsageError(
+                f"{short_path(file)} cannot be written: {why}. Make it writable, and run this again"
+            ) from None
     return changed
 
 

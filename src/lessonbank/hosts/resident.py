@@ -22,7 +22,7 @@ from typing import IO, Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Recall
 from lessonbank.contracts.retrieve_options import RetrieveOptions, check_names
@@ -217,7 +217,7 @@ def _waiting(bank: ReasoningBank, asked: RetrieveOptions) -> int:
 
 def line_for(shown: int, waiting: int, /, *, bank: str, scope: str, question: str = "") -> str:
     """The line that a person sees at the start of a session; empty where there is nothing to say."""
-    told = [f"{counted(shown, 'lesson')} shown"] if shown or waiting else []
+    told = [f"{plural(shown, 'lesson')} shown"] if shown or waiting else []
     if waiting:
         many = f"{waiting}{'' if waiting < _MOST_COUNTED else ' or more'}"
         told.append(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from shlex import quote
 from typing import Final
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.bank.recall_again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Lesson
@@ -75,7 +75,7 @@ class SlashCommand:
         waiting = sum(not shown for _, shown in lessons)
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         cost = spent_since(today, [self.bank, self._cures])
-        head = f"lessonbank: {counted(len(lines), 'lesson')} of {self.bank.scope}, {waiting} of them wait for you"
+        head = f"lessonbank: {plural(len(lines), 'lesson')} of {self.bank.scope}, {waiting} of them wait for you"
         off = ["off in this session"] * self.switches.is_off(session=self.session)
         off += ["off in this repository"] * self.switches.is_off(scope=self.bank.scope)
         return "\n".join([head, *lines, *off, f"today: {cost}", f"/lessonbank {_HELP}"])
@@ -124,7 +124,7 @@ class SlashCommand:
             if ids or recalls:
                 bank.admin.purge(run=ids or None, recall=recalls or None, reason="a person erased the session")
                 gone += len(ids)
-        return f"erased: {counted(gone, 'run')} with their lessons; nothing more is kept of this session"
+        return f"erased: {plural(gone, 'run')} with their lessons; nothing more is kept of this session"
 
 
 def _is_of(run: str, session: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Final
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.bank.recall_again import is_of_cures
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Add, Experience, Json, Recall, Retire, Usage, Verdict
@@ -70,7 +70,7 @@ class Week:
                 f"what memory did for another agent: lessonbank lift --bank {bank} --scope SCOPE",
             ]
         ended = ", ".join(f"{count} {name}" for name, count in self.outcomes.most_common())
-        places = counted(len(self.repositories), "repository", "repositories")
+        places = plural(len(self.repositories), "repository", "repositories")
         helped = [
             f"{kind}: {self.through[f'{kind} went through']} of {self.through[kind]} went through"
             for kind in ("told", "kept back")
@@ -80,13 +80,13 @@ class Week:
             f"{count} in {scope}: lessonbank review {bank} --scope {scope}" for scope, count in self.waiting.items()
         ]
         spent = f" for {self.cost:.2f} USD" if self.cost else ""
-        seen = f"{counted(len(self.sessions), 'session')} with {counted(self.tasks, 'task')} in {places}"
+        seen = f"{plural(len(self.sessions), 'session')} with {plural(self.tasks, 'task')} in {places}"
         models = f"{self.tokens:,} tokens of models{spent}"
         return [
             f"saw      {seen}: {ended or 'none'}",
-            f"learned  {counted(self.lessons, 'lesson')} and {counted(self.cures, 'cure')}; {self.retired} retired",
-            f"showed   {counted(self.shown, 'lesson')} in {counted(self.recalls, 'session')}, "
-            f"told {counted(self.told, 'cure')}; {self.kept_back} got nothing, to measure",
+            f"learned  {plural(self.lessons, 'lesson')} and {plural(self.cures, 'cure')}; {self.retired} retired",
+            f"showed   {plural(self.shown, 'lesson')} in {plural(self.recalls, 'session')}, "
+            f"told {plural(self.told, 'cure')}; {self.kept_back} got nothing, to measure",
             f"helped   failed commands, {'; '.join(helped)}" if helped else "helped   no failed command was met again",
             *(f"waits    {one}" for one in waits or ["nothing waits for you"]),
             f"cost     about {self.tokens_shown:,} tokens of lessons in prompts, {models}",
@@ -181,4 +181,4 @@ def spent_since(since: datetime, banks: Sequence[ReasoningBank], /) -> str:
     """What lessons in prompts came to since then, in words."""
     recalls = [recall for bank in banks for recall in _recalls(bank, since) if recall.text]
     tokens = sum(map(_tokens, recalls))
-    return f"about {tokens:,} tokens of lessons in {counted(len(recalls), 'prompt')}"
+    return f"about {tokens:,} tokens of lessons in {plural(len(recalls), 'prompt')}"

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from lessonbank._base.atomic_write import belongs_to_database
-from lessonbank._base.checks import a_flag, a_path, is_instance, named, shown
+from lessonbank._base.checks import a_flag, a_path, is_instance, short_path, short_repr
 from lessonbank._base.extensions import extension
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank._base.safe_read import LEADS_OUT, NOT_REGULAR
 from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError
@@ -167,9 +167,9 @@ def read(
     wanted = str.__str__(format) if is_instance(format, str) else ""
     foreign = format if is_instance(format, Format) else _foreign(wanted)
     if foreign is None and wanted not in ("auto", *_BY_NAME):
-        raise FormatError(f"there is no format {shown(format)}: use auto or one of {', '.join(_BY_NAME)}")
+        raise FormatError(f"there is no format {short_repr(format)}: use auto or one of {', '.join(_BY_NAME)}")
     if not _holds(place.exists):
-        raise FormatError(f"there is no file or folder {named(place)}")
+        raise FormatError(f"there is no file or folder {short_path(place)}")
     if foreign is not None and not is_instance(foreign, Format):
         return iter(foreign(place))
     order = _ORDER if foreign is None else (foreign,)
@@ -198,9 +198,9 @@ def detect(path: str | os.PathLike[str], /) -> str:
     if _holds(place.is_dir):
         if whole := _of_folder(place):
             return whole.name
-        raise FormatError(f"{named(place)} is a folder of files, not a run: detect its files one by one")
+        raise FormatError(f"{short_path(place)} is a folder of files, not a run: detect its files one by one")
     if not _holds(place.exists):
-        raise FormatError(f"there is no file {named(place)}")
+        raise FormatError(f"there is no file {short_path(place)}")
     _check_file(place)
     if place.name == browsergym.LOG:
         return browsergym.NAME
@@ -210,16 +210,16 @@ def detect(path: str | os.PathLike[str], /) -> str:
     if isinstance(found, Format):
         return found.name
     why = found.reason if found.unknown else f"is in no known format: line {found.line}: {found.reason}"
-    raise FormatError(f"{named(place)} {why}")
+    raise FormatError(f"{short_path(place)} {why}")
 
 
 def _check_file(place: Path) -> None:
     if _of_file(place):
         return
     if not (place.is_file() or place.is_dir()):
-        raise FormatError(f"{named(place)} {NOT_REGULAR}")
+        raise FormatError(f"{short_path(place)} {NOT_REGULAR}")
     if _holds(lambda: belongs_to_database(place)):
-        raise FormatError(f"{named(place)} cannot be read: {NOT_A_BANK}; name the files of your agent")
+        raise FormatError(f"{short_path(place)} cannot be read: {NOT_A_BANK}; name the files of your agent")
 
 
 def _recognised(source: Source, order: Sequence[Format] = _ORDER) -> Format | Skipped:
@@ -313,12 +313,12 @@ def _folder(
 
 
 def _nothing_in(folder: Path, wanted: str, unreadable: list[Skipped]) -> str:
-    nothing = f"nothing under {named(folder)} is a run in {'a known format' if wanted == 'auto' else wanted}"
+    nothing = f"nothing under {short_path(folder)} is a run in {'a known format' if wanted == 'auto' else wanted}"
     if not unreadable:
         return nothing
     first = unreadable[0]
-    many = counted(len(unreadable), "file or folder cannot be read", "files or folders cannot be read")
-    return f"{nothing}, and {many}: {named(first.path)}, line {first.line}: {first.reason}"
+    many = plural(len(unreadable), "file or folder cannot be read", "files or folders cannot be read")
+    return f"{nothing}, and {many}: {short_path(first.path)}, line {first.line}: {first.reason}"
 
 
 def _places(folder: Path, inside: Path | None) -> Iterator[Path | Skipped]:

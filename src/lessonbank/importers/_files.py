@@ -119,7 +119,7 @@ class Source:
         number = 0
         try:
             if self.name.endswith(PROTOBUF):
-                yield from (Row(number, value) for number, value in enumerate(traces(self.whole()), 1))
+                yield from (Row(number, value) for number, value in enumerate(traces(self.read_all()), 1))
                 return
             with open_regular(self.path, inside=self.inside) as file:
                 for number, value in enumerate(logs(cast("BinaryIO", file), limit=RECORD_LIMIT), 1):
@@ -127,7 +127,7 @@ class Source:
         except OSError as error:
             yield Skipped(self.path, number + 1, f"{_UNREADABLE}: {_one_line(error)}")
 
-    def whole(self) -> bytes:
+    def read_all(self) -> bytes:
         """All of the file. Raises OSError: it cannot be read, or is too large for one record."""
         try:
             with self._open() as file:
@@ -171,7 +171,7 @@ class Source:
         if first is None or not isinstance(self._row(*first), Skipped):
             return None
         try:
-            return Row(1, parse(self.whole()))
+            return Row(1, parse(self.read_all()))
         except (OSError, ValueError) as error:
             if any(self._holds_data(line) for _, line in islice(self._lines(), _SAMPLE)):
                 return None

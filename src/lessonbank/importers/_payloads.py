@@ -257,7 +257,7 @@ def _result(message: Data, call: ToolCall) -> Data:
     return {**message, "role": "tool", "tool_call_id": call.id, "name": call.name}
 
 
-def shown(value: Json, /) -> str:
+def result_text(value: Json, /) -> str:
     """What a tool returned, as text."""
     value = decoded(value)
     if isinstance(value, str):

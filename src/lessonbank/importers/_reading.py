@@ -514,7 +514,7 @@ def prompt_beside(source: Source, /) -> str:
     for name in _PROMPTS:
         path = source.path.with_name(name.format(source.stem))
         try:
-            told = source.beside(path).whole().decode("utf-8", "replace").strip() if path.is_file() else ""
+            told = source.beside(path).read_all().decode("utf-8", "replace").strip() if path.is_file() else ""
         except OSError:
             continue
         if told:

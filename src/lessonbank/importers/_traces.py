@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, TypeVar
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Json, Usage
 from lessonbank.errors import FormatError
 from lessonbank.text.messages import first_request, trajectory_from
@@ -16,7 +16,7 @@ from lessonbank.text.messages import first_request, trajectory_from
 from ._account import unread
 from ._conversation import Conversation, mark_errors
 from ._files import Skipped, Source
-from ._payloads import Payloads, Waiting, decoded, is_nothing, labelled, shown
+from ._payloads import Payloads, Waiting, decoded, is_nothing, labelled, result_text
 from ._reading import Entry, Format, Run, at, attempt, mapping, tool_result, words
 
 
@@ -177,11 +177,11 @@ def _add_results(messages: list[Json], tools: Sequence[Step]) -> tuple[str, ...]
         told = [labelled(name, one) for one in (given, at(given, "input"), at(given, "arguments"))]
         if match := waiting.take(tool.call_id, *told, name):
             place, call = match
-            result = tool_result(call.id, shown(tool.back) or tool.error, failed=bool(tool.error))
+            result = tool_result(call.id, result_text(tool.back) or tool.error, failed=bool(tool.error))
             added.setdefault(place, []).append({**result, "tool_call_id": call.id, "name": call.name})
     messages[:] = [one for place, message in enumerate(messages) for one in (message, *added.get(place, []))]
     lost = -sum(count for count in made.values() if count < 0)
-    told = counted(lost, "result of a tool belongs", "results of tools belong")
+    told = plural(lost, "result of a tool belongs", "results of tools belong")
     return (f"{told} to no call and was left out",) if lost else ()
 
 

@@ -51,7 +51,7 @@ def is_store(path: Path, /) -> bool:
 
 def _read(source: Source) -> Iterator[Entry]:
     try:
-        text = source.whole().decode("utf-8", "replace").replace("\r\n", "\n")
+        text = source.read_all().decode("utf-8", "replace").replace("\r\n", "\n")
     except OSError as error:
         yield Skipped(source.path, 1, f"the file cannot be read: {error}")
         return

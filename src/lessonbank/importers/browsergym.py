@@ -47,7 +47,7 @@ def _matches(value: Json, name: str) -> bool:
 def _records(source: Source) -> Iterator[_Record]:
     """The log's records; a record goes on until the next line that starts like one."""
     current: _Record | None = None
-    for raw in source.whole().decode("utf-8", "replace").split("\n"):
+    for raw in source.read_all().decode("utf-8", "replace").split("\n"):
         found = _RECORD.match(raw)
         if found:
             if current:

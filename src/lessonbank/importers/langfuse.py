@@ -44,10 +44,10 @@ def _steps(value: Json) -> Iterable[Step]:
         yield step
         if trace.get("id") == step.trace and step.trace not in seen and _is_trace(trace):
             seen.add(step.trace)
-            yield _whole(step.trace, trace)
+            yield _trace_step(step.trace, trace)
 
 
-def _whole(id: str, trace: Data) -> Step:
+def _trace_step(id: str, trace: Data) -> Step:
     """The trace itself."""
     return Step(id, "", is_call=False, is_root=True, is_trace=True, sent=trace.get("input"), back=trace.get("output"))
 

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.ports import LanguageModel
 from lessonbank.contracts.records import Extraction, Lesson, Rejected
 from lessonbank.errors import ModelError
@@ -59,12 +59,12 @@ class HarmCheck:
         if not asked:
             return drawn
         prompt, mark = self.prompt or load("general/admit"), nonce()
-        shown = "\n\n".join(fence(_shown(one), label=f"lesson {n}", nonce=mark) for n, one in enumerate(asked, 1))
+        shown = "\n\n".join(fence(_lesson_text(one), label=f"lesson {n}", nonce=mark) for n, one in enumerate(asked, 1))
         try:
             reply = await self.model.generate(prompt.render(nonce=mark, lessons=shown), temperature=0.0, schema=Answers)
         except ModelError as error:
             note = (
-                f"nobody checked {counted(len(asked), 'lesson')}, because the model failed: {quoted(error, limit=200)}"
+                f"nobody checked {plural(len(asked), 'lesson')}, because the model failed: {quoted(error, limit=200)}"
             )
             return _with(drawn, {lesson.id: _unchecked(lesson) for lesson in asked}, (note,))
         answers = read_answers(reply.text, len(asked))
@@ -82,7 +82,7 @@ def read_answers(reply: str, count: int, /) -> Sequence[Answer | None]:
     return [next((a for a in order if a in given.get(n, ())), None) for n in range(1, count + 1)]
 
 
-def _shown(lesson: Lesson) -> str:
+def _lesson_text(lesson: Lesson) -> str:
     return f"title: {lesson.title}\nwhen: {lesson.description}\n{lesson.content}"[:_LESSON]
 
 

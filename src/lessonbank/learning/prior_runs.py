@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from lessonbank._base.aio import get_or_none
-from lessonbank._base.checks import shown
+from lessonbank._base.checks import short_repr
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Recall, Settle
 from lessonbank.contracts.store_calls import get_recall, get_trajectories, settled_runs, settlement_of
@@ -44,8 +44,8 @@ def _with_own_receipt(report: RunReport, own: Recall | None) -> RunReport:
     if own is None or report.receipt is None or report.receipt.id == own.id:
         return replace(report, receipt=report.receipt or own)
     note = (
-        f"settled before: the run has settled the recall {shown(own.id)}, so {shown(report.receipt.id)} stays without "
-        "an outcome: a run counts for one recall"
+        f"settled before: the run has settled the recall {short_repr(own.id)}, so {short_repr(report.receipt.id)} "
+        "stays without an outcome: a run counts for one recall"
     )
     held = {ref.trajectory_id for ref in report.experiences[-1].attempts}
     is_alone = held.issuperset([run.id for run in report.runs])
@@ -62,6 +62,6 @@ async def without_word_of_others(store: Store, report: RunReport, /, *, identity
     told = await settlement_of(store, report.receipt.id, scope=report.receipt.scope)
     if told is None or told.source == "judge" or told.identity == identity:
         return report
-    note = f"told by another writer: the recall {shown(told.recall_id)} is settled, and its outcome stays"
+    note = f"told by another writer: the recall {short_repr(told.recall_id)} is settled, and its outcome stays"
     truths: Verdicts = {} if report.is_learned else report.truths
     return replace(report, receipt=None, truths=truths, notes=(note, *report.notes))

@@ -15,13 +15,13 @@ from lessonbank._base.aio import get_or_none, read_reply
 from lessonbank._version import VERSION
 from lessonbank.contracts.ports import LanguageModel, Store
 from lessonbank.contracts.records import (
-    Against,
     Duplicate,
     Experience,
     Extraction,
     Lesson,
     Provenance,
     Reflected,
+    Relation,
     Replace,
     Run,
 )
@@ -80,7 +80,7 @@ def _by_topic(every: Sequence[Experience]) -> tuple[dict[str, list[Lesson]], dic
     """By topic: the lessons that a general one may cover, and the experiences that hold one or taught one again."""
     single, about = defaultdict[str, list[Lesson]](list), defaultdict[str, list[Experience]](list)
     for lesson in (lesson for one in every for lesson in one.active_lessons):
-        if lesson.topic and not (lesson.against and lesson.against.stand == "general"):
+        if lesson.topic and not (lesson.relation and lesson.relation.stand == "general"):
             single[lesson.topic.id].append(lesson)
     topics = {lesson.id: id for id, lessons in single.items() for lesson in lessons}
     for one in every:
@@ -162,7 +162,7 @@ def _general(
         kind=draft.kind or mode(lesson.kind for lesson in covered),
         topic=covered[0].topic,
         applies_to=draft.applies_to,
-        against=Against(lesson_ids=tuple(one.id for one in covered), stand="general"),
+        relation=Relation(lesson_ids=tuple(one.id for one in covered), stand="general"),
         provenance=origin.model_copy(update=descent),
     )
 
@@ -171,7 +171,10 @@ def general_changes(lessons: Sequence[Lesson], taught: Sequence[Experience], /) 
     """The latest experience that shows a lesson holds it. The others, and those that it covers, find it as well."""
     now = {one.id: one for one in taught}
     for lesson in lessons:
-        runs, covered = set(lesson.provenance.trajectory_ids), set(lesson.against.lesson_ids if lesson.against else ())
+        runs, covered = (
+            set(lesson.provenance.trajectory_ids),
+            set(lesson.relation.lesson_ids if lesson.relation else ()),
+        )
         shows = [one.id for one in taught if runs.intersection(ref.trajectory_id for ref in one.attempts)]
         holder = max(shows, key=lambda id: now[id].created_at)
         about = {one.id for one in taught if covered & {*one.repeats, *(i.id for i in one.lessons)}}

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from lessonbank._base.checks import is_instance, kind, shown
-from lessonbank._base.plural import counted
+from lessonbank._base.checks import is_instance, kind, short_repr
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Experience, Outcome, Recall, Trajectory, Verdict
 from lessonbank.errors import UsageError
 
@@ -72,9 +72,11 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     try:
         several = list(cast("Iterable[Any]", value))
     except Exception as error:
-        raise UsageError(f"{name}= could not be read: {kind(error)}; got {shown(cast('object', value))}") from error
+        raise UsageError(
+            f"{name}= could not be read: {kind(error)}; got {short_repr(cast('object', value))}"
+        ) from error
     if len(several) != count:
         raise UsageError(
-            f"{name} has {counted(len(several), 'value')} for {counted(count, 'run')}: give one, or one for each run"
+            f"{name} has {plural(len(several), 'value')} for {plural(count, 'run')}: give one, or one for each run"
         )
     return several

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from lessonbank._base.checks import shown
+from lessonbank._base.checks import short_repr
 from lessonbank._base.ids import short
 from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
 from lessonbank.contracts.records import MODEL, SECONDS, TEMPLATE, Outcome, Recall, Rejudge, Run, Settlement, Trajectory
@@ -107,14 +107,14 @@ async def _with_verdicts(store: Store, ids: Sequence[str], truths: Verdicts, *, 
 def _doubts(recall: Recall, earlier: Settlement | None, fresh: Sequence[Run]) -> tuple[str, ...]:
     """Why a recall may be settled by runs that did not use it: their task is another, or they ended otherwise."""
     others = [
-        f"another task: run {shown(short(run.id))} did {shown(run.task)}, and the recall that it settles was made for "
-        f"{shown(recall.task)}"
+        f"another task: run {short_repr(short(run.id))} did {short_repr(run.task)}, and the recall that it settles was "
+        f"made for {short_repr(recall.task)}"
         for run in _of_another_task(recall, [run.trajectory for run in fresh])
     ]
     before = earlier.outcome if earlier else "unknown"
     again = [
-        f"settled again: another run settled the recall {shown(short(recall.id))} as a {before}, and run "
-        f"{shown(short(run.trajectory.id))} as a {run.verdict.outcome}: both count as tries at one task"
+        f"settled again: another run settled the recall {short_repr(short(recall.id))} as a {before}, and run "
+        f"{short_repr(short(run.trajectory.id))} as a {run.verdict.outcome}: both count as tries at one task"
         for run in fresh
         if "unknown" not in (before, run.verdict.outcome) and before != run.verdict.outcome
     ]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Learned, Record, Run, Usage
 from lessonbank.guard import one_line
 
@@ -92,10 +92,10 @@ def _lines(scaled: Scaled) -> list[str]:
     tokens = scaled.total.input_tokens + scaled.total.output_tokens
     best = "none" if scaled.choice is None else f"run {scaled.choice + 1} ({scaled.why})"
     return [
-        f"Scaled ({scaled.mode}, {len(ends)} of {counted(scaled.k, 'run')}) {scaled.task!r}: {told or 'no run'}.",
+        f"Scaled ({scaled.mode}, {len(ends)} of {plural(scaled.k, 'run')}) {scaled.task!r}: {told or 'no run'}.",
         f"{'; '.join(figures)}. Stopped: {scaled.stopped}.",
         f"Chosen: {best}.",
-        f"Lessons learned: {len(scaled.learned.lessons) if scaled.learned else 0}. {counted(tokens, 'token')} in all.",
+        f"Lessons learned: {len(scaled.learned.lessons) if scaled.learned else 0}. {plural(tokens, 'token')} in all.",
         *(f"Note: {note}" for note in scaled.notes),
     ]
 

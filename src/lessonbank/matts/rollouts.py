@@ -12,12 +12,12 @@ from typing import Any
 import anyio
 
 from lessonbank._base.aio import gather
-from lessonbank.contracts.agents import AnyAgent, Verifier, called, stated, taken
+from lessonbank.contracts.agents import AnyAgent, Verifier, as_awaitable, stated, taken
 from lessonbank.contracts.records import SECONDS, Outcome, Trajectory, Usage
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.usage import usage_of
 from lessonbank.errors import FormatError, UsageError
-from lessonbank.guard.quote import quoted, whole, words_of
+from lessonbank.guard.quote import quoted, redact_before_cut, words_of
 from lessonbank.text.messages import trajectory_from
 
 from .design import Design, Meter
@@ -89,7 +89,7 @@ class Rollouts:
     async def side_by_side(self) -> None:
         """All runs, as many at once as the design says; none is begun once the budget is spent."""
         self.meter.start()
-        agent = called(self.agent, threads=self.design.concurrent_runs)
+        agent = as_awaitable(self.agent, threads=self.design.concurrent_runs)
         numbers = iter(range(1, self.design.k + 1))
         while wave := list(islice(numbers, self.meter.wave())):
             calls = (partial(self._unless_spent, number, agent) for number in wave)
@@ -98,7 +98,7 @@ class Rollouts:
     async def one_after_another(self, rewriter: Examiner | None = None) -> None:
         """Each run re-examines the one before, until its answer is confirmed; with `rewriter`, the agent acts once."""
         self.meter.start()
-        agent = called(self.agent, threads=1)
+        agent = as_awaitable(self.agent, threads=1)
         previous: Trajectory | None = None
         checks = same = 0
         for number in range(1, self.design.k + 1):
@@ -179,7 +179,7 @@ class Rollouts:
             try:
                 result = await agent(self.task, memory, **keywords)
             except Exception as problem:  # noqa: BLE001 - whatever an agent raises is a failed attempt
-                error = whole(f"{type(problem).__name__}: {words_of(problem)}", limit=_ERROR)[:_ERROR]
+                error = redact_before_cut(f"{type(problem).__name__}: {words_of(problem)}", limit=_ERROR)[:_ERROR]
             except anyio.get_cancelled_exc_class():
                 if anyio.current_effective_deadline() == -math.inf:  # we are cancelled, not the agent by itself
                     raise
@@ -230,7 +230,7 @@ class Rollouts:
         if self.verifier is None or run.error:
             return None, None
         try:
-            told = await called(self.verifier)(run)
+            told = await as_awaitable(self.verifier)(run)
         except UsageError:
             raise
         except Exception as problem:  # noqa: BLE001 - whatever a verifier raises: the run is there, and can be judged

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 from lessonbank._base.aio import gather
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.agents import AnyAgent, Verifier
 from lessonbank.contracts.records import Learned, Outcome, Recall, Run, Trajectory, Usage, Verdict, notes_of
 from lessonbank.contracts.records.usage import usage_of
@@ -249,7 +249,7 @@ class ScaledTask:
         unknown = sum(attempt.verdict.outcome == "unknown" for attempt in attempts)
         if unknown:
             self.notes.append(
-                f"how {unknown} of {counted(len(attempts), 'run')} ended is not known: the figures leave them out"
+                f"how {unknown} of {plural(len(attempts), 'run')} ended is not known: the figures leave them out"
             )
         truth = any(attempt.verdict.source == "ground_truth" for attempt in attempts)
         if truth and self.design.mode != "sequential" and (self.design.choose == "verdicts" or not self.scaler.model):

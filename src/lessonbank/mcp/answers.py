@@ -80,6 +80,6 @@ def listed(lessons: Sequence[Lesson], /) -> str:
     return fenced("\n".join(lines), label="lessons") if lines else "There is no lesson that may be shown."
 
 
-def whole(lesson: Lesson, /) -> str:
+def fence_lesson(lesson: Lesson, /) -> str:
     """All that is shown of one lesson."""
     return fenced(lesson_text(lesson), label="lesson")

@@ -13,7 +13,7 @@ from typing import Final
 from anyio import to_thread
 from mcp.server.auth.provider import AccessToken
 
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
 from lessonbank.guard.identity import of_scope_key
@@ -96,14 +96,14 @@ class _File:
         try:
             lines = self._path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"the keys in {named(self._path)} cannot be read: {type(error).__name__}") from None
+            raise UsageError(f"the keys in {short_path(self._path)} cannot be read: {type(error).__name__}") from None
         found = dict[str, str]()
         for number, line in enumerate(lines, 1):
             words = line.split()
             if not words or words[0].startswith("#"):
                 continue
             if len(words) > 2 or words[0] in found:
-                raise UsageError(f"line {number} of {named(self._path)} is not `KEY SCOPE` with a key of its own")
+                raise UsageError(f"line {number} of {short_path(self._path)} is not `KEY SCOPE` with a key of its own")
             found[words[0]] = words[1] if len(words) == 2 else self._scope
         return found
 

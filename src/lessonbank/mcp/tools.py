@@ -13,14 +13,14 @@ from pydantic import BaseModel, Field, model_validator
 
 from lessonbank import AsyncReasoningBank
 from lessonbank._base.aio import get_or_none
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import RECALLS_AGAIN, Experience, Json, Lesson, Outcome, Recall, Step, Trajectory
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import NotFound, UsageError, printable
 from lessonbank.guard.identity import acting_as
 from lessonbank.guard.trust import TrustPolicy, showable
 
-from .answers import NOTHING, Reasons, Recalled, Recorded, both, fenced, listed, recalled, whole
+from .answers import NOTHING, Reasons, Recalled, Recorded, both, fence_lesson, fenced, listed, recalled
 from .arguments import takes_retrieve_options
 from .memory import SOURCE, Memory, promptly
 
@@ -172,16 +172,14 @@ async def _of_lesson(bank: AsyncReasoningBank, id: str) -> str | None:
     lift = next((one for one in (await bank.lift()).lessons if one.lesson_id == id), None)
     from_ = lesson.provenance
     state = "retired" if lesson.retired else lesson.state
-    runs = counted(len(from_.trajectory_ids), "run")
+    runs = plural(len(from_.trajectory_ids), "run")
     return "\n".join(
         (
             f"lesson {lesson.id}: {lesson.title if _may_show(bank, lesson) else '(not shown to agents)'}",
             f"{lesson.kind}, {state}{', approved by a person' if lesson.approved else ''}",
             f"written by {from_.writer} ({from_.method}) from {runs} that ended as a "
             f"{from_.verdict} according to {from_.verdict_source.replace('_', ' ')}",
-            f"evidence: {lift.standing} after {counted(lift.shown, 'recall')} with it"
-            if lift
-            else "evidence: none yet",
+            f"evidence: {lift.standing} after {plural(lift.shown, 'recall')} with it" if lift else "evidence: none yet",
         )
     )
 
@@ -199,7 +197,7 @@ async def lesson(memory: Memory, id: str) -> str:
         found = await bank.lessons.get(id)
     if not _may_show(bank, found):
         raise NotFound(f"lesson {printable(id, most=80)!r} may not be shown")
-    return whole(found)
+    return fence_lesson(found)
 
 
 async def with_lessons(task: Task, ctx: Context) -> str:

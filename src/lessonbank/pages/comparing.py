@@ -9,7 +9,7 @@ from typing import Any, Final
 from markupsafe import Markup
 from starlette.responses import Response
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Json, Run, Step
 from lessonbank.errors import UsageError
 
@@ -66,7 +66,7 @@ async def label_of(visit: Visit, run: Run, /) -> Markup:
     recall = await recall_of(visit, run)
     told = (
         run.verdict.outcome,
-        counted(len(run.trajectory.steps), "step"),
+        plural(len(run.trajectory.steps), "step"),
         *([day(recall.created_at)] if recall else []),
     )
     return Markup(", ").join(told)

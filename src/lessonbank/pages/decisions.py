@@ -87,7 +87,7 @@ async def narrow(visit: Visit) -> Response:
     only = [line for line in first(fields, "only").splitlines() if line.strip()]
 
     async def back(bank: AsyncReasoningBank) -> object:
-        return await bank.lessons.narrow(lesson.id, to=lesson.only, by=visit.session.name, reason=UNDO)
+        return await bank.lessons.narrow(lesson.id, to=lesson.only_for_tasks, by=visit.session.name, reason=UNDO)
 
     await visit.bank.lessons.narrow(lesson.id, to=only, by=visit.session.name, reason=first(fields, "reason"))
     again = f"“{lesson.title}” is kept for the tasks it was kept for before"

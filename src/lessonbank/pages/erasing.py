@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.responses import Response
 
 from lessonbank._base.aio import get_or_none
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import Conflict, NotFound, UsageError
 
@@ -119,6 +119,6 @@ def _mark(what: Erasing) -> str:
 
 
 def _size(what: Erasing) -> str:
-    told = (counted(len(what.lessons), "lesson"), counted(len(what.runs), "run"), counted(len(what.recalls), "recall"))
+    told = (plural(len(what.lessons), "lesson"), plural(len(what.runs), "run"), plural(len(what.recalls), "recall"))
     lives_on = len(what.successors)
-    return ", ".join(told) + (f"; {counted(lives_on, 'lesson lives', 'lessons live')} on" if lives_on else "")
+    return ", ".join(told) + (f"; {plural(lives_on, 'lesson lives', 'lessons live')} on" if lives_on else "")

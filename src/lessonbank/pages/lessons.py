@@ -283,10 +283,10 @@ async def runs_of(bank: AsyncReasoningBank, lesson: Lesson, /) -> Sequence[Run]:
 def _worded(entry: JournalEntry, id: str) -> str | None:
     told = entry.entry
     if isinstance(told, Edit) and told.lesson_id == id:
-        return _text(told.title, told.description, told.content, told.only)
+        return _text(told.title, told.description, told.content, told.only_for_tasks)
     if (brought := told.brings) is not None:
         same = next((each for each in brought.lessons if each.id == id), None)
-        return same and _text(same.title, same.description, same.content, same.only)
+        return same and _text(same.title, same.description, same.content, same.only_for_tasks)
     return None
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Run
 from lessonbank.contracts.store_calls import get_trajectories
 from lessonbank.errors import UsageError
@@ -63,7 +63,7 @@ async def retry(visit: Visit) -> Response:
     lessons = sum(len(one.lessons) for one in learned)
     left = [await visit.bank.runs.get(run.trajectory.id) for run in runs]
     done = sum(run.status == "learned" for run in left)
-    visit.session.told = f"Learned from {done} of {counted(len(runs), 'run')}: {counted(lessons, 'new lesson')}"
+    visit.session.told = f"Learned from {done} of {plural(len(runs), 'run')}: {plural(lessons, 'new lesson')}"
     return visit.go(visit.link("queue"))
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.guard import clean
 from lessonbank.text.authors import author, teacher
 from lessonbank.text.verdicts import who_said
@@ -134,7 +134,7 @@ def environment(prefix: str = "", /) -> Environment:
         "root": prefix,
         "path": below,
         "differences": differences,
-        "counted": counted,
+        "counted": plural,
         "apart": apart,
     }
     called["meanings"] = MEANINGS

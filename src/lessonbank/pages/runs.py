@@ -13,7 +13,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from lessonbank._base.aio import get_or_none
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Lesson, Outcome, Recall, Run, RunStatus, Verdict
 from lessonbank.contracts.store_calls import get_trajectories
 from lessonbank.guard import clean
@@ -81,7 +81,7 @@ class Facts:
             day(self.at) if self.at else None,
             None if self.seconds is None else _lasting(self.seconds),
             clean(f"user {self.user}") if self.user else None,
-            counted(self.tokens, "token") if self.tokens else None,
+            plural(self.tokens, "token") if self.tokens else None,
             None if self.cost is None else f"{self.cost:.4f} US dollars",
         )
         return Markup(", ").join(one for one in told if one)

@@ -12,7 +12,7 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import FILE, Counts, Lesson
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.evidence.groups import topic_names
@@ -252,9 +252,9 @@ def decisions_of(quarantined: int, proposals: int, /) -> str:
     """How many decisions wait, and which, as every page says it; empty where none does."""
     if not quarantined + proposals:
         return ""
-    held = counted(quarantined, "lesson in quarantine", "lessons in quarantine") if quarantined else ""
-    parts = ", ".join(filter(None, (held, counted(proposals, "proposal") if proposals else "")))
-    return f"{counted(quarantined + proposals, 'decision waits', 'decisions wait')}: {parts}"
+    held = plural(quarantined, "lesson in quarantine", "lessons in quarantine") if quarantined else ""
+    parts = ", ".join(filter(None, (held, plural(proposals, "proposal") if proposals else "")))
+    return f"{plural(quarantined + proposals, 'decision waits', 'decisions wait')}: {parts}"
 
 
 async def counted_proposals(session: Session, bank: AsyncReasoningBank, scope: str, counts: Counts, /) -> Proposed:

@@ -14,7 +14,7 @@ from lessonbank._base.checks import argument_error
 from lessonbank.contracts.records import Candidate, Lesson, Recall
 from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.errors import UsageError
-from lessonbank.evidence.groups import named
+from lessonbank.evidence.groups import group_label
 
 from .absence import why_absent
 from .runs import of_task, was_empty
@@ -158,7 +158,7 @@ def said_of(one: Candidate, recall: Recall, names: Mapping[str, str], /) -> str:
     elif one.withheld:
         told = f"Withheld by chance, to compare with (odds {_percent(one.probability)})."
     elif groups and not one.shown:
-        name = named(groups[0].group, names)
+        name = group_label(groups[0].group, names)
         told = f"Withheld with its group, {name}, to compare with (odds {_percent(groups[0].probability)})."
     elif not one.shown:
         told = "It had no place in the text."
@@ -197,6 +197,6 @@ async def _runs_of(visit: Visit, recall: Recall, drawn: Sequence[Lesson]) -> Seq
 def draws_of(recall: Recall, names: Mapping[str, str], /) -> Sequence[str]:
     """The draws for groups, in words."""
     return [
-        f"{named(draw.group, names)}: {'withheld' if draw.withheld else 'kept'} (odds {_percent(draw.probability)})"
-        for draw in recall.groups
+        f"{group_label(one.group, names)}: {'withheld' if one.withheld else 'kept'} (odds {_percent(one.probability)})"
+        for one in recall.groups
     ]

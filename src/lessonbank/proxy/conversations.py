@@ -223,7 +223,7 @@ class Conversations:
     def _find(self, request: Request, whose: Whose, *, name: str | None, hint: str) -> Conversation | None:
         if name or request.conversation:
             kind = "name" if name else "conversation"
-            return self._named(self._key(whose, kind, name or request.conversation or ""), whose)
+            return self._find_or_begin(self._key(whose, kind, name or request.conversation or ""), whose)
         if request.previous:
             return self._known.get(self._key(whose, "response", request.previous))
         chain, asked = self._chain(request, whose, hint)
@@ -234,14 +234,14 @@ class Conversations:
                 return self._known[key]
         if request.turn is None:
             return None
-        return self._named(asked, whose)
+        return self._find_or_begin(asked, whose)
 
     def _again(self, asked: Key) -> Conversation | None:
         """Take the same request once more: after a failure it is a retry. While the first is under way, who knows."""
         found = self._known[asked]
         return None if found is None or found.under_way else found
 
-    def _named(self, key: Key, whose: Whose) -> Conversation:
+    def _find_or_begin(self, key: Key, whose: Whose) -> Conversation:
         found = self._known.get(key)
         if found is None:
             found = Conversation(whose)

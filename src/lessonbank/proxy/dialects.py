@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from lessonbank.text.messages import first_request
 
-from .json_text import Span, fields, whole, with_inserted
+from .json_text import Span, fields, parse_object, with_inserted
 
 Dialect: TypeAlias = Literal["chat", "responses", "messages"]
 Speaker: TypeAlias = Literal["user", "agent", "tool", "rules"]
@@ -118,7 +118,7 @@ def read_request(dialect: Dialect, raw: bytes, /) -> Request | None:
     """
     body = raw.decode("utf-8")
     key = "input" if dialect == "responses" else "messages"
-    found = whole(body, parts=(key,))
+    found = parse_object(body, parts=(key,))
     value = {name: span.value for name, span in found.items()}
     if key not in found or _is_left_alone(value):
         return None

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 from lessonbank.errors import UsageError
 from lessonbank.guard.identity import of_scope_key
 from lessonbank.guard.scope import check_scope
@@ -91,10 +91,12 @@ def read_keys(path: Path, /) -> dict[str, str]:
     try:
         told: Any = json.loads(path.expanduser().read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"the keys in {named(path)} cannot be read: write a JSON object from key to scope") from error
+        raise UsageError(
+            f"the keys in {short_path(path)} cannot be read: write a JSON object from key to scope"
+        ) from error
     keys = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
     if not keys or not all(isinstance(scope, str) for scope in keys.values()):
-        raise UsageError(f"{named(path)} holds no keys: write a JSON object from key to scope")
+        raise UsageError(f"{short_path(path)} holds no keys: write a JSON object from key to scope")
     return keys
 
 

@@ -29,7 +29,7 @@ def fields(text: str, start: int = 0, /, *, parts: Iterable[str] = ()) -> dict[s
     return _object(text, start, parts)[0]
 
 
-def whole(text: str, /, *, parts: Iterable[str] = ()) -> dict[str, Span]:
+def parse_object(text: str, /, *, parts: Iterable[str] = ()) -> dict[str, Span]:
     """The fields of the object that the whole text is. Raises as `fields` does."""
     found, end = _object(text, _skip(text, 0), parts)
     if _skip(text, end) != len(text):

@@ -31,13 +31,13 @@ from lessonbank.stores.sqlite._checks import checksum
 from lessonbank.stores.sqlite._database import Database
 from lessonbank.stores.sqlite._in_use import refuse_if_open
 from lessonbank.stores.sqlite._journal import Batch, journal
-from lessonbank.stores.sqlite._origin import Origin
 from lessonbank.stores.sqlite._purge import UNFINISHED
 from lessonbank.stores.sqlite._rebuild import rebuild
 from lessonbank.stores.sqlite._restore import summed
 from lessonbank.stores.sqlite._rollback import change_over
 from lessonbank.stores.sqlite._rows import experience_at, find_scope, journal_number, sequence_of
 from lessonbank.stores.sqlite._verify import problems
+from lessonbank.stores.sqlite._wal_identity import WalIdentity
 from lessonbank.stores.sqlite._write import Written, apply, rows_for, set_setting, write
 
 from .pages import Pages
@@ -67,7 +67,7 @@ def salvage(bank: Path, new: Path, /) -> Salvaged:
     notes: list[str] = []
     log = bank.with_name(f"{bank.name}-wal")
     try:
-        Origin(bank).check()
+        WalIdentity(bank).check()
     except StoreUnavailable as error:
         log, notes = None, [f"the log was left aside: {error}"]
     try:

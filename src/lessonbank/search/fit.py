@@ -13,7 +13,7 @@ import anyio
 from pydantic import BaseModel
 
 from lessonbank._base.aio import read_reply, seconds_left
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.ports import LanguageModel, replies_of
 from lessonbank.contracts.records import Extraction, FitReceipt, Lesson, Recall, Usage, notes_of
 from lessonbank.contracts.records.ids import digest
@@ -117,7 +117,7 @@ class Fitter:
         if fields is None:
             raise _UnusableError("the model's reply is not what was asked for")
         if how == "select":
-            return _Reading(_named(fields.get("keep"), lessons))
+            return _Reading(_lessons_of_numbers(fields.get("keep"), lessons))
         return await _lines(fields.get("lines"), lessons, task, intake)
 
 
@@ -148,7 +148,7 @@ def _cut(text: str, most: int) -> str:
     return line if width(line) <= most else line.encode()[: most - 3].decode("utf-8", "ignore") + "…"
 
 
-def _named(numbers: object, lessons: Sequence[Lesson]) -> Sequence[Lesson]:
+def _lessons_of_numbers(numbers: object, lessons: Sequence[Lesson]) -> Sequence[Lesson]:
     """The lessons that a list of numbers names, each once."""
     if not isinstance(numbers, list):
         raise _UnusableError("the model's reply is not what was asked for")
@@ -227,4 +227,4 @@ def _with_fit(recall: Recall, said: _Reading, receipt: FitReceipt, injector: Inj
 def none_kept(recall: Recall, /) -> str:
     """Why a recall that a model fitted has no text."""
     offered = sum(candidate.offered for candidate in recall.candidates)
-    return f"the model that read the task kept none of {counted(offered, 'lesson')} offered for it"
+    return f"the model that read the task kept none of {plural(offered, 'lesson')} offered for it"

@@ -10,7 +10,7 @@ from lessonbank.contracts.lesson_block import citation, with_nonce, with_numbers
 from lessonbank.contracts.records import UNCHECKED, Found, Lesson, Match, Recall
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.withholding import Assignment, Members
-from lessonbank.evidence.groups import called
+from lessonbank.evidence.groups import kind_and_label
 from lessonbank.guard import canonical, canonical_line, is_prose
 from lessonbank.guard.wording import fact_of
 from lessonbank.text.prompts import Prompt
@@ -238,5 +238,7 @@ def _why(
         return f"memory was withheld whole (probability {assigned.control_probability:g}); {origin}"
     for group in groups:
         if group in gone:
-            return f"withheld at random with its {called(group, lesson)} (probability {gone[group]:.3g}); {origin}"
+            return (
+                f"withheld at random with its {kind_and_label(group, lesson)} (probability {gone[group]:.3g}); {origin}"
+            )
     return origin if odds is None else f"withheld at random (probability {odds:.3g}); {origin}"

@@ -16,19 +16,19 @@ def without_denied(found: Found, /, *, seen: Collection[str] = ()) -> Found:
     neither found nor one of the `seen`.
     """
     lessons = {lesson.id: lesson for match in found.matches for lesson in lessons_of(match)}
-    denied = {id for lesson in lessons.values() if lesson.against for id in _is_denied(lesson, lessons)}
+    denied = {id for lesson in lessons.values() if lesson.relation for id in _is_denied(lesson, lessons)}
     left = _without(found, denied) if denied else found
     there = {*seen, *(lesson.id for match in left.matches for lesson in lessons_of(match))}
     there |= {id for match in left.matches for ids in match.experience.merged.values() for id in ids}
-    told = {lesson.id: lesson.against for lesson in lessons.values() if lesson.against}
+    told = {lesson.id: lesson.relation for lesson in lessons.values() if lesson.relation}
     alone = {id for id, one in told.items() if one.stand == "adds" and there.isdisjoint(one.lesson_ids)}
     return _without(left, alone) if alone else left
 
 
 def _is_denied(newer: Lesson, lessons: Mapping[str, Lesson]) -> Iterator[str]:
-    if newer.against is None or newer.against.stand != "contradicts":
+    if newer.relation is None or newer.relation.stand != "contradicts":
         return
-    for older in (lessons[id] for id in newer.against.lesson_ids if id in lessons):
+    for older in (lessons[id] for id in newer.relation.lesson_ids if id in lessons):
         if older.approved != newer.approved:
             yield newer.id if older.approved else older.id
 

@@ -42,9 +42,11 @@ class TrustFilter(RetrieverWrapper):
         asked, words = limit, frozenset[str]()
         while True:
             found = await self.inner(task, scope=scope, limit=asked)
-            if not words and any(lesson.only for match in found.matches for lesson in match.experience.lessons):
+            if not words and any(
+                lesson.only_for_tasks for match in found.matches for lesson in match.experience.lessons
+            ):
                 words = await run_in_thread(task_words, task, brief=len(task) <= _QUICK)
-            kept = [m for match in found.matches if (m := self._shown(match, words))]
+            kept = [m for match in found.matches if (m := self._filter_match(match, words))]
             if len(kept) >= limit or len(found.matches) < asked or asked >= _MOST:
                 break
             asked *= _WIDER
@@ -58,9 +60,9 @@ class TrustFilter(RetrieverWrapper):
     def _showable(self, experience: Experience) -> Experience:
         return showable(experience, self.policy, own_of=self.own_of)
 
-    def _shown(self, match: Match, words: frozenset[str]) -> Match | None:
+    def _filter_match(self, match: Match, words: frozenset[str]) -> Match | None:
         experience = self._showable(match.experience)
-        if any(lesson.only for lesson in experience.lessons):
+        if any(lesson.only_for_tasks for lesson in experience.lessons):
             meant = tuple(lesson for lesson in experience.lessons if is_for(lesson, words))
             experience = experience.model_copy(update={"lessons": meant})
         ids = {lesson.id for lesson in experience.lessons}
@@ -76,4 +78,4 @@ def task_words(text: str, /) -> frozenset[str]:
 
 def is_for(lesson: Lesson, words: frozenset[str], /) -> bool:
     """Whether a lesson is meant for a task of these words: people may keep it for some tasks."""
-    return not lesson.only or any(words >= task_words(text) for text in lesson.only)
+    return not lesson.only_for_tasks or any(words >= task_words(text) for text in lesson.only_for_tasks)

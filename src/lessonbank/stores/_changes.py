@@ -35,15 +35,15 @@ class View(Protocol):
         """The experience of that id."""
         ...
 
-    def owner(self, lesson_id: str, /) -> str | None:
+    def find_holder(self, lesson_id: str, /) -> str | None:
         """The id of the experience that holds this lesson."""
         ...
 
-    def learned(self, trajectory_ids: Collection[str], /) -> Collection[str]:
+    def settled_runs(self, trajectory_ids: Collection[str], /) -> Collection[str]:
         """Return the ids of runs that an experience has settled."""
         ...
 
-    def worded(self, wordings: Collection[str], /) -> Collection[tuple[str, str]]:
+    def find_wordings(self, wordings: Collection[str], /) -> Collection[tuple[str, str]]:
         """Wording and lesson id of the lessons that have one of these wordings."""
         ...
 
@@ -170,11 +170,11 @@ class Draft:
         told = list(changes)
         merged = {id for c in told if isinstance(c, Merge) for id in c.source_lesson_ids}  # it may keep their words
         brought = [lesson for c in told if (one := c.brings) for lesson in one.lessons]
-        new = {i.id: wording_of(i) for i in brought if self._present.owner(i.id) is None and i.id not in merged}
+        new = {i.id: wording_of(i) for i in brought if self._present.find_holder(i.id) is None and i.id not in merged}
         new |= {c.lesson_id: wording_of(Lesson(title=c.title, content=c.content)) for c in told if isinstance(c, Edit)}
         if not new:
             return
-        same = self._present.worded(set(new.values()))
+        same = self._present.find_wordings(set(new.values()))
         held = [(w, id) for w, id in same if id not in merged and self._owner(id) is not None]
         first = dict(reversed(held))
         for id, wording in new.items():
@@ -184,7 +184,7 @@ class Draft:
     def _owner(self, lesson_id: str) -> str | None:
         if lesson_id in self._owners:
             return self._owners[lesson_id]
-        return self._present.owner(lesson_id)
+        return self._present.find_holder(lesson_id)
 
 
 def _marked(lesson: Lesson, change: Change) -> Lesson:
@@ -209,7 +209,7 @@ def planned(
         NotFound, Conflict, UsageError: one of them does not fit, or what they were decided upon is not so any more;
             the store must then write nothing.
     """
-    if quicker := present.learned(unlearned):
+    if quicker := present.settled_runs(unlearned):
         raise Conflict(f"learned meanwhile, by somebody else: {', '.join(sorted(quicker))}; nothing was changed")
     if moved := [e.id for e in unchanged if present.experience(e.id) != e]:
         raise Conflict(f"changed meanwhile, by somebody else: {', '.join(moved)}; nothing was changed")
@@ -262,7 +262,7 @@ def handed_on(
         if isinstance(change, Trust):
             found += [change] if new.difference(held).issuperset(change.lesson_ids) else []
         elif earlier := versions.get(change.experience.id) or present.experience(change.experience.id):
-            there = {id for id in change.heirs if id in new or present.owner(id) is not None}
+            there = {id for id in change.heirs if id in new or present.find_holder(id) is not None}
             version = versions[earlier.id] = change.hand_on(earlier, there=there)
             new |= {lesson.id for lesson in version.lessons} & set(change.heirs) - there
             found += [change.model_copy(update={"experience": version})] if version != earlier else []

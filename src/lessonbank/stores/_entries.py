@@ -121,7 +121,7 @@ class Journalled(Sequence[JournalEntry]):
         )
 
 
-def named(
+def link_experiences(
     entries: Iterable[tuple[int, Entry]], ids: Mapping[str, int], /
 ) -> Iterator[tuple[int, Entry, list[int], list[int]]]:
     """Each entry of a scope's whole journal, with the experiences it holds whole and those it changes in part.

@@ -128,7 +128,7 @@ class _Once:
     def of(self, experiences: Sequence[Experience], /) -> Sequence[Experience]:
         """`experiences` without copies of what is here, or of one another."""
         wordings = {wording_of(lesson) for experience in experiences for lesson in experience.lessons}
-        held = dict(sorted(self._here.present([]).worded(wordings), reverse=True))
+        held = dict(sorted(self._here.present([]).find_wordings(wordings), reverse=True))
         return [self._import_experience(experience, held) for experience in experiences]
 
     def _import_experience(self, experience: Experience, held: dict[str, str]) -> Experience:

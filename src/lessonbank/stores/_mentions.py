@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from lessonbank.contracts.records import Recall
-from lessonbank.guard.shown_lines import Shown
+from lessonbank.guard.shown_lines import ShownBlocks
 
 from ._entries import entry_of
 from ._erasure import Erasing
@@ -89,17 +89,17 @@ def scrub_recalls(recalls: dict[int, bytes], erasing: Erasing, /) -> dict[int, R
     return changed
 
 
-def runs_without(runs: Iterable[tuple[K, bytes]], shown: Shown, /) -> Iterator[tuple[K, str]]:
+def runs_without(runs: Iterable[tuple[K, bytes]], shown: ShownBlocks, /) -> Iterator[tuple[K, str]]:
     """The JSON of the runs in which any of it stands, without it, each with what the run is known by."""
     for known, text in runs:
         if (left := shown.without(told := text.decode())) != told:
             yield known, left
 
 
-def texts_lost(before: Mapping[int, bytes], after: Mapping[int, bytes], /) -> Shown:
+def texts_lost(before: Mapping[int, bytes], after: Mapping[int, bytes], /) -> ShownBlocks:
     """What receipts showed that have lost their text."""
     lost = [text for number, text in before.items() if after.get(number, text) != text]
-    return Shown.of(loaded(Recall, text).text for text in lost)
+    return ShownBlocks.of(loaded(Recall, text).text for text in lost)
 
 
 def take_in_all(entries: Mapping[int, bytes], erasing: Erasing, /) -> None:

@@ -42,7 +42,7 @@ class Answer:
         return self.finish or ("tool_calls" if self.calls else "stop")
 
 
-def whole(body: dict[str, Any], answer: Answer, /) -> bytes:
+def json_body(body: dict[str, Any], answer: Answer, /) -> bytes:
     """One JSON object."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or (None if answer.calls else "")}
     if answer.calls:

@@ -150,13 +150,13 @@ class AdapterContract:
         """Return the agent without the adapter."""
         raise NotImplementedError
 
-    def named(self, tool: str, /) -> str:
+    def name_of_tool(self, tool: str, /) -> str:
         """What the host calls a tool of the agent, where it gives it a name of its own."""
         return tool
 
     def signature(self) -> str:
         """How the tool `lookup` stands among the tools that are kept: with its arguments, where the host tells them."""
-        return f"{self.named(TOOL)}(page: integer)"
+        return f"{self.name_of_tool(TOOL)}(page: integer)"
 
     def scope(self, user: str = "ana") -> str:
         """The scope of a user's runs."""
@@ -333,7 +333,7 @@ class AdapterContract:
             bank.drain()
             (run,) = self._runs(bank)
             seen = next(o.text for s in run.trajectory.steps for o in s.observations if "disk is full" in o.text)
-            failure = failure_of(self.named(BROKEN), seen)
+            failure = failure_of(self.name_of_tool(BROKEN), seen)
             assert failure is not None
             cures = bank.scoped(f"{self.scope()}/@cures")
             lesson = replace(failure, cure="free_space").lesson(run.trajectory.id)
@@ -526,8 +526,8 @@ class AdapterContract:
         calls = [call for step in run.trajectory.steps for call in step.action.calls]
         seen = [o for step in run.trajectory.steps for o in step.observations if o.source == "tool"]
         assert [(call.name, call.arguments) for call in calls] == [
-            (self.named(TOOL), {"page": 1}),
-            (self.named(BROKEN), {}),
+            (self.name_of_tool(TOOL), {"page": 1}),
+            (self.name_of_tool(BROKEN), {}),
         ]
         assert "page 1: 3 rows" in seen[0].text
         assert "the disk is full" in seen[1].text

@@ -121,7 +121,7 @@ class BankContract:
         edited = bank.lessons.edit(lesson.id, by="Ana", content="Weigh it twice.", reason="clearer")
         assert edited.content == "Weigh it twice."
         assert edited.id == lesson.id
-        assert bank.lessons.narrow(lesson.id, to=["ship parcel"], by="Ana").only
+        assert bank.lessons.narrow(lesson.id, to=["ship parcel"], by="Ana").only_for_tasks
         assert bank.lessons.quarantine(lesson.id, reason="odd", by="Ana")[0].writer == "Ana"
         assert bank.lessons.list(state="quarantined", metadata={"user": "u"})[0].id == lesson.id
         bank.lessons.approve(lesson.id, by="Ana")

@@ -28,7 +28,7 @@ from ._faults import server_error as server_error
 from ._faults import slow as slow
 from ._wire import Answer as Answer
 from ._wire import ToolCall as ToolCall
-from ._wire import event, pieces, vectors, whole
+from ._wire import event, json_body, pieces, vectors
 
 Said: TypeAlias = "str | Answer | Fault | Cut | Held"
 Reply: TypeAlias = "Said | Callable[[dict[str, Any]], Said]"
@@ -124,17 +124,17 @@ class ModelServer:
         if request.path.endswith("/embeddings"):
             return _Sent(200, _JSON, vectors(request.body, self.dimensions))
         if request.path.endswith("/chat/completions"):
-            return self._streamed(request.body, said) if request.streams else self._whole(request.body, said)
+            return self._streamed(request.body, said) if request.streams else self._reply_at_once(request.body, said)
         return _Sent(404, _JSON, refusal(f"no such path {request.path}").body)
 
-    def _whole(self, body: dict[str, Any], said: str | Answer | Cut | Held) -> _Sent:
+    def _reply_at_once(self, body: dict[str, Any], said: str | Answer | Cut | Held) -> _Sent:
         if isinstance(said, Cut):
-            full = whole(body, said.answer)
+            full = json_body(body, said.answer)
             return _Sent(200, _JSON, full[: len(full) // 2], length=len(full))
         if isinstance(said, Held):
             self._wait(said.until)
             said = said.answer
-        return _Sent(200, _JSON, whole(body, _answer(said)))
+        return _Sent(200, _JSON, json_body(body, _answer(said)))
 
     def _streamed(self, body: dict[str, Any], said: str | Answer | Cut | Held) -> _Sent:
         if isinstance(said, Cut):

@@ -66,7 +66,7 @@ SECRET = "Jacaranda"
 """Stands in every text that a purge has to find."""
 
 
-def drawn(*runs: Trajectory, title: str = "Check the status first") -> Lesson:
+def lesson_from(*runs: Trajectory, title: str = "Check the status first") -> Lesson:
     """A lesson drawn from these runs."""
     return lesson(title).model_copy(update={"provenance": Provenance(trajectory_ids=tuple(r.id for r in runs))})
 
@@ -76,7 +76,7 @@ def tried(*runs: Trajectory, lessons: tuple[Lesson, ...], outcome: Outcome = "su
     return experience(runs[0].task, lessons=lessons, attempts=[attempt(run, outcome) for run in runs])
 
 
-async def shown(store: Store, *lessons: Lesson, task: str = "Cancel it", text: str = "<memory>") -> Recall:
+async def save_recall_of(store: Store, *lessons: Lesson, task: str = "Cancel it", text: str = "<memory>") -> Recall:
     """A kept receipt that showed these lessons."""
     candidates = tuple(
         Candidate(lesson_id=i.id, experience_id="e", score=0.5, rank=n, shown=True) for n, i in enumerate(lessons)
@@ -114,12 +114,12 @@ async def lived_in(store: Store) -> tuple[Trajectory, Experience, Experience, Re
     """A bank with a run that must go: alone in one experience, merged into another, shown, settled, rolled back."""
     run, other = trajectory(f"Move {SECRET} to Oslo", answer=SECRET), trajectory()
     await store.save_runs([run, other], scope=MINE)
-    secret = drawn(run, title=f"{SECRET} likes it so")
-    theirs = drawn(other)
+    secret = lesson_from(run, title=f"{SECRET} likes it so")
+    theirs = lesson_from(other)
     mine = tried(run, lessons=(secret,))
-    kept = tried(other, lessons=(theirs, drawn(other, run, title=f"Both, and {SECRET}")))
+    kept = tried(other, lessons=(theirs, lesson_from(other, run, title=f"Both, and {SECRET}")))
     await added(store, mine, kept, along=[towards(0), towards(1)])
-    recall = await shown(store, secret, theirs, task=run.task, text=f"<{SECRET}>")
+    recall = await save_recall_of(store, secret, theirs, task=run.task, text=f"<{SECRET}>")
     settled = Settlement(
         recall_id=recall.id, scope=MINE, outcome="success", trajectory_ids=(run.id,), experience_id=mine.id
     )
@@ -128,7 +128,7 @@ async def lived_in(store: Store) -> tuple[Trajectory, Experience, Experience, Re
     merge = Merge(experience=merged, source_lesson_ids=(secret.id, theirs.id), reason=f"{SECRET} twice")
     await store.apply([merge], scope=MINE, writer="tests")
     earlier = await get_experience(store, kept.id, scope=MINE)
-    longer = earlier.model_copy(update={"lessons": (*earlier.lessons, drawn(run, title=SECRET))})
+    longer = earlier.model_copy(update={"lessons": (*earlier.lessons, lesson_from(run, title=SECRET))})
     await store.apply([Replace(experience=longer)], scope=MINE, writer="tests")
     await store.apply([Rollback(to=3, reason="test")], scope=MINE, writer="tests")
     await store.apply([Rollback(to=5, reason="test")], scope=MINE, writer="tests")
@@ -194,7 +194,10 @@ class PurgingTests(StoreTests):
             secret, plain = lesson(SECRET), lesson("plain")
             known = experience(lessons=(secret, plain))
             await added(store, known, along=[towards(0)])
-            receipts = [await shown(store, secret, text=SECRET), await shown(store, plain, text="other")]
+            receipts = [
+                await save_recall_of(store, secret, text=SECRET),
+                await save_recall_of(store, plain, text="other"),
+            ]
             await store.apply([Retire(lesson_ids=(secret.id,), reason=SECRET)], scope=MINE, writer="tests")
             await purge_one(store, "lesson", secret.id, scope=MINE, writer="ana", reason="asked to")
             assert (await get_experience(store, known.id, scope=MINE)).lessons == (plain,)
@@ -286,10 +289,10 @@ class PurgingTests(StoreTests):
             gone, stays = lesson(SECRET), lesson("Check the status first")
             await added(store, experience(lessons=(gone,)), experience("Ship it", lessons=(stays,)))
             shown_text = f'Notes.\n8742e352| [1] {SECRET} "likes" it\n8742e352|   so\n'
-            await shown(store, gone, stays, text=shown_text)
-            await shown(store, gone, text=f"Without a code: {SECRET}")
+            await save_recall_of(store, gone, stays, text=shown_text)
+            await save_recall_of(store, gone, text=f"Without a code: {SECRET}")
             other = "Notes.\n8742e353| [1] Check the status first\n"
-            await shown(store, stays, text=other)
+            await save_recall_of(store, stays, text=other)
             plain = trajectory("Plain", answer="8742e352 is a number")
             with_code = trajectory("Quoted", answer=f"> {shown_text}Done. {other}")
             without = trajectory("Copied", answer=f"It said: Without a code: {SECRET}. Done.")

@@ -19,7 +19,7 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.store_calls import count_records, get_experience, purge_one
 
-from .store_purging import SECRET, drawn, everything, tried
+from .store_purging import SECRET, everything, lesson_from, tried
 from .store_samples import MINE, SPACE, StoreTests, added, attempt, check_sound, experience, lesson, towards, trajectory
 
 AGAIN = "Exchange the blue boots"
@@ -153,7 +153,7 @@ class RepeatingTests(StoreTests):
         async with self.opened() as store:
             one, two, three = (trajectory(task) for task in ("Ship the parcel", AGAIN, AGAIN))
             await store.save_runs([one, two, three], scope=MINE)
-            first = tried(one, lessons=(drawn(one, title=SECRET),))
+            first = tried(one, lessons=(lesson_from(one, title=SECRET),))
             again = repeating(*first.lessons).model_copy(update={"attempts": (attempt(two, "success"),)})
             both = repeating(*first.lessons, minute=2).model_copy(
                 update={"attempts": (attempt(two, "success"), attempt(three, "success"))}

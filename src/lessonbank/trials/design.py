@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from lessonbank._base.checks import a_count, a_number, a_seed, a_share, an_id, set_frozen
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Lesson, Match, Record, Usage
 from lessonbank.errors import UsageError
 from lessonbank.evidence.draws import uniform
@@ -294,12 +294,12 @@ def _notes(rows: Sequence[TrialRun]) -> Iterator[str]:
     """What a reader must know of the runs: missing outcomes and missing proofs, which both may deceive."""
     lost = {arm: sum(r.arm == arm and r.outcome is None and not r.refused for r in rows) for arm in OTHER}
     if any(lost.values()):
-        runs = f"{counted(lost['with'], 'run')} with it and {counted(lost['without'], 'run')} without"
+        runs = f"{plural(lost['with'], 'run')} with it and {plural(lost['without'], 'run')} without"
         yield f"no outcome is known of {runs}: their pairs are left out"
     silent = sum(not run.proven for run in rows if not run.refused)
     if silent:
         yield (
-            f"in {silent} of {counted(len(rows), 'run')} the memory that was handed over does not show: this is the "
+            f"in {silent} of {plural(len(rows), 'run')} the memory that was handed over does not show: this is the "
             "effect of handing it over, and none if the agent drops it; a run shows it by its text, or its digest in "
             'metadata["memory_digest"]'
         )
@@ -310,7 +310,7 @@ def in_words(trial: Trial, /) -> str:
     return "\n".join(one_line(line) for line in (*_verdict(trial), _cost(trial), *_next(trial), *trial.notes))
 
 
-def _named(trial: Trial) -> str:
+def _subject_of(trial: Trial) -> str:
     """What the trial is about, and against what, where that is not plain."""
     what = "memory"
     if trial.unit:
@@ -319,7 +319,7 @@ def _named(trial: Trial) -> str:
 
 
 def _verdict(trial: Trial) -> Iterator[str]:
-    what = _named(trial)
+    what = _subject_of(trial)
     if trial.refused:
         why = next(row.refused for row in trial.rows if row.refused)
         yield f"Not proven, and so no effect of {what} is told: {why}."
@@ -338,7 +338,7 @@ def _verdict(trial: Trial) -> Iterator[str]:
         f"{trial.success_with:.0%} with it and {trial.success_without:.0%} without."
     )
     yield (
-        f"{counted(trial.pairs, 'pair')} of runs: {trial.wins} went better with it, {trial.losses} worse, "
+        f"{plural(trial.pairs, 'pair')} of runs: {trial.wins} went better with it, {trial.losses} worse, "
         f"{trial.ties} the same. Stopped: {trial.stopped or 'not yet'}."
     )
     if trial.standing != "no evidence yet":
@@ -348,7 +348,7 @@ def _verdict(trial: Trial) -> Iterator[str]:
 
 def _cost(trial: Trial) -> str:
     tokens = trial.usage.input_tokens + trial.usage.output_tokens
-    parts = [counted(trial.runs, "run"), counted(tokens, "token") if tokens else "", f"{trial.seconds:,.1f} seconds"]
+    parts = [plural(trial.runs, "run"), plural(tokens, "token") if tokens else "", f"{trial.seconds:,.1f} seconds"]
     if trial.usage.cost is not None:
         parts.insert(2, f"${trial.usage.cost:,.2f}")
     mean = {arm: _tokens_a_run(trial.rows, arm) for arm in OTHER}

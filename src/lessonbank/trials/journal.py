@@ -16,7 +16,7 @@ from anyio import to_thread
 from pydantic import ValidationError
 
 from lessonbank._base.atomic_write import spare
-from lessonbank._base.checks import a_path, named
+from lessonbank._base.checks import a_path, short_path
 from lessonbank.contracts.records import Record, Usage
 from lessonbank.errors import StoreUnavailable, UsageError
 
@@ -61,7 +61,7 @@ class Journal:
         found = path.read_bytes() if path.exists() else b""
         whole = found[: found.rfind(b"\n") + 1]
         if not whole and found.strip() and not found.startswith(b'{"lessonbank_trial"'):
-            raise UsageError(f"{named(path)} is no journal of a trial: name another file with resume=")
+            raise UsageError(f"{short_path(path)} is no journal of a trial: name another file with resume=")
         if len(whole) < len(found):
             os.truncate(path, len(whole))  # the last line was cut off when the trial was: that run is made again
         if not whole:
@@ -70,8 +70,8 @@ class Journal:
         first, *lines = whole.splitlines()
         if _head(path, first).digest != head.digest:
             raise UsageError(
-                f"{named(path)} is the journal of another trial (other tasks, memory, question, seed, level or agent): "
-                "name another file with resume="
+                f"{short_path(path)} is the journal of another trial (other tasks, memory, question, seed, level or "
+                "agent): name another file with resume="
             )
         for run in _runs(path, lines):
             self._runs.setdefault((run.task, run.round, run.arm), run)
@@ -148,7 +148,7 @@ def _head(path: Path, line: bytes) -> _Head:
     try:
         return _Head.model_validate_json(line)
     except ValidationError as error:
-        raise UsageError(f"{named(path)} is no journal of a trial: name another file with resume=") from error
+        raise UsageError(f"{short_path(path)} is no journal of a trial: name another file with resume=") from error
 
 
 def _runs(path: Path, lines: Iterable[bytes]) -> Iterator[TrialRun]:
@@ -157,9 +157,9 @@ def _runs(path: Path, lines: Iterable[bytes]) -> Iterator[TrialRun]:
             yield TrialRun.model_validate_json(line)
         except ValidationError as error:
             raise UsageError(
-                f"line {number} of {named(path)} is no run of a trial: remove the line, and its run is made again"
+                f"line {number} of {short_path(path)} is no run of a trial: remove the line, and its run is made again"
             ) from error
 
 
 def _unusable(path: Path, error: OSError) -> StoreUnavailable:
-    return StoreUnavailable(f"cannot use the journal {named(path)}: {error.strerror or error}")
+    return StoreUnavailable(f"cannot use the journal {short_path(path)}: {error.strerror or error}")

@@ -14,16 +14,16 @@ import anyio
 from anyio import to_thread
 
 from lessonbank._base.aio import gather, get_or_none
-from lessonbank._base.checks import a_text, argument_error, is_instance, nonempty, shown
-from lessonbank._base.plural import counted
-from lessonbank.contracts.agents import AnyAgent, Verifier, called, check_calls, stated, taken
+from lessonbank._base.checks import a_text, argument_error, is_instance, nonempty, short_repr
+from lessonbank._base.plural import plural
+from lessonbank.contracts.agents import AnyAgent, Verifier, as_awaitable, check_calls, stated, taken
 from lessonbank.contracts.records import Candidate, Found, Match, Recall, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.contracts.store_calls import experience_of_lesson, get_recall
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import UsageError
-from lessonbank.evidence.groups import TOPIC, groups_of, named, topic_names
+from lessonbank.evidence.groups import TOPIC, group_label, groups_of, topic_names
 from lessonbank.text.messages import trajectory_from
 
 from .design import OTHER, Arm, Design, PairEvidence, Planned, Question, Stopped, Trial, TrialRun, asked, order, placebo
@@ -249,9 +249,9 @@ class _Texts:
             called |= {group for lesson, e in known for group in groups_of(lesson, e) if group == unit}
             if called:
                 first = min(called)
-                return replace(question, unit=first, title=named(first, names), ids=frozenset(called))
+                return replace(question, unit=first, title=group_label(first, names), ids=frozenset(called))
         raise UsageError(
-            f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{shown(unit)} to try here: "
+            f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{short_repr(unit)} to try here: "
             "it is unknown, erased or in quarantine"
         )
 
@@ -289,7 +289,7 @@ class _Texts:
             without, left = self._recall(receipt, _replaced(matches, at_stake), held), shown
         else:
             without, left = self._recall(receipt, matches, held | at_stake), shown - at_stake
-        if _shown(with_) != shown or _shown(without) != left or with_.text == without.text:
+        if _shown_ids(with_) != shown or _shown_ids(without) != left or with_.text == without.text:
             return f"{_called(receipt)} has no room for it, or shows a lesson that says the same"
         texts: dict[Arm, str] = {"with": with_.text, "without": without.text}
         as_recorded = not receipt.kept or receipt.text_digest in map(digest, texts.values())
@@ -337,7 +337,7 @@ def _fitted(arms: _Arms, receipt: Recall) -> _Arms | str:
 
 
 def _called(receipt: Recall) -> str:
-    return f"recall {receipt.id}" if receipt.kept else f"the memory for the task {shown(receipt.task, most=60)}"
+    return f"recall {receipt.id}" if receipt.kept else f"the memory for the task {short_repr(receipt.task, most=60)}"
 
 
 def _withheld(receipt: Recall, had: Sequence[Candidate]) -> frozenset[str]:
@@ -358,7 +358,7 @@ def _replaced(matches: Sequence[Match], at_stake: frozenset[str]) -> list[Match]
     return made
 
 
-def _shown(recall: Recall) -> frozenset[str]:
+def _shown_ids(recall: Recall) -> frozenset[str]:
     return frozenset(lesson.id for lesson in recall.shown)
 
 
@@ -368,15 +368,15 @@ def _notes(made: Sequence[_Arms | str], design: Design, given: int) -> Iterator[
     other, own = sum(not one.as_recorded for one in arms), sum(one.from_itself for one in arms)
     if given > len(made):
         several = ("task was given more than once, and counts once", "tasks were given more than once, and count once")
-        yield f"{counted(given - len(made), *several)}: rounds= does each task again"
+        yield f"{plural(given - len(made), *several)}: rounds= does each task again"
     if left:
-        yield f"left out, because nothing changes there: {len(left)} of {counted(len(made), 'task')} ({left[0]})"
+        yield f"left out, because nothing changes there: {len(left)} of {plural(len(made), 'task')} ({left[0]})"
     if own:
-        among = f"for {own} of {counted(len(made), 'task')}"
+        among = f"for {own} of {plural(len(made), 'task')}"
         yield f"{among} a lesson was learned from the very same task: elsewhere it may help less"
     if other:
         why = "it was withheld whole, or lessons, prompt or budget have changed"
-        yield f"in {other} of {counted(len(made), 'recall')} neither text is the one that was shown then: {why}"
+        yield f"in {other} of {plural(len(made), 'recall')} neither text is the one that was shown then: {why}"
     if design.rounds > 1:
         yield f"each task was done up to {design.rounds} times a side: this speaks of these tasks more than of others"
 
@@ -399,7 +399,7 @@ class _Play:
         journal: Journal,
         progress: Progress | None,
     ) -> None:
-        self._agent, self._verify = (called(one, threads=design.concurrency) for one in (agent, verify))
+        self._agent, self._verify = (as_awaitable(one, threads=design.concurrency) for one in (agent, verify))
         self._is_seeded, self._arms = bool(taken(agent, "seed")), {one.id: one for one in arms}
         self._about, self._design, self._journal, self._progress = about, design, journal, progress
         self._evidence, self._began = PairEvidence(design), anyio.current_time()

@@ -37,18 +37,15 @@ from lessonbank.contracts.settings import (
     TrustPolicy,
     chosen,
 )
-from lessonbank.evidence.draws import Never
+from lessonbank.evidence.draws import NoHoldout
 from lessonbank.guard import check_scope
 
 from ._arguments import abstaining, grouped, promised
-from ._consolidation import choose as choose_consolidator
-from ._consolidation import choose_topics, rationed, trusting, warn_unprotected
+from ._consolidation import choose_consolidator, choose_topics, rationed, trusting, warn_unprotected
 from ._embedders import Choice as EmbedderChoice
-from ._embedders import choose as choose_embedder
-from ._entrance import choose as choose_intake
-from ._entrance import named
-from ._measuring import choose as choose_measuring
-from ._measuring import described, measuring
+from ._embedders import choose_embedder
+from ._entrance import choose_intake, describe_intake
+from ._measuring import choose_measuring, described, measuring
 from ._models import ModelChoice as ModelChoice
 from ._models import OneModel as OneModel
 from ._models import bare_model as bare_model
@@ -56,8 +53,7 @@ from ._models import resolve as resolve_models
 from ._remote import is_remote, open_remote
 from ._repair import restore as restore
 from ._repair import salvage as salvage
-from ._retrieval import PreviewFactory, choose_fitter
-from ._retrieval import choose as choose_retrieval
+from ._retrieval import PreviewFactory, choose_fitter, choose_retrieval
 from ._stores import is_store, named_place, open_store, spool_place, switched_off
 from ._stores import migrate as migrate
 
@@ -208,7 +204,9 @@ async def connect_async(
         search, consolidator = trusting(
             safety.trust, search, bare, consolidator, store=store if unique_wording else None
         )
-        topics = choose_topics(learning.topics, store, roles.extractor, profile, measured=not isinstance(policy, Never))
+        topics = choose_topics(
+            learning.topics, store, roles.extractor, profile, measured=not isinstance(policy, NoHoldout)
+        )
     except BaseException:
         await store.close()
         raise
@@ -221,7 +219,7 @@ async def connect_async(
         "retriever": search.name,
         **kit.description,
         "holdout": described(policy),
-        **named(intake),
+        **describe_intake(intake),
         "trust": safety.trust,
         "limit": _limit(retrieval, profile),
         "fit": retrieval.fit,

@@ -7,7 +7,7 @@ from inspect import isawaitable
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
-from lessonbank._base.checks import argument_error, attribute, is_instance
+from lessonbank._base.checks import argument_error, is_instance, safe_getattr
 from lessonbank.contracts.ports import Judge
 from lessonbank.errors import UsageError
 from lessonbank.learning.judging import Abstaining
@@ -50,9 +50,9 @@ def promised(
             raise UsageError(f"{name}= takes an async function that returns {kind.__name__}; this one gave {got}")
         return result
 
-    if attribute(part, "asks_model") is False:
+    if safe_getattr(part, "asks_model") is False:
         setattr(held_to_it, "asks_model", False)  # noqa: B010 - a function has no such attribute by its type
-    relabel = attribute(part, "labelled")
+    relabel = safe_getattr(part, "labelled")
     if callable(relabel):  # what `bank.scale(labels=)` asks of an extractor
         labelled = cast("Callable[[bool], Callable[[A], Awaitable[R]]]", relabel)
 

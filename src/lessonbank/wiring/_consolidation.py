@@ -10,7 +10,7 @@ from lessonbank._base.checks import argument_error, signature
 from lessonbank.contracts.ports import Consolidator, Embedder, LanguageModel, Retriever, Store
 from lessonbank.contracts.settings import Caps, Consolidation, Profile, TopicsBy, TrustPolicy, Unset, chosen
 from lessonbank.errors import UsageError
-from lessonbank.guard.identity import holders
+from lessonbank.guard.identity import key_names
 from lessonbank.learning.consolidation import (
     DEFAULT_CAPS,
     Adding,
@@ -38,7 +38,7 @@ def _own(given: object, store: Store, /) -> Consolidator:
     return cast("Consolidator", made)
 
 
-def choose(
+def choose_consolidator(
     name: Consolidation,
     retriever: Retriever,
     model: LanguageModel | None,
@@ -85,7 +85,7 @@ log = logging.getLogger("lessonbank")
 
 async def warn_unprotected(policy: TrustPolicy, store: Store, /) -> None:
     """Say that nobody is asked for a key where only what a person approved is to be shown."""
-    if policy == "reviewed" and not await holders(store, "reviewer"):
+    if policy == "reviewed" and not await key_names(store, "reviewer"):
         log.warning(
             'trust="reviewed" is not protected from an agent on this machine: any program here can approve a lesson, '
             "until bank.admin.add_reviewer(NAME) gives a person a key"

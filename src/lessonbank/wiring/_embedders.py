@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from inspect import isawaitable
 from typing import TypeAlias
 
-from lessonbank._base.checks import attribute, is_instance, shown
+from lessonbank._base.checks import is_instance, safe_getattr, short_repr
 from lessonbank._base.extensions import extension
 from lessonbank.bank.audit_log import record_act
 from lessonbank.contracts.ports import BlockingEmbedder, Embedder, Store
@@ -40,7 +40,7 @@ class Chosen:
     description: str
 
 
-async def choose(choice: Choice, /, *, store: Store, scope: str, model: Model | None) -> Chosen:
+async def choose_embedder(choice: Choice, /, *, store: Store, scope: str, model: Model | None) -> Chosen:
     """What the caller names; else what the bank was made with; else the best that answers here.
 
     A provider's embedder is asked where `model` is, and with its key. The journal of `scope` tells that another one is
@@ -121,10 +121,10 @@ async def _best(model: Model | None) -> tuple[str, str, bool]:
 
 def _given(choice: Embedder | BlockingEmbedder) -> Embedder:
     """An embedder of the caller's own, held to what the port promises."""
-    space = attribute(choice, "space")
-    if is_instance(choice, type) or not is_instance(space, str) or not space or attribute(choice, "embed") is None:
+    space = safe_getattr(choice, "space")
+    if is_instance(choice, type) or not is_instance(space, str) or not space or safe_getattr(choice, "embed") is None:
         raise UsageError(
-            f"embedder= takes a name or an object with `space` (text) and an `embed`; {shown(choice)} is neither"
+            f"embedder= takes a name or an object with `space` (text) and an `embed`; {short_repr(choice)} is neither"
         )
     from lessonbank.providers.embedders.wrappers import Checked
 
@@ -168,7 +168,7 @@ async def _bare(name: str, model: Model | None) -> Embedder | None:
     if name == "local":
         raise UsageError(f"'local' is the name of an extra: install lessonbank[local], and write embedder={LOCAL!r}")
     raise UsageError(
-        f"there is no embedder {shown(name)}: use 'lexical', 'hashing', 'fastembed:NAME', "
+        f"there is no embedder {short_repr(name)}: use 'lexical', 'hashing', 'fastembed:NAME', "
         "'sentence-transformers:NAME', a provider's as in 'openai:text-embedding-3-small', or an Embedder of your own"
     )
 

@@ -11,7 +11,7 @@ from lessonbank.guard.redact import Redacting, redact
 from lessonbank.learning.harm_check import HarmCheck
 
 
-def choose(
+def choose_intake(
     redactor: Redactor | Unset | None,
     admission: Admission | Unset | None,
     model: LanguageModel | None,
@@ -24,7 +24,7 @@ def choose(
     return IntakeFilter(redactor=chosen(redactor, redact), admission=chosen(admission, gate), check=check)
 
 
-def named(entrance: IntakeFilter, /) -> dict[str, str]:
+def describe_intake(entrance: IntakeFilter, /) -> dict[str, str]:
     """How `parts` and `doctor` call them."""
     return {
         "redactor": _name(entrance.redactor, own=Redacting),

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import cast
 
-from lessonbank._base.checks import a_share, attribute, is_instance
+from lessonbank._base.checks import a_share, is_instance, safe_getattr
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.settings import UNSET
 from lessonbank.contracts.withholding import Withholding
-from lessonbank.evidence.draws import Holdout, Never
+from lessonbank.evidence.draws import Holdout, NoHoldout
 from lessonbank.evidence.ledger import Ledger
 from lessonbank.evidence.policy import AdaptiveHoldout
 from lessonbank.guard.trust import LEDGER_TRUSTS, TrustPolicy
 
 
-def choose(holdout: object, profile: str, /) -> Withholding:
+def choose_measuring(holdout: object, profile: str, /) -> Withholding:
     """The policy that withholds: a number is a fixed probability, for lessons and for whole recalls.
 
     Raises:
         UsageError: neither a probability, nor a policy, nor `None`.
     """
     if holdout is None or (holdout is UNSET and profile == "paper"):
-        return Never()
+        return NoHoldout()
     if holdout is UNSET:
         return AdaptiveHoldout()
-    if callable(holdout) and is_instance(attribute(holdout, "usual"), float):
+    if callable(holdout) and is_instance(safe_getattr(holdout, "usual"), float):
         return cast("Withholding", holdout)
     takes = "is a probability from 0 to below 1, a policy such as lessonbank.evidence.AdaptiveHoldout(), or None"
     share = a_share(holdout, "holdout", takes, below=1.0)
@@ -40,7 +40,7 @@ def measuring(store: Store, policy: Withholding, /, *, act: bool, trust: TrustPo
 
 def described(policy: Withholding, /) -> str:
     """For people: what is withheld."""
-    if isinstance(policy, Never):
+    if isinstance(policy, NoHoldout):
         return "off"
     if isinstance(policy, Holdout):
         return (

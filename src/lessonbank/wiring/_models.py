@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
-from lessonbank._base.checks import attribute, is_instance, kind, shown
+from lessonbank._base.checks import is_instance, kind, safe_getattr, short_repr
 from lessonbank.contracts.ports import BatchModel, LanguageModel, Store
 from lessonbank.contracts.settings import Model
 from lessonbank.errors import UsageError
@@ -53,7 +53,7 @@ def resolve(model: Model | None, store: Callable[[], Store] | None = None, /) ->
     if is_instance(choice, Mapping):
         named = cast("Mapping[str, OneModel]", choice)
         if unknown := sorted(set(named) - set(ROLES)):
-            raise UsageError(f"there is no model role {shown(unknown[0])}: use judge, extractor, contrast and fit")
+            raise UsageError(f"there is no model role {short_repr(unknown[0])}: use judge, extractor, contrast and fit")
         if not {"judge", "extractor"} & set(named):
             raise UsageError("a mapping of models needs a judge, an extractor, or both: contrast and fit are optional")
         made = {role: _make_model(one, _live(model) if role == "fit" else model, store) for role, one in named.items()}
@@ -81,7 +81,7 @@ def _make_model(choice: OneModel, model: Model, store: Callable[[], Store] | Non
 
         if store is None:
             raise UsageError("batch=True needs a bank, which keeps what was sent: leave it out here")
-        if attribute(bare, "ask") is None:
+        if safe_getattr(bare, "ask") is None:
             raise UsageError(f"batch=True needs a provider's model, such as 'openai:gpt-5-mini'; got {kind(choice)}")
         return Retrying(Clipped(Batched(cast("BatchModel", bare), store=store)))
     return standard(
@@ -106,8 +106,8 @@ def bare_model(
         from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 
         return PydanticAIModel(choice, base_url=base_url, api_key=api_key, batch=batch, max_tokens=max_tokens)
-    if attribute(choice, "generate") is not None:
-        if not is_instance(attribute(choice, "name"), str):
+    if safe_getattr(choice, "generate") is not None:
+        if not is_instance(safe_getattr(choice, "name"), str):
             raise UsageError(f"the model {kind(choice)} has no `name`: give it one (text), because its lessons keep it")
         return cast("LanguageModel", choice)
     if type(choice).__module__.startswith("pydantic_ai"):

@@ -25,7 +25,7 @@ from lessonbank.search.fit import Fitter
 from lessonbank.search.injection import Injector
 
 
-def choose(
+def choose_retrieval(
     asked: Retrieval, own: Retriever | None, /, *, store: Store, embedder: Embedder | None, profile: str
 ) -> tuple[Retriever, Retriever]:
     """The retriever for recalls, and the one without guards: a duplicate is looked for among its own kind too.
@@ -125,7 +125,7 @@ class PreviewFactory:
 
         given: dict[str, Any] = {name: value for name in _OF_A_SEARCH if (value := getattr(tried, name)) is not None}
         asked = replace(self.asked, **given)
-        search, _ = choose(asked, self.own, store=self.store, embedder=self.embedder, profile=self.profile)
+        search, _ = choose_retrieval(asked, self.own, store=self.store, embedder=self.embedder, profile=self.profile)
         search = TrustFilter(search, tried.trust or self.trust)
         words = self.injector
         if tried.preface is not None:

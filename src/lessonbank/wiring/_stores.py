@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import Final, TypeGuard, cast
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from lessonbank._base.checks import a_path, a_text, attribute, is_instance, shown
+from lessonbank._base.checks import a_path, a_text, is_instance, safe_getattr, short_repr
 from lessonbank._base.extensions import extension
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.contracts.ports import RECEIPT_SECRET, Store
@@ -19,14 +19,16 @@ from lessonbank.errors import UsageError, importing
 
 def switched_off() -> Store:
     """The store of a bank whose memory is switched off. No file is touched."""
-    from lessonbank.stores.sqlite.off import SwitchedOffStore
+    from lessonbank.stores.sqlite.null_store import NullStore
 
-    return SwitchedOffStore.in_memory()
+    return NullStore.in_memory()
 
 
 def is_store(where: object, /) -> TypeGuard[Store]:
     """Whether a place is a store itself."""
-    return not is_instance(where, (str, PurePath)) and all(attribute(where, name) is not None for name in _OF_A_STORE)
+    return not is_instance(where, (str, PurePath)) and all(
+        safe_getattr(where, name) is not None for name in _OF_A_STORE
+    )
 
 
 async def open_store(file: File | Server | Store, /) -> Store:
@@ -67,12 +69,14 @@ async def _open_foreign(url: str, *, read_only: bool) -> Store:
     opens = extension("lessonbank.stores", kind)
     if opens is None:
         raise UsageError(
-            f"{shown(kind, most=20)} is not a store of this release, and nothing that is installed brings it: give a "
-            "file path, ':memory:' or postgresql://HOST/DATABASE"
+            f"{short_repr(kind, most=20)} is not a store of this release, and nothing that is installed brings it: "
+            "give a file path, ':memory:' or postgresql://HOST/DATABASE"
         )
     store = await opens(url, read_only=read_only)
     if not is_store(store):
-        raise UsageError(f"what is installed for {shown(kind, most=20)} gave {shown(store)}, which is no store")
+        raise UsageError(
+            f"what is installed for {short_repr(kind, most=20)} gave {short_repr(store)}, which is no store"
+        )
     return store
 
 

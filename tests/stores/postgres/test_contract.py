@@ -11,8 +11,9 @@ from lessonbank.contracts.ports import Store
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.testing import CareContract, QueueContract, StoreContract
 
+pytestmark = pytest.mark.full
 
-@pytest.mark.full
+
 @pytest.mark.anyio
 class TestPostgresStore(StoreContract, QueueContract, CareContract):
     @pytest.fixture(autouse=True)

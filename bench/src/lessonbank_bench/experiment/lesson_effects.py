@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lessonbank.contracts.records import Experience, Lesson, Recall, Settlement
 from lessonbank.evidence import Lift
-from lessonbank.evidence.columns import Columns
+from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.report import report
 from lessonbank.trials.paired_sequential import PairedTest
 from lessonbank_bench.statistics import Interval
@@ -191,7 +191,7 @@ def _withholding_scope(path: Path) -> str:
 
 def _lift(path: Path, scope: str) -> Lift:
     """What the finished bank would say. Asked here, because a bank that imports a file does not count its recalls."""
-    columns, lessons = Columns(), dict[str, Lesson]()
+    columns, lessons = EvidenceTable(), dict[str, Lesson]()
     with path.open(encoding="utf-8") as file:
         for line in file:
             entry = json.loads(line)

@@ -27,7 +27,7 @@ import lessonbank
 from lessonbank import ReasoningBank
 from lessonbank.contracts.records import Candidate, Extraction, Lesson, Outcome, Recall, Settlement, Step, Trajectory
 from lessonbank.contracts.settings import Parts, Safety
-from lessonbank.evidence.columns import Columns
+from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.policy import AdaptiveHoldout
 from lessonbank.evidence.review import left_out, review
 from lessonbank.evidence.stored_ledger import unit_reviews
@@ -99,7 +99,7 @@ class Ended:
 
 def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
     """One run until the ledger acts, or to its end."""
-    chance, columns, policy = random.Random(seed), Columns(), AdaptiveHoldout(seed=str(seed))
+    chance, columns, policy = random.Random(seed), EvidenceTable(), AdaptiveHoldout(seed=str(seed))
     settled = reviewed = shown = made = 0
     for number, writer in crowd.tasks(tasks, chance):
         recall = _recall(policy, f"{made}")

@@ -30,7 +30,7 @@ import lessonbank
 from lessonbank import Experience, Extraction, Lesson, Parts, Trajectory
 from lessonbank.contracts.records import Recall, Settlement, Topic
 from lessonbank.evidence import AdaptiveHoldout, Lift
-from lessonbank.evidence.columns import Columns
+from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.lift import Standing
 from lessonbank.evidence.report import report
 from lessonbank.evidence.review import review
@@ -114,7 +114,7 @@ class Records:
     """A ledger over receipts that are made here, with the default policy."""
 
     def __init__(self, chance: random.Random, /) -> None:
-        self._chance, self._columns, self._policy = chance, Columns(), AdaptiveHoldout()
+        self._chance, self._columns, self._policy = chance, EvidenceTable(), AdaptiveHoldout()
         self._lessons = [
             [Candidate(f"{topic}{n}" + "0" * 8, groups=(SOURCE, f"topic/{topic:08x}")) for n in range(3)]
             for topic in range(len(TOPICS))

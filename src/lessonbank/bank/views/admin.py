@@ -19,8 +19,8 @@ from lessonbank._base.checks import (
     maybe_ids,
     maybe_one_of,
     maybe_text,
-    named,
     one_of,
+    short_path,
     some_days,
 )
 from lessonbank._base.plural import counted
@@ -89,7 +89,7 @@ class AsyncAdmin:
             return count
         told = await self._files.write(a_path(path), format, budget=budget, every=all)
         left_out = sum(one.left_out for one in told)
-        too_many = f"{counted(left_out, 'lesson does', 'lessons do')} not fit the budget of {budget:,} tokens"
+        too_many = f"{plural(left_out, 'lesson does', 'lessons do')} not fit the budget of {budget:,} tokens"
         _warn(*([too_many] if left_out else []), *_notes(told))
         count = sum(one.lessons for one in told)
         await self._bank.record_act("admin.export", f"{counted(count, 'lesson')} as {format}", read_only=True)
@@ -170,7 +170,7 @@ class AsyncAdmin:
         kept = await get_setting(self._bank.store, REFUSED.of(self._bank.scope))
         refusals = Refusals.read(kept, self._bank.parts.retriever.space or "").by_id
         return tuple(
-            f"{id}: refused {counted(told.tries, 'time')}, last because {told.reason}" for id, told in refusals.items()
+            f"{id}: refused {plural(told.tries, 'time')}, last because {told.reason}" for id, told in refusals.items()
         )
 
     async def purge(

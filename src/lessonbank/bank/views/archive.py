@@ -155,12 +155,12 @@ def checked(path: Path) -> tuple[Callable[[], Iterator[tuple[Record, int]]], int
         told = _parse(line, path, version)
         if when := _time_before_agents(told):
             raise FormatError(
-                f"{named(path)} holds a {type(told).__name__} of {when:%Y-%m-%d %H:%M} UTC, a time that cannot be: "
-                "check the clock of the machine that wrote it; nothing was imported"
+                f"{short_path(path)} holds a {type(told).__name__} of {when:%Y-%m-%d %H:%M} UTC, a time that cannot "
+                "be: check the clock of the machine that wrote it; nothing was imported"
             )
         _check_data(told, path)
         if why := known.misfit(told):
-            raise FormatError(f"{named(path)} was changed after it was written: {why}; nothing was imported")
+            raise FormatError(f"{short_path(path)} was changed after it was written: {why}; nothing was imported")
         record = _dated(told, at)
         late += record is not told
         if room > 0:
@@ -177,14 +177,14 @@ def _check_data(record: Record, path: Path) -> None:
     try:
         check_data(data_of(record) if isinstance(record, Trajectory) else [getattr(record, "metadata", None)], "a bank")
     except UsageError as error:
-        raise FormatError(f"{named(path)} cannot be imported: {error}; nothing was imported") from error
+        raise FormatError(f"{short_path(path)} cannot be imported: {error}; nothing was imported") from error
 
 
 def _checked_version(path: Path) -> int:
     """The version of an export. Refuses what is none, or not a whole one."""
     try:
         if belongs_to_database(path):
-            raise FormatError(f"{named(path)} is a bank, or a part of one, and no export: export the bank first")
+            raise FormatError(f"{short_path(path)} is a bank, or a part of one, and no export: export the bank first")
         with _opened(path) as file:
             head = _object(file.readline())
         with _opened(path) as file:
@@ -194,16 +194,18 @@ def _checked_version(path: Path) -> int:
             checksum.update(line.encode())
             count += 1
     except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"cannot read {named(path)} as an export: {error}") from error
+        raise FormatError(f"cannot read {short_path(path)} as an export: {error}") from error
     end = _object(last[0] if last else "")
     if head.get("format") != FORMAT:
-        raise FormatError(f"{named(path)} is not a lessonbank export: use `lessonbank learn` for recorded runs")
+        raise FormatError(f"{short_path(path)} is not a lessonbank export: use `lessonbank learn` for recorded runs")
     if type(version := head.get("version")) is not int or version < 1:  # `true` is an int, too
-        raise FormatError(f"{named(path)} is not an export: its version is {str(version)[:40]!r}, and no whole number")
+        raise FormatError(
+            f"{short_path(path)} is not an export: its version is {str(version)[:40]!r}, and no whole number"
+        )
     if version > VERSION:
-        raise FormatError(f"{named(path)} was exported by a newer lessonbank: upgrade to read it")
+        raise FormatError(f"{short_path(path)} was exported by a newer lessonbank: upgrade to read it")
     if not end.get("end") or end.get("records") != count or end.get("sha256") != checksum.hexdigest():
-        raise FormatError(f"{named(path)} is cut short or was changed after it was written; nothing was imported")
+        raise FormatError(f"{short_path(path)} is cut short or was changed after it was written; nothing was imported")
     return version
 
 
@@ -276,10 +278,12 @@ def _parse_slowly(line: str, path: Path, version: int) -> Record:
     name, record = str(entry.get("kind")), entry.get("record")
     kind = _KINDS.get(name)
     if kind is None:
-        raise FormatError(f"{named(path)} holds a record of unknown kind {shown(entry.get('kind'))}")
+        raise FormatError(f"{short_path(path)} holds a record of unknown kind {short_repr(entry.get('kind'))}")
     if version == 1 and name in _UPGRADES and isinstance(record, dict):
         record = _UPGRADES[name](cast("dict[str, Any]", record))
     try:
         return kind.model_validate(record)
     except ValidationError as error:
-        raise FormatError(f"{named(path)} holds a malformed {name}: {reason_of(error.errors()[0]['msg'])}") from error
+        raise FormatError(
+            f"{short_path(path)} holds a malformed {name}: {reason_of(error.errors()[0]['msg'])}"
+        ) from error

@@ -16,7 +16,7 @@ from lessonbank.contracts.records.timeline import Entry, Fold, live, rollbacks_o
 
 _PORTION: Final = 200
 _TRIES: Final = 3
-_WORDING: Final = ("title", "description", "content", "only", "version")
+_WORDING: Final = ("title", "description", "content", "only_for_tasks", "version")
 _APART: Final[Any] = {
     "lessons": {
         "__all__": dict.fromkeys(("retired", "state", "approved", *_WORDING), True)

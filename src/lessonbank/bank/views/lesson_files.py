@@ -29,7 +29,7 @@ from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import FormatError, LessonbankError, StoreUnavailable, UsageError
 from lessonbank.files import disk
 from lessonbank.files.block import Block, Entry, Parts, parts, written
-from lessonbank.files.foreign import MOST, drawn
+from lessonbank.files.foreign import MOST, lessons_of_text
 from lessonbank.files.formats import GENERAL, KEPT_ELSEWHERE, SKILL, FileFormat, folder, format_of, head
 from lessonbank.guard import one_line
 from lessonbank.guard.gate import CONTENT
@@ -62,7 +62,7 @@ class FileOnDisk:
         try:
             return cls(path, format, data, parts(data or b""))
         except FormatError as error:
-            raise FormatError(f"cannot use {named(path)}: {error}") from error
+            raise FormatError(f"cannot use {short_path(path)}: {error}") from error
 
     @property
     def name(self) -> str:
@@ -176,10 +176,12 @@ class LessonFiles:
         told = [await self._without_secrets(entry) for entry in block.entries]
         for draft in _differences(Block(tuple(told), block.shown), file.name, holdings):
             if len(drafts) == MOST:
-                raise FormatError(f"more than {MOST} lessons were changed in {named(file.path)}: change fewer at once")
+                raise FormatError(
+                    f"more than {MOST} lessons were changed in {short_path(file.path)}: change fewer at once"
+                )
             if len(draft.lesson.content) > CONTENT:
                 raise FormatError(
-                    f"a lesson in {named(file.path)} has more than {CONTENT:,} characters: make it shorter"
+                    f"a lesson in {short_path(file.path)} has more than {CONTENT:,} characters: make it shorter"
                 )
             checked = await self._checked(draft, "quarantined")
             known = _known(checked, holdings)
@@ -195,20 +197,22 @@ class LessonFiles:
         if file.parts.block is not None:
             return [], ()
         if file.format not in KEPT_ELSEWHERE:
-            raise FormatError(f"there are no lessonbank markers in {named(file.path)}: name a file that export wrote")
+            raise FormatError(
+                f"there are no lessonbank markers in {short_path(file.path)}: name a file that export wrote"
+            )
         try:
             text = (file.data or b"").decode()
         except UnicodeDecodeError as error:
-            raise FormatError(f"{named(file.path)} is not UTF-8: save it as UTF-8") from error
-        read, found = await to_thread.run_sync(drawn, text), list[Draft]()
+            raise FormatError(f"{short_path(file.path)} is not UTF-8: save it as UTF-8") from error
+        read, found = await to_thread.run_sync(lessons_of_text, text), list[Draft]()
         for entry in read.entries:
             bare = await self._without_secrets(entry)
             draft = await self._checked(_new(bare, file.name, holdings, origin=file.format or FILE))
             if holdings.by_wording.setdefault(wording_of(draft.lesson), draft.lesson) is draft.lesson:
                 found.append(draft)
         cut, known = sum(len(e.content) > CONTENT for e in read.entries), len(read.entries) - len(found)
-        notes = [f"cut: {counted(cut, 'lesson')} of more than {CONTENT:,} characters"] if cut else []
-        notes += [f"skipped: {counted(known, 'lesson')} that the bank has in the same words"] if known else []
+        notes = [f"cut: {plural(cut, 'lesson')} of more than {CONTENT:,} characters"] if cut else []
+        notes += [f"skipped: {plural(known, 'lesson')} that the bank has in the same words"] if known else []
         return found, tuple(f"{file.name}: {note}" for note in (*read.skipped, *notes))
 
     async def _without_secrets(self, entry: Entry) -> Entry:
@@ -268,7 +272,7 @@ class Plan:
 def _skills(path: Path, entries: Sequence[Entry], *, budget: int) -> list[Plan]:
     """A file for each topic in the folder `path`: where it is already, wherever somebody moved it, or a new one."""
     if path.name == SKILL or path.is_file():
-        raise UsageError(f"{named(path)} is one skill, and each topic becomes one: name the folder of all skills")
+        raise UsageError(f"{short_path(path)} is one skill, and each topic becomes one: name the folder of all skills")
     known = {held.parts.topic: held for held in _marked(path)}
     cost = estimate_tokens(head("skill", topic="x" * 60, name="x" * 60) + written([], topic="x" * 8))
     kept = within_budget(entries, budget=budget, topic_cost=cost)
@@ -301,7 +305,7 @@ def _files_of(path: Path) -> list[FileOnDisk | Synced]:
     if not path.is_dir():
         held = FileOnDisk.read(path, format_of(path))
         if held.data is None:
-            raise UsageError(f"there is no file {named(path)}")
+            raise UsageError(f"there is no file {short_path(path)}")
         return [held]
     found = list[FileOnDisk | Synced]()
     for file in disk.below(path, _FOUND):
@@ -310,7 +314,7 @@ def _files_of(path: Path) -> list[FileOnDisk | Synced]:
         except (UsageError, StoreUnavailable) as error:
             found.append(_skipped(file, error))
     if not found:
-        raise FormatError(f"no file in {named(path)} is a skill, a rule, CLAUDE.md, AGENTS.md or GEMINI.md")
+        raise FormatError(f"no file in {short_path(path)} is a skill, a rule, CLAUDE.md, AGENTS.md or GEMINI.md")
     return found
 
 

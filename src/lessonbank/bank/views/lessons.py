@@ -19,7 +19,7 @@ from lessonbank._base.checks import (
     maybe_text,
     nonempty,
     one_of,
-    shown,
+    short_repr,
 )
 from lessonbank.bank.scoped_bank import ScopedBank, lesson_of, person
 from lessonbank.contracts.ports import LessonFilter, Vectors
@@ -48,7 +48,7 @@ from lessonbank.errors import Conflict, UsageError
 from lessonbank.evidence.groups import topic_names, topics_called
 from lessonbank.guard import canonical, canonical_line
 from lessonbank.guard.gate import CONTENT
-from lessonbank.guard.identity import holders
+from lessonbank.guard.identity import key_names
 from lessonbank.guard.reviewed import asks
 from lessonbank.learning.consolidation.additions import adds_to, joined
 from lessonbank.learning.consolidation.lineage import descent, in_common, merging, unmerge
@@ -410,7 +410,9 @@ def _tasks(to: str | Sequence[str]) -> list[str]:
     named = [to] if is_instance(to, str) else nonempty(to, "to=", str)
     found = [" ".join(a_text(text, "to=").split())[:_LONGEST] for text in named]
     if wordless := [text for text in found if not task_words(text)]:
-        raise UsageError(f"to= names tasks by their words, and {shown(wordless[0])} has none: give words of the tasks")
+        raise UsageError(
+            f"to= names tasks by their words, and {short_repr(wordless[0])} has none: give words of the tasks"
+        )
     return list(dict.fromkeys(found))
 
 

@@ -90,7 +90,7 @@ def edit_to(lesson: Lesson, /, *, by: str, reason: str) -> Edit:
         title=lesson.title,
         description=lesson.description,
         content=lesson.content,
-        only=lesson.only,
+        only_for_tasks=lesson.only_for_tasks,
         by=by,
         reason=reason,
     )

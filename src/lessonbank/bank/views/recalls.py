@@ -135,5 +135,5 @@ def _with_known(recall: Recall, known: Mapping[str, Lesson]) -> Recall:
     gone = len(ranked) - len(found.lessons)
     if not gone:
         return found
-    note = f"{counted(gone, 'lesson')} that this task found {'is' if gone == 1 else 'are'} no longer in the bank"
+    note = f"{plural(gone, 'lesson')} that this task found {'is' if gone == 1 else 'are'} no longer in the bank"
     return found.model_copy(update={"notes": (*found.notes, *notes_of(note))})

@@ -15,7 +15,7 @@ from lessonbank.contracts.records.repeats import taught_in
 from lessonbank.contracts.store_calls import experience_of_lesson, get_trajectories
 from lessonbank.evidence.shown_texts import receipts_in
 from lessonbank.guard.quote import quoted
-from lessonbank.guard.shown_lines import Shown
+from lessonbank.guard.shown_lines import ShownBlocks
 from lessonbank.guard.wording import wording_of
 from lessonbank.learning.consolidation.succession import Heir, Succession, as_new, found_again, passed_on
 from lessonbank.learning.outcome import signed
@@ -125,7 +125,7 @@ class SuccessionFinder:
         store, scope = self.bank.store, self.bank.scope
         ids = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in self.runs]
         kept = await get_trajectories(store, ids, scope=scope)
-        shown = Shown(set(await receipts_in(store, kept, scope=scope)))
+        shown = ShownBlocks(set(await receipts_in(store, kept, scope=scope)))
         return tuple(left for run in kept if (left := _without(run, shown)))
 
     async def _succession(self, lost: Lesson, heirs: Sequence[Heir]) -> Succession | None:
@@ -176,7 +176,7 @@ class SuccessionFinder:
         return Succession(lost, new, heir)
 
 
-def _without(run: Trajectory, shown: Shown) -> Trajectory | None:
+def _without(run: Trajectory, shown: ShownBlocks) -> Trajectory | None:
     """A run without what memory had shown to it; `None` where its metadata are nested too deeply to be read again."""
     told = run.model_dump_json()
     if (left := shown.without(told)) == told:

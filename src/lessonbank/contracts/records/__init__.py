@@ -27,7 +27,6 @@ from .changes import Trust as Trust
 from .changes import target_of as target_of
 from .lessons import EXTRACTIVE as EXTRACTIVE
 from .lessons import UNCHECKED as UNCHECKED
-from .lessons import Against as Against
 from .lessons import AppliesTo as AppliesTo
 from .lessons import Choice as Choice
 from .lessons import Duplicate as Duplicate
@@ -43,6 +42,7 @@ from .lessons import ProposedChange as ProposedChange
 from .lessons import Provenance as Provenance
 from .lessons import Reach as Reach
 from .lessons import Rejected as Rejected
+from .lessons import Relation as Relation
 from .lessons import Rule as Rule
 from .lessons import Stand as Stand
 from .lessons import Topic as Topic

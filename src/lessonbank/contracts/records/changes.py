@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import Field
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 
 from .entry import Contentless, Entry, Removal, Sentence
 from .lessons import Experience, Lesson, TrustState
@@ -20,7 +20,7 @@ from .usage import Usage
 
 E = TypeVar("E", bound=Entry)
 Erasure: TypeAlias = Literal["lesson", "trajectory", "recall", "scope"]
-_WORDS: Final = {"title", "description", "content", "only"}
+_WORDS: Final = {"title", "description", "content", "only_for_tasks"}
 _STATES: Final = {"active": "approved", "quarantined": "quarantined", "probation": "put on probation"}
 _PURGED: Final = "purged"
 """The reason of what an erasure left: the one that was given may quote what it speaks of."""
@@ -56,7 +56,7 @@ class Add(Entry):
         return None if left is None else _with(self, experience=left)
 
     def sentence(self) -> Sentence:
-        text = f"kept a task with {counted(len(self.experience.lessons), 'lesson')}"
+        text = f"kept a task with {plural(len(self.experience.lessons), 'lesson')}"
         return Sentence(text, _ids_of(self.experience), self.experience.task, experience=self.experience.id)
 
 
@@ -260,7 +260,7 @@ class Edit(Entry):
     title: Text
     description: str
     content: Text
-    only: tuple[str, ...] = ()
+    only_for_tasks: tuple[str, ...] = Field(default=(), validation_alias="only", serialization_alias="only")
     by: Text
     """The person's name."""
     reason: str = ""
@@ -272,7 +272,7 @@ class Edit(Entry):
     def mark(self, lesson: Lesson, /) -> Lesson:
         """Make another version of the same lesson, written by a person."""
         provenance = lesson.provenance.model_copy(update={"method": "human", "writer": self.by})
-        fields = {"title": self.title, "description": self.description, "content": self.content, "only": self.only}
+        fields = {name: getattr(self, name) for name in sorted(_WORDS)}
         if (self.title, self.description, self.content) != (lesson.title, lesson.description, lesson.content):
             # They repeat words that may be gone.
             fields |= {"applies_to": None, "choice": None, "rests_on": "", "near": None}
@@ -286,7 +286,7 @@ class Edit(Entry):
         return None if self.lesson_id in gone.lessons else self
 
     def sentence(self) -> Sentence:
-        only = f" (for {' or '.join(self.only)})" if self.only else ""
+        only = f" (for {' or '.join(self.only_for_tasks)})" if self.only_for_tasks else ""
         return Sentence(f"edited: {self.title}{only}", (self.lesson_id,), self.reason)
 
 
@@ -355,7 +355,7 @@ class Purge(Contentless):
     """Journal entries that lost their content, or part of it."""
 
     def sentence(self) -> Sentence:
-        some = f"{counted(self.lessons, 'lesson')}, {counted(self.trajectories, 'run')}"
+        some = f"{plural(self.lessons, 'lesson')}, {plural(self.trajectories, 'run')}"
         return Sentence(f"erased a {self.what}: {some}", reason=self.reason)
 
 
@@ -389,7 +389,7 @@ class Forgotten(Contentless):
     recalls: int = 0
 
     def sentence(self) -> Sentence:
-        some = f"{counted(self.runs, 'run')} and {counted(self.recalls, 'recall')}"
+        some = f"{plural(self.runs, 'run')} and {plural(self.recalls, 'recall')}"
         return Sentence(f"forgot {some} from before {self.before.isoformat()}")
 
 
@@ -479,7 +479,7 @@ class Reflected(Record):
     """What one call of `reflect` did."""
 
     lessons: tuple[Lesson, ...] = ()
-    """General lessons that are new. `Lesson.against` names those that each covers."""
+    """General lessons that are new. `Lesson.relation` names those that each covers."""
     topics: tuple[str, ...] = ()
     """The names of the topics that were looked at."""
     changes: tuple[Change, ...] = ()

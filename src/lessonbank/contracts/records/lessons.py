@@ -90,7 +90,7 @@ class Choice(Record):
     confirmed: tuple[str, ...] = ()
 
 
-class Against(Record):
+class Relation(Record):
     """How a lesson stands to others, and which these are."""
 
     lesson_ids: tuple[str, ...]
@@ -125,11 +125,11 @@ class Lesson(Record):
     """The choice that the lesson is about, if there is one."""
     rests_on: str = ""
     """The field or message that shows the lesson's fact, in words of the lesson. Empty: nobody said."""
-    against: Against | None = None
+    relation: Relation | None = Field(default=None, validation_alias="against", serialization_alias="against")
     """The lessons that it was compared with. It stands beside them until a person or the evidence decides."""
-    near: str | None = None
+    near_duplicate_of: str | None = Field(default=None, validation_alias="near", serialization_alias="near")
     """The id of a lesson that it nearly repeats: a person is asked to merge the two."""
-    only: tuple[str, ...] = ()
+    only_for_tasks: tuple[str, ...] = Field(default=(), validation_alias="only", serialization_alias="only")
     """The tasks that a person keeps it for: those that hold all words of one of these; empty: every task."""
     place: str | None = None
     """The repository, site or account that it is about. `None`: nobody said."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from lessonbank._base.checks import replace_surrogates, shown
+from lessonbank._base.checks import replace_surrogates, short_repr
 from lessonbank.errors import LessonbankError, UsageError
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -24,10 +24,18 @@ class InvalidRecord(UsageError, ValueError):  # noqa: N818 - reads as what it is
 class Record(BaseModel):
     """Base of every persisted value: immutable, strict about unknown fields.
 
-    Lone surrogates come out of cut-off JSON and byte streams; they must not cost a run its record, and are mended.
+    Lone surrogates come out of cut-off JSON and byte streams; they must not cost a run its record, and are mended. A
+    field whose name grew better keeps its old one as an alias: that is what banks, exports and HTTP hold.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        validate_by_name=True,
+        serialize_by_alias=True,
+        loc_by_alias=False,
+    )
 
     if not TYPE_CHECKING:  # what a record takes is said by its fields
 
@@ -78,11 +86,11 @@ def _explain(kind: type[BaseModel], error: ValidationError) -> str:
     place = ".".join(str(part) for part in first["loc"])[:200]
     if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
         near = get_close_matches(place, kind.model_fields, n=1)
-        return f"{kind.__name__} has no field {shown(place)}" + (f": did you mean {near[0]!r}?" if near else "")
+        return f"{kind.__name__} has no field {short_repr(place)}" + (f": did you mean {near[0]!r}?" if near else "")
     if first["type"] == "missing":
         return f"{kind.__name__} needs {place}="
     reason = " ".join(reason_of(first["msg"]).split())[:200]
-    return f"{kind.__name__}({place}=) is wrong: {reason}; got {shown(first['input'])}"
+    return f"{kind.__name__}({place}=) is wrong: {reason}; got {short_repr(first['input'])}"
 
 
 def reason_of(message: str, /) -> str:

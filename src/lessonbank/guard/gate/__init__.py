@@ -1,9 +1,9 @@
 """Admission: decides which lessons of a run are kept, and which of those a person must approve first."""
 
 from ._empty import says_nothing as says_nothing
-from ._lookalikes import is_ordinary as is_ordinary
-from ._lookalikes import named as named
-from ._lookalikes import unusual as unusual
+from ._named_entities import is_ordinary as is_ordinary
+from ._named_entities import names_after_cues as names_after_cues
+from ._named_entities import unusual as unusual
 from ._skeleton import looks_like as looks_like
 from .admission import ASKED_BY_A_TEXT as ASKED_BY_A_TEXT
 from .admission import CONTENT as CONTENT

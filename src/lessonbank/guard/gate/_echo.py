@@ -35,7 +35,7 @@ _TELLING_LITTLE = STOP - {"not"}
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownMemory:
     """What memory showed to some runs, as their receipts tell it."""
 
     texts: tuple[str, ...]

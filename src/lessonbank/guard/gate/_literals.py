@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ._empty import STOP, stem
-from ._lookalikes import look_alikes, people, unusual
+from ._named_entities import find_entities, people, unusual
 
 _READ = 40_000
 _LONGEST_NAME = 200
@@ -76,7 +76,7 @@ def literal_in(text: str, /, *, task: str, answer: str = "", unnamed: str | None
     if answer and (found := _answer_in(text, answer.strip())):
         return found
     known = set(_values(task)) | set(_values(answer[:_READ]))
-    value = next((value for value in _values(text) if value in known), None) or _named(text, task)
+    value = next((value for value in _values(text) if value in known), None) or _quoted_account(text, task)
     if len(places := {place[0] for place in _PLACE.finditer(text)}) >= 3:
         return ", ".join(sorted(places)[:3])
     return value or _first_in(text if unnamed is None else unnamed, _people(task))
@@ -84,13 +84,13 @@ def literal_in(text: str, /, *, task: str, answer: str = "", unnamed: str | None
 
 def _values(text: str) -> Iterator[str]:
     """What looks like an id, an amount, a date, an address of this task."""
-    for found in look_alikes(text, names=False):
+    for found in find_entities(text, names=False):
         value = text[found.start : found.end].lstrip("#")
         if found.kind not in ("number", "id") or (len(value) > 3 and not COMMON.fullmatch(value)):
             yield value
 
 
-def _named(text: str, task: str) -> str | None:
+def _quoted_account(text: str, task: str) -> str | None:
     """The account, host or branch that a task names in quotes."""
     return _first_in(text, (named[1] for named in _ACCOUNT.finditer(task)))
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, cast
 
 from lessonbank.contracts.records import Json, ToolCall, Trajectory
 
-from ._lookalikes import Sought, sought_in
+from ._named_entities import Sought, sought_in
 
 Source = str
 """Where a value came from: `the request`, `find_customer's result`, or an empty text where the agent chose it."""

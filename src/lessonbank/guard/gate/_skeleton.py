@@ -11,7 +11,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Final
 
-from ._lookalikes import is_ordinary, ordinary_words
+from ._named_entities import is_ordinary, ordinary_words
 
 _DATA: Final = "confusables.txt"
 _MARKS: Final = frozenset({"Mn", "Me", "Cf"})

@@ -10,7 +10,7 @@ from typing import Final
 
 from lessonbank.contracts.records import Json, Lesson, Trajectory
 
-from ._lookalikes import named, people, unusual
+from ._named_entities import names_after_cues, people, unusual
 from ._run_texts import asked, ends, leaves, nfc, pairs_in, parts_of, texts_of
 from .run_values import is_personal, tokens, words
 
@@ -174,7 +174,7 @@ def _of_people(run: Trajectory, things: frozenset[str]) -> Iterator[str]:
             if name.endswith(("'s", "’s")) or not unusual(words(name)) <= things:
                 yield from words(name)
     for text in chain(map(ends, texts_of(run)), [run.instructions]):
-        yield from (word for found in named(ends(text)) for word in words(text[found.start : found.end]))
+        yield from (word for found in names_after_cues(ends(text)) for word in words(text[found.start : found.end]))
     yield from words((run.answer or "")[:200])
 
 

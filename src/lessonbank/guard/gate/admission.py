@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import EXTRACTIVE as EXTRACTIVE
 from lessonbank.contracts.records import UNCHECKED, Extraction, Lesson, Rejected, Rule, Run, Trajectory
 from lessonbank.guard.sanitise import canonical, one_line
 
-from ._echo import Shown
+from ._echo import ShownMemory
 from ._empty import is_vague, says_nothing
 from ._literals import copies, literal_in, restates
 from ._phrases import imitates_a_turn, is_ending, is_form, is_talk
@@ -61,8 +61,8 @@ class LessonGate:
         `shown` are the texts that memory showed before these runs. What only looks like one of them is none.
         """
         runs = [attempt.trajectory for attempt in attempts]
-        values, things, memory = cache(lambda: RunValues.of(runs)), cache(lambda: Things.of(runs)), Shown(tuple(shown))
-        wishes = Wishes(runs)
+        values, things = cache(lambda: RunValues.of(runs)), cache(lambda: Things.of(runs))
+        memory, wishes = ShownMemory(tuple(shown)), Wishes(runs)
         most = self.one_run if len(attempts) == 1 else self.several_runs
         kept: list[Lesson] = []
         rejected: list[Rejected] = []
@@ -143,7 +143,9 @@ def _no_lesson(lesson: Lesson, *, quotes: bool) -> tuple[Rule, str] | None:
     return None
 
 
-def _no_news(lesson: Lesson, memory: Shown, runs: Sequence[Trajectory], things: Things) -> tuple[Rule, str] | None:
+def _no_news(
+    lesson: Lesson, memory: ShownMemory, runs: Sequence[Trajectory], things: Things
+) -> tuple[Rule, str] | None:
     """Why a lesson teaches nothing but what memory showed, or what one task was."""
     if memory.has(lesson.title, lesson.content):
         return "echo", "memory itself had shown it"
@@ -162,7 +164,7 @@ def _no_news(lesson: Lesson, memory: Shown, runs: Sequence[Trajectory], things: 
 def _too_much(lesson: Lesson, kept: Sequence[Lesson], most: int) -> tuple[Rule, str] | None:
     if any(lesson.wording == other.wording for other in kept):
         return "duplicate", "another lesson of this run says the same"
-    return ("cap", f"a run gives {counted(most, 'lesson')} at most") if len(kept) >= most else None
+    return ("cap", f"a run gives {plural(most, 'lesson')} at most") if len(kept) >= most else None
 
 
 def _quotes(lesson: Lesson) -> bool:

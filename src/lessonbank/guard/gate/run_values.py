@@ -17,9 +17,9 @@ from lessonbank.guard.sanitise import SLOT
 
 from ._empty import DENSE
 from ._literals import COMMON
-from ._lookalikes import LookAlike, is_thing, look_alikes, people
-from ._lookalikes import is_ordinary as is_ordinary
-from ._lookalikes import unusual as unusual
+from ._named_entities import Entity, find_entities, is_thing, people
+from ._named_entities import is_ordinary as is_ordinary
+from ._named_entities import unusual as unusual
 from ._run_texts import FIELD, Part, Source, asked, ends, keys_of, leaves, listed, nfc, pairs_in, parts_of, texts_of
 from ._run_texts import LOOKS as LOOKS
 from ._run_texts import is_command as is_command
@@ -122,7 +122,7 @@ class RunValues:
         """
         text = nfc(text)
         spans = list(self._repeats(text))
-        for found in look_alikes(text):
+        for found in find_entities(text):
             if level == "prose" or _stands_out(text, found):
                 spans.append((found.start, found.end, found.kind))
         return _replaced(text, spans)
@@ -134,7 +134,7 @@ class RunValues:
         """
         text = nfc(text)
         spans = list(self._repeats(text, only_private=True))
-        alike = [(x.start, x.end, x.kind) for x in look_alikes(text)]
+        alike = [(x.start, x.end, x.kind) for x in find_entities(text)]
         # A value may come thousands of times, and the run may be long: each different one is looked for once.
         told = {(text[start:end], kind) for start, end, kind in alike}
         there = {one for one in told if not _is_usual_number(*one) and words_of(_told_by(*one)) in self._words_of_runs}
@@ -248,7 +248,7 @@ class RunValues:
         is_asked = part.source == REQUEST
         text = nfc(text if is_asked else ends(text, _PAGE))
         # A lesson loses every number, whosever it is: only of the request it matters how they were written.
-        if found := look_alikes(text) if is_asked else people(text):
+        if found := find_entities(text) if is_asked else people(text):
             self._take_found(text, found, part, parts=parts)
         for key, value in pairs_in(text):
             if is_personal(key) or _DIGIT.search(value):
@@ -259,7 +259,7 @@ class RunValues:
         for key, cell in _cells(text) if "\n" in text else ():
             self._take(cell, key, "", part)
 
-    def _take_found(self, text: str, found: Iterable[LookAlike], part: Part, *, parts: bool) -> None:
+    def _take_found(self, text: str, found: Iterable[Entity], part: Part, *, parts: bool) -> None:
         for start, end, kind in found:
             value = text[start:end]
             read = words(value)
@@ -286,7 +286,7 @@ class RunValues:
                 self._keep_parts(read, kept)
         if isinstance(value, str) and (not is_whole or len(read) > 1) and not _PLAIN_ID.fullmatch(value):
             text = nfc(ends(value))
-            self._take_found(text, look_alikes(text), part, parts=bool(part.source))
+            self._take_found(text, find_entities(text), part, parts=bool(part.source))
 
     def _is_plain(self, text: str, read: Sequence[str], *, personal: bool) -> bool:
         """Whether a value is nothing but ordinary words, or the words that tools and fields are named by."""
@@ -441,7 +441,7 @@ def _is_usual_number(value: str, kind: str, /) -> bool:
     return kind in ("number", "id") and bool(COMMON.fullmatch(value) or re.fullmatch(r"(?:19|20)\d\d", value))
 
 
-def _stands_out(text: str, found: LookAlike) -> bool:
+def _stands_out(text: str, found: Entity) -> bool:
     """Whether something in a command is more than an option, a version or a line's number."""
     value = text[found.start : found.end]
     digits = sum(map(str.isdigit, value))

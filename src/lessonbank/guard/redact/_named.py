@@ -86,7 +86,7 @@ class _Value(NamedTuple):
     quoted: bool
 
 
-def named(page: Page, /) -> Iterator[Span]:
+def find_named_values(page: Page, /) -> Iterator[Span]:
     """Find values next to the name of a secret, if they look like one."""
     done = 0
     for at in _cores(page):
@@ -105,7 +105,7 @@ def named(page: Page, /) -> Iterator[Span]:
             yield Span(value.start, value.end, kind, page.text[value.start : value.end], typed=False)
 
 
-NAMED = Detector(named, "said", PARTS)
+NAMED = Detector(find_named_values, "said", PARTS)
 
 
 def _cores(page: Page) -> list[int]:

@@ -39,7 +39,17 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
     types.RunRef: ("verdict",),
     types.Verdict: ("reason",),
     types.Lesson: (
-        *("title", "description", "content", "applies_to", "choice", "rests_on", "only", "place", "provenance"),
+        *(
+            "title",
+            "description",
+            "content",
+            "applies_to",
+            "choice",
+            "rests_on",
+            "only_for_tasks",
+            "place",
+            "provenance",
+        ),
     ),
     types.AppliesTo: ("name",),
     types.Choice: ("about", "excluded", "open", "confirmed"),
@@ -104,7 +114,7 @@ def redacted_together(records: Sequence[R], redactor: Redactor, /) -> list[R]:
     return [_through(record, lambda _, text: known(text)) for record in cleaned] if fresh.knows else cleaned
 
 
-def whole(record: Record, /) -> str:
+def all_text(record: Record, /) -> str:
     """All that `record` holds as one text, in which every text of it stands, but for escapes."""
     return str(record.model_dump())
 

@@ -23,7 +23,7 @@ from pydantic_core import PydanticSerializationError
 
 from lessonbank._base.atomic_write import replacing
 from lessonbank._base.background import Background
-from lessonbank._base.checks import a_call, a_path, a_text, an_id, argument_error, is_instance, maybe_ids, named
+from lessonbank._base.checks import a_call, a_path, a_text, an_id, argument_error, is_instance, maybe_ids, short_path
 from lessonbank._base.safe_read import open_regular
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.bank.outbox import Outbox, describe_waiting, erase_spooled
@@ -398,7 +398,7 @@ async def _bytes_of(path: Path) -> AsyncIterator[bytes]:
     try:
         file = await to_thread.run_sync(open_regular, path)
     except OSError as error:
-        raise UsageError(f"{named(path)} cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"{short_path(path)} cannot be read: {error.strerror or error}") from None
     with file:
         while block := await to_thread.run_sync(file.read, _BLOCK):
             yield block

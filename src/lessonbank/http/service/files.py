@@ -14,7 +14,7 @@ from fastapi import Request
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.http.client.operations import Operation, result_of
 
@@ -49,7 +49,9 @@ async def receive(request: Request, operation: Operation, call: Callable[..., Aw
                 await out.write(block)
         return Response(result_of(operation).dump_json(await call(path)), media_type="application/json")
     except LessonbankError as error:
-        error.args = (str(error).replace(named(path), named(path.name)),)  # the caller knows nothing of a folder here
+        error.args = (
+            str(error).replace(short_path(path), short_path(path.name)),
+        )  # the caller knows nothing of a folder here
         raise
     finally:
         await _removed(folder)

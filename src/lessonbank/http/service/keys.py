@@ -104,7 +104,7 @@ class Keys:
     async def remove(self, id: str, /, *, by: str | None = None, key: str | None = None) -> Key:
         """End a key, named by its id. `by` and `key` as in `add`. Raises UsageError, NotAllowed."""
         await check_reviewer(self._store, "keys.remove", name=by or "", key=key)
-        gone = await self._named(id)
+        gone = await self._get_key(id)
         await self._store.put_setting(f"{_KEPT}{gone.id}", None)
         await self._store.put_setting(f"{_USED}{gone.id}", None)
         await self._note("keys.remove", gone, by, key)
@@ -116,7 +116,7 @@ class Keys:
         Raises UsageError, NotAllowed.
         """
         await check_reviewer(self._store, "keys.rotate", name=by or "", key=key)
-        held, secret = await self._named(id), _secret()
+        held, secret = await self._get_key(id), _secret()
         until = now() + timedelta(days=some_days(days, "days=")) if days else None
         told = {"digest": _digest(secret), "earlier": held.digest if until else "", "earlier_until": until}
         await self._keep(held.model_copy(update=told))
@@ -158,10 +158,10 @@ class Keys:
         told, writer = f"{about.id}, {about.role}, {about.name}", by if by and key else self._bank.writer
         await record_act(self._store, act, told, scope=about.scope or self._bank.scope, writer=writer, key=key)
 
-    async def _named(self, id: str) -> Key:
+    async def _get_key(self, id: str) -> Key:
         kept = await get_setting(self._store, f"{_KEPT}{a_text(id, 'id', blank=False)}")
         if kept is None:
-            raise UsageError(f"there is no key {shown(id)}: `lessonbank keys list` names them")
+            raise UsageError(f"there is no key {short_repr(id)}: `lessonbank keys list` names them")
         return Key.model_validate_json(kept)
 
 

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from starlette.requests import HTTPConnection
 
-from lessonbank._base.checks import a_text, one_of, shown
+from lessonbank._base.checks import a_text, one_of, short_repr
 from lessonbank.contracts.records.ids import digest, now
 from lessonbank.errors import Unauthenticated, UsageError
 from lessonbank.guard import check_scope
@@ -42,7 +42,7 @@ class ProxyUsers:
 
     def __post_init__(self) -> None:
         if not a_text(self.header, "header=") or not _TOKEN.issuperset(self.header.lower()):
-            raise UsageError(f"{shown(self.header)} is no name of a header: give one such as X-Forwarded-User")
+            raise UsageError(f"{short_repr(self.header)} is no name of a header: give one such as X-Forwarded-User")
         if self.header.lower() in ("authorization", "cookie", "host"):
             raise UsageError(f"{self.header} means something else: give a header of its own, such as X-Forwarded-User")
         if not self.networks:

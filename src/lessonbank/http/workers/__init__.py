@@ -14,8 +14,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from lessonbank._base.aio import first_error, get_or_none
-from lessonbank._base.checks import a, a_count, a_number
-from lessonbank._base.plural import counted
+from lessonbank._base.checks import a_count, a_number, check_record
+from lessonbank._base.plural import plural
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Claim, Record, Usage
@@ -89,7 +89,7 @@ class Worker:
         grace: float = 25.0,
         budget: Budget | None = None,
     ) -> None:
-        self._bank = bank.aio if isinstance(bank, ReasoningBank) else a(bank, "Worker", AsyncReasoningBank)
+        self._bank = bank.aio if isinstance(bank, ReasoningBank) else check_record(bank, "Worker", AsyncReasoningBank)
         self._concurrency, self._tries = a_count(concurrency, "concurrency="), a_count(tries, "tries=")
         seconds = "is a number of seconds above 0"
         self._wait = a_number(wait, "wait=", seconds, above=0.0)
@@ -190,7 +190,7 @@ class Worker:
     async def _learned(self, claim: Claim) -> _Result:
         """Learn from a run; what is to be done with it in case that it still waits."""
         if claim.tries >= self._tries:
-            return _Result(f"its worker ended before it was done with this run, {counted(claim.tries, 'time')}", None)
+            return _Result(f"its worker ended before it was done with this run, {plural(claim.tries, 'time')}", None)
         try:
             if wait := await self._budgets.wait(claim.scope):
                 return _Result(wait=wait)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from lessonbank.contracts.records import Json, Kind
-from lessonbank.guard.quote import in_one_line, whole
+from lessonbank.guard.quote import in_one_line, redact_before_cut
 from lessonbank.learning.extraction.parsing import Draft, shorten
 
 _TITLE: Final = 80
@@ -43,7 +43,7 @@ def memory(content: Json, /, *, title: Json = "", when: Json = "", task: Json = 
     head = in_one_line(text_of(title) or told, limit=10 * _TITLE)
     draft = Draft(title=shorten(head, _TITLE), description=text_of(when), content=told, kind=kind)
     asked = text_of(task) or told
-    return Memory(whole(asked, limit=_TASK)[:_TASK].strip(), (draft,) if told else ())
+    return Memory(redact_before_cut(asked, limit=_TASK)[:_TASK].strip(), (draft,) if told else ())
 
 
 def text_of(value: Json, /) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from lessonbank._base.atomic_write import belongs_to_database, is_database
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 from lessonbank._base.safe_read import open_regular
 from lessonbank.contracts.records import Experience, Json, Lesson, Provenance
 from lessonbank.errors import FormatError
@@ -63,7 +63,7 @@ def read(path: Path, /, *, scope: str) -> Memories | None:
     try:
         found = _of_database(path) if belongs_to_database(path) else _of_file(path)
     except (OSError, FormatError) as error:
-        raise FormatError(f"cannot read the memories in {named(path)}: {error}; nothing was imported") from error
+        raise FormatError(f"cannot read the memories in {short_path(path)}: {error}; nothing was imported") from error
     if found is None:
         return None
     format, memories = found
@@ -71,12 +71,12 @@ def read(path: Path, /, *, scope: str) -> Memories | None:
     if len(told) < len(memories):
         log.warning(
             "%s: %d of %d memories hold no lesson and were passed over",
-            named(path),
+            short_path(path),
             len(memories) - len(told),
             len(memories),
         )
     if not told:
-        raise FormatError(f"{named(path)} looks like {format.name}, and holds no lesson; nothing was imported")
+        raise FormatError(f"{short_path(path)} looks like {format.name}, and holds no lesson; nothing was imported")
     once = {e.id: e for e in (_experience(one, format, scope) for one in told)}
     return Memories(format.name, tuple(once.values()))
 

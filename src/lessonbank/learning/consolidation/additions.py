@@ -9,7 +9,7 @@ from typing import Final
 
 from lessonbank._version import VERSION
 from lessonbank.contracts.ports import Consolidator, Decision, Retriever, Store
-from lessonbank.contracts.records import EXTRACTIVE, UNCHECKED, Against, Change, Experience, Lesson, Merge, Trust
+from lessonbank.contracts.records import EXTRACTIVE, UNCHECKED, Change, Experience, Lesson, Merge, Relation, Trust
 from lessonbank.contracts.records.repeats import taught_again
 from lessonbank.guard.wording import without_sources
 from lessonbank.search import held_lessons
@@ -17,7 +17,7 @@ from lessonbank.search import held_lessons
 from ._normal_form import read, read_text
 from .append import asks_model
 from .lineage import descent, merging
-from .recognise import held, one_lesson
+from .recognise import nearby_lessons, one_lesson
 from .retry import spent
 
 JOINED: Final = "it was taught again: it is part of the lesson now, whose evidence starts again from nothing"
@@ -38,7 +38,7 @@ Held = Mapping[str, tuple[Lesson, Experience]]
 class Adding:
     """Around a consolidator: what a lesson that comes again says beyond the held one is a lesson of its own.
 
-    A model says what it is (`Lesson.against` with the stand `adds`). Of lessons that rules drew the form says it: they
+    A model says what it is (`Lesson.relation` with the stand `adds`). Of lessons that rules drew the form says it: they
     tell an error that a held lesson tells, with the same way past it, and one more. An addition that says nothing new
     is left out. One that another run teaches is joined to its lesson, as a `Merge`, where both have the same state and
     no person vouched for either: a person's words stay as they are.
@@ -60,7 +60,7 @@ class Adding:
         again = await held_lessons(self.store, new.repeats, scope=new.scope)
         if not (any(map(_may_add, new.lessons)) or any(map(_adds, again))):
             return await self.inner(new)
-        known = await held(self.retriever, new, among=self.among)
+        known = await nearby_lessons(self.retriever, new, among=self.among)
         decided = await self.inner(without_known_facts(new, [one for one, _ in known.values() if not one.hidden]))
         gone = {id for change in decided if isinstance(change, Merge) for id in change.source_lesson_ids}
         repeated = [id for change in decided if (brought := change.brings) for id in brought.repeats]
@@ -85,10 +85,10 @@ def without_known_facts(new: Experience, known: Sequence[Lesson], /) -> Experien
 
 def base_of(addition: Lesson, known: Held, /) -> tuple[Lesson, Experience] | None:
     """The lesson to which one adds, or what stands for it now; `None` where that is not shown."""
-    if not _adds(addition) or addition.hidden or addition.against is None:
+    if not _adds(addition) or addition.hidden or addition.relation is None:
         return None
     merged = {source: id for _, owner in known.values() for id, sources in owner.merged.items() for source in sources}
-    id, seen = addition.against.lesson_ids[0], set[str]()
+    id, seen = addition.relation.lesson_ids[0], set[str]()
     while id in merged and id not in seen:
         seen.add(id)
         id = merged[id]
@@ -98,7 +98,7 @@ def base_of(addition: Lesson, known: Held, /) -> tuple[Lesson, Experience] | Non
 
 def joinable(base: Lesson, addition: Lesson, /) -> bool:
     """Whether an addition may become part of the text of its lesson without anybody's word."""
-    is_alike = (base.state, base.only) == (addition.state, addition.only)
+    is_alike = (base.state, base.only_for_tasks) == (addition.state, addition.only_for_tasks)
     is_free = not (base.approved or addition.approved or base.is_doubted or addition.is_doubted)
     return is_alike and is_free and len(base.content) + len(addition.content) <= LONGEST
 
@@ -116,9 +116,9 @@ def joined(base: Lesson, addition: Lesson, /) -> Lesson:
         applies_to=base.applies_to,
         choice=base.choice,
         rests_on=base.rests_on,
-        only=base.only,
+        only_for_tasks=base.only_for_tasks,
         place=base.place,
-        against=base.against,
+        relation=base.relation,
         provenance=descent((base, addition)).model_copy(update={"package_version": VERSION}),
     )
 
@@ -135,11 +135,11 @@ def _joining(base: tuple[Lesson, Experience], addition: tuple[Lesson, Experience
 
 def adds_to(addition: Lesson, base: Lesson, /) -> bool:
     """Whether one lesson says only what it adds to the other."""
-    return _adds(addition) and addition.against is not None and base.id in addition.against.lesson_ids
+    return _adds(addition) and addition.relation is not None and base.id in addition.relation.lesson_ids
 
 
 def _adds(lesson: Lesson) -> bool:
-    return lesson.against is not None and lesson.against.stand == "adds"
+    return lesson.relation is not None and lesson.relation.stand == "adds"
 
 
 def _may_add(lesson: Lesson) -> bool:
@@ -151,7 +151,7 @@ def _apart(lesson: Lesson, known: Sequence[Lesson]) -> tuple[Lesson | None, list
     if lesson.hidden:
         return lesson, []
     if _adds(lesson):
-        near = [one for one in known if adds_to(lesson, one) or (_adds(one) and one.against == lesson.against)]
+        near = [one for one in known if adds_to(lesson, one) or (_adds(one) and one.relation == lesson.relation)]
         again = next((one for one in near if _says(one, lesson)), None)
         return (None, [(again.id, "it adds nothing to it")]) if again else (lesson, [])
     return _fixed_apart(lesson, known)
@@ -177,7 +177,7 @@ def _fixed_apart(lesson: Lesson, known: Sequence[Lesson]) -> tuple[Lesson | None
     words = {
         "title": f"{lesson.title.partition(':')[0]}: {', '.join(re.findall('`([^`]+)`', left[0]))}"[:_TITLE],
         "content": " ".join(left),
-        "against": Against(lesson_ids=(base.id,), stand="adds"),
+        "relation": Relation(lesson_ids=(base.id,), stand="adds"),
     }
     return lesson.model_copy(update=words), again
 

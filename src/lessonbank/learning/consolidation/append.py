@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lessonbank._base.checks import attribute
+from lessonbank._base.checks import safe_getattr
 from lessonbank.contracts.ports import Consolidator
 from lessonbank.contracts.records import Add, Change, Experience
 
@@ -18,4 +18,4 @@ def asks_model(policy: Consolidator, /) -> bool:
     """Whether `policy` may ask a model, be it an embedder: what it says itself. One of the caller's own may."""
     if policy is append:
         return False
-    return attribute(policy, "asks_model") is not False
+    return safe_getattr(policy, "asks_model") is not False

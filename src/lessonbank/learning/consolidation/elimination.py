@@ -8,7 +8,7 @@ from typing import Final
 
 from lessonbank._version import VERSION
 from lessonbank.contracts.ports import Consolidator, Decision, Retriever
-from lessonbank.contracts.records import Add, Against, Change, Choice, Duplicate, Experience, Lesson
+from lessonbank.contracts.records import Add, Change, Choice, Duplicate, Experience, Lesson, Relation
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.repeats import taught_again
 from lessonbank.guard.gate import doubt
@@ -16,7 +16,7 @@ from lessonbank.guard.gate import doubt
 from ._normal_form import read_text
 from .append import asks_model
 from .lineage import descent, merging
-from .recognise import held
+from .recognise import nearby_lessons
 from .retry import spent
 
 ABOUT: Final = 0.5
@@ -48,10 +48,10 @@ class Eliminating:
 
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what is about no known choice, and a `Merge` for each joined lesson."""
-        told = [lesson for lesson in new.lessons if (lesson.choice or lesson.against) and not lesson.hidden]
+        told = [lesson for lesson in new.lessons if (lesson.choice or lesson.relation) and not lesson.hidden]
         if not told:
             return await self.inner(new)
-        known = await held(self.retriever, new, among=self.among)
+        known = await nearby_lessons(self.retriever, new, among=self.among)
         step = _Joining([(one, owner) for one, owner in known.values() if not one.hidden], new)
         for lesson in told:
             step.take(lesson)
@@ -78,14 +78,14 @@ class _Joining:
         found = next((pair for pair in self._known if same_choice(lesson, pair[0])), None)
         choice = lesson.choice
         if found is None or choice is None or found[0].choice is None:
-            if lesson.against:  # the extractor has compared it: nobody is asked again
+            if lesson.relation:  # the extractor has compared it: nobody is asked again
                 self._keep(lesson, lesson)
             return
         known, owner = found
         joined = both(choice, found[0].choice)
         if joined is None:
-            against = Against(lesson_ids=(known.id,), stand="contradicts")
-            self._keep(lesson, lesson.model_copy(update={"against": against}))
+            against = Relation(lesson_ids=(known.id,), stand="contradicts")
+            self._keep(lesson, lesson.model_copy(update={"relation": against}))
         elif joined == found[0].choice:
             told = taught_again(lesson, "it rules out what is ruled out already", words=lesson.text != known.text)
             self._repeats[known.id] = (*self._repeats.get(known.id, ()), told)
@@ -94,9 +94,9 @@ class _Joining:
             self._join(lesson, known, owner, worded)
 
     def _settle(self, lesson: Lesson, known: Lesson, owner: Experience) -> None:
-        self._keep(lesson, lesson.model_copy(update={"against": None}))
+        self._keep(lesson, lesson.model_copy(update={"relation": None}))
         made = descent((lesson, known)).model_copy(update={"package_version": VERSION})
-        told = {"id": new_id(), "against": None, "topic": known.topic or lesson.topic, "provenance": made}
+        told = {"id": new_id(), "relation": None, "topic": known.topic or lesson.topic, "provenance": made}
         sources = [(lesson, self._new), (known, owner)]
         self.merges.append(merging(lesson.model_copy(update=told), sources, reason="it settles what was open"))
         self._known = [pair for pair in self._known if pair[0].id != known.id]
@@ -128,7 +128,7 @@ class _Joining:
 
 def settles(new: Lesson, known: Lesson, /) -> bool:
     """Whether `new` says for sure what `known` left to more runs. What is trusted keeps its words."""
-    if not (new.against and new.against.stand == "sharper" and known.id in new.against.lesson_ids):
+    if not (new.relation and new.relation.stand == "sharper" and known.id in new.relation.lesson_ids):
         return False
     was_open = known.applies_to is not None and known.applies_to.unsettled and known.state != "active"
     return was_open and new.applies_to is not None and not new.applies_to.unsettled
@@ -174,7 +174,7 @@ def saying(choice: Choice, new: Lesson, known: Lesson, /) -> Lesson:
     """
     origin = descent((new, known)).model_copy(update={"package_version": VERSION})
     if new.choice and _sides(new.choice) == _sides(choice):
-        told = {"id": new_id(), "against": None, "topic": known.topic, "choice": choice, "provenance": origin}
+        told = {"id": new_id(), "relation": None, "topic": known.topic, "choice": choice, "provenance": origin}
         return new.model_copy(update=told)
     place = known.applies_to.name if known.applies_to else ""
     what = f"{choice.about} in {place}" if place else choice.about

@@ -58,9 +58,9 @@ def in_common(sources: Sequence[Lesson], /) -> dict[str, Any]:
     """
     if len({lesson.kind for lesson in sources}) > 1:
         raise UsageError("a strategy and a guardrail are not merged: edit one of them, or retire it")
-    narrow = all(lesson.only for lesson in sources)
-    only = tuple(dict.fromkeys(task for lesson in sources for task in lesson.only)) if narrow else ()
-    return {"kind": sources[0].kind, "topic": sources[0].topic, "only": only}
+    narrow = all(lesson.only_for_tasks for lesson in sources)
+    only = tuple(dict.fromkeys(task for lesson in sources for task in lesson.only_for_tasks)) if narrow else ()
+    return {"kind": sources[0].kind, "topic": sources[0].topic, "only_for_tasks": only}
 
 
 def unmerge(merged: Experience, /, *, reason: str = "unmerged") -> tuple[Change, ...]:

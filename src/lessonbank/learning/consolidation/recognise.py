@@ -48,8 +48,8 @@ class Recognise:
     number or name of the new one. Anything but a clear yes means no. One text in which a word or an order was changed
     is never asked about: that is often the opposite.
 
-    A lesson that is near a held one, and of which no model said that it is another, names it: `Lesson.near`. A person
-    may merge the two.
+    A lesson that is near a held one, and of which no model said that it is another, names it:
+    `Lesson.near_duplicate_of`. A person may merge the two.
 
     The old lesson keeps its words. The experience's `repeats` name it and have what came again, whole where the words
     differ.
@@ -76,7 +76,7 @@ class Recognise:
         """One `Add`, with the lessons that say something new."""
         if not new.lessons:
             return Decision([Add(experience=new)])
-        found = await held(self.retriever, new, among=self.among)
+        found = await nearby_lessons(self.retriever, new, among=self.among)
         known = [lesson for lesson, owner in found.values() if self.imported or _is_own(lesson, owner)]
         kept = deduplicate(new.lessons, known).of(new)
         if self.model is None or not kept.lessons:
@@ -85,7 +85,7 @@ class Recognise:
 
     async def _asked(self, new: Experience, known: Sequence[Lesson], model: LanguageModel) -> Decision:
         shown = [lesson for lesson in known if not (lesson.retired or lesson.hidden)]
-        cosines = await close(self.embedder, new.lessons, shown)
+        cosines = await cosines_between(self.embedder, new.lessons, shown)
         pairs = [(lesson, _nearest(lesson, shown, cosines)) for lesson in new.lessons]
         near = [(lesson, held) for lesson, held in pairs if held is not None]
         answers = await gather([partial(self._ask, *pair, model) for pair in near], limit=4)
@@ -131,7 +131,9 @@ class Deduplication:
         return new.model_copy(update={"lessons": self.kept, "repeats": new.repeats | self.repeats})
 
 
-async def held(retriever: Retriever, new: Experience, /, *, among: int) -> dict[str, tuple[Lesson, Experience]]:
+async def nearby_lessons(
+    retriever: Retriever, new: Experience, /, *, among: int
+) -> dict[str, tuple[Lesson, Experience]]:
     """The lessons of the `among` experiences nearest to the task of `new`, each with its experience, by id.
 
     Those that may be shown come first.
@@ -189,11 +191,11 @@ def with_near(
         near = [] if lesson.hidden else _near(lesson, shown, cosines or {})
         left = [(common, one) for common, one in near if (lesson.id, one.id) not in apart]
         best = max(left, key=lambda found: found[0])[1].id if left else None
-        lessons.append(lesson.model_copy(update={"near": best}) if best else lesson)
+        lessons.append(lesson.model_copy(update={"near_duplicate_of": best}) if best else lesson)
     return new.model_copy(update={"lessons": tuple(lessons)})
 
 
-async def close(embedder: Embedder | None, lessons: Sequence[Lesson], others: Sequence[Lesson], /) -> Cosines:
+async def cosines_between(embedder: Embedder | None, lessons: Sequence[Lesson], others: Sequence[Lesson], /) -> Cosines:
     """The cosines of lessons with others; empty without an embedder, or where it fails: words decide then."""
     if embedder is None or not lessons or not others:
         return {}

@@ -74,7 +74,7 @@ class Succession:
     @property
     def is_approved(self) -> bool:
         """Whether the approval passes on: a person vouched for these very words, for every task."""
-        vouched = self.of.approved and self.of.state == "active" and not self.of.only
+        vouched = self.of.approved and self.of.state == "active" and not self.of.only_for_tasks
         return self.is_new and vouched and _wording(self.of) == _wording(self.lesson)
 
 
@@ -98,8 +98,8 @@ def as_new(lesson: Lesson, of: Lesson, /, *, retired: bool) -> Lesson:
         "approved": False,
         "retired": retired,
         "version": 1,
-        "near": None,
-        "against": None,
+        "near_duplicate_of": None,
+        "relation": None,
         # A topic is named in words of the task.
         "topic": of.topic and Topic(id=of.topic.id),
     }

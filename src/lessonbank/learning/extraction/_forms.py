@@ -9,14 +9,14 @@ from pydantic import BaseModel, Field
 from lessonbank.contracts.records import Reach
 
 
-class _Shown(BaseModel):
+class _Grounds(BaseModel):
     """What shows a lesson of one run."""
 
     evidence: list[str] = Field(description='Steps of the record that show the cause, such as "step 7"')
     cause: str = Field(description="What those steps show")
 
 
-class _ShownBetween(BaseModel):
+class _GroundsBetween(BaseModel):
     """What shows a lesson of several runs."""
 
     evidence: list[str] = Field(description='Steps that show the difference, such as "run 2, step 3"')
@@ -59,27 +59,27 @@ class _LessonText(BaseModel):
     content: str = Field(description="At most 60 words")
 
 
-class Lesson(_LessonText, _Shown):
+class Lesson(_LessonText, _Grounds):
     """A lesson in a reply: first the evidence for the lesson, then its text."""
 
 
-class ContrastLesson(_LessonText, _ShownBetween):
+class ContrastLesson(_LessonText, _GroundsBetween):
     """One lesson from several runs."""
 
 
-class LessonBeside(_LessonText, _Beside, _Shown):
+class LessonBeside(_LessonText, _Beside, _Grounds):
     """One lesson, where memory has some already."""
 
 
-class ContrastLessonBeside(_LessonText, _Beside, _ShownBetween):
+class ContrastLessonBeside(_LessonText, _Beside, _GroundsBetween):
     """One lesson from several runs, where memory has some already."""
 
 
-class LessonAdding(_LessonText, _Adding, _Shown):
+class LessonAdding(_LessonText, _Adding, _Grounds):
     """One lesson, which may add to one that memory has."""
 
 
-class ContrastLessonAdding(_LessonText, _Adding, _ShownBetween):
+class ContrastLessonAdding(_LessonText, _Adding, _GroundsBetween):
     """One lesson from several runs, which may add to one that memory has."""
 
 

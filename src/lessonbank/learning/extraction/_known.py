@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lessonbank.contracts.records import Against, Duplicate, Lesson
+from lessonbank.contracts.records import Duplicate, Lesson, Relation
 from lessonbank.guard import canonical_line, fence
 from lessonbank.guard.gate import says_nothing
 from lessonbank.text.prompts import load
@@ -64,12 +64,12 @@ class Known:
                 repeats[known.id] = (*repeats.get(known.id, ()), again)
         return Sorted(tuple(own), repeats)
 
-    def against(self, draft: Draft, /) -> Against | None:
+    def relation_of(self, draft: Draft, /) -> Relation | None:
         """The known lesson that `draft` says more exactly, denies, or adds to."""
         known = self._of(draft)
         if known is None or draft.beside is None or draft.beside[0] == "same":
             return None
-        return Against(lesson_ids=(known.id,), stand=draft.beside[0])
+        return Relation(lesson_ids=(known.id,), stand=draft.beside[0])
 
     def _repeated(self, draft: Draft) -> Lesson | None:
         return self._of(draft) if draft.beside and draft.beside[0] == "same" else None

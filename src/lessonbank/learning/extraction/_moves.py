@@ -100,12 +100,12 @@ class Move:
     calls: Sequence[ToolCall] = field(repr=False)
     came_back: str = field(repr=False)
     """As it was: never for a lesson."""
-    shown: Shown = field(repr=False)
+    shown: AgentView = field(repr=False)
 
     @cached_property
     def _write_action(self) -> str:
         if self.calls:
-            return " and ".join(map(partial(called, shown=self.shown, step=self.number), self.calls[:3]))
+            return " and ".join(map(partial(call_text, shown=self.shown, step=self.number), self.calls[:3]))
         return action_line(self.raw, self.shown, step=self.number)
 
     @cached_property
@@ -161,7 +161,7 @@ class Move:
 def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[Move, ...]:
     """What was done, in order, without the values of `values`. Where the agent has tools, all text is talk."""
     tools = any(map(attrgetter("action.calls"), trajectory.steps))
-    shown = Shown(values, trajectory.task, trajectory.instructions, passed_on=passed_on(trajectory))
+    shown = AgentView(values, trajectory.task, trajectory.instructions, passed_on=passed_on(trajectory))
     made = list[Move]()
     done = set[tuple[str, int]]()
     for number, step in enumerate(trajectory.steps, 1):

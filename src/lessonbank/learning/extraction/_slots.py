@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from lessonbank.contracts.records import Json, ToolCall, Trajectory
 from lessonbank.guard import plain
-from lessonbank.guard.gate import named
+from lessonbank.guard.gate import names_after_cues
 from lessonbank.guard.gate.run_values import REQUEST, RunValues, is_command, is_command_field, unusual, words
 
 _READ: Final = 20_000
@@ -98,7 +98,7 @@ _SLOT_OR_UNCOMMON = re.compile(_SLOT.pattern + r"|(?<![\w<./-])[a-z]{2,20}(?: [a
 
 
 @dataclass
-class Shown:
+class AgentView:
     """What the agent had in front of it when it acted: the task, every page so far, every value with a digit."""
 
     values: Callable[[], RunValues]
@@ -163,7 +163,7 @@ class Shown:
 
     def prose(self, text: str, /) -> str:
         """`text` without values, where it is a sentence."""
-        return self.values().mask(self._named(_QUOTED.sub(self._quoted, plain(text))))
+        return self.values().mask(self._replace_ids(_QUOTED.sub(self._quoted, plain(text))))
 
     def request(self, text: str, /) -> str:
         """The task without values: a short id that was passed on is one wherever it stands here."""
@@ -172,10 +172,10 @@ class Shown:
 
     def command(self, text: str, step: int, /) -> str:
         """`text` without values, where it does something at `step`: program, options, controls and paths stay."""
-        known = self._without_seen(self._named(_QUOTED.sub(self._quoted, plain(text))), step)
+        known = self._without_seen(self._replace_ids(_QUOTED.sub(self._quoted, plain(text))), step)
         return _without_lone_ids(self._without_words_of_task(self.values().mask(known, level="command")))
 
-    def _named(self, text: str) -> str:
+    def _replace_ids(self, text: str) -> str:
         if not any(map(text.__contains__, self.names)):
             return text
         there = [m for m in _TOKEN.finditer(text) if m[0] in self.names and _is_id(m, text)]
@@ -282,7 +282,7 @@ def _name_before(text: str, at: int) -> str:
     return word if word in _NUMBERED_THINGS else ""
 
 
-def called(call: ToolCall, /, *, shown: Shown, step: int) -> str:
+def call_text(call: ToolCall, /, *, shown: AgentView, step: int) -> str:
     """`refund(order_id=<order id from find_customer's result>)`: the tool, its fields, and whence their values."""
     given = call.arguments
     if isinstance(given, str):
@@ -332,7 +332,7 @@ def _scalars(value: Json) -> list[str]:
     return found
 
 
-def action_line(line: str, shown: Shown, /, *, step: int) -> str:
+def action_line(line: str, shown: AgentView, /, *, step: int) -> str:
     """An action that was written as text: what it acts on stays, what it types is a slot."""
     line = plain(line)
     made = _parsed_call(line)
@@ -346,7 +346,7 @@ def action_line(line: str, shown: Shown, /, *, step: int) -> str:
     return shown.command(line, step)
 
 
-def _bracketed(match: re.Match[str], shown: Shown, step: int) -> str:
+def _bracketed(match: re.Match[str], shown: AgentView, step: int) -> str:
     if match[1].lower() in _CONTROLS:
         return shown.command(match[2], step)
     return shown.values().slot("text", match[2], step=step)
@@ -365,7 +365,7 @@ def _parsed_call(line: str) -> tuple[str, list[object]] | None:
         return None
 
 
-def _typed(value: object, shown: Shown, step: int, *, acts: bool) -> str:
+def _typed(value: object, shown: AgentView, step: int, *, acts: bool) -> str:
     if isinstance(value, str) and (named := shown.control(value, step)):
         return f"'{shown.command(named, step)}'"
     if acts and isinstance(value, str):
@@ -379,7 +379,7 @@ def _typed(value: object, shown: Shown, step: int, *, acts: bool) -> str:
     return shown.values().slot("text", value, step=step)
 
 
-def message(text: str, shown: Shown, /, *, beside: str, loud: bool) -> str:
+def message(text: str, shown: AgentView, /, *, beside: str, loud: bool) -> str:
     """What came back, in its ordinary words. An error is told even if some of its words are not ordinary.
 
     `beside` is what was done: its own words may come again.
@@ -394,7 +394,7 @@ def message(text: str, shown: Shown, /, *, beside: str, loud: bool) -> str:
     return told if len(rest) > len(slots) and (loud or len(slots) < 3) else ""
 
 
-def _in_usual_words(text: str, shown: Shown, own: set[str]) -> str:
+def _in_usual_words(text: str, shown: AgentView, own: set[str]) -> str:
     """`text` with a slot for every word that is none of `own`, nor an ordinary one, nor of the agent's tools."""
     parts = _SLOT_OR_WORD.split(text)
     words = {part.lower() for part in parts[1::2] if part[0] != "<"}
@@ -409,7 +409,7 @@ def _words_of_identifiers(text: str, odd: Collection[str]) -> set[str]:
     """The words of names of code: an error says by them what is to be done.
 
     Of `unlock_order` and `fetchInvoice` one word is ordinary: else a person may be meant. `vault.release()` is code."""
-    persons = {text[one.start : one.end] for one in named(text)}
+    persons = {text[one.start : one.end] for one in names_after_cues(text)}
     told = {one for one in _IDENTIFIER.findall(text) if one not in persons}
     kept = {word for one in told if not set(odd).issuperset(parts := one.split("_")) for word in parts}
     humps = {one: list(map(str.lower, _HUMP.findall(one))) for one in _CAMEL.findall(text) if one not in persons}

@@ -23,7 +23,7 @@ from lessonbank.guard.wording import without_sources
 
 from ._commands import files_written_by, is_about, names_one_of, tries_again, writes_a_file
 from ._moves import Move, moves
-from ._slots import Shown, uncommon_pairs
+from ._slots import AgentView, uncommon_pairs
 
 _CONTENT = 600
 _TITLE, _WHEN = 70, 240
@@ -97,7 +97,7 @@ class _Run:
     def task(self) -> str:
         """The run's task without values."""
         task = _MARKUP.sub(" ", self.attempt.trajectory.task[:4000])
-        told = Shown(self.values, task, passed_on=self.moves[0].shown.passed_on if self.moves else {}).request(task)
+        told = AgentView(self.values, task, passed_on=self.moves[0].shown.passed_on if self.moves else {}).request(task)
         return " ".join((told if self.is_of_commands else uncommon_pairs(told)).split()) or "the same"
 
     @cached_property
@@ -149,9 +149,9 @@ class ExtractiveExtractor:
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         is_quick = all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts)
-        return await run_in_thread(self._drawn, attempts, brief=is_quick)
+        return await run_in_thread(self._extract, attempts, brief=is_quick)
 
-    def _drawn(self, attempts: Sequence[Run]) -> Extraction:
+    def _extract(self, attempts: Sequence[Run]) -> Extraction:
         known = [(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
         if not known:
             return Extraction(notes=("no attempt with a known outcome: nothing was extracted",))

@@ -12,7 +12,7 @@ from anyio import to_thread
 from pydantic import BaseModel
 
 from lessonbank._base.aio import read_reply
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank._version import VERSION
 from lessonbank.contracts.ports import CUT, LanguageModel
 from lessonbank.contracts.records import (
@@ -77,7 +77,7 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _Request:
     """What one request shows: the runs, what comes before them, and the code that fences them."""
 
     runs: Sequence[_Run]
@@ -169,7 +169,7 @@ class LLMExtractor:
             return await self._ask(self._model, shown, runs[0].outcome, self._max_lessons, notes)
         return await self._ask(self._contrast_model, shown, "contrast", self._max_contrast_lessons, notes)
 
-    async def _ask(self, model: LanguageModel, shown: _Shown, role: str, limit: int, notes: list[str]) -> Extraction:
+    async def _ask(self, model: LanguageModel, shown: _Request, role: str, limit: int, notes: list[str]) -> Extraction:
         prompt, runs = self._prompts[role], shown.runs
         known = self._known if "known" in prompt.slots else Known()
         schema = _form(role, known)
@@ -189,7 +189,7 @@ class LLMExtractor:
         drafts, dropped = await to_thread.run_sync(self._held_to, runs, known.with_additions(parsed.lessons))
         over = sum(not draft.is_addition for draft in drafts) - limit
         if over > 0:  # what memory has already counts, too: the limit is the model's
-            dropped.append(f"{counted(over, 'lesson')} beyond the limit of {limit} dropped")
+            dropped.append(f"{plural(over, 'lesson')} beyond the limit of {limit} dropped")
         told = known.sorted(drafts)
         return Extraction(
             lessons=tuple(_lesson(draft, known, runs, prompt, model.name) for draft in told.lessons[:limit]),
@@ -198,7 +198,7 @@ class LLMExtractor:
             notes=(*notes, *parsed.problems, *dropped),
         )
 
-    def _slots(self, prompt: Prompt, shown: _Shown, limit: int) -> dict[str, str]:
+    def _slots(self, prompt: Prompt, shown: _Request, limit: int) -> dict[str, str]:
         """What the prompt declares, and no more: one without the slot `verdict` never sees a judge's reason."""
         runs, mark = shown.runs, shown.code
         labels = ["run"] if len(runs) == 1 else [self._label(i, run) for i, run in enumerate(runs, 1)]
@@ -220,7 +220,7 @@ class LLMExtractor:
         instructions = "\n".join(sorted(told))
         return grounded(drafts, shown=[shown_steps(run.text) for run in runs], instructions=instructions)
 
-    def _rendered(self, attempts: Sequence[Run]) -> _Shown:
+    def _rendered(self, attempts: Sequence[Run]) -> _Request:
         """Each attempt under its share: short runs leave what they do not need to the long ones."""
         several, code = len(attempts) > 1, nonce()
         budget = self._contrast_budget if several else self._budget
@@ -241,7 +241,7 @@ class LLMExtractor:
             _Run(attempt, text if want <= level else rendered(run, level))
             for attempt, run, text, want in zip(chosen, shown, texts, wanted, strict=True)
         ]
-        return _Shown(told, agent, code)
+        return _Request(told, agent, code)
 
     def _prompt_of(self, attempts: Sequence[Run]) -> Prompt:
         return self._prompts["contrast" if len(attempts) > 1 else attempts[0].verdict.outcome]
@@ -252,9 +252,9 @@ def _usable(attempts: Sequence[Run]) -> tuple[list[Run], list[str]]:
     kept = [attempt for attempt in judged if attempt.trajectory.steps]
     notes: list[str] = []
     if unjudged := len(attempts) - len(judged):
-        notes.append(f"{counted(unjudged, 'attempt')} left out: the end is not known")
+        notes.append(f"{plural(unjudged, 'attempt')} left out: the end is not known")
     if empty := len(judged) - len(kept):
-        notes.append(f"{counted(empty, 'attempt')} left out for want of steps")
+        notes.append(f"{plural(empty, 'attempt')} left out for want of steps")
     return kept, notes
 
 
@@ -327,7 +327,7 @@ def _lesson(draft: Draft, known: Known, runs: Sequence[_Run], prompt: Prompt, mo
         applies_to=draft.applies_to,
         choice=draft.choice,
         rests_on=draft.rests_on,
-        against=known.against(draft),
+        relation=known.relation_of(draft),
         provenance=Provenance(
             trajectory_ids=tuple(run.attempt.trajectory.id for run in runs),
             verdict=verdicts[0].outcome if len(outcomes) == 1 else from_kind,

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast, get_args
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import AppliesTo, Choice, Kind, Reach
 from lessonbank.errors import ExtractionError, UsageError
 from lessonbank.guard import clean, one_line
-from lessonbank.guard.quote import in_one_line, whole
+from lessonbank.guard.quote import in_one_line, redact_before_cut
 from lessonbank.text.replies import Fields, JsonObject, find_objects, read_objects, spoken
 
 TITLE_LIMIT = 200
@@ -96,7 +96,7 @@ def parse_lessons(text: str, /, *, limit: int) -> ParsedLessons:
         why = "; ".join(problems[:5]) or "no lesson in it, neither as JSON nor as Markdown"
         raise ExtractionError(f"no lesson could be read from the model's reply of {len(text):,} characters: {why}")
     if len(drafts) > limit:
-        problems.append(f"{counted(len(drafts) - limit, 'lesson')} beyond the limit of {limit} dropped")
+        problems.append(f"{plural(len(drafts) - limit, 'lesson')} beyond the limit of {limit} dropped")
     return ParsedLessons(tuple(drafts[:limit]), tuple(problems))
 
 
@@ -220,7 +220,9 @@ def _draft(fields: dict[str, Any]) -> Draft | str:
     """A draft, or why there is none."""
     title, content = _text(fields.get("title")), _text(fields.get("content"), joined=True)
     title = shorten(_line(title, TITLE_LIMIT).strip("*# "), TITLE_LIMIT)
-    content = shorten(content if len(content) <= CONTENT_LIMIT else whole(content, limit=CONTENT_LIMIT), CONTENT_LIMIT)
+    content = shorten(
+        content if len(content) <= CONTENT_LIMIT else redact_before_cut(content, limit=CONTENT_LIMIT), CONTENT_LIMIT
+    )
     for name, value in (("title", title), ("content", content)):
         if not value:
             return f"it has no {name}"
@@ -256,7 +258,7 @@ def _text(value: Any, *, joined: bool = False) -> str:
 
 def _line(text: str, limit: int) -> str:
     """`text` as one line. What is folded, or cut to `limit` next, is redacted before."""
-    return one_line(whole(text, limit=limit) if "\n" in text or len(text) > limit else text)
+    return one_line(redact_before_cut(text, limit=limit) if "\n" in text or len(text) > limit else text)
 
 
 def _is_placeholder(text: str) -> bool:

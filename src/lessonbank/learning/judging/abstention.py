@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lessonbank._base.checks import attribute
+from lessonbank._base.checks import safe_getattr
 from lessonbank.contracts.ports import Judge
 from lessonbank.contracts.records import Trajectory, Verdict
 
@@ -23,7 +23,7 @@ class Abstaining:
     @property
     def asks_model(self) -> bool:
         """Whether the judge inside does."""
-        return attribute(self.inner, "asks_model") is not False
+        return safe_getattr(self.inner, "asks_model") is not False
 
     async def __call__(self, trajectory: Trajectory, /) -> Verdict:
         """The inner verdict, or `unknown` with what the judge would have said as the reason."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import cast
 
-from lessonbank._base.checks import a_number, is_instance, shown
+from lessonbank._base.checks import a_number, is_instance, short_repr
 from lessonbank.contracts.records import Outcome, Trajectory, Verdict
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
@@ -65,14 +65,14 @@ def graded_notes(rewards: Iterable[float], /, *, success_at: float = SUCCESS_AT)
     graded = sorted({reward for reward in rewards if not _is_binary(reward)})
     if not graded:
         return ()
-    told = " and ".join(filter(None, (_named(graded, outcome, success_at) for outcome in _PLURAL)))
+    told = " and ".join(filter(None, (_explain_rewards(graded, outcome, success_at) for outcome in _PLURAL)))
     return (f"{told}: success starts at {success_at:g}, and success_at= changes that",)
 
 
 _PLURAL: dict[Outcome, str] = {"failure": "failures", "success": "successes"}
 
 
-def _named(graded: list[float], outcome: Outcome, success_at: float) -> str:
+def _explain_rewards(graded: list[float], outcome: Outcome, success_at: float) -> str:
     """Such as "the rewards 0.3 and 0.9 were taken for failures"; empty where no reward was taken for `outcome`."""
     of_kind = [f"{reward:.6g}" for reward in graded if outcome_of(reward, success_at=success_at) == outcome]
     if len(of_kind) < 2:
@@ -100,7 +100,9 @@ def _stated(outcome: Outcome | bool | None, /) -> Outcome | None:
         return None
     if is_instance(outcome, str) and (told := str.__str__(outcome)) in ("success", "failure", "unknown"):
         return None if told == "unknown" else cast("Outcome", told)
-    raise UsageError(f"outcome={shown(outcome)} is not an outcome: use 'success', 'failure', 'unknown', True or False")
+    raise UsageError(
+        f"outcome={short_repr(outcome)} is not an outcome: use 'success', 'failure', 'unknown', True or False"
+    )
 
 
 def _number(reward: object, /) -> float:
@@ -110,7 +112,7 @@ def _number(reward: object, /) -> float:
     except Exception:  # noqa: BLE001 - whatever a number of somebody's own raises
         value = None
     if value is None:
-        raise UsageError(f"reward={shown(reward)} is not a number: give one as in reward=1.0, or one for each run")
+        raise UsageError(f"reward={short_repr(reward)} is not a number: give one as in reward=1.0, or one for each run")
     if not math.isfinite(value):
-        raise UsageError(f"reward={shown(reward)} is not a finite number: leave it out if it is not known")
+        raise UsageError(f"reward={short_repr(reward)} is not a finite number: leave it out if it is not known")
     return value

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.evidence.doors import PAGES, SHELL, translate_end, translate_for
 from lessonbank.evidence.lift import (
     NOT_YET,
@@ -82,7 +82,7 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
 
 def _counted(lift: Lift) -> str:
     return (
-        f"{counted(lift.recalls, 'recall')} found something, the outcome of {lift.settled:,} is known, "
+        f"{plural(lift.recalls, 'recall')} found something, the outcome of {lift.settled:,} is known, "
         f"{lift.controls:,} of those went without memory"
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Final, TypeAlias
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.evidence.lift import (
     NOT_YET,
     GroupLift,
@@ -70,7 +70,7 @@ def groups_and_lessons(lift: Lift, /, *, most: int = MOST, address: Address = no
     if rest and groups:
         rest = f"\n<h3>Other lessons</h3>{rest}"
     left = len(every) - len(told)
-    more = f"\n<p>{counted(left, 'more lesson is', 'more lessons are')} not on this page.</p>" if left > 0 else ""
+    more = f"\n<p>{plural(left, 'more lesson is', 'more lessons are')} not on this page.</p>" if left > 0 else ""
     signs = ", ".join(f"{SIGN[word]} {word}" for word in SIGN)
     return (
         f'<h2>Groups and lessons</h2>\n<p class="soft">{escape(signs)}. {escape(_KEY)}</p>'
@@ -80,7 +80,7 @@ def groups_and_lessons(lift: Lift, /, *, most: int = MOST, address: Address = no
 
 def _group(group: GroupLift, lessons: str, forest: Forest) -> str:
     name = canonical_line(group.name, limit=_WHEN) or canonical_line(group.group, limit=_WHEN)
-    count = counted(group.lessons, "lesson")
+    count = plural(group.lessons, "lesson")
     summary = _summary(bar(group), f"<b>{escape(name)}</b>, {count}", _write_effect(standing_of(group), group), forest)
     inside = f'<div class="inside">{_facts(_escaped(numbers(group)))}{lessons}</div>'
     return f'\n<details class="unit group"><summary>{summary}</summary>{inside}</details>'
@@ -95,7 +95,7 @@ def _lesson(lesson: LessonLift, scope: str, forest: Forest, address: Address) ->
     known = (
         ("kind", str(lesson.kind or "")),
         *numbers(lesson),
-        ("named by the agent", f"{counted(lesson.cited, 'time')}, which is not an effect"),
+        ("named by the agent", f"{plural(lesson.cited, 'time')}, which is not an effect"),
     )
     facts = (
         *_escaped(known),
@@ -125,9 +125,9 @@ def _write_effect(standing: str, unit: UnitLift) -> str:
 def numbers(unit: UnitLift, /) -> Iterable[tuple[str, str]]:
     """What is known of a lesson or a group, by name."""
     effect = unit.success
-    yield "shown, left out", f"{counted(unit.shown, 'time')}, {counted(unit.withheld, 'time')} (with an outcome)"
+    yield "shown, left out", f"{plural(unit.shown, 'time')}, {plural(unit.withheld, 'time')} (with an outcome)"
     if unit.waiting:
-        yield "do not count yet", f"{counted(unit.waiting, 'time')}: an outcome is waited for"
+        yield "do not count yet", f"{plural(unit.waiting, 'time')}: an outcome is waited for"
     yield f"{NAMES[0]}, in points", write_interval(effect.low, effect.high)
     yield f"{NAMES[1]}, in points", write_interval(effect.always_low, effect.always_high)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.evidence.lift import (
     LessonLift,
     Point,
@@ -60,7 +60,7 @@ def success(series: Sequence[Point], /) -> str:
         *_key("without", f"without {percent(without)}", LEFT + 220),
     ]
     told = f"with memory {percent(with_memory)}, without {percent(without)}"
-    told = f"After {counted(series[-1].recalls, 'outcome')}: {told}."
+    told = f"After {plural(series[-1].recalls, 'outcome')}: {told}."
     return _plot("success", "Share of tasks that succeeded, so far", told, marks)
 
 
@@ -83,7 +83,7 @@ def gain(series: Sequence[Point], /) -> str:
     ]
     last = series[-1]
     told = f"the lift is {_change(last.lift)}, {_band(last)}"
-    told = f"After {counted(last.recalls, 'outcome')} {told}."
+    told = f"After {plural(last.recalls, 'outcome')} {told}."
     return _plot("gain", "Points of success that memory adds, so far", told, marks)
 
 
@@ -98,8 +98,8 @@ def growth(series: Sequence[Point], /) -> str:
         curve("with", tops),
         *_key("with", f"lessons found so far: {series[-1].lessons}", LEFT),
     ]
-    lessons = counted(series[-1].lessons, "lesson")
-    told = f"After {counted(series[-1].recalls, 'outcome')} {lessons} had been found for a task."
+    lessons = plural(series[-1].lessons, "lesson")
+    told = f"After {plural(series[-1].recalls, 'outcome')} {lessons} had been found for a task."
     return _plot("growth", "Lessons found for a task, so far", told, marks)
 
 

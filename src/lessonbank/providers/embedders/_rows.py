@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lessonbank._base.aio import PerLoop
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.ports import Vectors
 from lessonbank.errors import ModelError
 
@@ -44,7 +44,7 @@ def unit_rows(raw: Iterable[Any], /, *, count: int, name: str) -> Vectors:
     if count == 0 and rows.size == 0:
         return np.zeros((0, rows.shape[1] if rows.ndim == 2 else 0), dtype=np.float32)
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
-        raise ModelError(f"{name} gave vectors of shape {rows.shape} for {counted(count, 'text')}")
+        raise ModelError(f"{name} gave vectors of shape {rows.shape} for {plural(count, 'text')}")
     norms = np.sqrt(np.add.reduce(rows * rows, axis=1, keepdims=True))
     if not all(0.0 < norm < inf for norm in norms.ravel().tolist()):
         raise ModelError(f"{name} gave {_unfit(norms)}")

@@ -16,7 +16,7 @@ from lessonbank.stores._texts import TextWithSum, checked, kept_again, with_sum
 from ._database import Connection, do, many, rows, stored
 from ._rebuild import rebuild
 from ._rollback import change_over
-from ._rows import drawn, find_scope, make_scope
+from ._rows import find_scope, make_scope, reserve_numbers
 from ._vectors import place
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def write_rows(connection: Connection, scope: str, table: Table, given: Sequence
             units = {id: np.frombuffer(data, dtype="<f4") for _, of, id, data in given if of == space}
             place(connection, scope, units, space, numbers={})
     elif table == "order":
-        numbers = drawn(connection, here, len(given))
+        numbers = reserve_numbers(connection, here, len(given))
         many(connection, _WRITE[table], ((scope, n, id) for n, (_, id) in zip(numbers, given, strict=True)))
     else:
         many(connection, _WRITE[table], (_values(scope, table, one) for one in given))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Final
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 
 from ._database import Connection, row, rows
 from ._migrations import NEWEST, STEPS, version
@@ -91,7 +91,7 @@ def _long(connection: Connection) -> str:
         _LONG,
     )
     count = found[0] if found else 0
-    open_ = counted(count, "is", "are")
+    open_ = plural(count, "is", "are")
     return f"{open_} open for over {_LONG // 60} minutes: erased rows stay until then" if count else "none"
 
 

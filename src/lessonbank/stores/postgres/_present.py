@@ -77,16 +77,16 @@ class Present:
         found = self._present(id)
         return found.experience if found else None
 
-    def owner(self, lesson_id: str, /) -> str | None:
-        """See `View.owner`."""
+    def find_holder(self, lesson_id: str, /) -> str | None:
+        """See `View.find_holder`."""
         return next((id for _, id in self._lessons([lesson_id])), None)
 
-    def learned(self, trajectory_ids: Collection[str], /) -> set[str]:
-        """See `View.learned`."""
+    def settled_runs(self, trajectory_ids: Collection[str], /) -> set[str]:
+        """See `View.settled_runs`."""
         return learned_of(trajectory_ids, self._runs(list(map(encodable, trajectory_ids))))
 
-    def worded(self, wordings: Collection[str], /) -> list[tuple[str, str]]:
-        """See `View.worded`."""
+    def find_wordings(self, wordings: Collection[str], /) -> list[tuple[str, str]]:
+        """See `View.find_wordings`."""
         return [(wording, id) for wording, id in self._wordings(wordings)]
 
     def earlier(self, ids: Collection[str], /) -> dict[str, Earlier]:

@@ -10,7 +10,7 @@ from typing import Final
 from lessonbank.contracts.records import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.settings import keys_of
-from lessonbank.guard.shown_lines import Shown
+from lessonbank.guard.shown_lines import ShownBlocks
 from lessonbank.stores._entries import Batch, entry_of
 from lessonbank.stores._erasure import (
     OUTLIVE,
@@ -254,7 +254,7 @@ def _scrub_recalls(connection: Connection, scope: str, recalls: dict[int, bytes]
     return len(changed)
 
 
-def _scrub_runs(connection: Connection, scope: str, shown: Shown) -> None:
+def _scrub_runs(connection: Connection, scope: str, shown: ShownBlocks) -> None:
     if not shown:
         return
     left = [(*with_sum(text), scope, number) for number, text in runs_without(_texts(connection, _RUNS, scope), shown)]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from lessonbank.contracts.records import Experience, Recall, Rollback, Settle, Trajectory
 from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreUnavailable
-from lessonbank.stores._entries import entry_of, named, readable_entry
+from lessonbank.stores._entries import entry_of, link_experiences, readable_entry
 from lessonbank.stores._listing import tags_of
 from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.stores._texts import checked
@@ -83,7 +83,7 @@ def _tag(connection: Connection, scope: str, table: str, found: Mapping[int, Rec
 def _rename_journal(connection: Connection, scope: str) -> None:
     """Say anew, beside every journal entry, which experiences it wrote; and which entry settled each receipt last."""
     settled: dict[str, int] = {}
-    for sequence, entry, whole, part in named(_entries(connection, scope), _ids(connection, scope)):
+    for sequence, entry, whole, part in link_experiences(_entries(connection, scope), _ids(connection, scope)):
         if isinstance(entry, Settle):
             settled[entry.settlement.recall_id] = sequence
         sql = "UPDATE lessonbank.journal SET kind = %s, whole = %s, part = %s WHERE scope = %s AND sequence = %s"
@@ -240,7 +240,7 @@ def _unlike_journal(connection: Connection, scope: str, unread: Counter[str]) ->
     jumps: dict[int, int] = {}
     settled: dict[str, int] = {}
     ids, untold = _ids(connection, scope), 0
-    for sequence, entry, whole, part in named(_readable(connection, scope, unread), ids):
+    for sequence, entry, whole, part in link_experiences(_readable(connection, scope, unread), ids):
         said = beside[sequence]
         # A purge may leave an entry naming more than it once wrote.
         untold += not (set(whole) <= said[0] and set(part) <= said[1] | said[0])

@@ -67,7 +67,9 @@ def add_scope(connection: Connection, name: str, /) -> None:
 _SCOPE: Final = "SELECT sequence, documents, words, numbers FROM lessonbank.scopes WHERE scope = %s"
 
 
-def drawn(connection: Connection, scope: ScopeRow, count: int, /, *, documents: int = 0, words: int = 0) -> range:
+def reserve_numbers(
+    connection: Connection, scope: ScopeRow, count: int, /, *, documents: int = 0, words: int = 0
+) -> range:
     """Numbers for so many new experiences, and the running sums with what they add to them.
 
     Whoever draws has the scope alone, so that the numbers are known before, and later ones are greater.

@@ -235,12 +235,12 @@ def unindexed(
     asked = {"scope": scope, "space": space, "checked": checked, "limit": max(limit, 0)}
     found = rows(connection, _LESSONS_WITHOUT if lessons else _TASKS_WITHOUT, asked)
     held = experiences_at(connection, scope, list(dict.fromkeys(number for number, _ in found)))
-    named = [_named(held[number], at) for number, at in found]
+    named = [_id_and_text(held[number], at) for number, at in found]
     none = limit > 0 and not found and there is not None
     return named, sequence if none and sequence - checked > _BEHIND else None
 
 
-def _named(experience: Any, at: int) -> tuple[str, str]:
+def _id_and_text(experience: Any, at: int) -> tuple[str, str]:
     if not at:
         return experience.id, experience.task
     lesson = experience.lessons[at - 1]

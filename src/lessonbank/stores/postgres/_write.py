@@ -22,7 +22,7 @@ from ._database import CLOCK, Connection, ask, do, many, rows, stored
 from ._derived import derive, refresh, settle_pending, settle_runs, stale_places, underive
 from ._postings import index_words, unindex_words
 from ._present import Earlier, Present, foreseen
-from ._rows import VISIBLE, ScopeRow, add_scope, asked_scope, drawn, told_scope
+from ._rows import VISIBLE, ScopeRow, add_scope, asked_scope, reserve_numbers, told_scope
 from ._vectors import forget, place
 
 
@@ -246,7 +246,7 @@ def write(connection: Connection, scope: ScopeRow, written: Written, present: Pr
     numbers = {id: one.number for id, one in old.items()}
     lengths = {id: len(words(e.task)) for id, e in every.items()}
     more = sum(lengths.values()) - sum(one.words for id, one in old.items() if id not in written.added)
-    fresh = drawn(connection, scope, len(new), documents=len(written.added), words=more)
+    fresh = reserve_numbers(connection, scope, len(new), documents=len(written.added), words=more)
     numbers.update(zip(new, fresh, strict=True))
     trajectories, again = underive(connection, scope.name, {o.number: o.experience for o in old.values()})
     derive(connection, scope.name, {numbers[id]: e for id, e in every.items()})

@@ -11,7 +11,7 @@ from typing import Final
 from lessonbank._base.atomic_write import abandon, begin, finish, is_database, refuse_odd_bank
 from lessonbank.errors import StoreUnavailable, UsageError
 
-from ._origin import APPLICATION_ID, move_away
+from ._wal_identity import APPLICATION_ID, move_away
 
 _BATCH: Final = 1024
 """Pages copied at a time; between two batches other threads of this process get their turn."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ._errors import is_busy
-from ._origin import count_on
+from ._wal_identity import count_on
 
 _WRITER: Final = (
     "PRAGMA trusted_schema = OFF",

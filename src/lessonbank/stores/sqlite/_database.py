@@ -29,9 +29,9 @@ from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
 from ._jobs import Job, outcome
 from ._log import Checkpoint, checkpoint
 from ._looks import claim_look, is_looked_over, note_looked_over
-from ._origin import Origin, identity_of, stat_of
 from ._schema import check_current, check_library, check_version, prepare
 from ._stream import CLOSED, Stream
+from ._wal_identity import WalIdentity, identity_of, stat_of
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class Database:
         self._begin_afresh()
 
     def _begin_afresh(self) -> None:
-        self._origin = Origin(self.path)
+        self._wal_identity = WalIdentity(self.path)
         self._state = threading.Condition()
         self._writers: list[Connection] = []
         self._readers: list[Connection] = []
@@ -265,7 +265,7 @@ class Database:
         # A page that cannot be had now says nothing of the file: memory may be short.
         if not said or _NOT_HAD in said or self._damage:
             return
-        self._origin.check()  # who put another file in its place hears of that, and not of damage
+        self._wal_identity.check()  # who put another file in its place hears of that, and not of damage
         self.damaged(" ".join(said.split()))
         log.warning("%s is damaged (%s): nothing is written to it; see `lessonbank salvage`", self.path, self._damage)
 
@@ -389,7 +389,7 @@ class Database:
                     given_up=partial(self._is_late, jobs, time.monotonic()),
                 ),
             ):
-                self._origin.check_view(check_version(connection, self.path))
+                self._wal_identity.check_view(check_version(connection, self.path))
                 outcomes = [outcome(connection, job) for job in jobs]
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers, not to this thread
             if self._hurried and is_busy(error.__cause__):
@@ -514,7 +514,7 @@ class Database:
                 self._state.notify_all()
 
     def _connection(self, idle: list[Connection]) -> Connection:
-        log = self._origin.check(self._identity)
+        log = self._wal_identity.check(self._identity)
         for one in (*idle[-1:], *self._writers[-1:]):
             # Another thread may have made the log, and the connection, since it was looked for.
             if one.log not in (None, log) and one.log != identity_of(stat_of(self._log)):

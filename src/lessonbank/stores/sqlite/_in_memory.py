@@ -103,7 +103,7 @@ class InMemory:
         self._end()
 
     def _done(self, end: str, work: Callable[..., T], arguments: Sequence[Any]) -> T:
-        with self._turn, _whole(self._connection, self.path):
+        with self._turn, _roll_back_at_end(self._connection, self.path):
             self._connection.execute("BEGIN")
             result = work(self._connection, *arguments)
             self._connection.execute(end)
@@ -130,7 +130,7 @@ def _rows(connection: sqlite3.Connection, sql: str, values: Sequence[Any]) -> li
 
 
 @contextmanager
-def _whole(connection: sqlite3.Connection, path: Path) -> Generator[None]:
+def _roll_back_at_end(connection: sqlite3.Connection, path: Path) -> Generator[None]:
     try:
         yield
     except sqlite3.Error as error:

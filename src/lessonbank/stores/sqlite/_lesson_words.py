@@ -60,7 +60,7 @@ def reindex(connection: sqlite3.Connection, /) -> None:
     catch_up(connection, [number for (number,) in connection.execute("SELECT number FROM experiences ORDER BY number")])
 
 
-def counted(connection: sqlite3.Connection, /) -> Counter[str]:
+def count_by_word(connection: sqlite3.Connection, /) -> Counter[str]:
     """How many experiences the index names for each word, as it writes it."""
     return Counter(dict(connection.execute("SELECT term, doc FROM lesson_counts")))
 

@@ -19,8 +19,8 @@ from lessonbank.stores._texts import checked
 from ._backup import backup
 from ._checks import stored
 from ._derived import EXPERIENCE, RECALL, RUN
-from ._origin import FORMATS
 from ._rows import experience_at
+from ._wal_identity import FORMATS
 
 log: Final = logging.getLogger("lessonbank")
 

@@ -12,7 +12,7 @@ from typing import Final
 from lessonbank.contracts.records import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.settings import ZEROED, keys_of
-from lessonbank.guard.shown_lines import Shown
+from lessonbank.guard.shown_lines import ShownBlocks
 from lessonbank.stores._erasure import (
     OUTLIVE,
     SALT,
@@ -339,7 +339,7 @@ def _scrub_recalls(connection: sqlite3.Connection, recalls: dict[int, bytes], er
     return len(changed)
 
 
-def _scrub_runs(connection: sqlite3.Connection, scope: ScopeRow, shown: Shown) -> None:
+def _scrub_runs(connection: sqlite3.Connection, scope: ScopeRow, shown: ShownBlocks) -> None:
     if not shown:
         return
     rows = connection.execute(f"SELECT number, {stored('record')} FROM trajectories WHERE scope = ?", (scope.number,))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lessonbank.contracts.records import Experience, Settle
-from lessonbank.stores._entries import named as named
+from lessonbank.stores._entries import link_experiences as link_experiences
 from lessonbank.stores._records import microseconds
 from lessonbank.stores._texts import checked
 from lessonbank.text.bm25 import words
@@ -74,7 +74,7 @@ def _read_journal(connection: sqlite3.Connection) -> None:
     for (scope,) in connection.execute("SELECT number FROM scopes").fetchall():
         entries = ((number, entry_of(checked(blob))) for number, *_, blob in journal_of(connection, scope))
         ids, settled = ids_of(connection, scope), dict[str, int]()
-        for number, entry, whole, part in named(entries, ids):
+        for number, entry, whole, part in link_experiences(entries, ids):
             if isinstance(entry, Settle):
                 settled[entry.settlement.recall_id] = number
             connection.execute(

@@ -19,9 +19,9 @@ from lessonbank.stores._records import moment
 from ._backup import check_whole, copy
 from ._database import Database
 from ._in_use import refuse_if_open
-from ._origin import APPLICATION_ID, move_away
 from ._read import counts, scopes
 from ._verify import problems
+from ._wal_identity import APPLICATION_ID, move_away
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from lessonbank.errors import StoreUnavailable, VersionMismatch
 from ._checks import keep_setting
 from ._connection import patiently, transaction
 from ._migrations import MIGRATIONS, keeping_copy, run, upgrade
-from ._origin import APPLICATION_ID, FORMATS, first_count
+from ._wal_identity import APPLICATION_ID, FORMATS, first_count
 
 FORMAT: Final = max(MIGRATIONS) + 1
 """The format this release writes."""

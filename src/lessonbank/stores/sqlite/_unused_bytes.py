@@ -28,7 +28,7 @@ _PAUSE: Final = 0.005
 _TOGETHER: Final = 256
 """Pages that are read at once."""
 _FORMATS: Final = 1 << 8
-"""See `_origin.count_on`."""
+"""See `_wal_identity.count_on`."""
 
 Span = tuple[int, int]
 

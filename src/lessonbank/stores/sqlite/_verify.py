@@ -26,7 +26,7 @@ from lessonbank.text.bm25 import words
 from . import _lesson_words
 from ._checks import VECTORS, checksum, stored
 from ._derived import EXPERIENCE, RECALL, RUN, TASKS, upto
-from ._rebuild import ids_of, journal_of, named, unfinished
+from ._rebuild import ids_of, journal_of, link_experiences, unfinished
 from ._rows import PARTS, experience_of, mark, sequence_of, task_terms, terms
 from ._vectors import last_places
 from ._words import lengths_in, numbers_in
@@ -229,7 +229,7 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
         wrong += derived != _derived(experience) or not found
     yield "experiences have lost their record", lost
     yield "experiences disagree with what was derived from them", wrong
-    unlike = _unlike(_lesson_words.counted(connection), said)
+    unlike = _unlike(_lesson_words.count_by_word(connection), said)
     yield "words of lessons are not in the index as often as lessons hold them", len(unlike)
 
 
@@ -272,7 +272,7 @@ def _read_journal(connection: sqlite3.Connection, scope: int, found: Counter[str
     jumps: dict[int, int] = {}
     settled: dict[str, int] = {}
     ids = ids_of(connection, scope)
-    for number, entry, *those in named(_readable(connection, scope, beside, found), ids):
+    for number, entry, *those in link_experiences(_readable(connection, scope, beside, found), ids):
         found[_UNTOLD] += not _names_what_it_wrote(*beside.pop(number), *those)
         if (brought := entry.brings) is not None:
             held[sequence_of(number)] = brought.id

@@ -96,8 +96,8 @@ class Present:
         number = self._first_value("SELECT number FROM experiences WHERE scope = ? AND id = ?", id)
         return None if number is None else experience_at(self._connection, number)
 
-    def owner(self, lesson_id: str, /) -> str | None:
-        """See `View.owner`."""
+    def find_holder(self, lesson_id: str, /) -> str | None:
+        """See `View.find_holder`."""
         if lesson_id in self._unowned:
             return None
         return self._first_value(
@@ -105,13 +105,13 @@ class Present:
             lesson_id,
         )
 
-    def learned(self, trajectory_ids: Collection[str], /) -> set[str]:
-        """See `View.learned`."""
+    def settled_runs(self, trajectory_ids: Collection[str], /) -> set[str]:
+        """See `View.settled_runs`."""
         sql = "SELECT 1 FROM attempts WHERE scope = ? AND trajectory = ? AND waiting = 0"
         return {id for id in trajectory_ids if self._first_value(sql, encodable(id)) is not None}
 
-    def worded(self, wordings: Collection[str], /) -> list[tuple[str, str]]:
-        """See `View.worded`."""
+    def find_wordings(self, wordings: Collection[str], /) -> list[tuple[str, str]]:
+        """See `View.find_wordings`."""
         sql = f"SELECT wording, id FROM lessons WHERE scope = ? AND wording {AMONG_IDS}"
         return self._connection.execute(sql, (self._scope.number, among_ids(wordings))).fetchall()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import cast
 
-from lessonbank._base.checks import is_instance, kind, shown
+from lessonbank._base.checks import is_instance, kind, safe_getattr, short_repr
 from lessonbank.contracts.records import Json, Trajectory, Usage
 from lessonbank.contracts.records.tools import signatures
 from lessonbank.errors import FormatError, printable
@@ -56,7 +56,7 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
         return Trajectory(task=_check_task(task, "the answer alone does not say it"), answer=_text(str.__str__(source)))
     if is_instance(source, Mapping):
         return _from_mapping(cast("Mapping[str, object]", source), task)
-    if is_instance(held := _attribute(source, "messages"), list):
+    if is_instance(held := safe_getattr(source, "messages"), list):
         return _from_object(source, cast("list[object]", held), task)
     if not is_instance(source, (bytes, bytearray)) and is_instance(source, Iterable):
         return _build(_list_turns(cast("Iterable[object]", source)), system="", task=task)
@@ -123,20 +123,12 @@ def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
     return run.model_copy(update={"tools": tools}) if tools else run
 
 
-def _attribute(source: object, name: str) -> object:
-    """What an object of a program (such as CrewAI's `TaskOutput`) has under a name; `None`: nothing, or an error."""
-    try:
-        return getattr(source, name, None)
-    except Exception:  # noqa: BLE001 - then it is read in another way, or refused by its type
-        return None
-
-
 def _from_object(source: object, messages: list[object], task: str | None) -> Trajectory:
     """The run of an object with messages; `description` is the task, and `tool_failures` flag results, in CrewAI."""
-    failures = _attribute(source, "tool_failures")
+    failures = safe_getattr(source, "tool_failures")
     flags = cast("list[object]", failures) if is_instance(failures, list) else []
     told: list[object] = [_flag(one, flags) if flags else one for one in messages]
-    return _from_mapping({"messages": told, "task": _attribute(source, "description")}, task)
+    return _from_mapping({"messages": told, "task": safe_getattr(source, "description")}, task)
 
 
 def _flag(message: object, failures: list[object]) -> object:
@@ -145,7 +137,7 @@ def _flag(message: object, failures: list[object]) -> object:
     row = cast("Mapping[str, object]", message)
     content = str(_field(row, "content"))
     failed = any(
-        _attribute(one, "tool_name") == _field(row, "name") and str(_attribute(one, "message")) in content
+        safe_getattr(one, "tool_name") == _field(row, "name") and str(safe_getattr(one, "message")) in content
         for one in failures
     )
     return {**row, "is_error": True} if failed and _field(row, "role") == "tool" else row
@@ -221,7 +213,7 @@ def _retitle(trajectory: Trajectory, task: str | None) -> Trajectory:
     fields = [(cast("object", getattr(trajectory, name)), kind) for name, kind in names.items()]
     if wrong := [value for value, kind in fields if not issubclass(type(value), kind)]:
         raise FormatError(
-            f"this Trajectory was made without checks and holds {shown(wrong[0])}: make it with its class"
+            f"this Trajectory was made without checks and holds {short_repr(wrong[0])}: make it with its class"
         )
     asked = trajectory.task if task is None else _check_task(task, "it is blank")
     return trajectory if asked == trajectory.task else trajectory.model_copy(update={"task": asked})

@@ -94,7 +94,7 @@ def _answer(last: _Open | None) -> str | None:
 
 def _observation(turn: Turn, names: dict[str, str]) -> Observation:
     return Observation(
-        text="\n".join(filter(None, (turn.text, *map(_shown, turn.calls)))),
+        text="\n".join(filter(None, (turn.text, *map(_call_text, turn.calls)))),
         source=_SOURCES[turn.role],
         name=turn.name or names.get(turn.call_id or ""),
         call_id=turn.call_id,
@@ -103,7 +103,7 @@ def _observation(turn: Turn, names: dict[str, str]) -> Observation:
     )
 
 
-def _shown(call: ToolCall) -> str:
+def _call_text(call: ToolCall) -> str:
     """A call somebody else made (a user with tools of their own) is part of what the agent faced, as text."""
     shown = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
     return f"[calls {call.name}({shown})]"

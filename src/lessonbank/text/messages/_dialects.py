@@ -62,7 +62,7 @@ def turns_of(message: Json, /) -> list[Turn]:
         FormatError: it is not a message; the sentence continues "messages[i] ...".
     """
     if not isinstance(message, dict):
-        raise FormatError(f"is {_named(message)}, not a message: each needs a role and content")
+        raise FormatError(f"is {_short_json(message)}, not a message: each needs a role and content")
     return [turn for one in as_messages(message) for turn in _turns_of(one)]
 
 
@@ -264,5 +264,5 @@ def _as_list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
 
 
-def _named(value: Json) -> str:
+def _short_json(value: Json) -> str:
     return "null" if value is None else f"{json.dumps(value, ensure_ascii=False)[:40]}"

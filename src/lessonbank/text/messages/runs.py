@@ -9,7 +9,7 @@ from typing import cast
 from anyio import to_thread
 
 from lessonbank._base.checks import is_instance
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Trajectory
 from lessonbank.contracts.records.runs import without_submission
 from lessonbank.errors import UsageError
@@ -43,7 +43,7 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
     runs = [await run_from(one, task=task, asked=asked) for one in entries]
     if len(tasks := {run.task for run in runs}) != 1:
         raise UsageError(
-            f"learn takes runs of one task at a time, and at least one run; got {counted(len(tasks), 'task')}"
+            f"learn takes runs of one task at a time, and at least one run; got {plural(len(tasks), 'task')}"
         )
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("the same trajectory was handed in twice: give every run its own id")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Trajectory
 
 from ._scenes import Block, Line, Rank, Scene, pieces
@@ -248,7 +248,7 @@ def _what(page: Page, old: Page, /, *, same: bool, differs: bool) -> str:
     """How the page stands to the one of a step, whose number comes next."""
     now, then = len(page.nodes), len(old.nodes)
     if now * _EMPTIED <= then:
-        return f"the page is nearly empty, with {counted(now, 'line')} of the {then} in"
+        return f"the page is nearly empty, with {plural(now, 'line')} of the {then} in"
     if not differs:
         return "the page as in"
     return "the same page, what changed since" if same else "another page, what differs since"

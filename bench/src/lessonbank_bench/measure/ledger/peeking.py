@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lessonbank.evidence.sequences import Scores, outcomes, path, scores
+from lessonbank.evidence.confidence_sequences import Scores, outcomes, path, scores
 from lessonbank_bench.measure.simulator import Episodes, Run, Scatter, World, play
 
 from .sampling import Sampling, told

@@ -17,8 +17,8 @@ from lessonbank.contracts.records import Candidate as Kept
 from lessonbank.contracts.records import Recall, Settlement
 from lessonbank.contracts.records.record import Record
 from lessonbank.contracts.withholding import Withholding
-from lessonbank.evidence.columns import Columns
 from lessonbank.evidence.draws import FollowsEvidence, OrdersByEvidence
+from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.review import Review, review
 from lessonbank.evidence.stored_ledger import harmful_units, unit_reviews
 
@@ -73,7 +73,7 @@ class Bank:
     """A policy, the columns and the reviews."""
 
     def __init__(self, make: Callable[[str], Policy], seed: str, /, *, acts: bool = True) -> None:
-        self.policies, self.columns, self.acts = [make(seed), make(f"{seed}b")], Columns(), acts
+        self.policies, self.columns, self.acts = [make(seed), make(f"{seed}b")], EvidenceTable(), acts
         self.seed = seed
         self.out: set[str] = set()
         self.groups: dict[str, tuple[str, ...]] = {}

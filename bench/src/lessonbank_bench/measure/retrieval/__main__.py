@@ -56,7 +56,7 @@ from lessonbank.search import DenseRetriever, HybridRetriever, LessonRetriever, 
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.settings import grouped
 from lessonbank.text.rendering import estimate_tokens
-from lessonbank.wiring._embedders import choose
+from lessonbank.wiring._embedders import choose_embedder
 from lessonbank_bench import ScriptedAgent, paired_bootstrap, stream, world
 from lessonbank_bench.leave_out import LeaveOut, same_task
 from lessonbank_bench.measure.checkout import SHARED
@@ -165,7 +165,7 @@ async def searchers(embedders: Mapping[str, str]) -> dict[str, Searcher]:
     """Every way to search, lexical first."""
     made: dict[str, Searcher] = {"lexical": LexicalRetriever}
     for label, name in embedders.items():
-        chosen = await choose(name, store=SqliteStore.in_memory(), scope="bench", model=None)
+        chosen = await choose_embedder(name, store=SqliteStore.in_memory(), scope="bench", model=None)
         assert chosen.embedder is not None, "words alone are measured anyway"
         made[label] = _dense(chosen.embedder)
         made[f"hybrid(lexical, {label})"] = _hybrid(chosen.embedder)

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from lessonbank import Retrieval
 from lessonbank.contracts.ports import Embedder, Retriever, Store
 from lessonbank.search import RelativeFloor
-from lessonbank.wiring._retrieval import choose
+from lessonbank.wiring._retrieval import choose_retrieval
 from lessonbank_bench.leave_out import LeaveOut, same_task
 
 from .floors import filled, remembering, sources
@@ -82,7 +82,7 @@ async def _counted(
     by, settings = RULES[rule]
     used = embedder if by != "lexical" else None
     bare = replace(settings, relative_floor=None)
-    retriever, _ = choose(bare, None, store=store, embedder=used, profile="default")
+    retriever, _ = choose_retrieval(bare, None, store=store, embedder=used, profile="default")
     search: Retriever = LeaveOut(retriever, same_task)  # else the task's own text is the best
     search = RelativeFloor(search, settings.relative_floor) if settings.relative_floor else search
     told = Counter[str]()

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from lessonbank.evidence.columns import Columns, rows_that_wait
 from lessonbank.evidence.episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Placed
+from lessonbank.evidence.evidence_table import EvidenceTable, rows_that_wait
 
 from .playing import BEGAN, OPINION, TRUTH, Come, receipt, settlement
 from .stream import Flags, Ints, Stream
@@ -21,7 +21,7 @@ class Receipts:
     """As a bank does it: a receipt and its settlements, one after another."""
 
     def __init__(self) -> None:
-        self._columns, self._told, self._since = Columns(), 0, dict[str, datetime]()
+        self._columns, self._told, self._since = EvidenceTable(), 0, dict[str, datetime]()
 
     def add(self, come: Come, _changes: Sequence[Change], /) -> None:
         """Take in one recall."""

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from planted import SEEDS, episodes
 
 from lessonbank.errors import UsageError
-from lessonbank.evidence import _bets
-from lessonbank.evidence._bets import CellGains, Scores, gains_by_cell, restarted
+from lessonbank.evidence import _e_process
+from lessonbank.evidence._e_process import CellGains, Scores, gains_by_cell, restarted
+from lessonbank.evidence.confidence_sequences import bounds, log_e, outcomes, outcomes_each_way, path, scores_each_way
+from lessonbank.evidence.confidence_sequences import scores as all_scores
 from lessonbank.evidence.episodes import Episodes, Floats
-from lessonbank.evidence.sequences import bounds, log_e, outcomes, outcomes_each_way, path, scores_each_way
-from lessonbank.evidence.sequences import scores as all_scores
 
 pytestmark = pytest.mark.full
 
@@ -216,12 +216,12 @@ def test_a_draw_has_no_part_in_the_guess_it_is_held_against(seed: int, data: Any
 @given(SEEDS, st.booleans())
 def test_the_histogram_never_tells_of_more_wealth_than_was_won(seed: int, fractional: bool) -> None:
     scores = whole(drawn(seed, n=200, fractional=fractional))
-    up, down, _ = _bets.log_wealth(gains_by_cell(scores))
+    up, down, _ = _e_process.log_wealth(gains_by_cell(scores))
     for logs, score, worst in ((up[0], scores.score, scores.lowest), (down[0], -scores.score, -scores.highest)):
         alive = np.isfinite(logs)
-        assert np.all(1 + _bets.STAKES[alive] * worst.min() > 0)
-        won = np.log1p(_bets.STAKES[alive, None] * score).sum(axis=1)
-        told = logs[alive] - _bets.LOG_PRIOR[alive]
+        assert np.all(1 + _e_process.STAKES[alive] * worst.min() > 0)
+        won = np.log1p(_e_process.STAKES[alive, None] * score).sum(axis=1)
+        told = logs[alive] - _e_process.LOG_PRIOR[alive]
         assert np.all(told <= won + 1e-9)
         assert np.all(told >= won - 0.02 - 0.01 * np.abs(won))
 
@@ -242,13 +242,13 @@ def test_evidence_of_a_turn_from_any_start_on_is_hardly_ever_found_where_there_i
 def test_the_sum_over_starts_is_what_each_start_won_with_its_share() -> None:
     scores = whole(drawn(3, n=400))
     logs = []
-    for at, share in zip(_bets.STARTS, _bets.LOG_STARTS, strict=True):
+    for at, share in zip(_e_process.STARTS, _e_process.LOG_STARTS, strict=True):
         if at < len(scores):
             later = scores.where(np.arange(len(scores)) >= at)
             whole_safe = gains_by_cell(scores).safe
             logs.append(log_e(replace(gains_by_cell(later), safe=whole_safe), helps=False)[0] + share)
     assert restarted(gains_by_cell(scores))[0][0] == pytest.approx(np.logaddexp.reduce(logs))
-    assert np.exp(_bets.LOG_STARTS).sum() <= 1
+    assert np.exp(_e_process.LOG_STARTS).sum() <= 1
 
 
 @given(SEEDS, st.floats(0.5, 0.999))
@@ -319,8 +319,8 @@ def test_larger_stakes_on_groups_without_an_effect_err_as_seldom_as_promised(odd
 
 
 def test_no_more_is_bet_than_there_is_whatever_the_stakes() -> None:
-    assert np.exp(_bets.BOLD).sum() == pytest.approx(1.0)
-    assert np.exp(_bets.LOG_PRIOR).sum() == pytest.approx(1.0)
+    assert np.exp(_e_process.BOLD).sum() == pytest.approx(1.0)
+    assert np.exp(_e_process.LOG_PRIOR).sum() == pytest.approx(1.0)
 
 
 # --- without the best of some writers ---------------------------------------------------------------------------------
@@ -342,20 +342,23 @@ TOLD = st.lists(
 @given(told=TOLD, k=st.integers(0, 5))
 @settings(max_examples=15, deadline=None)
 def test_no_choice_of_liars_leaves_the_others_with_less(told: list[tuple[int, int, float]], k: int) -> None:
-    *kept, _ = _bets.log_wealth(gains_by_cell(told_by(told, 3), by_writer=True), leave_out=k)
+    *kept, _ = _e_process.log_wealth(gains_by_cell(told_by(told, 3), by_writer=True), leave_out=k)
     for liars in combinations(range(5), k):
         honest = [one for one in told if one[1] not in liars]
-        *won, _ = _bets.log_wealth(gains_by_cell(told_by(honest, 3)))
+        *won, _ = _e_process.log_wealth(gains_by_cell(told_by(honest, 3)))
         safe = np.isfinite(kept).all(axis=0)
         assert (np.where(safe, kept, -np.inf) <= np.array(won) + 1e-9).all()
-    assert np.allclose(_bets.log_wealth(gains_by_cell(told_by([], 3)), leave_out=k)[0], _bets.LOG_PRIOR)
+    assert np.allclose(_e_process.log_wealth(gains_by_cell(told_by([], 3)), leave_out=k)[0], _e_process.LOG_PRIOR)
 
 
 def test_what_is_left_beside_a_great_liar_is_exactly_what_the_others_won() -> None:
     honest = [(0, writer, 0.1 - 0.3 * (writer % 2)) for writer in range(4) for _ in range(5)]
     lies = [(0, 5, 0.5)] * 200
     every = gains_by_cell(told_by([*honest, *lies], 1), by_writer=True)
-    left, truly = _bets.log_wealth(every, leave_out=1)[0], _bets.log_wealth(gains_by_cell(told_by(honest, 1)))[0]
+    left, truly = (
+        _e_process.log_wealth(every, leave_out=1)[0],
+        _e_process.log_wealth(gains_by_cell(told_by(honest, 1)))[0],
+    )
     safe = np.isfinite(truly)
     assert np.allclose(left[safe], truly[safe])
-    assert _bets.log_total(_bets.log_wealth(every)[0])[0] > 20 > _bets.log_total(left)[0]
+    assert _e_process.log_total(_e_process.log_wealth(every)[0])[0] > 20 > _e_process.log_total(left)[0]

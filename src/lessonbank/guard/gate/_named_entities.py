@@ -13,7 +13,7 @@ from lessonbank.guard.redact import personal_in
 Kind = Literal["name", "address", "amount", "version", "date", "number", "id"]
 
 
-class LookAlike(NamedTuple):
+class Entity(NamedTuple):
     """A part of a text, and what it looks like."""
 
     start: int
@@ -229,26 +229,26 @@ def is_ordinary(word: str, /) -> bool:
 
 
 @lru_cache(maxsize=64)
-def look_alikes(text: str, /, *, names: bool = True) -> Sequence[LookAlike]:
+def find_entities(text: str, /, *, names: bool = True) -> Sequence[Entity]:
     """Every part of `text` that looks personal, in no order; parts may overlap. Linear in the text.
 
     Kept for a moment: of a task the values are taken in, and then it is masked, and fields say the same again.
     """
     alike = people(text) if names else []
-    alike += [LookAlike(found.start, found.end, found.kind) for found in personal_in(text)]
+    alike += [Entity(found.start, found.end, found.kind) for found in personal_in(text)]
     if not _HAS_DIGIT.search(text):
         return alike
     low = text.lower()
     for hints, pattern in _ADDRESSES:
         if hints.search(low):
-            alike += [LookAlike(*found.span(), "address") for found in pattern.finditer(text)]
+            alike += [Entity(*found.span(), "address") for found in pattern.finditer(text)]
     *known, numbers = sought_in(text, _AMOUNT, _MONTH_DATE, _DATE_SLASHED, _NUMBERED)
     for kind, matches in zip(("amount", "date", "date"), known, strict=True):
-        alike += [LookAlike(*found.span(), kind) for found in matches]
+        alike += [Entity(*found.span(), kind) for found in matches]
     for found in numbers:
         if (kind := _kind_of_number(found[0])) is not None:
             is_version = kind == "amount" and _VERSION_AFTER.search(text, max(0, found.start() - 12), found.start())
-            alike.append(LookAlike(*found.span(), "version" if is_version else kind))
+            alike.append(Entity(*found.span(), "version" if is_version else kind))
     return alike
 
 
@@ -263,25 +263,25 @@ def _kind_of_number(word: str) -> Kind | None:
     return "amount" if _CENTS.search(bare) else "number"
 
 
-def people(text: str, /) -> list[LookAlike]:
+def people(text: str, /) -> list[Entity]:
     """Names of persons: capitalised words in a row, what stands where a name is told, and names in another script."""
-    found: list[LookAlike] = []
+    found: list[Entity] = []
     rows, cues = sought_in(text, _CAPITALISED_ROW, _NAMED_AFTER)
     for row in rows:
         at = row.start()
-        found += [LookAlike(at + start, at + end, "name") for start, end in _names_in(row[0])]
+        found += [Entity(at + start, at + end, "name") for start, end in _names_in(row[0])]
     found += [name for cue in cues if (name := _words_behind(text, cue))]
     if is_ascii(text):
         return found
     for pattern in _NAMED_DENSE:
-        found += [LookAlike(*name.span("it"), "name") for name in pattern.finditer(text)]
+        found += [Entity(*name.span("it"), "name") for name in pattern.finditer(text)]
     caseless = [run.span() for run in _CASELESS_RUN.finditer(text)]
     if sum(end - start for start, end in caseless) < sum(len(word) for word in _LATIN.findall(text)):
-        found += [LookAlike(*span, "name") for span in caseless]
+        found += [Entity(*span, "name") for span in caseless]
     return found
 
 
-def named(text: str, /) -> list[LookAlike]:
+def names_after_cues(text: str, /) -> list[Entity]:
     """What stands where a name is told: `my name is`, `customer`, `Mr`."""
     return [name for cue in sought_in(text, _NAMED_AFTER)[0] if (name := _words_behind(text, cue))]
 
@@ -354,7 +354,7 @@ def _is_capitalised(word: str) -> bool:
     return len(word) == 1 or rest[1:] == rest[1:].lower()
 
 
-def _words_behind(text: str, cue: re.Match[str]) -> LookAlike | None:
+def _words_behind(text: str, cue: re.Match[str]) -> Entity | None:
     """The words behind `cue` up to three, as long as none of them is an ordinary one."""
     if cue["sure"] == "named" and _NAMED_THING.search(text, max(0, cue.start() - 20), cue.start()):
         return None
@@ -366,5 +366,5 @@ def _words_behind(text: str, cue: re.Match[str]) -> LookAlike | None:
         words.append(found)
     is_told = words and (cue["sure"] or words[0][0][:1].isupper() or len(words) > 1)
     if is_told and any(_is_telling(word[0]) for word in words):
-        return LookAlike(words[0].start(), words[-1].end(), "name")
+        return Entity(words[0].start(), words[-1].end(), "name")
     return None

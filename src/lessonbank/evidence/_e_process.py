@@ -195,12 +195,12 @@ def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, b
 
 
 def log_wealth(told: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Floats, Floats]:
-    """(groups, stakes) twice: what was won on each group, both ways (see `won`); (groups,): the sum of scales."""
-    up, down = (won(told, helps=helps, leave_out=leave_out) for helps in (True, False))
+    """(groups, stakes) twice: what was won on each group, both ways (`log_wealth_for`); (groups,): sum of scales."""
+    up, down = (log_wealth_for(told, helps=helps, leave_out=leave_out) for helps in (True, False))
     return up, down, np.zeros(told.groups) + np.bincount(told.group, told.scale[0], told.groups)
 
 
-def won(told: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
+def log_wealth_for(told: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
     """(groups, stakes): the log of prior times wealth, betting on effects above zero, or below.
 
     The least over all ways to fill in what is missing. Without the `leave_out` writers who won most on a group, at
@@ -224,14 +224,14 @@ def restarted(told: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Ints]:
     A sum over starts with weights that sum to 1 is an e-process for "it harms from no start on" (an e-detector: Shin,
     Ramdas and Rinaldo 2024). Starts are counted in draws of the group, so they are fixed before its outcomes.
     """
-    logs = log_total(won(told, helps=False, leave_out=leave_out)) + LOG_STARTS[0]
+    logs = log_total(log_wealth_for(told, helps=False, leave_out=leave_out)) + LOG_STARTS[0]
     best, start = logs.copy(), np.zeros(told.groups, np.int64)
     for number in range(1, int(told.start.max(initial=0)) + 1):
         later = told.where(told.start >= number)
         present, group = np.unique(later.group, return_inverse=True)
         up, down = told.safe
         own = replace(later, group=group, safe=(up[present], down[present]), log_prior=told.log_prior[present])
-        log = log_total(won(own, helps=False, leave_out=leave_out)) + LOG_STARTS[number]
+        log = log_total(log_wealth_for(own, helps=False, leave_out=leave_out)) + LOG_STARTS[number]
         logs[present] = np.logaddexp(logs[present], log)
         start[present] = np.where(log > best[present], number, start[present])
         best[present] = np.maximum(best[present], log)

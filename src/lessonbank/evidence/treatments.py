@@ -1,4 +1,4 @@
-"""What one receipt tells of each thing that can be withheld: memory as a whole, a group of lessons, one lesson."""
+"""The treatments that one receipt tells of, here called units: memory as a whole, a group of lessons, one lesson."""
 
 from __future__ import annotations
 

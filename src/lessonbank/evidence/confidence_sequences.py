@@ -12,9 +12,9 @@ where the judge is good (prediction-powered inference, Angelopoulos et al. 2023)
 where next to no truth was told at all, the judge's opinions are taken, and everything says so.
 
 Scores are in the order in which recalls were made, and one looks up to the first recall that is still waited for (see
-`columns.WINDOW`). So an outcome that comes early or late decides when it is looked at, and never what is seen of the
-others. A recall that waited long enough counts as missing, with memory and without alike. Missing outcomes are filled
-in three ways (see `outcomes_each_way` and `_bets`), and what is said holds in each of them.
+`evidence_table.WINDOW`). So an outcome that comes early or late decides when it is looked at, and never what is seen of
+the others. A recall that waited long enough counts as missing, with memory and without alike. Missing outcomes are
+filled in three ways (see `outcomes_each_way` and `_e_process`), and what is said holds in each of them.
 
 It rests on three things. Draws were made with the probabilities recorded; these may depend on everything that happened
 before. What memory does in one task changes neither the outcome of another nor how soon that is told. And the recalls
@@ -22,7 +22,7 @@ that have no outcome would have ended alike with memory and without: they may be
 failures.
 
 Sources: Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting" (JRSS B 2024);
-Karampatziakis, Mineiro and Ramdas, "Off-policy confidence sequences" (ICML 2021). See `_bets` for how they meet.
+Karampatziakis, Mineiro and Ramdas, "Off-policy confidence sequences" (ICML 2021). See `_e_process` for how they meet.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ import numpy as np
 
 from lessonbank.errors import UsageError
 
-from ._bets import LOG_STARTS, CellGains, least_effect, log_total, log_wealth, running, won
-from ._bets import Scores as Scores
+from ._e_process import LOG_STARTS, CellGains, least_effect, log_total, log_wealth, log_wealth_for, running
+from ._e_process import Scores as Scores
 from ._predictions import Guesser
 from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
 
@@ -227,7 +227,7 @@ def log_e(told: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
     that is so, the chance that the e-value ever reaches 1 / a is at most a, however often one looks. That still holds
     when up to `leave_out` writers lie, because the writers who say most are left out.
     """
-    return log_total(won(told, helps=helps, leave_out=leave_out))
+    return log_total(log_wealth_for(told, helps=helps, leave_out=leave_out))
 
 
 def bounds(told: CellGains, /, *, level: float = 0.95, start: Ints | None = None) -> tuple[Floats, Floats]:

@@ -88,7 +88,7 @@ def _most_in(size: int) -> int:
     return size // _LEAST_PAGE + 1
 
 
-class Origin:
+class WalIdentity:
     """What is known of one file: when it was last written to, and how far it had counted then."""
 
     def __init__(self, path: Path, /) -> None:

@@ -1,4 +1,4 @@
-"""Receipts and settlements become columns: each as it arrives, so that nothing is read twice."""
+"""The table of evidence: receipts and settlements become columns, each as it arrives, so that nothing is read twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lessonbank.guard.identity import is_separate_writer
 from .audits import Audits
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed, Restart
 from .groups import AGAIN
-from .units import WHOLE, entries
+from .treatments import WHOLE, entries
 
 _NAN: Final = float("nan")
 _OUTCOMES: Final = {"success": 1.0, "failure": 0.0}
@@ -94,7 +94,7 @@ def _doubles() -> tuple[array[float], ...]:
 
 
 @dataclass(slots=True)
-class Columns:
+class EvidenceTable:
     """What is known so far of the recalls of one scope that had something to show."""
 
     units: Numbers = field(default_factory=Numbers)
@@ -115,7 +115,7 @@ class Columns:
     _told: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
     """By name of a column: one number per row."""
     _drawn: tuple[array[float], ...] = field(default_factory=_doubles)
-    """Row, unit, shown, chance: see `units.entries`."""
+    """Row, unit, shown, chance: see `treatments.entries`."""
     _placed: tuple[array[float], ...] = field(default_factory=_doubles)
     """Row, lesson, shown, cited."""
     _places: list[int] = field(default_factory=lambda: [0])
@@ -201,11 +201,11 @@ class Columns:
                 self._tell(row, settlement, at)
             if opinion:
                 told["judge"] = self.judges[settlement.judge or "judge"]
-        for name, value in (told | self._named(settlement)).items():
+        for name, value in (told | self._template_and_model(settlement)).items():
             self._told[name][row] = value
         self._cite(row, settlement.cited)
 
-    def _named(self, settlement: Settlement) -> dict[str, float]:
+    def _template_and_model(self, settlement: Settlement) -> dict[str, float]:
         """The template and the model of the agent, where the run names them."""
         named = dict[str, float]()
         if settlement.template is not None:

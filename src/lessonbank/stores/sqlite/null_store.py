@@ -12,7 +12,7 @@ from lessonbank.errors import NotFound
 from . import SqliteStore
 
 
-class SwitchedOffStore(SqliteStore):
+class NullStore(SqliteStore):
     """Holds nothing. Whoever names one record is told why it is not there."""
 
     async def experiences(self, by: ExperienceKey, values: Collection[str], /, *, scope: str) -> Sequence[Experience]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.contracts.records import Candidate, GroupDraw, Recall
-from lessonbank.evidence.units import Entry, entries
+from lessonbank.evidence.treatments import Entry, entries
 
 ODDS = st.sampled_from([0.0, 0.05, 0.1, 0.3, 0.5, 1.0])
 GROUPS: tuple[str, ...] = ("source/a", "source/b", "topic/x", "topic/y", "topic/z")
