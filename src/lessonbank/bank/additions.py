@@ -19,8 +19,8 @@ async def link_additions(bank: ScopedBank, lessons: Sequence[Lesson], /) -> tupl
     """Name each addition among `lessons` where its lesson is held; a note where the bank changed meanwhile."""
     notes: tuple[str, ...] = ()
     for lesson in lessons:
-        if lesson.against and lesson.against.stand == "adds":
-            notes += await _stand(bank, lesson, lesson.against.lesson_ids[0])
+        if lesson.relation and lesson.relation.stand == "adds":
+            notes += await _stand(bank, lesson, lesson.relation.lesson_ids[0])
     return notes
 
 

@@ -28,14 +28,14 @@ async def find_run(bank: ScopedBank, of: object, /) -> Trajectory:
     """
     if is_instance(of, Mapping):
         fields = cast("Mapping[str, Json]", of)
-        return _only(await _with_metadata(bank, fields), f"with the metadata {shown(fields)}")
+        return _only(await _with_metadata(bank, fields), f"with the metadata {short_repr(fields)}")
     if is_instance(of, Recall):
         of = an_id(of.id, "the recall")
-        return _only(await _of_recall(bank, of), f"of the recall {shown(of)}")
+        return _only(await _of_recall(bank, of), f"of the recall {short_repr(of)}")
     id = an_id(of, "the run")
     if run := await get_or_none(get_trajectory(bank.store, id, scope=bank.scope)):
         return run
-    return _only(await _of_recall(bank, id), f"with the id {shown(id)}, nor one of a recall with it")
+    return _only(await _of_recall(bank, id), f"with the id {short_repr(id)}, nor one of a recall with it")
 
 
 async def _with_metadata(bank: ScopedBank, metadata: Mapping[str, Json]) -> list[Trajectory]:

@@ -93,7 +93,7 @@ class JudgeAndExtract:
     async def _extractor_with_known(self, attempts: Sequence[Run]) -> Extractor:
         """The extractor. Where it can say how its lessons stand to those of the bank, it is shown the nearest."""
         extractor = self.bank.parts.extractor
-        knowing = attribute(extractor, "knowing") if self.bank.options.shows_known and attempts else None
+        knowing = safe_getattr(extractor, "knowing") if self.bank.options.shows_known and attempts else None
         if knowing is None:
             return extractor
         task = attempts[0].trajectory.task

@@ -225,7 +225,7 @@ class Learner:
         if settlement is None:
             return with_notes(learned, notes)
         notes += self.bank.emit(Settled(settlement=settlement))
-        acted = await self.bank.parts.ledger.settled(scope=settlement.scope)
+        acted = await self.bank.parts.ledger.on_outcome(scope=settlement.scope)
         if acted.changes or acted.proposals or acted.notes:
             reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
             notes += acted.notes + self.bank.emit(reviewed, notes=acted.notes)

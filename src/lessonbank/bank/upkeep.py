@@ -78,8 +78,8 @@ async def _put_away(bank: ScopedBank) -> tuple[str, ...]:
         gone = await _apply(bank, Retire(lesson_ids=gone, reason=f"to make room: the {room}"))
     sleeping = {*slept, *(lesson.id for lesson in lessons if lesson.asleep)}
     bank.state.upkeep[bank.scope] = today, _tasks_of(held, sleeping)
-    notes = [f"{counted(len(slept), 'lesson was', 'lessons were')} put to sleep: {idle}"] if slept else []
-    notes += [f"{counted(len(gone), 'lesson was', 'lessons were')} removed: this {room}"] if gone else []
+    notes = [f"{plural(len(slept), 'lesson was', 'lessons were')} put to sleep: {idle}"] if slept else []
+    notes += [f"{plural(len(gone), 'lesson was', 'lessons were')} removed: this {room}"] if gone else []
     return tuple(notes)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from anyio import to_thread
 
 from lessonbank._base.atomic_write import replacing
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 from lessonbank.contracts.ports import RunFilter, Store
 from lessonbank.contracts.records import Json, Observation, Run, Step, ToolCall, Trajectory
 from lessonbank.contracts.records.ids import digest
@@ -147,11 +147,11 @@ async def write_runs(store: Store, folder: Path, /, *, scope: str) -> int:
         StoreUnavailable: it cannot be made, or a file cannot be written.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{named(folder)} is a file: name a folder for the runs")
+        raise UsageError(f"{short_path(folder)} is a file: name a folder for the runs")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreUnavailable(f"cannot make the folder {named(folder)}: {error.strerror or error}") from error
+        raise StoreUnavailable(f"cannot make the folder {short_path(folder)}: {error.strerror or error}") from error
     count, after = 0, None
     while runs := await store.runs(RunFilter(limit=_BATCH, after=after), scope=scope):
         for run in runs:

@@ -23,7 +23,7 @@ from lessonbank._base.checks import (
     short_path,
     some_days,
 )
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.bank import retention
 from lessonbank.bank.outbox import describe_waiting, erase_spooled
 from lessonbank.bank.recall_again import kept_cures
@@ -81,18 +81,18 @@ class AsyncAdmin:
             return 0
         if format == "jsonl":
             count = await archive.write(self._bank.store, a_path(path), scope=self._bank.scope)
-            await self._bank.record_act("admin.export", counted(count, "record"), read_only=True)
+            await self._bank.record_act("admin.export", plural(count, "record"), read_only=True)
             return count
         if format == "atif":
             count = await write_runs(self._bank.store, a_path(path), scope=self._bank.scope)
-            await self._bank.record_act("admin.export", f"{counted(count, 'run')} as {format}", read_only=True)
+            await self._bank.record_act("admin.export", f"{plural(count, 'run')} as {format}", read_only=True)
             return count
         told = await self._files.write(a_path(path), format, budget=budget, every=all)
         left_out = sum(one.left_out for one in told)
         too_many = f"{plural(left_out, 'lesson does', 'lessons do')} not fit the budget of {budget:,} tokens"
         _warn(*([too_many] if left_out else []), *_notes(told))
         count = sum(one.lessons for one in told)
-        await self._bank.record_act("admin.export", f"{counted(count, 'lesson')} as {format}", read_only=True)
+        await self._bank.record_act("admin.export", f"{plural(count, 'lesson')} as {format}", read_only=True)
         return count
 
     async def sync(
@@ -106,7 +106,9 @@ class AsyncAdmin:
         file, budget = a_path(path), a_count(budget, "budget=")
         known = maybe_one_of(format, "format=", get_args(FileFormat)) or await to_thread.run_sync(format_of, file)
         if known is None:
-            raise UsageError(f"the name of {named(file)} tells no format: give format=, such as 'claude-md' or 'skill'")
+            raise UsageError(
+                f"the name of {short_path(file)} tells no format: give format=, such as 'claude-md' or 'skill'"
+            )
         if self._bank.skips("sync"):
             return ()
         return tuple(await self._files.sync(file, known, budget=budget, preview=a_flag(preview, "preview=")))
@@ -132,7 +134,7 @@ class AsyncAdmin:
         source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
         count = await self._imported(source, approved_by)
         approval = f", approved by {approved_by}" if approved_by else ""
-        await self._bank.record_act("admin.import", f"{counted(count, 'record')}{approval}")
+        await self._bank.record_act("admin.import", f"{plural(count, 'record')}{approval}")
         return count
 
     async def _imported(self, source: Path, approved_by: str | None) -> int:
@@ -143,7 +145,7 @@ class AsyncAdmin:
                 return new
         if format is None:
             return await import_export(self._bank, source, approved_by=approved_by)
-        refuse_approval(approved_by, f"{named(source)} is a file that anybody may have edited")
+        refuse_approval(approved_by, f"{short_path(source)} is a file that anybody may have edited")
         told = await self._files.read(source)
         _warn(*_notes(told))
         return sum(len(one.proposals) + len(one.added) for one in told)
@@ -162,7 +164,7 @@ class AsyncAdmin:
             done += batch
             if progress:
                 progress(done)
-        await self._bank.record_act("admin.reindex", counted(done, "record"))
+        await self._bank.record_act("admin.reindex", plural(done, "record"))
         return done
 
     async def unembedded(self) -> tuple[str, ...]:
@@ -252,7 +254,7 @@ class AsyncAdmin:
     async def writers(self) -> tuple[str, ...]:
         """The names of writers that have a key, sorted. Raises UsageError on a handle made by `scoped()`."""
         self._bank.check_whole_file("writers")
-        return await identity.holders(self._bank.store, "writer")
+        return await identity.key_names(self._bank.store, "writer")
 
     async def add_reviewer(self, name: str, /) -> str:
         """Make a key for a person who decides what is shown, for `bank.scoped(writer=name, key=…)`; only now it can be
@@ -277,7 +279,7 @@ class AsyncAdmin:
 
     async def reviewers(self) -> tuple[str, ...]:
         """The names of those who decide what is shown, sorted. None: any program on this machine can decide it."""
-        return await identity.holders(self._bank.store, "reviewer")
+        return await identity.key_names(self._bank.store, "reviewer")
 
     async def _key_for(self, role: identity.Role, name: str, call: str) -> str:
         await self._bank.check_owner(call)
@@ -292,7 +294,7 @@ class AsyncAdmin:
         name = a_text(name, call)
         if self._bank.skips(call):
             return
-        if name_key(name) not in await identity.holders(self._bank.store, role):
+        if name_key(name) not in await identity.key_names(self._bank.store, role):
             raise UsageError(f"no {role} {name!r} has a key: see bank.admin.{role}s()")
         await self._bank.record_act(f"admin.{call}", name_key(name))
         await identity.end_key(self._bank.store, role, name)

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.atomic_write import belongs_to_database, replacing
-from lessonbank._base.checks import check_data, named, shown
+from lessonbank._base.checks import check_data, short_path, short_repr
 from lessonbank._base.iterate import async_batches
 from lessonbank._base.safe_read import open_regular
 from lessonbank.contracts.ports import Store

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from anyio import to_thread
 
-from lessonbank._base.checks import named
+from lessonbank._base.checks import short_path
 from lessonbank._base.iterate import batches
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.bank.scoped_bank import ScopedBank, log
 from lessonbank.contracts.ports import Imported, Redactor
 from lessonbank.contracts.records import (
@@ -66,8 +66,9 @@ async def import_export(bank: ScopedBank, path: Path, /, *, approved_by: str | N
         one_wording=bank.options.unique_wording,
     )
     if late:
-        told = counted(late, "record has", "records have")
-        log.warning("%s: %s a time of the future, and got the time of this import: check the clocks", named(path), told)
+        told = plural(late, "record has", "records have")
+        file = short_path(path)
+        log.warning("%s: %s a time of the future, and got the time of this import: check the clocks", file, told)
     return new
 
 
@@ -82,11 +83,11 @@ async def import_memories(bank: ScopedBank, path: Path, /, *, approved_by: str |
         found = await to_thread.run_sync(partial(memories.read, path, scope=bank.scope))
     if found is None:
         return None
-    refuse_approval(approved_by, f"{named(path)} holds memories of {found.format}, which nobody trusts yet")
+    refuse_approval(approved_by, f"{short_path(path)} holds memories of {found.format}, which nobody trusts yet")
     taken = [await _admitted(bank, one) for one in found.experiences]
     refused = Counter(draft.rule for one in taken for draft in one.rejected)
     if refused:
-        log.warning("%s: the gate kept no lesson of %d memories: %s", named(path), refused.total(), dict(refused))
+        log.warning("%s: the gate kept no lesson of %d memories: %s", short_path(path), refused.total(), dict(refused))
     doubted = [_on_probation(one, bank.scope) for one in taken if one.lessons]
     portions = lambda: (Imported(experiences=some) for some in batches(doubted, size=_TOGETHER))  # noqa: E731
     return await care_of(bank.store).import_records(
@@ -117,7 +118,7 @@ def _portions(
         for told in archive.portions(records()):
             yield _portion(told if redactor is None else _redacted(told, redactor), scope)
     except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"cannot read {named(path)} as an export: {error}; nothing was imported") from error
+        raise FormatError(f"cannot read {short_path(path)} as an export: {error}; nothing was imported") from error
 
 
 def _redacted(told: Sequence[Record], redactor: Redactor) -> list[Record]:

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 
 from anyio import to_thread
 
-from lessonbank._base.checks import named
-from lessonbank._base.plural import counted
+from lessonbank._base.checks import short_path
+from lessonbank._base.plural import plural
 from lessonbank.bank.scoped_bank import ScopedBank, log
 from lessonbank.contracts.records import (
     FILE,
@@ -113,9 +113,8 @@ class LessonFiles:
         plans = await self._plans(path, format, holdings, budget=budget, every=every)
         for plan in plans:
             if (await self._changes(plan.file, holdings))[0]:
-                raise UsageError(
-                    f"{named(plan.file.path)} was edited and its edits were not read yet: import it first, or sync it"
-                )
+                file = short_path(plan.file.path)
+                raise UsageError(f"{file} was edited and its edits were not read yet: import it first, or sync it")
         for plan in plans:
             await plan.write()
         return [plan.report() for plan in plans]

@@ -334,7 +334,7 @@ class AsyncLessons:
         """How far the new words of a lesson are trusted: nobody but their writer has seen them yet."""
         if lesson.state == "quarantined":
             return []
-        if not await holders(self._bank.store, "reviewer"):
+        if not await key_names(self._bank.store, "reviewer"):
             return [] if lesson.retired else [_approval((lesson.id,), by, f"edited by {by}")]
         waits = Trust(lesson_ids=(lesson.id,), state="probation", by="person", reason=f"edited by {by}")
         return [waits] if lesson.state == "active" else []

@@ -106,9 +106,9 @@ async def _near_repeats(bank: ScopedBank, page: Sequence[Lesson]) -> list[Propos
     """Of two lessons that are near one another the newer, until it is retired, merged or approved."""
     found: list[Proposal] = []
     for lesson in page:
-        if lesson.near is None or lesson.hidden or lesson.approved:
+        if lesson.near_duplicate_of is None or lesson.hidden or lesson.approved:
             continue
-        older = await bank.lesson(lesson.near)
+        older = await bank.lesson(lesson.near_duplicate_of)
         if older and not older.hidden:
             why = f"it says nearly the same as “{_titled(older)}”: merge the two, or keep both"
             found.append(Proposal(lesson=lesson, reason=why, change="merge", of=older.id))
@@ -119,9 +119,9 @@ async def _additions(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]
     """What adds to a lesson, where a person approved both: only a person joins what a person vouched for."""
     found: list[Proposal] = []
     for one in page:
-        if one.against is None or one.against.stand != "adds" or one.hidden or not one.approved:
+        if one.relation is None or one.relation.stand != "adds" or one.hidden or not one.approved:
             continue
-        base = await bank.lesson(one.against.lesson_ids[0])
+        base = await bank.lesson(one.relation.lesson_ids[0])
         if base and base.approved and not base.hidden:
             why = f"it adds to “{_titled(base)}”: merge the two into one text, whose evidence starts again"
             found.append(Proposal(lesson=one, reason=why, change="merge", of=base.id))
@@ -131,10 +131,10 @@ async def _additions(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]
 async def _opposites(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
     """Both of two lessons of which one says the other more exactly, or contradicts it, until a person decides."""
     told = [
-        (one, id, one.against.stand)
+        (one, id, one.relation.stand)
         for one in page
-        if one.against and one.against.stand in _BESIDE and not (one.hidden or one.approved)
-        for id in one.against.lesson_ids
+        if one.relation and one.relation.stand in _BESIDE and not (one.hidden or one.approved)
+        for id in one.relation.lesson_ids
     ]
     found: list[Proposal] = []
     for newer, id, stand in told:

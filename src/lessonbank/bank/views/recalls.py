@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Unpack
 
 from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_instance, maybe_id
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.bank.preview_settings import PreviewSettings
 from lessonbank.bank.retrieval import Recaller
 from lessonbank.bank.scoped_bank import ScopedBank

@@ -11,7 +11,7 @@ import anyio
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import a_count, a_text, an_id, filters, maybe_id, maybe_one_of
 from lessonbank._base.iterate import closing
-from lessonbank._base.plural import counted
+from lessonbank._base.plural import plural
 from lessonbank.bank.learner import Learner, with_notes
 from lessonbank.bank.retention import forget_old_runs
 from lessonbank.bank.scoped_bank import ScopedBank, person
@@ -135,7 +135,7 @@ class AsyncRuns:
         """To try again what was given up is an act of a person; what merely waits is learned anyhow."""
         if given_up:
             await self._bank.record_act(
-                "runs.retry", counted(given_up, "run that was given up", "runs that were given up")
+                "runs.retry", plural(given_up, "run that was given up", "runs that were given up")
             )
 
     async def _try(self, run: Trajectory) -> tuple[Learned, set[str], str]:

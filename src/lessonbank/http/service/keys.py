@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
 
-from lessonbank._base.checks import a_count, a_text, one_of, shown, some_days
+from lessonbank._base.checks import a_count, a_text, one_of, short_repr, some_days
 from lessonbank.bank.audit_log import record_act
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.contracts.records import Record

@@ -16,7 +16,7 @@ from lessonbank.guard.gate.run_values import LOOKS, RunValues, is_command, parse
 from lessonbank.text.shell_commands import REFUSED
 
 from ._commands import reads
-from ._slots import Shown, action_line, called, line_of, message, passed_on
+from ._slots import AgentView, action_line, call_text, line_of, message, passed_on
 
 Effect = Literal["moved", "inert", "error", "repeat"]
 
