@@ -206,19 +206,15 @@ def lengths_in(rows: Sequence[tuple[int, bytes | None, bytes]], /) -> tuple[_Arr
     Raises:
         StoreDamaged: one is not what was written.
     """
-    lengths, at = np.frombuffer(b"".join(packed for *_, packed in rows), np.uint8), 0
-    numbers = np.arange(len(lengths) // 4)
+    numbers, lengths = [np.empty(0, np.int64)], [np.empty(0, np.uint32)]
     for row, named, packed in rows:
-        first, end = row % (1 << 32), at + len(packed) // 4
+        first = row % (1 << 32)
         there = named is None or (len(named) == len(packed) and named[:4] == first.to_bytes(4, "little"))
         if len(packed) % 4 or not there:
             raise StoreDamaged("the lengths of tasks are not what was written")
-        if named is None:
-            numbers[at:end] += first - at
-        else:
-            numbers[at:end] = np.frombuffer(named, "<u4")
-        at = end
-    return numbers, lengths.view("<u4")
+        lengths.append(np.frombuffer(packed, "<u4"))
+        numbers.append(np.arange(first, first + len(lengths[-1])) if named is None else np.frombuffer(named, "<u4"))
+    return np.concatenate(numbers), np.concatenate(lengths)
 
 
 def add_lengths(connection: sqlite3.Connection, after: int, last: int = _LAST, /) -> None:
