@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain, groupby
@@ -352,51 +352,44 @@ def nearest(
     """
     there = find_space(connection, find_scope(connection, scope), space)
     check_dimensions(query, space=space, dimensions=there.dimensions if there else None)
-    if not limit:
+    if limit <= 0:
         return Nearest()
     with matrices.current(connection, scope, space) as (matrix, here):
         is_complete = not _missing(connection, matrix, here, lessons=lessons)
-        left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
-        best = _best(connection, matrix, here, query, limit, left_out)
-    known = _rows.found_at(connection, here, {key // PARTS for *_, key in best})
-    matches = list[Match]()
-    for score, _, key in best:
-        experience, at = known[key // PARTS], key % PARTS
-        lesson_id = experience.lessons[at - 1].id if at else None
-        matches.append(Match(experience=experience, score=score, lesson_id=lesson_id))
-    return Nearest(matches, is_complete)
+        return Nearest(_best(connection, matrix, here, query, limit, exclude), is_complete)
 
 
 def _best(
-    connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, query: Array, limit: int, left_out: Collection[int]
-) -> list[tuple[float, int, int]]:
-    """Score, age and key of the best that may be found, equal scores newest first; more are asked for until they are."""
+    connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, query: Array, limit: int, exclude: Collection[str]
+) -> list[Match]:
+    """The best that may be found, equal scores newest first; more are asked for until they are."""
+    sql = f"SELECT e.number, e.created_at FROM experiences e WHERE e.number {AMONG} AND +e.scope = ? AND {_rows.SHOWS}"
+    left_out = set(numbers_of(connection, scope, map(encodable, exclude)).values()) if exclude else set[int]()
     count = limit + min(len(left_out), limit)
     while True:
         keys, scores = (each.tolist() for each in matrix.closest(query, count=count))
-        found, end = list[tuple[float, int, int]](), 0
-        while end < len(keys) and (len(found) < limit or scores[end] == found[limit - 1][0]):
-            some = slice(end, end := end + max(count, end))
-            ages = _ages(connection, scope, [key for key in keys[some] if key // PARTS not in left_out])
-            found += [
-                (score, ages[key], key) for key, score in zip(keys[some], scores[some], strict=True) if key in ages
-            ]
-        if len(found) >= limit or count >= matrix.size:
-            return sorted(found, reverse=True)[:limit]
+        ages = dict(connection.execute(sql, (among({key // PARTS for key in keys} - left_out), scope.number)))
+        scored = zip(scores, keys, strict=True)
+        near, found = [(score, ages[key // PARTS], key) for score, key in scored if key // PARTS in ages], list[Match]()
+        for some in batches(sorted(near, reverse=True), size=limit):
+            found += _matches(connection, scope, some)
+            if len(found) >= limit:
+                return found[:limit]
+        if count >= matrix.size:
+            return found
         count *= 8
 
 
-def _ages(connection: sqlite3.Connection, scope: ScopeRow, keys: Sequence[int]) -> dict[int, int]:
-    """By key when the experience was made, for those of these keys that may be found. A matrix may have others, too."""
-    sql = f"SELECT e.number, e.created_at, {_rows.SHOWS} FROM experiences e WHERE e.number {AMONG} AND +e.scope = ?"
-    rows = connection.execute(sql, (among({key // PARTS for key in keys}), scope.number)).fetchall()
-    made = {number: created for number, created, _ in rows}
-    ages = {number * PARTS: created for number, created, shows in rows if shows}
-    kept = _rows.stored_at(connection, {key // PARTS for key in keys if key % PARTS} & made.keys())
-    for number, one in kept.items():
-        lessons = enumerate(_rows.experience_of(*one).lessons, 1)
-        ages |= {number * PARTS + at: made[number] for at, lesson in lessons if not lesson.hidden}
-    return ages
+def _matches(
+    connection: sqlite3.Connection, scope: ScopeRow, near: Sequence[tuple[float, int, int]]
+) -> Iterator[Match]:
+    """Those of score, age and key whose lesson may be shown; one that lies in another experience has its own key."""
+    known = _rows.found_at(connection, scope, {key // PARTS for *_, key in near})
+    for score, _, key in near:
+        experience, at = known[key // PARTS], key % PARTS
+        lesson = experience.lessons[at - 1] if 0 < at <= len(experience.lessons) else None
+        if at == 0 or (lesson and not lesson.hidden and lesson.id not in experience.repeats):
+            yield Match(experience=experience, score=score, lesson_id=lesson.id if lesson else None)
 
 
 def unindexed(
@@ -427,16 +420,13 @@ def _missing(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, *,
         where = f"number {AMONG} AND +scope = ?"
         values = [among(touched | {key // PARTS for key in missing}), scope.number]
     sql = f"SELECT number FROM experiences WHERE {where} AND (active OR ?) ORDER BY created_at, number"
-    wanted = list[int]()
-    for (number,) in connection.execute(sql, (*values, not lessons)).fetchall():
-        held = _rows.experience_at(connection, number).lessons[: PARTS - 1] if lessons else ()
-        wanted += (
-            [number * PARTS + at for at, lesson in enumerate(held, 1) if not lesson.hidden]
-            if lessons
-            else [number * PARTS]
-        )
+    numbers = [number for (number,) in connection.execute(sql, (*values, not lessons))]
+    wanted = [number * PARTS for number in numbers]
+    if lessons:
+        held = ((number, _rows.experience_at(connection, number).lessons[: PARTS - 1]) for number in numbers)
+        wanted = [number * PARTS + at for number, some in held for at, i in enumerate(some, 1) if not i.hidden]
     # Without `assume_unique` numpy hashes both, and loads its masked arrays to do so.
-    known = np.isin(np.array(wanted, np.int64), matrix.keys[: matrix.size], assume_unique=True)
-    missing = [key for key, is_known in zip(wanted, known.tolist(), strict=True) if not is_known]
+    is_known = np.isin(keys := np.array(wanted, np.int64), matrix.keys[: matrix.size], assume_unique=True)
+    missing = keys[~is_known].tolist()
     matrix.checked[lessons] = scope.sequence, missing
     return missing
