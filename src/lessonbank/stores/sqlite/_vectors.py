@@ -381,7 +381,7 @@ def _best(
 def _matches(
     connection: sqlite3.Connection, scope: ScopeRow, near: Sequence[tuple[float, int, int]]
 ) -> Iterator[Match]:
-    """The matches of these scores, ages and keys. A lesson that is hidden, or lies in another experience, is left out."""
+    """The matches of these scores, ages and keys; without lessons that are hidden or lie in another experience."""
     known = _rows.found_at(connection, scope, {key // PARTS for *_, key in near})
     for score, _, key in near:
         experience, at = known[key // PARTS], key % PARTS
