@@ -80,7 +80,7 @@ def write_rows(connection: sqlite3.Connection, name: str, table: Table, given: S
     if table == "vectors":
         for space in dict.fromkeys(space for _, space, *_ in given):
             units = {id: np.frombuffer(data, dtype="<f4") for _, of, id, data in given if of == space}
-            place(connection, scope, units, space, numbers={})
+            place(connection, scope, units, space)
         return
     for one in given:
         sql, values = _written(scope.number, table, one)

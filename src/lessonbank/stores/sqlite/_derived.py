@@ -130,7 +130,7 @@ def index_tail(
     _index(connection, chain(waiting, ((n, scope, said) for n, said in known.items() if n > max(before, done))))
     add_lengths(connection, done, last)
     _lesson_words.catch_up(connection, [n for n, *_ in rows])
-    _lesson_words.put(connection, scope, {n: e for n, e in written.items() if n > max(before, done)})
+    _lesson_words.put(connection, ((n, scope, e) for n, e in written.items() if n > max(before, done)))
     connection.execute("UPDATE indexed SET upto = ?", (last,))
 
 

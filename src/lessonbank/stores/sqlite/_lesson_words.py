@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from lessonbank._base.iterate import batches
@@ -34,9 +34,10 @@ def asking(scope: int, asked: Collection[str], /) -> str:
     return " ".join(f'"{term(scope, encodable(word))}"' for word in longest)
 
 
-def put(connection: sqlite3.Connection, scope: int, experiences: Mapping[int, Experience], /) -> None:
-    """Make experiences findable by the words of their lessons, by number; by none they are yet."""
-    _put(connection, ((number, scope, words_of(experience)) for number, experience in experiences.items()))
+def put(connection: sqlite3.Connection, experiences: Iterable[tuple[int, int, Experience]], /) -> None:
+    """Make experiences findable by the words of their lessons, by number and scope; by none they are yet."""
+    rows = ((number, terms(scope, words_of(experience))) for number, scope, experience in experiences)
+    connection.executemany("INSERT INTO lesson_index (rowid, words) VALUES (?, ?)", (row for row in rows if row[1]))
 
 
 def change(
@@ -50,8 +51,11 @@ def change(
 
 def catch_up(connection: sqlite3.Connection, numbers: Iterable[int], /) -> None:
     """Put in experiences that are not in the index yet."""
+    sql = "SELECT number, abs(scope) FROM experiences WHERE number BETWEEN ? AND ?"
     for some in batches(numbers):
-        _put(connection, _read(connection, some))
+        scopes = dict(connection.execute(sql, (min(some), max(some))))
+        kept = sorted(stored_at(connection, some).items())
+        put(connection, ((number, scopes[number], experience_of(*stored)) for number, stored in kept))
 
 
 def reindex(connection: sqlite3.Connection, /) -> None:
@@ -63,18 +67,3 @@ def reindex(connection: sqlite3.Connection, /) -> None:
 def count_by_word(connection: sqlite3.Connection, /) -> Counter[str]:
     """How many experiences the index names for each word, as it writes it."""
     return Counter(dict(connection.execute("SELECT term, doc FROM lesson_counts")))
-
-
-def _read(connection: sqlite3.Connection, numbers: Collection[int]) -> Iterator[tuple[int, int, str]]:
-    kept = stored_at(connection, numbers)
-    sql = "SELECT number, abs(scope) FROM experiences WHERE number BETWEEN ? AND ?"
-    scopes = dict(connection.execute(sql, (min(numbers), max(numbers))))
-    return ((number, scopes[number], words_of(experience_of(*kept[number]))) for number in sorted(kept))
-
-
-def _put(connection: sqlite3.Connection, rows: Iterable[tuple[int, int, str]]) -> None:
-    """Number, scope and words of experiences."""
-    connection.executemany(
-        "INSERT INTO lesson_index (rowid, words) VALUES (?, ?)",
-        ((number, terms(scope, text)) for number, scope, text in rows if text),
-    )

@@ -1,7 +1,7 @@
 """Vectors of a file: where they lie, and the closest of one scope by cosine, from memory kept current with the file.
 
-New vectors lie row by row, older ones in blocks that are quick to read. Up to 192 bits a row tell which rows may be
-close to a query. These are compared exactly.
+New vectors lie row by row, older ones in blocks that are quick to read. A bit for each of up to 256 numbers of a row
+tells which rows may be close to a query. These are compared exactly; where the bits tell little, every row is.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from itertools import chain, groupby
 from math import ceil, sqrt
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from lessonbank._base.iterate import batches
 from lessonbank.contracts.ports import Nearest
 from lessonbank.contracts.records import Match
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
@@ -33,27 +33,13 @@ from ._rows import AMONG, AMONG_IDS, PARTS, ScopeRow, SpaceRow, among, find_scop
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 FRESH: Final = 256
-"""Vectors that lie in rows of their own before they are joined."""
-_BLOCK: Final = 1024
-"""Vectors in a block at most."""
+"""Vectors that lie in rows of their own before they are joined; a block has four times as many at most."""
 _BUDGET: Final = 1 << 30
 """Bytes of matrices held between queries; the one in use may be larger."""
-_EXACT: Final = 1024
-"""Up to so many rows are all compared exactly."""
-_LEAST: Final = 128
-"""Rows compared exactly after the bits; in a large matrix one in `_SHARE`."""
-_SHARE: Final = 400
-_BITS: Final = 192
-"""Dimensions that have a bit, spread over all of them; every one where there are fewer. A byte counts so many."""
-_SAMPLED: Final = 16
-"""One row in so many tells how many rows differ in how many bits."""
-_TOGETHER: Final = 512
+_TOGETHER: Final = 256
 """Rows worked on at a time: what is needed for them fits the processor's cache."""
-_COUNTED: Final = 16_384
-"""The same where only bits are counted."""
 
 
-@lru_cache(maxsize=16)
 def row_type(dimensions: int, /) -> np.dtype[Any]:
     """A row as bytes: what its numbers are multiplied with to have length 1, then the numbers, the largest 32767."""
     return np.dtype([("factor", "<f4"), ("row", "<i2", (dimensions,))])
@@ -68,16 +54,8 @@ def to_blobs(rows: Iterable[Array], /) -> list[bytes]:
     return [row.tobytes() for row in made]
 
 
-def place(
-    connection: sqlite3.Connection,
-    scope: ScopeRow,
-    vectors: Mapping[str, Array],
-    name: str | None,
-    /,
-    *,
-    numbers: Mapping[str, int],
-) -> None:
-    """Set the vectors of experiences or lessons, by id; `numbers` has the rows of some experiences.
+def place(connection: sqlite3.Connection, scope: ScopeRow, vectors: Mapping[str, Array], name: str | None, /) -> None:
+    """Set the vectors of experiences or lessons, by id.
 
     Raises:
         NotFound: an id is not of this scope.
@@ -86,57 +64,48 @@ def place(
     """
     if not name:
         raise UsageError("these vectors come without the name of their space: pass space=")
-    space = find_space(connection, scope, name)
-    dimensions, rows = space.dimensions if space else None, list[Array]()
+    space, rows = find_space(connection, scope, name), list[Array]()
+    dimensions = space.dimensions if space else None
     for id, vector in vectors.items():
         rows.append(unit(vector, what=f"the experience {id!r}"))
         dimensions = check_dimensions(rows[-1], space=name, dimensions=dimensions)
-    keys = _keys_of(connection, scope, [encodable(id) for id in vectors], numbers)
-    if space is None or space.dimensions is None:
-        connection.execute(
-            "INSERT INTO spaces (scope, name, dimensions, sum) VALUES (?1, ?2, ?3, ?4)"
-            " ON CONFLICT (scope, name) DO UPDATE SET dimensions = ?3, sum = ?4",
-            (scope.number, name, dimensions, checksum(scope.number, name, dimensions)),
-        )
-        space = find_space(connection, scope, name)
-        assert space is not None
-    revision = space.revision + len(keys)
-    connection.execute("UPDATE spaces SET revision = ? WHERE number = ?", (revision, space.number))
+    keys = _keys_of(connection, scope, [encodable(id) for id in vectors])
+    sql = (
+        "INSERT INTO spaces (scope, name, dimensions, sum, revision) VALUES (?, ?, ?, ?, ?) ON CONFLICT (scope, name)"
+        " DO UPDATE SET dimensions = excluded.dimensions, sum = excluded.sum, revision = revision + excluded.revision"
+        " RETURNING number, revision"
+    )
+    values = scope.number, name, dimensions, checksum(scope.number, name, dimensions), len(keys)
+    ((number, revision),) = connection.execute(sql, values)
+    packed = zip(keys, to_blobs(rows), strict=True)
     connection.executemany(
         "INSERT OR REPLACE INTO fresh (space, key, revision, vector, sum) VALUES (?, ?, ?, ?, ?)",
-        [
-            (space.number, key, revision, vector, checksum(space.number, key, vector))
-            for key, vector in zip(keys, to_blobs(rows), strict=True)
-        ],
+        [(number, key, revision, row, checksum(number, key, row)) for key, row in packed],
     )
-    if revision // FRESH > space.revision // FRESH:
+    if revision % FRESH < len(keys):
         sql = "SELECT key, vector FROM fresh WHERE space = ? ORDER BY key"
-        _join(connection, space.number, connection.execute(sql, (space.number,)).fetchall())
+        _join(connection, number, connection.execute(sql, (number,)).fetchall())
 
 
-def _keys_of(
-    connection: sqlite3.Connection, scope: ScopeRow, ids: Sequence[str], numbers: Mapping[str, int]
-) -> list[int]:
+def _keys_of(connection: sqlite3.Connection, scope: ScopeRow, ids: Sequence[str]) -> list[int]:
     """The key of each id: its experience's number times `PARTS`, plus 0 for the task or 1, 2, 3, … for a lesson."""
-    keys = {id: numbers[id] * PARTS for id in ids if id in numbers}
-    if others := [id for id in ids if id not in keys]:
-        keys |= {id: number * PARTS for id, number in numbers_of(connection, scope, others).items()}
-    if others := [id for id in others if id not in keys]:
-        sql = f"SELECT id, experience, place FROM lessons WHERE scope = ? AND id {AMONG_IDS}"
-        for id, experience, at in connection.execute(sql, (scope.number, _rows.among_ids(others))):
-            if at >= PARTS:
-                raise UsageError(f"the lesson {id!r} is number {at} of its experience: vectors are kept of {PARTS - 1}")
-            keys[id] = experience * PARTS + at
+    keys = {id: number * PARTS for id, number in numbers_of(connection, scope, ids).items()}
+    others = [id for id in ids if id not in keys]
+    sql = f"SELECT id, experience, place FROM lessons WHERE scope = ? AND id {AMONG_IDS}"
+    for id, experience, at in connection.execute(sql, (scope.number, _rows.among_ids(others))) if others else ():
+        if at >= PARTS:
+            raise UsageError(f"the lesson {id!r} is number {at} of its experience: vectors are kept of {PARTS - 1}")
+        keys[id] = experience * PARTS + at
     if unknown := [id for id in others if id not in keys]:
         raise NotFound(f"no experience or lesson {unknown[0]!r} in this scope to keep a vector of")
     return [keys[id] for id in ids]
 
 
-def _join(connection: sqlite3.Connection, space: int, rows: Sequence[tuple[int, bytes]]) -> None:
+def _join(connection: sqlite3.Connection, space: int, rows: Iterable[tuple[int, bytes]]) -> None:
     """Make blocks of these rows, in place of the fresh ones."""
     connection.execute("DELETE FROM fresh WHERE space = ?", (space,))
-    for at in range(0, len(rows), _BLOCK):
-        held = joined(rows[at : at + _BLOCK])
+    for some in batches(rows, size=4 * FRESH):
+        held = joined(some)
         sql = "INSERT INTO blocks (space, keys, vectors, sum) VALUES (?, ?, ?, ?)"
         connection.execute(sql, (space, *held, checksum(space, *held)))
 
@@ -164,8 +133,7 @@ def forget(
                 rows = np.frombuffer(vectors, f"V{len(vectors) // len(there)}", len(there))
                 kept = there[left].tobytes(), rows[left].tobytes()
                 sql = "UPDATE blocks SET keys = ?, vectors = ?, sum = ? WHERE number = ?"
-                connection.execute(sql, (*kept, checksum(space, *kept), block))
-                changed += 1
+                changed += connection.execute(sql, (*kept, checksum(space, *kept), block)).rowcount
         if changed:
             connection.execute("DELETE FROM blocks WHERE space = ? AND length(keys) = 0", (space,))
             connection.execute("UPDATE spaces SET epoch = epoch + 1 WHERE number = ?", (space,))
@@ -184,16 +152,13 @@ def rejoin(connection: sqlite3.Connection, /) -> None:
     """Lay the vectors of every space anew, in the order of their keys, without those that are damaged or of nothing."""
     for table in ("fresh", "blocks"):
         connection.execute(f"DELETE FROM {table} WHERE space NOT IN (SELECT number FROM spaces)")
-    places = last_places(connection)
-    spaces = connection.execute("SELECT number, scope, name, dimensions, sum FROM spaces").fetchall()
-    for space, scope, name, dimensions, kept in spaces:
+    places, sql = last_places(connection), "SELECT number, scope, name, dimensions, sum FROM spaces"
+    for space, scope, name, dimensions, kept in connection.execute(sql).fetchall():
         if kept != checksum(scope, name, dimensions):
             drop(connection, space)
-        numbers = connection.execute("SELECT number FROM experiences WHERE scope IN (?, ?)", (scope, -scope))
-        known = {number: places[number] for (number,) in numbers}
         rows = sorted(vectors_of(connection, space, dimensions or 0).items())
         connection.execute("DELETE FROM blocks WHERE space = ?", (space,))
-        _join(connection, space, [row for row in rows if row[0] % PARTS <= known.get(row[0] // PARTS, -1)])
+        _join(connection, space, [row for row in rows if row[0] % PARTS <= places.get(row[0] // PARTS, -1)])
 
 
 def last_places(connection: sqlite3.Connection, /) -> dict[int, int]:
@@ -223,26 +188,25 @@ class Matrix:
         self.epoch, self.revision, self.block = epoch, 0, 0
         self.checked: dict[bool, tuple[int, list[int]]] = {}
         """Of tasks (False) or lessons: up to this journal entry nothing but these keys lacks a vector."""
-        self.size = self.weighed = self._coded = self._sampled = 0
+        self.size = self.weighed = self._coded = 0
         self._largest, self._is_mixed = -1, False
         self.keys, self.rows = np.empty(room, np.int64), np.empty(room, row_type(dimensions))
-        self._dimensions = np.linspace(0, dimensions - 1, min(dimensions, _BITS)).astype(np.intp)
-        self._codes = [np.empty(room, np.uint64) for _ in range(0, len(self._dimensions), 64)]
-        self._middle, self._factor = np.zeros(len(self._dimensions), np.int16), 1.0
+        self._picked = slice(None, None, -(-dimensions // 256))
+        self._middle, self._factor, self._codes = np.empty(0), 1.0, np.empty((0, 0), np.uint64)
 
     @property
     def bytes(self) -> int:
         """Memory held, in bytes."""
-        return sum(each.nbytes for each in (self.keys, self.rows, *self._codes))
+        return self.keys.nbytes + self.rows.nbytes + self._codes.nbytes
 
     def put(self, keys: Array, rows: Array, /) -> None:
         """Add packed rows by key; of several with one key the last one counts."""
         start, self.size = self.size, self.size + len(keys)
         if self.size > len(self.keys):
-            for each in (self.keys, self.rows, *self._codes):
+            for each in (self.keys, self.rows):
                 each.resize(self.size + self.size // 4 + 16, refcheck=False)
         self.keys[start : self.size], self.rows[start : self.size] = keys, rows
-        self._is_mixed |= bool(keys[0] <= self._largest or (np.diff(keys) <= 0).any())
+        self._is_mixed |= int(keys.min()) <= self._largest
         self._largest = max(self._largest, int(keys.max()))
 
     def closest(self, query: Array, /, *, count: int) -> tuple[Array, Array]:
@@ -251,68 +215,66 @@ class Matrix:
         Up to 1,024 rows the answer is exact. Above, one in a few hundred of the five closest is missed.
         """
         count = min(count, self.size)
-        if not count:
-            return np.empty(0, np.int64), np.empty(0)
         if self._is_mixed:
             last = self.size - 1 - np.unique(self.keys[: self.size][::-1], return_index=True)[1]
             others = np.delete(np.arange(self.size), last)
             self.keys[others], self.rows["factor"][others], self._is_mixed = -1, 0.0, False
-        places, scores = self._compared(query, count)
+        places, scores = self._near(query, count) or (np.arange(self.size), _cosines(self.rows[: self.size], query))
+        if 0 < 4 * count < len(scores):
+            # Equal once they are rounded are those that differ by no more than that.
+            best = np.flatnonzero(scores >= np.partition(scores, -4 * count)[-4 * count] - 1e-5)
+            places, scores = places[best], scores[best]
         rounded = np.clip(np.round(scores.astype(np.float64), 5), -1.0, 1.0)
         order = np.argsort(-rounded)
         return self.keys[places[order]], rounded[order]
 
-    def _compared(self, query: Array, count: int) -> tuple[Array, Array]:
-        """Places of rows, and their cosines. What differs in hardly more bits than the best rows do is among them."""
-        most = max(_LEAST, self.size // _SHARE, 8 * count)
-        if self.size <= max(_EXACT, most):
-            places = np.arange(self.size)
-            return places, self._cosines(places, query)
+    def _near(self, query: Array, count: int) -> tuple[Array, Array] | None:
+        """Places and cosines of the rows whose bits differ hardly more than those of the best do; None: of too many."""
+        most = max(128, self.size // 400, 8 * count)
+        if self.size <= max(1024, 8 * most):
+            return None
         self._code()
-        differ, asked = np.zeros(self.size, np.uint8), self._bits((query / self._factor)[None])[0]
-        for at in range(0, self.size, _COUNTED):
-            some = slice(at, min(at + _COUNTED, self.size))
-            for word, bits in zip(self._codes, asked, strict=True):
-                differ[some] += np.bitwise_count(word[some] ^ bits)
-        every, seen = len(self._dimensions), -1
-        reach = int(np.partition(differ[::_SAMPLED], most // _SAMPLED)[most // _SAMPLED])
+        asked, differ = self._bits(query[None] / self._factor), np.empty(self.size, np.uint8)
+        for at in range(0, self.size, 64 * _TOGETHER):
+            some = slice(at, min(at + 64 * _TOGETHER, self.size))
+            differ[some] = np.bitwise_count(self._codes[:, some] ^ asked).sum(axis=0, dtype=np.uint8)
+        every, reach, seen = len(self._middle), int(np.partition(differ[::16], most // 16)[most // 16]), -1
         places, scores = np.empty(0, np.intp), np.empty(0, np.float32)
         while reach > seen:
-            near = differ <= reach
-            more = np.flatnonzero(near if seen < 0 else near & (differ > seen))
-            places, scores = np.concatenate([places, more]), np.concatenate([scores, self._cosines(more, query)])
-            seen, reach = reach, every
-            if len(places) >= count:
-                worst = int(differ[places[np.argpartition(scores, -count)[-count:]]].max())
-                share = min(max(worst, 1) / every, 0.5)
-                # As if each bit were drawn: two standard deviations more than the worst of the best rows has.
-                reach = ceil(worst + 2.0 * sqrt(every * share * (1.0 - share)))
+            more = np.flatnonzero((differ > seen) & (differ <= reach))
+            places, seen = np.concatenate([places, more]), reach
+            if not count <= len(places) <= self.size // 8:
+                return None
+            scores = np.concatenate([scores, _cosines(self.rows[more], query)])
+            worst = int(differ[places[np.argpartition(scores, -count)[-count:]]].max())
+            share = min(max(worst, 1) / every, 0.5)
+            # As if each bit were drawn: two standard deviations more than the worst of the best rows has.
+            reach = ceil(worst + 2.0 * sqrt(every * share * (1.0 - share)))
         return places, scores
-
-    def _cosines(self, places: Array, query: Array) -> Array:
-        products = np.empty(len(places), np.float32)
-        for at in range(0, len(places), _TOGETHER):
-            some = self.rows[places[at : at + _TOGETHER]]
-            products[at : at + _TOGETHER] = some["row"].astype(np.float32) @ query * some["factor"]
-        return products
 
     def _code(self) -> None:
         """Bring the bits up to the rows: on which side of the middle each lies. The middle is of about 4,096 rows."""
-        if self.size > 2 * self._sampled:
+        if self.size > self._codes.shape[1]:
             some = self.rows[: self.size : self.size // 4096 + 1]
             self._factor = float(some["factor"].mean())
-            middle = some["factor"] @ some["row"].take(self._dimensions, axis=1).astype(np.float32)
-            self._middle = np.rint(np.clip(middle / len(some) / self._factor, -32767, 32767)).astype(np.int16)
-            self._sampled, self._coded = self.size, 0
+            self._middle = np.rint(some["row"][:, self._picked].mean(axis=0)).astype(np.int16)
+            self._codes, self._coded = np.empty((-(-len(self._middle) // 64), len(self.rows)), np.uint64), 0
         for at in range(self._coded, self.size, _TOGETHER):
             some = slice(at, min(at + _TOGETHER, self.size))
-            for word, bits in zip(self._codes, self._bits(self.rows["row"][some]).T, strict=True):
-                word[some] = bits
+            self._codes[:, some] = self._bits(self.rows["row"][some])
         self._coded = self.size
 
     def _bits(self, rows: Array) -> Array:
-        bits = np.packbits(rows.take(self._dimensions, axis=1) > self._middle, axis=1)
-        return np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8))).view(np.uint64)
+        bits = np.packbits(rows[:, self._picked] > self._middle, axis=1)
+        return np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8))).view(np.uint64).T
+
+
+def _cosines(rows: Array, query: Array) -> Array:
+    found = np.empty(len(rows), np.float32)
+    for at in range(0, len(rows), _TOGETHER):
+        some = rows[at : at + _TOGETHER]
+        found[at : at + _TOGETHER] = some["row"].astype(np.float32) @ query * some["factor"]
+    return found
 
 
 class Matrices:
@@ -325,14 +287,11 @@ class Matrices:
         """By scope and space, the one used last at the end."""
 
     @contextmanager
-    def current(
-        self, connection: sqlite3.Connection, scope: str, space: str, /
-    ) -> Generator[tuple[Matrix, ScopeRow, SpaceRow | None]]:
-        """The matrix as the file is now, and its scope and space; for one thread at a time."""
+    def current(self, connection: sqlite3.Connection, scope: str, space: str, /) -> Generator[tuple[Matrix, ScopeRow]]:
+        """The matrix as the file is now, and its scope; for one thread at a time."""
         with self._turns.setdefault(os.getpid(), threading.Lock()):
             here = find_scope(connection, scope)
-            there = find_space(connection, here, space)
-            matrix = self.held.pop((scope, space), None)
+            there, matrix = find_space(connection, here, space), self.held.pop((scope, space), None)
             if there is None or there.dimensions is None:
                 matrix = Matrix()
             else:
@@ -343,7 +302,7 @@ class Matrices:
                     matrix = Matrix(there.dimensions, room, epoch=there.epoch)
                 _catch_up(connection, matrix, there)
                 self.hold((scope, space), matrix)
-            yield matrix, here, there
+            yield matrix, here
 
     def hold(self, name: tuple[str, str], matrix: Matrix) -> None:
         """Hold it as the last one used; the oldest go where all of them weigh too much."""
@@ -389,64 +348,53 @@ def nearest(
     Raises:
         SpaceMismatch: the query has another dimension than the space.
     """
-    if not limit:
-        there = find_space(connection, find_scope(connection, scope), space)
-        check_dimensions(query, space=space, dimensions=there.dimensions if there else None)
+    there = find_space(connection, find_scope(connection, scope), space)
+    check_dimensions(query, space=space, dimensions=there.dimensions if there else None)
+    if limit <= 0:
         return Nearest()
-    with matrices.current(connection, scope, space) as (matrix, here, there):
-        check_dimensions(query, space=space, dimensions=there.dimensions if there else None)
+    with matrices.current(connection, scope, space) as (matrix, here):
         is_complete = not _missing(connection, matrix, here, lessons=lessons)
-        left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
-        best = _best(connection, matrix, here, query, limit, left_out)
-    matches, known = list[Match](), _rows.found_at(connection, here, {key // PARTS for key, _ in best})
-    for key, score in best:
-        experience, at = known[key // PARTS], key % PARTS
-        lesson_id = experience.lessons[at - 1].id if at else None
-        matches.append(Match(experience=experience, score=score, lesson_id=lesson_id))
-    return Nearest(matches, is_complete)
+        return Nearest(_best(connection, matrix, here, query, limit, exclude), is_complete)
 
 
 def _best(
-    connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, query: Array, limit: int, left_out: Collection[int]
-) -> list[tuple[int, float]]:
-    """Key and score of the best that may be found, equal scores newest first; more are asked for until they are."""
+    connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, query: Array, limit: int, exclude: Collection[str]
+) -> list[Match]:
+    """The best that may be found, equal scores newest first; more are asked for until they are."""
+    sql = f"SELECT e.number, e.created_at FROM experiences e WHERE e.number {AMONG} AND +e.scope = ? AND {_rows.SHOWS}"
+    left_out = set(numbers_of(connection, scope, map(encodable, exclude)).values()) if exclude else set[int]()
     count = limit + min(len(left_out), limit)
     while True:
-        keys, scores = matrix.closest(query, count=count)
-        # Others may be closer than what comes after these, except where every row was compared.
-        sure = matrix.size if len(keys) == matrix.size else 4 * count
-        found, ages, end = list[tuple[int, float]](), dict[int, int](), 0
-        while end < len(keys) and (end < sure if len(found) < limit else scores[end] == found[limit - 1][1]):
-            some = slice(end, end := end + max(count, end))
-            near = zip(keys[some].tolist(), scores[some].tolist(), strict=True)
-            near = [(key, score) for key, score in near if key // PARTS not in left_out]
-            ages |= _ages(connection, scope, [key for key, _ in near])
-            found += [(key, score) for key, score in near if key in ages]
-        if len(found) >= limit or len(keys) == matrix.size:
-            return sorted(found, key=lambda one: (-one[1], -ages[one[0]], -one[0]))[:limit]
+        keys, scores = (each.tolist() for each in matrix.closest(query, count=count))
+        ages = dict(connection.execute(sql, (among({key // PARTS for key in keys} - left_out), scope.number)))
+        scored = zip(scores, keys, strict=True)
+        near, found = [(score, ages[key // PARTS], key) for score, key in scored if key // PARTS in ages], list[Match]()
+        for some in batches(sorted(near, reverse=True), size=limit):
+            found += _matches(connection, scope, some)
+            if len(found) >= limit:
+                return found[:limit]
+        if count >= matrix.size:
+            return found
         count *= 8
 
 
-def _ages(connection: sqlite3.Connection, scope: ScopeRow, keys: Sequence[int]) -> dict[int, int]:
-    """When the experience was made, for each of these keys that may be found. A matrix may have others, too."""
-    sql = f"SELECT e.number, e.created_at, {_rows.SHOWS} FROM experiences e WHERE e.number {AMONG} AND +e.scope = ?"
-    rows = connection.execute(sql, (among({key // PARTS for key in keys}), scope.number))
-    there = {number: (created, shows) for number, created, shows in rows}
-    parts = {key // PARTS for key in keys if key % PARTS} & there.keys()
-    hidden = {
-        number * PARTS + at: lesson.hidden
-        for number, kept in _rows.stored_at(connection, parts).items()
-        for at, lesson in enumerate(_rows.experience_of(*kept).lessons, 1)
-    }
-    hidden |= {number * PARTS: not shows for number, (_, shows) in there.items()}
-    return {key: there[key // PARTS][0] for key in keys if not hidden.get(key, True)}
+def _matches(
+    connection: sqlite3.Connection, scope: ScopeRow, near: Sequence[tuple[float, int, int]]
+) -> Iterator[Match]:
+    """The matches of these scores, ages and keys; without lessons that are hidden or gone."""
+    known = _rows.found_at(connection, scope, {key // PARTS for *_, key in near})
+    for score, _, key in near:
+        experience, at = known[key // PARTS], key % PARTS
+        lesson = experience.lessons[at - 1] if 0 < at <= len(experience.lessons) else None
+        if at == 0 or (lesson and not lesson.hidden):
+            yield Match(experience=experience, score=score, lesson_id=lesson.id if lesson else None)
 
 
 def unindexed(
     connection: sqlite3.Connection, matrices: Matrices, /, *, scope: str, space: str, limit: int, lessons: bool
 ) -> list[tuple[str, str]]:
     """(id, text) of experiences, or of active lessons, without a vector in the space; oldest first."""
-    with matrices.current(connection, scope, space) as (matrix, here, _):
+    with matrices.current(connection, scope, space) as (matrix, here):
         missing = _missing(connection, matrix, here, lessons=lessons)[: max(limit, 0)]
     found = list[tuple[str, str]]()
     for number, keys in groupby(missing, lambda key: key // PARTS):
@@ -469,19 +417,14 @@ def _missing(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, *,
         touched = {number for text in written if text for number in json.loads(text)}
         where = f"number {AMONG} AND +scope = ?"
         values = [among(touched | {key // PARTS for key in missing}), scope.number]
-    sql = f"SELECT number, active FROM experiences WHERE {where} ORDER BY created_at, number"
-    wanted = np.array(list(_wanted(connection, connection.execute(sql, values).fetchall(), lessons)), np.int64)
+    sql = f"SELECT number FROM experiences WHERE {where} AND (active OR ?) ORDER BY created_at, number"
+    numbers = [number for (number,) in connection.execute(sql, (*values, not lessons))]
+    wanted = [number * PARTS for number in numbers]
+    if lessons:
+        held = ((number, _rows.experience_at(connection, number).lessons[: PARTS - 1]) for number in numbers)
+        wanted = [number * PARTS + at for number, some in held for at, i in enumerate(some, 1) if not i.hidden]
     # Without `assume_unique` numpy hashes both, and loads its masked arrays to do so.
-    missing = wanted[~np.isin(wanted, matrix.keys[: matrix.size], assume_unique=True)].tolist()
+    is_known = np.isin(keys := np.array(wanted, np.int64), matrix.keys[: matrix.size], assume_unique=True)
+    missing = keys[~is_known].tolist()
     matrix.checked[lessons] = scope.sequence, missing
     return missing
-
-
-def _wanted(connection: sqlite3.Connection, rows: Iterable[tuple[int, bool]], lessons: bool) -> Iterator[int]:
-    """The keys that should have a row, of these experiences."""
-    for number, active in rows:
-        if not lessons:
-            yield number * PARTS
-        elif active:
-            held = _rows.experience_at(connection, number).lessons[: PARTS - 1]
-            yield from (number * PARTS + at for at, lesson in enumerate(held, 1) if not lesson.hidden)

@@ -82,21 +82,18 @@ class _Asking:
             least = np.partition(shares, -most)[-most] if most < len(found) else 0.0
             top = np.concatenate((found[shares > least], found[shares == least][::-1]))[:most]
             first = heapq.nlargest(limit, self._scored(top))
-            if not self._unread:
-                if len(first) == limit or most >= len(found):
-                    return first
-                most *= 4
-                continue
             last = first[-1][0] - sum(map(self._most.__getitem__, self._unread)) / full if len(first) == limit else 0.0
-            can_be = int(np.count_nonzero(shares >= last)) if last > 0.0 else _LAST
-            if can_be <= most:
+            can_be = int(np.count_nonzero(shares >= last)) if last > 0.0 or not self._unread else _LAST
+            if can_be <= most or (len(first) == limit and not self._unread):
                 return first
-            if can_be <= _TEXTS:
+            if not self._unread:
+                most *= 4
+            elif can_be <= _TEXTS:
                 most = can_be
-                continue
-            for word in self._unread:
-                self._add(word, *self._places(word))
-            self._unread = {}
+            else:
+                for word in self._unread:
+                    self._add(word, *self._places(word))
+                self._unread = {}
 
     def _count(self, word: str, most: int) -> int:
         """How many tasks hold a word; where it is not more than `most`, a smaller number will do."""
@@ -206,19 +203,15 @@ def lengths_in(rows: Sequence[tuple[int, bytes | None, bytes]], /) -> tuple[_Arr
     Raises:
         StoreDamaged: one is not what was written.
     """
-    lengths, at = np.frombuffer(b"".join(packed for *_, packed in rows), np.uint8), 0
-    numbers = np.arange(len(lengths) // 4)
+    numbers, lengths = [np.empty(0, np.int64)], [np.empty(0, np.uint32)]
     for row, named, packed in rows:
-        first, end = row % (1 << 32), at + len(packed) // 4
+        first = row % (1 << 32)
         there = named is None or (len(named) == len(packed) and named[:4] == first.to_bytes(4, "little"))
         if len(packed) % 4 or not there:
             raise StoreDamaged("the lengths of tasks are not what was written")
-        if named is None:
-            numbers[at:end] += first - at
-        else:
-            numbers[at:end] = np.frombuffer(named, "<u4")
-        at = end
-    return numbers, lengths.view("<u4")
+        lengths.append(np.frombuffer(packed, "<u4"))
+        numbers.append(np.arange(first, first + len(lengths[-1])) if named is None else np.frombuffer(named, "<u4"))
+    return np.concatenate(numbers), np.concatenate(lengths)
 
 
 def add_lengths(connection: sqlite3.Connection, after: int, last: int = _LAST, /) -> None:

@@ -197,7 +197,7 @@ def _applied(connection: sqlite3.Connection, scope: ScopeRow, batch: Batch, draf
     if any(isinstance(entry, Edit) for entry, _ in batch.entries):
         connection.execute("DELETE FROM settings WHERE key = ?", (REVIEW.of(batch.scope),))
     if batch.vectors:
-        place(connection, scope, batch.vectors, batch.space, numbers=numbers)
+        place(connection, scope, batch.vectors, batch.space)
     for sequence, (entry, _) in enumerate(batch.entries, scope.sequence + 1):
         if isinstance(entry, Settle):
             _settle(connection, scope, entry.settlement.recall_id, sequence)
@@ -212,7 +212,7 @@ def index(
     if replace and (space := find_space(connection, scope, space_name)) is not None:
         drop(connection, space.number)
     if vectors:
-        place(connection, scope, vectors, space_name, numbers={})
+        place(connection, scope, vectors, space_name)
 
 
 def record(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
