@@ -117,7 +117,7 @@ def test_the_second_line_says_what_measuring_has_cost_in_tasks_and_successes() -
         (3.4, -75, 82, "how many successes is not known yet."),
         (0.2, -6, 6, "how many successes is not known yet."),
         (0.2, -1, 1, "hardly any success (between 1 failure avoided and 1 success)."),
-        (4, 0, 9, "about 4 successes (between 0 successes and 9 successes)."),
+        (4, 0, 9, "about 4 successes (between 0 and 9)."),
     ],
 )
 def test_what_measuring_has_cost_stands_beside_how_far_chance_could_have_moved_it(
