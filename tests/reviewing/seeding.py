@@ -24,7 +24,7 @@ from lessonbank import (
     ToolCall,
     Trajectory,
 )
-from lessonbank.contracts.records import Provenance
+from lessonbank.contracts.records import Provenance, Usage
 
 SCOPE = "acme/support"
 STORIES = (
@@ -119,6 +119,8 @@ def run_of(place: int, story: int, *, good: bool, id: str, text: str = "") -> Tr
         instructions="You are a support agent of ACME. Follow the policy.",
         steps=(reading, acting) if good else (acting,),
         answer="Done: it is confirmed, and you get an e-mail." if good else "I am sorry, that did not work.",
+        usage=Usage(requests=2, input_tokens=900 + 7 * place, output_tokens=60 + place, cost=0.002 + place % 7 / 1e4),
+        metadata={"user": f"u-{place % 8}", "seconds": 4.5 + place % 5},
     )
 
 
