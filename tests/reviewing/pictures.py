@@ -71,7 +71,7 @@ def pages_of(bank: Path | str, /) -> Mapping[str, str]:
 
 
 SHOWN: Final = (
-    ("review-home", "/", "light", 920, 780),
+    ("review-home", "/", "light", 920, 860),
     ("review-inbox", "/inbox", "light", 920, 620),
     ("review-run-dark", "/runs/run-010", "dark", 920, 620),
     ("review-inbox-phone", "/inbox", "light", 360, 740),
