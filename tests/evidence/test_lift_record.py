@@ -253,7 +253,7 @@ def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_judges_
     text = str(a_usual_bank())
     parts = (
         "Does memory help? Likely yes, keep it: success +10.0 points [+6, +14].",
-        "chosen at random\n  tasks since 2026-09-01; a task: steps",
+        "chosen at random\n  counts tasks since 2026-09-01; a task: steps",
         "What to do next: Go on: about 300 more recalls",
         "the decision on each group",
         "4 lessons, undecided, at most 9 points either way: topic 2",
