@@ -186,7 +186,7 @@ def test_a_crash_inside_the_anthropic_loop_is_a_failed_attempt(tmp_path: Path) -
     with pytest.raises(StopIteration):
         load("anthropic_loop").main(FakeAnthropic(), where, "How are the tests run?", embedder="lexical")
     with lessonbank.connect(where, scope="acme/code") as bank:
-        assert (bank.admin.counts().experiences, bank.admin.counts().settled) == (1, 1)
+        assert (bank.admin.counts().experiences, bank.admin.counts().recalls_with_a_run) == (1, 1)
 
 
 @pytest.mark.full

@@ -9,6 +9,7 @@ import pytest
 import lessonbank
 from lessonbank import Evidence, Learned, Parts, Recall
 from lessonbank.contracts.records import Note, notes_of
+from lessonbank.evidence import Holdout
 
 RUN = [
     {"role": "user", "content": "Publish release 1.4"},
@@ -60,6 +61,26 @@ def test_a_note_keeps_its_level_through_json_and_in_a_file(tmp_path: Path) -> No
         recall = bank.retrieve("Publish release 2.0")
         assert told(bank.recalls.get(recall.id).notes) == [("empty", "info")]
     assert '"notes":["no past' not in Recall(scope="s", task="t").model_dump_json()
+
+
+def test_lessons_that_were_left_out_by_chance_are_withheld_whichever_draw_it_was() -> None:
+    """A draw for memory as a whole, and one for the single lesson."""
+    for draws in (Holdout(0.9999, 0.0, seed="one"), Holdout(0.0, 0.9999, seed="all")):
+        with lessonbank.connect(":memory:", scope="s", embedder="lexical", evidence=Evidence(holdout=draws)) as bank:
+            bank.lessons.add(title="Log first", content="Run make changelog.", task="Publish release 1.4", by="Ana")
+            recall = bank.retrieve("Publish release 2.0")
+            assert (recall.text, told(recall.notes)) == ("", [("withheld", "info")])
+
+
+def test_what_a_run_says_of_the_bank_and_its_upkeep_has_a_code() -> None:
+    with lessonbank.connect(":memory:", scope="s", embedder="lexical", evidence=Evidence(holdout=None)) as bank:
+        with bank.attempt("Publish release 2.0") as attempt:
+            for number in range(4):
+                attempt.note(f"The {number}th door is locked.")
+            attempt.finish(RUN, reward=0.5)
+            attempt.finish(RUN, reward=0.5)
+        assert {("graded", "info"), ("misused", "warning")} <= set(told(attempt.notes))
+        assert "other" not in dict(told(attempt.notes))
 
 
 @pytest.mark.parametrize("said", ["", "what a part of yours says", "x" * 100_000])

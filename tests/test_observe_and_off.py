@@ -55,7 +55,7 @@ def test_an_attempt_under_observation_runs_without_memory_and_is_learned(observe
         assert attempt.text == ""
         attempt.finish(run(1), outcome="success")
     assert any("only observes" in note for note in attempt.notes)
-    assert (observer.admin.counts().settled, observer.admin.counts().trajectories) == (1, 2)
+    assert (observer.admin.counts().recalls_with_a_run, observer.admin.counts().trajectories) == (1, 2)
 
 
 @pytest.mark.full
@@ -64,7 +64,7 @@ def test_what_was_only_observed_is_no_draw_of_the_experiment(observer: Reasoning
     for n in range(1, 13):
         observer.learn(run(n), recall=observer.retrieve(TASK), outcome="success" if n % 2 else "failure")
     lift = observer.lift()
-    assert observer.admin.counts().settled == 12
+    assert observer.admin.counts().recalls_with_a_run == 12
     assert lift.controls == 0
     assert (lift.success.value, lift.standing) == (None, "no evidence yet")
     assert all((lesson.shown, lesson.withheld) == (0, 0) for lesson in lift.lessons)

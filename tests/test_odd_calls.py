@@ -67,6 +67,10 @@ def test_a_keyword_that_a_method_does_not_take_is_told_by_the_class_that_was_cal
         bank.retrieve(query="Cancel order 1")
     with pytest.raises(TypeError, match=r"^Lessons.add\(\) missing 1 required"):
         bank.lessons.add(title="a", content="b", task="c")
+    with pytest.raises(TypeError, match=r"^Admin.purge\(\) has no 'user': write metadata=…$"):
+        bank.admin.purge(user="u-17", reason="asked")
+    with pytest.raises(TypeError, match=r"^Lessons.retire\(\) has no 'user': write by=…$"):
+        bank.lessons.retire("1a2b3c4d", user="Ana", reason="too dear")
     with pytest.raises(TypeError, match=r"^Lessons.topics\(\) has no 'colour': it takes "):
         bank.lessons.topics(colour=1)
 

@@ -83,7 +83,7 @@ def test_a_receipt_that_is_kept_is_on_disk_and_one_that_comes_back_is_not_kept_t
             assert other.recalls.get(recall.id).signature == ""
         learned = bank.learn(again(), recall=recall, outcome="success")
         assert not [note for note in learned.notes if "measured" in note]
-        assert (bank.admin.counts().recalls, bank.admin.counts().settled) == (1, 1)
+        assert (bank.admin.counts().recalls, bank.admin.counts().recalls_with_a_run) == (1, 1)
 
 
 def test_a_receipt_that_was_not_kept_is_kept_and_settled_by_the_run_that_brings_it_back(path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_receipt_that_was_not_kept_is_kept_and_settled_by_the_run_that_brings_
         receipt = bank.recalls.get(recall.id)
         assert (receipt.candidates, receipt.control_probability) == (recall.candidates, recall.control_probability)
         assert (receipt.text, receipt.created_at, receipt.kept) == (recall.text, recall.created_at, True)
-        assert (bank.admin.counts().recalls, bank.admin.counts().settled) == (1, 1)
+        assert (bank.admin.counts().recalls, bank.admin.counts().recalls_with_a_run) == (1, 1)
 
 
 @pytest.mark.full
@@ -106,14 +106,14 @@ def test_a_receipt_that_comes_back_again_and_again_counts_once(path: Path) -> No
     for number in range(3):
         with opened(path) as bank:
             bank.learn(again(number), recall=recall, outcome="success")
-            assert (bank.admin.counts().recalls, bank.admin.counts().settled) == (1, 1)
+            assert (bank.admin.counts().recalls, bank.admin.counts().recalls_with_a_run) == (1, 1)
 
 
 def test_a_recall_that_never_comes_back_is_not_measured(path: Path) -> None:
     not_kept(path)
     with opened(path) as bank:
         bank.learn(again(), outcome="success")
-        assert (bank.admin.counts().recalls, bank.admin.counts().settled) == (0, 0)
+        assert (bank.admin.counts().recalls, bank.admin.counts().recalls_with_a_run) == (0, 0)
 
 
 FORGERIES: dict[str, Callable[[Recall], dict[str, Any]]] = {
@@ -152,7 +152,7 @@ def test_a_changed_recall_is_not_measured_and_its_run_is_learned_all_the_same(pa
             assert learned.lessons or any("taught again" in note for note in learned.notes), what
             told = "the recall was not made by this bank, or was changed: this run is not measured"
             assert told in learned.notes, what
-        assert (bank.admin.counts().recalls, bank.admin.counts().settled) == (0, 0)
+        assert (bank.admin.counts().recalls, bank.admin.counts().recalls_with_a_run) == (0, 0)
 
 
 def test_a_changed_copy_of_a_kept_recall_changes_nothing(path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_recall_from_before_an_erasure_does_not_come_back(path: Path, what: st
             bank.admin.forget(days=1e-9)
         learned = bank.learn(again(), recall=recall, outcome="success")
         assert any("something was erased since the recall was made" in note for note in learned.notes)
-        assert (bank.admin.counts().recalls, bank.admin.counts().settled) == (0, 0)
+        assert (bank.admin.counts().recalls, bank.admin.counts().recalls_with_a_run) == (0, 0)
 
 
 def test_an_erased_recall_does_not_come_back(path: Path) -> None:
@@ -205,7 +205,7 @@ async def test_what_was_forgotten_for_its_age_does_not_keep_a_young_receipt_away
         before = recall.created_at - timedelta(microseconds=1)
         assert (await forget(bank.store, scope="t", before=before, writer="tests")).runs == 1
         await bank.learn(again(), recall=recall, outcome="success")
-        assert (await bank.admin.counts()).settled == 1
+        assert (await bank.admin.counts()).recalls_with_a_run == 1
 
 
 def test_a_bank_in_a_folder_that_may_not_be_written_is_read(path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_full_disk_costs_the_receipt_and_not_the_text(path: Path) -> None:
         assert all(any("is full" in note for note in recall.notes) for recall in lost)
         full.write(limited, 1_000_000).result(20)
         bank.learn(again(), recall=lost[0], outcome="success")
-        assert bank.admin.counts().settled == 1
+        assert bank.admin.counts().recalls_with_a_run == 1
 
 
 @pytest.mark.full
@@ -247,7 +247,7 @@ def test_an_attempt_whose_receipt_was_not_kept_is_measured(path: Path) -> None:
             attempt = bank.attempt(TASK).__enter__()
         assert not attempt.recall.kept
         attempt.finish(outcome="success", answer="done")
-        assert bank.admin.counts().settled == 1
+        assert bank.admin.counts().recalls_with_a_run == 1
         with locked(path):
             unfinished = bank.attempt(TASK).__enter__()
         unfinished.__exit__(None, None, None)
@@ -261,7 +261,7 @@ def test_a_submitted_run_brings_its_receipt_along(path: Path) -> None:
         bank.submit(again(), recall=recall, outcome="success")
         assert bank.recalls.get(recall.id).candidates == recall.candidates
     with opened(path) as bank:
-        assert bank.admin.counts().settled == 1
+        assert bank.admin.counts().recalls_with_a_run == 1
 
 
 def test_what_receipts_are_signed_with_is_shown_nowhere(path: Path, tmp_path: Path) -> None:
@@ -293,4 +293,4 @@ def test_an_odd_text_is_signed_as_it_is(path: Path) -> None:
             recall = bank.retrieve("valve \x00 \u2028 ä" * 3, metadata={"n": 1e300, "deep": [[[1.5]]], "x": 2**70})
         whole = Recall.model_validate_json(recall.model_dump_json())
         bank.learn(again(), recall=whole, outcome="success")
-        assert bank.admin.counts().settled == 1
+        assert bank.admin.counts().recalls_with_a_run == 1

@@ -144,7 +144,7 @@ async def test_a_scale_that_is_cancelled_keeps_what_the_verifier_said_of_each_ru
         assert len(recalls) == 1
         assert None not in recalls
         counts = await bank.admin.counts()
-        assert (counts.recalls, counts.settled) == (1, 1)
+        assert (counts.recalls, counts.recalls_with_a_run) == (1, 1)
 
 
 async def test_a_correction_by_a_person_of_a_run_that_waits_outlives_an_interruption() -> None:

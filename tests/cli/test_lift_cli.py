@@ -60,7 +60,7 @@ def test_the_answer_comes_first_and_the_lessons_after(folder: Path) -> None:
     )
     assert shares
     assert f"success +{float(shares[1]) - float(shares[2]):.1f} points" in first
-    assert rest[2].startswith("  tasks since 20")
+    assert rest[2].startswith("  counts tasks since 20")
     assert sum("open the valve" in line for line in rest) == 1
     none = lessonbank_cli("lift", *WHERE, "--lessons", 0, cwd=folder)
     assert "open the valve" not in none.stdout

@@ -86,8 +86,8 @@ def test_after_an_edit_no_repeat_is_said_to_have_the_words_of_now(tmp_path: Path
 def test_a_recall_whose_outcome_stays_unknown_is_no_news_of_how_a_task_ended(tmp_path: Path) -> None:
     with bank_in(tmp_path) as bank:
         bank.learn("I opened it.", task="open the valve", recall=bank.retrieve("open the valve"))
-        settled = bank.admin.counts().settled
-    assert settled == 1
+        joined = bank.admin.counts().recalls_with_a_run
+    assert joined == 1
     assert "heard how a task ended" not in said(tmp_path, "history", "list")
     scopes = lessonbank_cli("doctor", "--bank", "bank.db", cwd=tmp_path, COLUMNS="300").stdout
     assert "recalls with a run" in scopes

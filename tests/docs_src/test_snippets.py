@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,11 @@ def skipped_without_its_framework(page: Path) -> Iterator[None]:
         pytest.skip(f"needs a framework: {missing}")
 
 
+def same(printed: str) -> str:
+    """What a program prints, without what differs from run to run: the code of a block, the end of an id, seconds."""
+    return re.sub(r"\b[0-9a-f]{8}\b|\d+\.\d(?= seconds)", "#", printed)
+
+
 @pytest.mark.parametrize("page", [runnable(page) for page in RUN_HERE], ids=map(pages.name, RUN_HERE))
 def test_the_python_of_a_page_runs_from_top_to_bottom(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -61,11 +67,15 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "environ", os.environ.copy())
     namespace: dict[str, Any] = {"__name__": "docs"}
-    with contextlib.redirect_stdout(io.StringIO()), skipped_without_its_framework(page):
-        for block in pages.blocks(page):
+    blocks = list(pages.blocks(page))
+    with skipped_without_its_framework(page):
+        for block, below in zip_longest(blocks, blocks[1:]):
             if block.runs:
                 code = "\n" * (block.line - 1) + block.code
-                exec(compile(code, pages.name(page), "exec"), namespace)
+                with contextlib.redirect_stdout(io.StringIO()) as out:
+                    exec(compile(code, pages.name(page), "exec"), namespace)
+                if below and below.info == "text" and below.before == "```":  # right below: it is what this prints
+                    assert same(out.getvalue()).startswith(same(below.code))
     for value in list(namespace.values()):
         if isinstance(value, ModelServer):
             value.__exit__(None, None, None)

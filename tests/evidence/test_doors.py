@@ -13,7 +13,7 @@ from lessonbank.evidence.doors import PAGES, SHELL, translate_for
 from lessonbank.evidence.lift import advice, in_words
 from lessonbank.pages.reports.lift_page import content, page
 
-CALL = re.compile(r"\b(?:bank|lessons|runs)\.[a-z]+\b(?!\.db)|Learning\(")
+CALL = re.compile(r"\b(?:bank|lessons|runs)\.[a-z]+\b(?!\.db)|Learning\(|\b(?:learn|retrieve)\(|\b(?:recall|outcome)=")
 SURE = Estimate(value=0.1, always_low=0.05, always_high=0.15, basis="truth")
 NOTHING = Estimate(value=0.0, always_low=-0.02, always_high=0.02)
 
@@ -25,6 +25,10 @@ def lift(**told: Any) -> Lift:
 
 LIFTS = (
     lift(recalls=0, settled=0, empty=3, unfinished=2, success=Estimate()),
+    lift(recalls=0, settled=0, success=Estimate()),
+    lift(settled=0, success=Estimate()),
+    lift(settled=9),
+    lift(missing_differs=True),
     lift(more=900, unlabelled=3, lessons=(LessonLift(lesson_id="a", standing="helps", proposed=True),)),
     lift(standing="likely harms", lessons=(LessonLift(lesson_id="a", standing="harms", proposed=True),)),
     lift(lessons=(LessonLift(lesson_id="a", success=NOTHING), LessonLift(lesson_id="b", success=NOTHING))),

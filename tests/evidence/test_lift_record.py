@@ -118,7 +118,7 @@ def test_the_second_line_says_what_measuring_has_cost_in_tasks_and_successes() -
         (3.4, -75, 82, "how many successes is not known yet."),
         (0.2, -6, 6, "how many successes is not known yet."),
         (0.2, -1, 1, "hardly any success (between 1 failure avoided and 1 success)."),
-        (4, 0, 9, "about 4 successes (between 0 successes and 9 successes)."),
+        (4, 0, 9, "about 4 successes (between 0 and 9)."),
     ],
 )
 def test_what_measuring_has_cost_stands_beside_how_far_chance_could_have_moved_it(
@@ -254,7 +254,7 @@ def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_judges_
     text = str(a_usual_bank())
     parts = (
         "Does memory help? Likely yes, keep it: success +10.0 points [+6, +14].",
-        "chosen at random\n  tasks since 2026-09-01; a task: steps",
+        "chosen at random\n  counts tasks since 2026-09-01; a task: steps",
         "What to do next: Go on: about 300 more recalls",
         "the decision on each group",
         "4 lessons, undecided, at most 9 points either way: topic 2",

@@ -226,7 +226,7 @@ def test_found_lessons_are_withheld_and_settled_as_any() -> None:
             assert len(recall.candidates) == len(recall.shown) + len(recall.withheld) == 5
             assert not any(lesson.content in recall.text.splitlines() for lesson in recall.withheld)
         bank.learn(run("save the hat: press save again"), recall=recalls[0], outcome="success")
-        assert bank.admin.counts().settled == 1
+        assert bank.admin.counts().recalls_with_a_run == 1
 
 
 def test_a_retired_lesson_is_gone_from_the_next_recall_and_a_restored_one_back() -> None:

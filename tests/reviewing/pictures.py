@@ -71,7 +71,7 @@ def pages_of(bank: Path | str, /) -> Mapping[str, str]:
 
 
 SHOWN: Final = (
-    ("review-home", "/", "light", 920, 620),
+    ("review-home", "/", "light", 920, 860),
     ("review-inbox", "/inbox", "light", 920, 620),
     ("review-run-dark", "/runs/run-010", "dark", 920, 620),
     ("review-inbox-phone", "/inbox", "light", 360, 740),
@@ -125,6 +125,7 @@ def draw(folder: Path) -> None:
 
             def taken(at: str, scheme: str, width: int, height: int) -> bytes:
                 looks: Any = {"color_scheme": scheme, "viewport": {"width": width, "height": height}}
+                looks |= {"is_mobile": width < 500, "has_touch": width < 500}
                 context = running.new_context(storage_state=let_in, **looks)  # type: ignore[arg-type]
                 page = context.new_page()
                 page.goto(site.origin + at)

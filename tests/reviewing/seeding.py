@@ -24,7 +24,8 @@ from lessonbank import (
     ToolCall,
     Trajectory,
 )
-from lessonbank.contracts.records import Provenance
+from lessonbank.contracts.records import Provenance, Usage
+from lessonbank.evidence import Holdout
 
 SCOPE = "acme/support"
 STORIES = (
@@ -119,17 +120,20 @@ def run_of(place: int, story: int, *, good: bool, id: str, text: str = "") -> Tr
         instructions="You are a support agent of ACME. Follow the policy.",
         steps=(reading, acting) if good else (acting,),
         answer="Done: it is confirmed, and you get an e-mail." if good else "I am sorry, that did not work.",
+        usage=Usage(requests=2, input_tokens=900 + 7 * place, output_tokens=60 + place, cost=0.002 + place % 7 / 1e4),
+        metadata={"user": f"u-{place % 8}", "seconds": 4.5 + place % 5},
     )
 
 
 def opened(path: Path | str, scope: str = SCOPE, *, holdout: float | None = 0.25) -> ReasoningBank:
-    """The bank of the desk."""
+    """The bank of the desk. Its draws follow from a seed, so that its numbers are the same each time."""
+    draws = None if holdout is None else Holdout(holdout, holdout, seed="desk")
     return lessonbank.connect(
         path,
         scope=scope,
         embedder="lexical",
         parts=Parts(extractor=taught),
-        evidence=Evidence(holdout=holdout),
+        evidence=Evidence(holdout=draws),
         learning=Learning(),
     )
 

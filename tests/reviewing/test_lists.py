@@ -108,6 +108,7 @@ def test_lessons_can_be_filtered_by_effect_by_topic_and_by_what_waits(site: Site
         proposed = {one.lesson.id for one in bank.lessons.proposals()}
         lifts = {one.lesson_id: one.standing for one in bank.lift().lessons}
         topic = next(lesson.topic.id for lesson in bank.lessons.list(limit=100) if lesson.topic)
+        name = bank.lessons.topics()[topic]
         of_topic = {lesson.id for lesson in bank.lessons.list(topic=topic, limit=100)}
     assert {row["id"] for row in table(site, "/lessons?effect=waits&format=csv")} == held | proposed
     for word in ("helps", "harms"):
@@ -115,8 +116,9 @@ def test_lessons_can_be_filtered_by_effect_by_topic_and_by_what_waits(site: Site
         assert {row["id"] for row in table(site, f"/lessons?effect={word}&format=csv")} <= wanted
     assert {row["id"] for row in table(site, f"/lessons?topic={topic}&format=csv")} == of_topic
     page = site.get("/lessons").text
-    for name in ("effect", "topic", "sort"):
-        assert f'name="{name}"' in page
+    assert f'<option value="{name}"></option>' in page
+    for field in ("effect", "topic", "sort"):
+        assert f'name="{field}"' in page
 
 
 def test_a_run_says_when_it_was_how_long_it_took_for_whom_and_what_it_cost(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from serving_pages import Answer, Site, serving
 
 import lessonbank
 from lessonbank import Action, Learning, Step, ToolCall, Trajectory
-from lessonbank.contracts.records import Lesson, Provenance, Usage
+from lessonbank.contracts.records import Edit, Lesson, Provenance, Usage
 from lessonbank.evidence.lift import weighing
 from lessonbank.http.workers import Worker
 from lessonbank.http.workers.budgets import Budget, Budgets
@@ -411,7 +411,8 @@ def test_two_runs_are_chosen_in_the_list_and_named_by_how_they_ended(site: Site)
     runs = site.enter().get("/runs").text
     assert 'action="/compare"' in runs and 'name="run" value="run-0' in runs
     text = unescape(site.get("/compare?run=run-005&run=run-010").text)
-    assert re.search(r"(success|failure), \d steps?, <time[^>]+>20\d\d-\d\d-\d\d", text)
+    for place in ("first", "second"):
+        assert re.search(rf"the {place} run, (success|failure), \d steps?, <time[^>]+>20\d\d-\d\d-\d\d", text)
     assert re.search(r"went apart in step \d: one did <code>\w+\(", text)
     assert "the words that differ" in text and ("<del>" in text or "<ins>" in text)
     assert site.get("/compare?run=run-005").status == 400
@@ -423,6 +424,14 @@ def test_a_change_of_wording_beside_the_same_call_is_no_parting() -> None:
     one, other = (Step(action=Action(text=said, calls=call)) for said in ("Let me look.", "I look it up."))
     away = Step(action=Action(text="Let me look.", calls=(ToolCall(name="cancel", arguments={"id": 7}),)))
     assert first_difference((one, one), (other, away)) == 2
+
+
+def test_a_change_names_its_lesson_once(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        (edit,) = [one.entry for one in bank.history.list() if isinstance(one.entry, Edit)]
+    lines = re.findall(r'<li id="change-\d+"><p>(.*?)</p>', site.enter().get("/history").text, re.DOTALL)
+    (line,) = [one for one in lines if one.startswith("<b>edited")]
+    assert line.count(edit.title) == 1
 
 
 def test_a_search_that_finds_nothing_says_what_was_compared(site: Site) -> None:

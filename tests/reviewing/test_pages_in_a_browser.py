@@ -290,6 +290,27 @@ def test_everything_can_be_read_and_decided_without_javascript(browser: Browser,
     context.close()
 
 
+def test_home_filters_orders_and_thumbs_need_no_javascript(browser: Browser, site: Site, bank_file: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(site.link)
+    assert "so far with it" in page.locator(".lead").inner_text()
+    assert page.locator(".helps svg").count() == 2
+    assert "Always offer a voucher" in page.locator("main").inner_text()
+    page.get_by_role("link", name="Lessons", exact=True).click()
+    page.get_by_label("State").select_option("quarantined")
+    page.get_by_label("Sort by").select_option("newest")
+    page.get_by_role("button", name="Search").click()
+    assert page.locator("#found h2").all_inner_texts() == titles(bank_file, "quarantined")
+    page.get_by_role("link", name="Runs", exact=True).click()
+    page.get_by_label("Outcome").select_option("failure")
+    page.get_by_role("button", name="Search").click()
+    page.locator("#found h2 a").first.click()
+    page.get_by_role("button", name="Mark as success").click()
+    assert "The run is a success" in page.get_by_role("status").inner_text()
+    context.close()
+
+
 @pytest.mark.parametrize(
     "every", [pytest.param(False, id="route"), pytest.param(True, id="page", marks=pytest.mark.release)]
 )

@@ -184,7 +184,7 @@ class _Scope:
         waiting = [run for _, run in self.runs.values() if self.run(run).status == "pending"]
         settled = sum(self.settlement(id) is not None for id in self.recalls)
         more = {"trajectories": len(self.runs), "pending": len(waiting), "recalls": len(self.recalls)}
-        return state.counts().model_copy(update={**more, "settled": settled})
+        return state.counts().model_copy(update={**more, "recalls_with_a_run": settled})
 
 
 def _dimensions(held: Mapping[str, tuple[str, Vectors]]) -> int | None:

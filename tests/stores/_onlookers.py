@@ -74,7 +74,7 @@ class Reader:
     async def counted(self) -> list[str]:
         """One snapshot of sums."""
         counts = await count_records(self.store, scope=here("part-2"))
-        sound = counts.retired <= counts.lessons and counts.settled <= counts.recalls
+        sound = counts.retired <= counts.lessons and counts.recalls_with_a_run <= counts.recalls
         return [] if sound and counts.experiences <= counts.lessons else [f"impossible: {counts}"]
 
     async def fresh(self) -> list[str]:

@@ -189,7 +189,7 @@ def test_threads_of_one_process_share_a_bank_and_lose_nothing(path: Path) -> Non
             thread.join(60)
         assert problems == []
         counts = bank.admin.counts()
-        assert (counts.experiences, counts.recalls, counts.settled) == (80, 40, 40)
+        assert (counts.experiences, counts.recalls, counts.recalls_with_a_run) == (80, 40, 40)
         assert bank.admin.verify() == ()
 
 

@@ -52,7 +52,7 @@ async def test_a_bank_learns_retrieves_and_measures_on_a_store_that_has_no_more_
         assert (await bank.runs.get(RUN.id)).status == "learned"
         assert (await bank.lift()).settled == 1
         counts = await bank.admin.counts()
-        assert (counts.trajectories, counts.recalls, counts.settled) == (1, 2, 1)
+        assert (counts.trajectories, counts.recalls, counts.recalls_with_a_run) == (1, 2, 1)
 
 
 CALLS: dict[str, Callable[[AsyncReasoningBank, Path], Awaitable[object]]] = {

@@ -66,6 +66,8 @@ COUNTED: Final = frozenset({"lesson_id", "group", "cited", "title", "content", "
 """Of a group or a lesson in a lift: what is neither estimated nor waits for earlier outcomes."""
 CHANGED: Final = frozenset({"additions", "fit", "keep_lessons", "sleep_after", "trust_names"})
 """Settings that a bank has no longer, or did not have yet."""
+NAMED: Final = {"settled": "recalls_with_a_run"}
+"""A count then, by the name that it has now."""
 BOTH: Final = re.compile(r"\.scopes\.acme/sheets\.(?:found\.[^.]+|proposals)(?:\[\d\])+: 'nothing' is now ")
 """Of a lesson and a sharper one a search gave one then, drawn anew each time. Both are found now, and a person is asked
 which stays."""
@@ -104,7 +106,7 @@ def _unlike_records(then: Json, now: Json, where: str) -> Iterator[str]:
         if key == "metadata":
             yield from _unlike_metadata(value, now, where)
         elif not (key in ADDED and value == [] and "candidates" in then) and not _is_computed(key, then):
-            yield from _unlike(value, now.get(key, "nothing"), f"{where}.{key}")
+            yield from _unlike(value, now.get(key, now.get(NAMED.get(key, ""), "nothing")), f"{where}.{key}")
 
 
 def _of_lift(value: Any) -> str:
@@ -331,7 +333,7 @@ def test_an_export_of_format_10_is_imported_with_all_it_held(tmp_path: Path) -> 
     for what in ("lessons", "runs", "recalls"):
         assert len(now[what]) == len(then[what]), what
         assert unlike(_imported(then[what]), _imported(now[what])) == [], what
-    assert now["counts"] == then["counts"] | {"changes": now["counts"]["changes"]}
+    assert unlike(then["counts"] | {"changes": now["counts"]["changes"]}, now["counts"]) == []
 
 
 def _cleaned(text: str) -> str:

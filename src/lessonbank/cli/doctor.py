@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from lessonbank import ReasoningBank
 
 
-_NAMED = {"trajectories": "runs", "settled": "recalls with a run"}
-_HEADINGS = tuple(_NAMED.get(name, name) for name in Counts.model_fields)
+_HEADINGS = tuple(name.replace("_", " ").replace("trajectories", "runs") for name in Counts.model_fields)
 LOCAL = ("lexical", "hashing", "hashing-v1", "fastembed", "sentence-transformers")
 """Embedders that run in this process."""
 _KEPT = ("store", "embedder")

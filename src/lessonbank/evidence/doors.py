@@ -7,7 +7,23 @@ from typing import Final
 
 PYTHON: Final[Mapping[str, str]] = {}
 """A program may call what a sentence names."""
+_PROGRAM: Final[Mapping[str, str]] = {
+    "once learn(…) has brought lessons, call retrieve(…) before each task": (
+        "once runs have taught lessons, let your program ask before each task"
+    ),
+    "tell how tasks ended with learn(…)": "let your program say how tasks ended",
+    "hand each recall to learn with its run, learn(run, recall=…, outcome=…)": "let your program say how tasks ended",
+    "Hand each recall to learn with its run, or use `with bank.attempt(task)`": (
+        "Let your program hand in each run, with how it ended"
+    ),
+    ": `with bank.attempt(task)` does": "",
+    "finish each attempt with outcome='success', outcome='failure' or a reward": (
+        "let your program end each with success, failure or a reward"
+    ),
+}
+"""What a program must do, for somebody who does not write it just now."""
 SHELL: Final[Mapping[str, str]] = {
+    **_PROGRAM,
     "look at bank.lessons.list()": "look at `lessonbank lessons list`",
     "bank.runs.list(status='unfinished')": "`lessonbank runs list --status unfinished`",
     "bank.lessons.proposals()": "`lessonbank lessons list --proposals`",

@@ -342,7 +342,8 @@ def advice(lift: Lift, /, *, brief: bool = False) -> tuple[str, ...]:
 def _nothing_found(lift: Lift) -> str:
     if not lift.empty:
         return "No task asked memory yet: once learn(…) has brought lessons, call retrieve(…) before each task."
-    asked = f"{plural(lift.empty, 'task')} asked memory, and nothing was found for any of them yet"
+    whom = "it" if lift.empty == 1 else "any of them"
+    asked = f"{plural(lift.empty, 'task')} asked memory, and nothing was found for {whom} yet"
     return f"{asked}: tell how tasks ended with learn(…), and look at bank.lessons.list() and at the notes of a recall."
 
 
@@ -548,7 +549,7 @@ def spent(lift: Lift, /) -> str:
 def _spent(lift: Lift) -> list[str]:
     told = spent(lift)
     spent_now = [f"a task: {told}"] if told else []
-    since = [f"tasks since {lift.first:%Y-%m-%d}"] if lift.first and lift.success.value is not None else []
+    since = [f"counts tasks since {lift.first:%Y-%m-%d}"] if lift.first and lift.success.value is not None else []
     return [f"  {'; '.join((*since, *spent_now))}"] if since or spent_now else []
 
 

@@ -53,7 +53,7 @@ def _given_up(cost: MeasuringCost) -> str:
     if is_open(cost):
         return _OPEN
     ends = sorted((round(low), round(high)), key=abs)
-    if ends[0] * ends[1] > 0 and value:
+    if ends[0] * ends[1] >= 0 and value:
         return f"{told} (between {abs(ends[0]):,} and {abs(ends[1]):,})"
     return f"{told} (between {_successes(min(ends))} and {_successes(max(ends))})"
 

@@ -286,10 +286,8 @@ class StoredLedger(Ledger):
             return False
         await self._reread(scope)  # another process may have been first
         self._since[scope] = await self._unreviewed(scope)
-        settled = (
-            await count_records(self._store, scope=scope)
-        ).settled  # a purge may have left fewer than were reviewed
-        return _is_time(self._since[scope], min(self._told[scope].reviewed, settled))
+        left = await count_records(self._store, scope=scope)  # a purge may have left fewer than were reviewed
+        return _is_time(self._since[scope], min(self._told[scope].reviewed, left.recalls_with_a_run))
 
     async def _unreviewed(self, scope: str) -> int:
         since = self._told[scope].sequence

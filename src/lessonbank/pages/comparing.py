@@ -49,7 +49,9 @@ async def page(visit: Visit) -> Response:
         "acts": at,
     }
     told["marks"] = marks(left[:_STEPS], right[:_STEPS])
-    return visit.page("compare.html", {**told, "most": _STEPS, "said": [await label_of(visit, run) for run in runs]})
+    labels = zip(("first", "second"), [await label_of(visit, run) for run in runs], strict=True)
+    said = [Markup("the {} run, {}").format(place, label) for place, label in labels]
+    return visit.page("compare.html", {**told, "most": _STEPS, "said": said})
 
 
 async def others(visit: Visit) -> Response:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -12,10 +12,10 @@ from lessonbank.evidence.lift import Lift, Standing, spent, weighing
 from lessonbank.evidence.shares import share_of
 
 from .absence import title_in
-from .journal import Line, is_taken_back, latest, line_of
+from .journal import is_taken_back, latest, line_of
 from .reports.html import minus
 from .reports.lift_page import answer, content, figures, where_it_ends
-from .visit import Visit, counted_proposals
+from .visit import LARGE, Visit, counted_proposals
 
 _LEAD: Final[Mapping[Standing, str]] = {
     "helps": "Memory helps",
@@ -30,21 +30,27 @@ _LOOKED: Final = 300
 
 
 async def start(visit: Visit) -> Response:
-    """What a person wants to know first."""
+    """What a person wants to know first; what takes long in a large scope comes after the page."""
     bank = visit.bank
-    told = {"new": await bank.lessons.list(limit=_NEW), "unlabelled": len(await bank.runs.unlabelled())}
-    told["failed"] = (await bank.runs.queue()).failed
-    return visit.page("home.html", {**told, "counts": visit.counts})
+    told: dict[str, Any] = {"new": await bank.lessons.list(limit=_NEW), "counts": visit.counts}
+    told |= {"unlabelled": len(await bank.runs.unlabelled()), "failed": (await bank.runs.queue()).failed}
+    told["late"] = visit.is_large or visit.counts.recalls > LARGE
+    if not told["late"]:
+        told |= {**await _told_of_memory(visit), **await _told_of_undoing(visit)}
+    return visit.page("home.html", told)
 
 
 async def taken_back(visit: Visit) -> Response:
     """What was taken back last, and why."""
-    told = {"back": await _taken_back(visit), "looked": _LOOKED}
-    return visit.page("_taken_back.html" if visit.is_part else "taken_back.html", told)
+    return visit.page("_taken_back.html" if visit.is_part else "taken_back.html", await _told_of_undoing(visit))
 
 
 async def helps(visit: Visit) -> Response:
     """Whether memory helps, in a sentence and a picture."""
+    return visit.page("_helps.html" if visit.is_part else "helps.html", await _told_of_memory(visit))
+
+
+async def _told_of_memory(visit: Visit) -> dict[str, Any]:
     lift = await visit.bank.lift()
     counts = await visit.bank.admin.counts()
     proposed = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
@@ -52,12 +58,11 @@ async def helps(visit: Visit) -> Response:
     why = weighing(lift)
     unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
     waiting = counts.quarantined + proposed.besides
-    told = {"lead": lead(lift, waiting=waiting)}
+    told: dict[str, Any] = {"lead": lead(lift, waiting=waiting)}
     told |= {"answer": Markup(answer(lift, waiting=waiting, brief=True)), "figures": drawn, "unasked": unasked}
     told |= {"recalls": lift.recalls, "known": lift.settled, "ends": where_it_ends(lift)}
     told["weighing"] = f"{why[:1].upper()}{why[1:]}"
-    told |= {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None}
-    return visit.page("_helps.html" if visit.is_part else "helps.html", told)
+    return told | {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None}
 
 
 def lead(lift: Lift, /, *, waiting: int) -> str:
@@ -87,7 +92,7 @@ async def evidence(visit: Visit) -> Response:
     return visit.page("evidence.html", {"content": Markup(content(lift, address=visit.link))})
 
 
-async def _taken_back(visit: Visit) -> Sequence[tuple[Line, str, bool]]:
+async def _told_of_undoing(visit: Visit) -> dict[str, Any]:
     """What was taken back last, with the title of the first lesson that it was about, and whether the bank holds it."""
     lines = [line_of(entry) for entry in await latest(visit.bank, _LOOKED) if is_taken_back(entry)][:_NEW]
-    return [(line, *await title_in(visit, line)) for line in lines]
+    return {"back": [(line, *await title_in(visit, line)) for line in lines], "looked": _LOOKED}

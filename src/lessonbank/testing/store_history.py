@@ -250,7 +250,7 @@ class HistoryTests(StoreTests):
             kinds = [entry.entry.kind for entry in await collected(store.journal(scope=MINE))]
             assert kinds == ["add", "settle", "settle"]
             counts = await count_records(store, scope=MINE)
-            assert (counts.recalls, counts.settled, counts.changes) == (2, 1, 3)
+            assert (counts.recalls, counts.recalls_with_a_run, counts.changes) == (2, 1, 3)
 
     async def test_a_settlement_of_nothing_or_of_another_scope_is_refused_with_its_changes(self) -> None:
         async with self.opened() as store:

@@ -232,7 +232,7 @@ class PurgingTests(StoreTests):
             assert [r.id for r in await list_recalls(store, RecallFilter(), scope=MINE)] == [other.id]
             assert await list_recalls(store, RecallFilter(metadata={"user": SECRET}), scope=MINE) == []
             assert await settlement_of(store, recall.id, scope=MINE) is None
-            assert (await count_records(store, scope=MINE)).settled == 1
+            assert (await count_records(store, scope=MINE)).recalls_with_a_run == 1
             assert (await get_experience(store, known.id, scope=MINE)).lessons == (told,)
             assert (await get_run(store, run.id, scope=MINE)).status == "learned"
             await check_sound(store)

@@ -52,7 +52,7 @@ class Counts(Record):
     trajectories: int = 0
     pending: int = 0
     recalls: int = 0
-    settled: int = 0
-    """Recalls with a run that was learned, also where it is unknown how it ended."""
+    recalls_with_a_run: int = 0
+    """Those with a run that was learned, also where it is unknown how it ended."""
     changes: int = 0
     """The number of the last change in the history."""
