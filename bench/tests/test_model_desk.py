@@ -83,7 +83,8 @@ def test_the_hour_at_which_a_command_listed_files_does_not_make_another_request(
 def test_nobody_takes_what_is_taken_and_roles_are_apart(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     lessons = asked("Write lessons.", system="You write lessons for an agent.")
-    assert (role(asked("a")), role(lessons)) == ("agent", "memory")
+    house = {"messages": [{"role": "system", "content": "You act in a simulated house, one command a turn."}]}
+    assert (role(asked("a")), role(house), role(lessons)) == ("agent", "agent", "memory")
     for body in (asked("a"), lessons, asked("a")):
         desk.reply(body, patience=0)
     first = desk.take("one", patience=PATIENCE)

@@ -48,3 +48,13 @@ def test_whole_runs_came_to_what_the_page_says() -> None:
     assert accepted == {"synapse, with failures": 39, "synapse, successes alone": 0}
     assert not any(row["memory"] for row in rows if row["arm"] == "synapse, successes alone")
     assert "39 of 88" in (STUDY.parent / "study.md").read_text(encoding="utf-8")
+
+
+def test_the_steps_in_scienceworld_are_those_of_the_attempts() -> None:
+    files = sorted((STUDY / "scienceworld").glob("*/attempts.jsonl"))
+    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 48
+    assert all(row["success"] and not row["error"] for row in rows)
+    steps = {arm: [row["steps"] for row in rows if row["arm"] == arm] for arm in ("lessonbank", "none")}
+    said = " | ".join(f"{sum(of) / len(of):.1f}" for of in steps.values())
+    assert f"| steps | {said} |" in (STUDY.parent / "study.md").read_text(encoding="utf-8")

@@ -56,7 +56,8 @@ def key(body: Mapping[str, Any], /) -> str:
 def role(body: Mapping[str, Any], /) -> str:
     """Who is asked: whoever acts, or whoever judges and writes lessons."""
     said = "".join(str(message.get("content")) for message in body.get("messages", [])[:1])
-    return AGENT if "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT" in said and "bash" in said[:60] else MEMORY
+    works_in_bash = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT" in said and "bash" in said[:60]
+    return AGENT if works_in_bash or said.startswith("You act in a simulated house") else MEMORY
 
 
 class Desk:
