@@ -13,7 +13,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from itertools import chain, groupby
 from math import ceil, sqrt
 from typing import Any, Final, TypeAlias
@@ -41,7 +40,6 @@ _TOGETHER: Final = 256
 """Rows worked on at a time: what is needed for them fits the processor's cache."""
 
 
-@lru_cache(maxsize=16)
 def row_type(dimensions: int, /) -> np.dtype[Any]:
     """A row as bytes: what its numbers are multiplied with to have length 1, then the numbers, the largest 32767."""
     return np.dtype([("factor", "<f4"), ("row", "<i2", (dimensions,))])
@@ -383,7 +381,7 @@ def _best(
 def _matches(
     connection: sqlite3.Connection, scope: ScopeRow, near: Sequence[tuple[float, int, int]]
 ) -> Iterator[Match]:
-    """Those of score, age and key whose lesson may be shown; one that lies in another experience has its own key."""
+    """The matches of these scores, ages and keys; without lessons that are hidden or lie in another experience."""
     known = _rows.found_at(connection, scope, {key // PARTS for *_, key in near})
     for score, _, key in near:
         experience, at = known[key // PARTS], key % PARTS
