@@ -381,12 +381,12 @@ def _best(
 def _matches(
     connection: sqlite3.Connection, scope: ScopeRow, near: Sequence[tuple[float, int, int]]
 ) -> Iterator[Match]:
-    """The matches of these scores, ages and keys; without lessons that are hidden or lie in another experience."""
+    """The matches of these scores, ages and keys; without lessons that are hidden or gone."""
     known = _rows.found_at(connection, scope, {key // PARTS for *_, key in near})
     for score, _, key in near:
         experience, at = known[key // PARTS], key % PARTS
         lesson = experience.lessons[at - 1] if 0 < at <= len(experience.lessons) else None
-        if at == 0 or (lesson and not lesson.hidden and lesson.id not in experience.repeats):
+        if at == 0 or (lesson and not lesson.hidden):
             yield Match(experience=experience, score=score, lesson_id=lesson.id if lesson else None)
 
 
