@@ -82,21 +82,18 @@ class _Asking:
             least = np.partition(shares, -most)[-most] if most < len(found) else 0.0
             top = np.concatenate((found[shares > least], found[shares == least][::-1]))[:most]
             first = heapq.nlargest(limit, self._scored(top))
-            if not self._unread:
-                if len(first) == limit or most >= len(found):
-                    return first
-                most *= 4
-                continue
             last = first[-1][0] - sum(map(self._most.__getitem__, self._unread)) / full if len(first) == limit else 0.0
-            can_be = int(np.count_nonzero(shares >= last)) if last > 0.0 else _LAST
-            if can_be <= most:
+            can_be = int(np.count_nonzero(shares >= last)) if last > 0.0 or not self._unread else _LAST
+            if can_be <= most or (len(first) == limit and not self._unread):
                 return first
-            if can_be <= _TEXTS:
+            if not self._unread:
+                most *= 4
+            elif can_be <= _TEXTS:
                 most = can_be
-                continue
-            for word in self._unread:
-                self._add(word, *self._places(word))
-            self._unread = {}
+            else:
+                for word in self._unread:
+                    self._add(word, *self._places(word))
+                self._unread = {}
 
     def _count(self, word: str, most: int) -> int:
         """How many tasks hold a word; where it is not more than `most`, a smaller number will do."""
