@@ -152,8 +152,8 @@ import lessonbank
 from lessonbank.contracts.lesson_block import citation, codes_in, lessons_in, marker_codes, numbers_cited
 from lessonbank.contracts.records import Experience, Found, Lesson, Match
 from lessonbank.demo import reading
-from lessonbank.guard.gate._echo import Shown as Echo
-from lessonbank.guard.shown_lines import Shown
+from lessonbank.guard.gate._echo import ShownMemory as Echo
+from lessonbank.guard.shown_lines import ShownBlocks
 from lessonbank.mcp.answers import fence_lesson
 from lessonbank.providers.models._nonces import nonces_of
 from lessonbank.contracts.ports import Message
@@ -177,7 +177,7 @@ print(json.dumps({
     "cited": [i.title for i in receipt.cited(f"I use {citation(2)}.")] == [two.title],
     "named": citation(1) in receipt.text.partition(code)[0],
     "echo": Echo((receipt.text,)).has(two.title, two.content) and not Echo((receipt.text,)).has("Other", "Close it."),
-    "erased": "ledger" not in Shown.of([receipt.text]).without(run),
+    "erased": "ledger" not in ShownBlocks.of([receipt.text]).without(run),
     "tool": [i.text for i in lessons_in(fence_lesson(two))] == [lesson_text(two)],
     "demo": [s.weight > 0 for s in reading.read(receipt.text, goal="read the ledger") if "last page" in s.text],
 }))
@@ -198,7 +198,9 @@ FORMS: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_a_change_of_the_form_is_a_change_of_one_file(tmp_path: Path, form: str) -> None:
     source = Path(lessonbank.__file__).parent
-    shutil.copytree(source, tmp_path / "lessonbank", copy_function=os.symlink)
+    shutil.copytree(
+        source, tmp_path / "lessonbank", copy_function=os.symlink, ignore=shutil.ignore_patterns("__pycache__")
+    )
     module = tmp_path / Path(lesson_block.__file__).relative_to(source.parent)
     text = module.read_text(encoding="utf-8")
     for old, new in FORMS[form].items():
