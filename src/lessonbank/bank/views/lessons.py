@@ -327,7 +327,8 @@ class AsyncLessons:
         writer, owner = person(by), await self.experience(id)
         lesson = lesson_of(owner, id)
         only = tuple([await self._bank.parts.intake.task(text) for text in _tasks(to)])
-        change = edit_to(lesson.model_copy(update={"only": only}), by=writer, reason=a_text(reason, "reason="))
+        narrowed = lesson.model_copy(update={"only_for_tasks": only})
+        change = edit_to(narrowed, by=writer, reason=a_text(reason, "reason="))
         return await self._edited(change, owner, lesson)
 
     async def _trusted(self, lesson: Lesson, /, *, by: str) -> list[Trust]:

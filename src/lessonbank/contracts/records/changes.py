@@ -275,7 +275,7 @@ class Edit(Entry):
         fields = {name: getattr(self, name) for name in sorted(_WORDS)}
         if (self.title, self.description, self.content) != (lesson.title, lesson.description, lesson.content):
             # They repeat words that may be gone.
-            fields |= {"applies_to": None, "choice": None, "rests_on": "", "near": None}
+            fields |= {"applies_to": None, "choice": None, "rests_on": "", "near_duplicate_of": None}
         return lesson.model_copy(update={**fields, "version": lesson.version + 1, "provenance": provenance})
 
     def misfit(self, lesson: Lesson, /) -> str:

@@ -64,7 +64,7 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
     types.Restore: ("reason",),
     types.Rollback: ("reason",),
     types.Trust: ("reason",),
-    types.Edit: ("title", "description", "content", "only", "reason"),
+    types.Edit: ("title", "description", "content", "only_for_tasks", "reason"),
     types.Audit: ("reason",),
     types.Administer: ("subject",),
 }
