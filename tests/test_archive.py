@@ -431,7 +431,7 @@ def test_a_bank_that_forgot_its_runs_can_be_carried_over(tmp_path: Path) -> None
         copy.admin.import_(tmp_path / "a.jsonl")
         assert lessons_of(copy) == lessons_before
         assert copy.admin.counts().trajectories == 0
-        assert copy.admin.counts().settled == source.admin.counts().settled == 4
+        assert copy.admin.counts().recalls_with_a_run == source.admin.counts().recalls_with_a_run == 4
 
 
 async def _forget(path: Path, end: datetime) -> None:

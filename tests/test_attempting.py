@@ -51,7 +51,7 @@ def test_a_receipt_says_whether_the_bank_keeps_it(tmp_path: Path) -> None:
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as again:
         learned = again.learn(STUCK, recall=attempt.recall, outcome="failure")
         assert learned.verdicts[0].outcome == "failure"
-        assert again.admin.counts().settled == 0
+        assert again.admin.counts().recalls_with_a_run == 0
 
 
 def test_steps_noted_as_they_happen_are_the_trajectory(bank: ReasoningBank) -> None:
@@ -71,7 +71,7 @@ def test_an_exception_inside_is_a_failed_attempt_and_still_reaches_the_caller(ba
     assert attempt.learned
     (verdict,) = attempt.learned.verdicts
     assert (verdict.outcome, verdict.source) == ("failure", "framework_error")
-    assert bank.admin.counts().settled == 1
+    assert bank.admin.counts().recalls_with_a_run == 1
 
 
 def test_a_learning_problem_does_not_hide_the_exception(bank: ReasoningBank) -> None:
@@ -91,7 +91,7 @@ def test_a_block_that_ends_without_finish_is_kept_as_unfinished_and_teaches_noth
     assert run.metadata["user"] == "u-1"
     assert run.trajectory.recall_id == attempt.recall.id
     assert bank.runs.pending() == ()
-    assert (bank.admin.counts().experiences, bank.admin.counts().settled) == (0, 0)
+    assert (bank.admin.counts().experiences, bank.admin.counts().recalls_with_a_run) == (0, 0)
     assert "without finish()" in attempt.notes[-1]
     assert any("without finish()" in record.getMessage() for record in caplog.records)
 
@@ -215,7 +215,7 @@ def test_messages_that_cannot_be_read_still_settle_the_receipt_with_their_outcom
     assert any("messages could not be read" in record.getMessage() for record in caplog.records)
     (run,) = bank.runs.list()
     assert (run.verdict.outcome, run.recall_id) == ("failure", attempt.recall.id)
-    assert bank.admin.counts().settled == 1
+    assert bank.admin.counts().recalls_with_a_run == 1
 
 
 @pytest.mark.parametrize("wait", [True, False])
@@ -277,7 +277,7 @@ def test_a_submitted_run_is_on_disk_at_once_and_learned_by_the_time_the_bank_is_
         run = bank.runs.get(id)
         assert (run.status, run.verdict.outcome, run.recall_id) == ("learned", "failure", recall.id)
         assert bank.lessons.list()
-        assert bank.admin.counts().settled == 1
+        assert bank.admin.counts().recalls_with_a_run == 1
 
 
 def test_finish_that_does_not_wait_is_learned_by_the_time_the_bank_is_closed(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_finish_that_does_not_wait_is_learned_by_the_time_the_bank_is_closed(tmp
         assert STUCK.id in told.notes[0]
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
         assert bank.runs.get(STUCK.id).status == "learned"
-        assert bank.admin.counts().settled == 1
+        assert bank.admin.counts().recalls_with_a_run == 1
 
 
 def test_close_waits_for_everything_that_was_submitted() -> None:
@@ -359,7 +359,7 @@ def test_after_a_crash_retry_goes_on_with_the_outcome_and_the_recall_that_were_s
         assert bank.runs.get("left").recall_id == done.stdout.strip()
         assert bank.runs.get("left").verdict.reward == 0.0
         assert len(bank.runs.search(metadata={"user": "u-1"})) == 2
-        assert bank.admin.counts().settled == 1
+        assert bank.admin.counts().recalls_with_a_run == 1
         assert bank.runs.pending() == ()
         assert bank.runs.retry() == ()
 

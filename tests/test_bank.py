@@ -291,7 +291,7 @@ async def test_a_recall_is_settled_by_learning_with_it(bank: AsyncReasoningBank)
         "ground_truth",
     )
     counts = await bank.admin.counts()
-    assert (counts.recalls, counts.settled) == (1, 1)
+    assert (counts.recalls, counts.recalls_with_a_run) == (1, 1)
 
 
 async def test_a_recall_may_be_named_by_its_id(bank: AsyncReasoningBank) -> None:

@@ -556,7 +556,7 @@ async def test_a_frozen_bank_is_shown_and_left_as_it_is() -> None:
     assert "Sort the list by price" in agent.asked[0][1]
     assert (scaled.learned, scaled.pass_at_1) == (None, 0.5)
     counts = await bank.admin.counts()
-    assert (counts.trajectories, counts.recalls, counts.settled) == (0, 1, 0)
+    assert (counts.trajectories, counts.recalls, counts.recalls_with_a_run) == (0, 1, 0)
 
 
 # --- budgets ----------------------------------------------------------------------------------------------------------

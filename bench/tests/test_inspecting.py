@@ -181,7 +181,7 @@ def test_what_a_sample_taught_is_shown_to_the_next_one(bank: ReasoningBank, tmp_
     assert kept(log)[0]["shown"] == []
     assert kept(log)[1]["shown"] == kept(log)[0]["learned"] == ["Ring before opening"]
     counts = bank.admin.counts()
-    assert (counts.trajectories, counts.settled, counts.pending) == (3, 3, 0)
+    assert (counts.trajectories, counts.recalls_with_a_run, counts.pending) == (3, 3, 0)
     assert log.results.scores[0].metrics["accuracy"].value == pytest.approx(2 / 3)
     for experience in _experiences(bank):
         run = bank.runs.get(experience.attempts[0].trajectory_id).trajectory
