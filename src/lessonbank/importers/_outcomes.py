@@ -1,4 +1,4 @@
-"""Finds what SWE-bench reports that lie beside a trajectory say about it."""
+"""Finds what SWE-bench reports that lie beside a trajectory say of its outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of lessons: what is drawn from runs, kept, and found again."""
+"""The records of lessons and experiences (the lessons of one task): what is drawn from runs, kept, and found again."""
 
 from __future__ import annotations
 
