@@ -59,7 +59,7 @@ def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site:
     assert lift.success.value is not None
     assert round(float(shares[1]) - float(shares[4]), 1) == pytest.approx(100 * lift.success.value, abs=0.11)
     assert (int(shares[2]), int(shares[3])) == (lift.with_memory.successes, lift.shown)
-    assert ("Each task weighs by its odds" in helps.text) == bool(weighing(lift))
+    assert ("The shares are corrected for" in helps.text) == bool(weighing(lift))
     assert "What memory changed" in site.get("/evidence").text
 
 
@@ -395,7 +395,7 @@ def test_runs_that_were_given_up_are_tried_again_after_a_look_at_them(site: Site
 
 def test_two_runs_and_the_topics_are_shown(site: Site) -> None:
     site.enter()
-    assert "They went apart in step 1" in site.get("/compare?a=run-005&b=run-010").text
+    assert "Step 1 is the first that differs, in its values" in site.get("/compare?a=run-005&b=run-010").text
     assert site.get("/compare?a=run-005").status == 400
     assert site.get("/compare?a=run-005&b=none").status == 404
     assert (
@@ -436,7 +436,7 @@ def test_a_change_names_its_lesson_once(site: Site, bank_file: Path) -> None:
 
 def test_a_search_that_finds_nothing_says_what_was_compared(site: Site) -> None:
     text = site.enter().get("/lessons?q=quantum+chromodynamics&by=task").text
-    assert "compares words, not meaning" in text and "useful for a task" in text
+    assert "compares words, not meaning" in text and ">for a task<" in text
     assert "No lesson has all of these words." in site.get("/lessons?q=zanzibar").text
 
 

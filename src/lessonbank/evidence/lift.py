@@ -199,9 +199,9 @@ class Lift(Effect):
 MOST: Final = 6
 """Lessons that are printed unless more are asked for, and twice as many as groups."""
 PROMISE: Final = (
-    "At most one in twenty scopes ever prints a false 'helps' or 'harms', however often you look. Memory without effect "
-    "is called 'likely' in at most one scope in twenty, a lesson without effect in about one case of a hundred. The "
-    "errors of trials come on top."
+    "At most one in twenty scopes ever prints a false 'helps' or 'harms', however often you look. Memory without "
+    "effect is called 'likely' in at most one scope in twenty, a lesson without effect in about one case of a hundred. "
+    "The errors of trials come on top."
 )
 LITTLE: Final = 0.05
 """An effect that is shown to be no larger, up or down, is called nothing: five points."""
@@ -417,8 +417,8 @@ def _wait(lift: Lift, *, brief: bool) -> Iterator[str]:
         ten, looks = _roughly(lift.more), _roughly(lift.more_as_it_looks or 0)
         if brief:
             tasks, assumed = plural(looks or ten, "more task"), "what it looks" if looks else "ten points"
-            answer = "first answer, 'likely'," if lift.standing == "no evidence yet" else "firm answer, without 'likely',"
-            yield f"Keep going: a {answer} after about {tasks}, if the effect is {assumed} (a chance of 80 %)."
+            word = "first answer," if lift.standing == "no evidence yet" else "firm answer, without"
+            yield f"Keep going: a {word} 'likely', after about {tasks}, if the effect is {assumed} (a chance of 80 %)."
             return
         few = "more task brings" if (lift.more_as_it_looks or lift.more) == 1 else "more tasks bring"
         told = f"{looks or ten:,} {few} the next verdict if the effect is "

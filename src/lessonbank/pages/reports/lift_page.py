@@ -96,7 +96,8 @@ def answer(lift: Lift, /, *, waiting: int = 0, door: Mapping[str, str] = PAGES, 
     answered = escape(minus(headline(lift)))
     found = [translate_for(door, one) for one in advice(lift, brief=brief) if not (waiting and one == NOTHING)]
     if waiting:
-        found.insert(0, f"Decide in the Inbox: {plural(waiting, 'lesson or proposal waits', 'lessons and proposals wait')}.")
+        waits = plural(waiting, "lesson or proposal waits", "lessons and proposals wait")
+        found.insert(0, f"Decide in the Inbox: {waits}.")
     rest = f"\n<h2>What to do next</h2>\n{_listed(found)}" if found else ""
     cost = f'\n<p class="cost">{escape(told)}</p>' if (told := measuring_cost(lift)) else ""
     told = f"{brackets(lift)} {promise(lift)}"
@@ -140,8 +141,8 @@ def where_it_ends(lift: Lift, /) -> str:
 def figures(series: Sequence[Point], /) -> tuple[str, str, str]:
     """Success, lift and growth over time; there is at least one point."""
     lift = (
-        "percentage points that memory adds. The interval is drawn once it is narrower than 100 points, and right however "
-        "often one looks: when it leaves the line of no change, memory likely helps or likely harms."
+        "percentage points that memory adds. The interval is drawn once it is narrower than 100 points, and right "
+        "however often one looks: when it leaves the line of no change, memory likely helps or likely harms."
     )
     return (
         _figure(success(series), "Success", "the share of tasks that succeeded, with memory and without"),
