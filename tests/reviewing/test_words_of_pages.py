@@ -91,10 +91,10 @@ def test_home_names_no_counts_beside_shares_that_are_corrected() -> None:
     effect = Estimate(value=0.349, basis="truth", always_low=0.03, always_high=0.71)
     sides = {"with_memory": Tally(successes=63, tasks=75), "without": Tally(successes=20, tasks=40)}
     lift = Lift(scope="s", success=effect, standing="likely helps", success_with=0.832, success_without=0.483, **sides)
-    assert lead(lift) == "Memory likely helps: with it 83.2 % of 75 tasks succeed, without it 48.3 % of 40."
+    assert lead(lift, waiting=0) == "Memory likely helps: with it 83.2 % of 75 tasks succeed, without it 48.3 % of 40."
     assert weighing(lift).endswith("counts alone give 84.0 % and 50.0 %")
     plain = lift.model_copy(update={"success_with": 0.84, "success_without": 0.5})
-    assert "with it 84.0 % (63 of 75 tasks) succeed, without it 50.0 % (20 of 40)" in lead(plain)
+    assert "with it 84.0 % (63 of 75 tasks) succeed, without it 50.0 % (20 of 40)" in lead(plain, waiting=0)
     assert not weighing(plain)
 
 

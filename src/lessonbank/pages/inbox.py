@@ -116,7 +116,7 @@ async def _why(visit: Visit, lesson: Lesson) -> str:
     entry = await why_held(visit, lesson)
     if entry is None:
         return "the gate doubts it" if lesson.is_doubted else "nobody approved it yet"
-    return entry.entry.reason or f"held by {entry.writer}"
+    return entry.entry.sentence().reason or f"held by {entry.writer}"
 
 
 async def proposed(visit: Visit) -> Response:
