@@ -141,8 +141,8 @@ def where_it_ends(lift: Lift, /) -> str:
 def figures(series: Sequence[Point], /) -> tuple[str, str, str]:
     """Success, lift and growth over time; there is at least one point."""
     lift = (
-        "percentage points that memory adds. The interval is drawn once it is narrower than 100 points, and right "
-        "however often one looks: when it leaves the line of no change, memory likely helps or likely harms."
+        "percentage points that memory adds, and their interval once it is narrower than 100 points. When it leaves "
+        "the line of no change, memory likely helps or likely harms."
     )
     return (
         _figure(success(series), "Success", "the share of tasks that succeeded, with memory and without"),
