@@ -27,6 +27,7 @@ from lessonbank.evidence.lift import (
     in_words,
     points,
     said_of,
+    spent,
 )
 from lessonbank.evidence.shares import Tally, share_of
 
@@ -60,15 +61,15 @@ def test_the_first_line_answers(standing: Standing, said: str) -> None:
 
 
 def test_what_would_show_it_is_said_while_nothing_is_shown() -> None:
-    assert "about 40 more recalls" in str(lift(success=sure(0.03), more=40))
-    assert "about 19,200 more recalls" in str(lift(success=sure(0.03), more=19_211))
-    assert "more recalls" not in str(lift(success=sure(0.2), standing="helps"))
+    assert "about 40 more tasks" in str(lift(success=sure(0.03), more=40))
+    assert "about 19,200 more tasks" in str(lift(success=sure(0.03), more=19_211))
+    assert "more tasks" not in str(lift(success=sure(0.2), standing="helps"))
     assert headline(lift()) == "Does memory help? Undecided, too few tasks: 90 known outcomes, 10 without memory."
 
 
 def test_the_forecast_is_for_the_effect_as_it_looks_and_for_ten_points() -> None:
     text = str(lift(success=sure(0.36), more=2540, more_as_it_looks=41))
-    assert "about 41 more recalls bring the next verdict if the effect is what it looks, 2,540 if it is ten" in text
+    assert "about 41 more tasks bring the next verdict if the effect is what it looks, 2,540 if it is ten" in text
 
 
 def test_what_is_shown_to_change_next_to_nothing_is_said_to_do_nothing_and_has_no_forecast() -> None:
@@ -100,13 +101,32 @@ def test_the_second_line_says_what_measuring_has_cost_in_tasks_and_successes() -
         return str(lift(success=sure(0.3), measuring=cost, **more)).splitlines()[1]
 
     cost = MeasuringCost(given_up=4.2, tasks_without=10, tasks_with_less=3)
-    told = "  Measuring has cost so far: 10 of 100 tasks without memory, 3 without a part of it; about "
+    told = "  Measuring has cost so far: 10 of 100 tasks without memory, 3 with only a part of it; together about "
     assert second(cost, settled=100) == f"{told}4 successes."
     assert second(cost.model_copy(update={"given_up": -1.0}), settled=100) == f"{told}1 failure avoided."
     bare = MeasuringCost(tasks_without=10)
     assert "10 of 100 tasks without memory; hardly any success." in second(bare, settled=100)
     assert "10 of 100 tasks without memory, with a known outcome or without; hardly" in second(bare)
     assert "how many successes is not known yet" in str(lift(measuring=cost))
+
+
+def test_a_cost_that_may_be_of_either_sign_says_why_where_lessons_were_left_out_one_by_one() -> None:
+    cost = MeasuringCost(given_up=16, given_up_low=-5, given_up_high=43, tasks_without=40, tasks_with_less=25)
+    effect = Estimate(value=0.35, always_low=0.03, always_high=0.71)
+    told = str(lift(success=effect, measuring=cost)).splitlines()[1]
+    assert "together about 16 successes (between 5 failures avoided and 43 successes: single lessons are less" in told
+    alone = str(lift(success=effect, measuring=cost.model_copy(update={"tasks_with_less": 0})))
+    assert "together" not in alone
+    assert "single lessons are less" not in alone
+
+
+def test_dollars_have_as_many_digits_as_their_interval_needs() -> None:
+    def dollars(value: float, low: float, high: float) -> str:
+        return spent(lift(cost=Estimate(value=value, low=low, high=high)))
+
+    assert dollars(0.00003, -0.00006, 0.00012) == "US dollars +0.00003 [-0.00006, +0.00012; one look]"
+    assert dollars(0.02, 0.01, 0.03) == "US dollars +0.0200 [+0.0100, +0.0300; one look]"
+    assert dollars(0.0, 0.0, 0.0) == "US dollars +0.0000 [+0.0000, +0.0000; one look]"
 
 
 @pytest.mark.parametrize(
@@ -184,7 +204,9 @@ def test_both_sides_and_what_runs_take_are_said_only_where_they_are_known() -> N
     sides["with_memory"] = Tally(successes=39, tasks=80)
     uneven = str(lift(success=sure(0.25), **shares, **sides))
     assert "50.0 % (39 of 80 tasks with a known outcome)" in uneven
-    assert "at random; each task weighs by its odds, as in the effect: counts alone give other shares" in uneven
+    corrected = "at random; corrected for each task's odds of being shown memory: counts alone give 48.8 % and 25.0 %\n"
+    assert corrected in uneven
+    assert "corrected" not in text
     assert "tokens" not in text
     assert "with memory" not in str(lift(success_with=0.5)).splitlines()[1]
 
@@ -255,7 +277,7 @@ def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_judges_
     parts = (
         "Does memory help? Likely yes, keep it: success +10.0 points [+6, +14].",
         "chosen at random\n  counts tasks since 2026-09-01; a task: steps",
-        "What to do next: Go on: about 300 more recalls",
+        "What to do next: Go on: about 300 more tasks",
         "the decision on each group",
         "4 lessons, undecided, at most 9 points either way: topic 2",
         "… and 6 more",
@@ -284,7 +306,7 @@ def test_what_rests_on_opinions_alone_says_so_everywhere_and_promises_nothing() 
     assert OPINIONS in text
     assert PROMISE not in text
     assert "What to do next: Let a person label some runs: bank.runs.audit(30)" in text
-    assert "more recalls" not in text
+    assert "more tasks" not in text
 
 
 def test_where_some_outcomes_were_told_no_report_says_that_only_a_judge_graded() -> None:
@@ -312,7 +334,7 @@ def test_where_outcomes_go_missing_on_one_side_there_is_no_verdict_and_a_way_on(
         "Does memory help? No verdict: outcomes are missing for 40% of recalls with memory and 10% without."
     )
     assert [word for word in advice(missing) if "bank.attempt(task)" in word]
-    assert "more recalls" not in str(missing)
+    assert "more tasks" not in str(missing)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -276,7 +276,7 @@ def test_no_number_leaves_the_picture(numbers: list[float | None], recalls: int)
 def test_an_empty_lift_says_what_to_do() -> None:
     text = Reading(page(Lift(scope="t"))).text
     assert "Undecided, too few tasks" in text
-    assert "learn(…)" in text
+    assert "let your program ask before each task" in text
     assert "There is nothing to draw before the first outcome is known." in text
     assert "No lesson was found for any task yet." in text
     waiting = Reading(page(Lift(scope="t", recalls=3))).text
@@ -488,5 +488,5 @@ def test_the_words_of_a_lift_cannot_drive_a_terminal(hostile: str) -> None:
 def test_shares_that_are_not_those_of_their_counts_say_why_beside_them() -> None:
     even = Lift(scope="t", success_with=0.6, with_memory=Tally(successes=210, tasks=350))
     uneven = even.model_copy(update={"success_with": 0.71})
-    said = "In the shares of success each task weighs by its odds, as in the effect: counts alone give other shares."
+    said = "The shares of success are corrected for each task&#x27;s odds of being shown memory: counts alone give "
     assert [said in page(one).partition("<h2>Overall</h2>")[2] for one in (even, uneven)] == [False, True]

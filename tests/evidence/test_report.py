@@ -102,6 +102,16 @@ def test_an_effect_that_looks_larger_than_ten_points_is_forecast_to_be_shown_soo
     assert lift.more_as_it_looks < lift.more / 2
 
 
+def test_a_task_that_lacks_several_lessons_costs_one_success_at_most() -> None:
+    one = played(3, 40, effects=(0.4, 0.4, 0.4), whole=0.0, held=0.5)
+    cost = told(one).measuring
+    tasks = cost.tasks_without + cost.tasks_with_less
+    assert cost.given_up_low is not None
+    assert cost.given_up_high is not None
+    assert (~one.placed.shown).sum() > tasks, "else no task lacks two"
+    assert -tasks <= cost.given_up_low <= cost.given_up <= cost.given_up_high <= tasks
+
+
 def test_tasks_that_measuring_left_without_lessons_are_counted() -> None:
     one = played(6, 200)
     shown = np.bincount(one.placed.row, one.placed.shown.astype(float), len(one))

@@ -48,7 +48,8 @@ def pages_of(bank: Path | str, /) -> Mapping[str, str]:
     from seeding import opened
 
     with opened(bank) as memory:
-        (one, *_), (other, *_) = memory.lessons.list(state="active"), memory.lessons.list(state="probation")
+        one, *_ = memory.lessons.list(state="active")
+        pair = next(proposal for proposal in memory.lessons.proposals() if proposal.change == "merge")
         held, *_ = memory.lessons.list(state="quarantined")
         recall = next(recall for recall in memory.recalls.list(limit=100) if recall.text)
     return {
@@ -59,7 +60,7 @@ def pages_of(bank: Path | str, /) -> Mapping[str, str]:
         "effect": f"/lessons/{one.id}/lift",
         "held": f"/lessons/{held.id}/held",
         "near": f"/lessons/{held.id}/near",
-        "merge": f"/merge?keep={one.id}&other={other.id}",
+        "merge": f"/merge?keep={pair.of}&other={pair.lesson.id}",
         "recall": f"/why/{recall.id}",
         "explained": f"/why/{recall.id}/explained",
         "tried": "/why/try?task=Cancel+pending+order+%23W500",
@@ -71,7 +72,7 @@ def pages_of(bank: Path | str, /) -> Mapping[str, str]:
 
 
 SHOWN: Final = (
-    ("review-home", "/", "light", 920, 860),
+    ("review-home", "/", "light", 920, 950),
     ("review-inbox", "/inbox", "light", 920, 620),
     ("review-run-dark", "/runs/run-010", "dark", 920, 620),
     ("review-inbox-phone", "/inbox", "light", 360, 740),
@@ -85,7 +86,7 @@ SHEETS: Final = (
 """Every page in small: the sheet, the pixels from side to side of a page on it; colours, width and height of a page."""
 _WIDE: Final = 1600
 """Pixels from side to side of a sheet."""
-MOST: Final = 150_000
+MOST: Final = 170_000
 """Bytes of a picture."""
 MOST_OF_A_SHEET: Final = 400_000
 MADE_FROM: Final = "review-pictures.sha256"
@@ -115,7 +116,7 @@ def draw(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as place, sync_playwright() as driver:
         bank = Path(place) / "bank.db"
         seed(bank)
-        give_up(bank, "run-given-up")
+        give_up(bank, "run-given-up", why="the model did not answer")
         pages = pages_of(bank)
         running = driver.chromium.launch(executable_path=chromium(), args=list(FLAGS))
         with serving(bank) as site:

@@ -172,19 +172,18 @@ def wait(bank: ReasoningBank) -> None:
     bank.lessons.retire(gone.id, reason="too expensive, and it did not help", by="Ana")
 
 
-def give_up(path: Path | str, *ids: str) -> None:
+def give_up(path: Path | str, *ids: str, why: str = "the model is <b>down</b>") -> None:
     """Keep runs that workers failed with so often that they take them no more."""
     with ThreadPoolExecutor(1) as thread:  # where Playwright runs, no other event loop can
-        thread.submit(asyncio.run, _give_up(path, ids)).result()
+        thread.submit(asyncio.run, _give_up(path, ids, why)).result()
 
 
-async def _give_up(path: Path | str, ids: Sequence[str]) -> None:
+async def _give_up(path: Path | str, ids: Sequence[str], why: str) -> None:
     learning = Learning(submit="worker")
     async with await lessonbank.connect_async(path, scope=SCOPE, embedder="lexical", learning=learning) as bank:
         for id in ids:
             await bank.submit(run_of(7, 0, good=True, id=id), outcome="success")
             (claim,) = await bank.store.claim(worker="w", limit=1, seconds=60, scope=SCOPE)
-            why = "the model is <b>down</b>"
             await bank.store.release(claim.trajectory.id, scope=SCOPE, worker="w", error=why, wait=None)
 
 

@@ -457,7 +457,7 @@ def test_two_runs_are_compared_a_spot_on_the_map_opens_a_lesson_and_a_recall_say
     for box in page.locator("input[name=run]").all()[:2]:
         box.check()
     page.get_by_role("button", name="Compare").first.click()
-    page.get_by_text("went apart in step").wait_for()
+    page.get_by_text(re.compile("went apart in step|is the first that differs")).wait_for()
     at(page, "/topics")
     page.locator("svg.map a[href^='/lessons/'] circle").first.dispatch_event("click")
     page.get_by_role("heading", name="Does it help?").wait_for()

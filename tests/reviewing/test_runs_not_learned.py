@@ -21,9 +21,11 @@ def said(site: Site, where: str) -> str:
 def test_a_run_that_was_given_up_keeps_the_outcome_that_was_told(site: Site, bank_file: Path) -> None:
     give_up(bank_file, "run-stuck")
     site.enter()
-    for where in ("/runs?status=failed", "/runs/run-stuck"):
+    for where, state in (("/runs?status=failed", " could not be learned"), ("/runs/run-stuck", "")):
         page = said(site, where)
-        assert "told: success not yet learned" in page
+        assert f"told: success{state}" in page
+        assert "not yet learned" not in page, "one state of learning"
+        assert "not judged yet" not in page
         assert "obody said how it ended" not in page
     assert re.search(r'value="success" required checked', site.get("/runs/run-stuck").text)
 

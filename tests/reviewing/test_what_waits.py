@@ -55,6 +55,22 @@ def test_the_inbox_says_why_a_lesson_waits_who_put_it_there_and_when(site: Site,
     assert entry.at.strftime("%Y-%m-%d %H:%M") in told
     part = site.get(f"/lessons/{lesson.id}/held", HX_Request="true")
     assert "by Berta: it blames a tool" in words(part)
+    listed = words(site.get("/inbox?state=quarantined")).partition("Retire chosen")[2].partition("This list as CSV")[0]
+    assert f"{lesson.title} it blames a tool" in listed
+    assert "nobody else saw it" in listed
+
+
+@on_every_store
+def test_each_shelf_of_the_inbox_has_its_number_and_says_that_approving_merges_nothing(
+    site: Site, bank_file: Path | str
+) -> None:
+    with opened(bank_file) as bank:
+        held, proposals = len(bank.lessons.list(state="quarantined", limit=500)), bank.lessons.proposals()
+    page = words(site.enter().get("/inbox?state=proposed"))
+    assert f"Quarantined {held} Proposed {len(proposals)} On probation" in page
+    assert "merge" in [one.change for one in proposals]
+    assert "Approve merges nothing: it keeps both lessons." in page
+    assert "Approve merges nothing" not in words(site.get("/inbox?state=quarantined"))
 
 
 @on_every_store

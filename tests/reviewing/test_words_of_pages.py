@@ -11,7 +11,9 @@ from seeding import SCOPE, opened, run_of
 from serving_pages import Site, serving
 
 import lessonbank
-from lessonbank.evidence.lift import Estimate, Lift, Point
+from lessonbank.evidence.lift import Estimate, Lift, Point, weighing
+from lessonbank.evidence.shares import Tally
+from lessonbank.pages.home import lead
 from lessonbank.pages.reports.lift_page import answer
 from lessonbank.pages.reports.plots import gain
 
@@ -70,9 +72,30 @@ def test_home_says_shortly_how_long_it_takes() -> None:
     effect = Estimate(value=0.1, basis="truth", always_low=-0.1, always_high=0.3)
     told = {"success": effect, "recalls": 90, "settled": 90, "controls": 20, "more": 2_080, "more_as_it_looks": 116}
     lift = Lift(scope="s", **told)
-    short = "<li>Keep going: a firm answer after about 116 more tasks, if the effect is what it looks.</li>"
-    assert short in answer(lift, brief=True)
-    assert "<li>Go on: about 116 more recalls bring the next verdict" in answer(lift)
+    rest = "after about 116 more tasks, if the effect is what it looks (a chance of 80 %).</li>"
+    assert f"<li>Keep going: a first answer, &#x27;likely&#x27;, {rest}" in answer(lift, brief=True)
+    likely = lift.model_copy(update={"standing": "likely helps"})
+    assert f"<li>Keep going: a firm answer, without &#x27;likely&#x27;, {rest}" in answer(likely, brief=True)
+    assert "<li>Go on: about 116 more tasks bring the next verdict" in answer(lift)
+
+
+def test_what_to_do_next_begins_with_what_waits_and_the_brackets_are_explained() -> None:
+    lift = Lift(scope="s", success=Estimate(value=0.1, always_low=0.0, always_high=0.2), recalls=9, settled=9)
+    told = answer(lift, waiting=6, brief=True)
+    assert "<ul><li>Decide in the Inbox: 6 lessons and proposals wait.</li>" in told
+    assert "Inbox" not in answer(lift, brief=True)
+    assert "In brackets: 95 % intervals, right however often you look. At most one in twenty scopes" in told
+
+
+def test_home_names_no_counts_beside_shares_that_are_corrected() -> None:
+    effect = Estimate(value=0.349, basis="truth", always_low=0.03, always_high=0.71)
+    sides = {"with_memory": Tally(successes=63, tasks=75), "without": Tally(successes=20, tasks=40)}
+    lift = Lift(scope="s", success=effect, standing="likely helps", success_with=0.832, success_without=0.483, **sides)
+    assert lead(lift, waiting=0) == "Memory likely helps: with it 83.2 % of 75 tasks succeed, without it 48.3 % of 40."
+    assert weighing(lift).endswith("counts alone give 84.0 % and 50.0 %")
+    plain = lift.model_copy(update={"success_with": 0.84, "success_without": 0.5})
+    assert "with it 84.0 % (63 of 75 tasks) succeed, without it 50.0 % (20 of 40)" in lead(plain, waiting=0)
+    assert not weighing(plain)
 
 
 def test_the_inbox_says_what_follows_from_each_button(site: Site) -> None:

@@ -13,13 +13,13 @@ from lessonbank.guard.sanitise import one_line
 from .doors import PYTHON, translate_end, translate_for
 from .groups import AGAIN
 from .measuring_cost import MeasuringCost, cost_of
-from .shares import Tally, is_plain, share_of
+from .shares import Tally, correction, digits, share_of
 
 _ROUNDING: Final = 0.0011
 """What the rounding of two shares to a tenth of a point makes of their difference, at most."""
 Standing = Literal["helps", "harms", "likely helps", "likely harms", "no evidence yet"]
-"""Two grades. "Likely" is printed of about 1 % of lessons that change nothing. In at most 5 % of scopes any "helps" or
-"harms" is ever wrong, however often one looks."""
+"""Two grades. "Likely" is printed of about 1 % of lessons that change nothing, and of memory as a whole in at most 5 %
+of scopes where it does. In at most 5 % any "helps" or "harms" is ever wrong, however often one looks."""
 
 
 class Estimate(Record):
@@ -199,8 +199,9 @@ class Lift(Effect):
 MOST: Final = 6
 """Lessons that are printed unless more are asked for, and twice as many as groups."""
 PROMISE: Final = (
-    "At most one in twenty scopes ever prints a false 'helps' or 'harms', however often you look; 'likely' is wrong "
-    "for about one in a hundred lessons without effect. What a trial says is counted apart."
+    "At most one in twenty scopes ever prints a false 'helps' or 'harms', however often you look. Memory without "
+    "effect is called 'likely' in at most one scope in twenty, a lesson without effect in about one case of a hundred. "
+    "The errors of trials come on top."
 )
 LITTLE: Final = 0.05
 """An effect that is shown to be no larger, up or down, is called nothing: five points."""
@@ -253,10 +254,7 @@ def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHO
         lines += [f"  {_BESIDE}"] if len(lessons) > 1 and lift.success.value is not None else []
     lines += map(_judge, lift.judges[:_FEW])
     if lift.success.value is not None or (lift.lessons and most > 0):
-        look = ", but where 'one look' stands beside them" if spent(lift) else ""
-        lines += [
-            f"In brackets: {100 * lift.level:.4g} % intervals, right however often you look{look}. {promise(lift)}"
-        ]
+        lines += [f"{brackets(lift)} {promise(lift)}"]
     return "\n".join((*lines, *(f"Note: {one_line(translate_end(door, note))}" for note in lift.notes)))
 
 
@@ -311,8 +309,13 @@ def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
 
 def distinct_lessons(lift: Lift, /) -> tuple[LessonLift, ...]:
     """The lessons without those that are part of another one here: a lesson and what was joined to it are one row."""
-    there = {one.lesson_id for one in lift.lessons}
-    return tuple([one for one in lift.lessons if one.part_of not in there])
+    return tuple([one for one in lift.lessons if one.part_of not in {each.lesson_id for each in lift.lessons}])
+
+
+def brackets(lift: Lift, /) -> str:
+    """What the numbers in brackets are."""
+    look = ", but where 'one look' stands beside them" if spent(lift) else ""
+    return f"In brackets: {100 * lift.level:.4g} % intervals, right however often you look{look}."
 
 
 def promise(lift: Lift, /) -> str:
@@ -414,9 +417,10 @@ def _wait(lift: Lift, *, brief: bool) -> Iterator[str]:
         ten, looks = _roughly(lift.more), _roughly(lift.more_as_it_looks or 0)
         if brief:
             tasks, assumed = plural(looks or ten, "more task"), "what it looks" if looks else "ten points"
-            yield f"Keep going: a firm answer after about {tasks}, if the effect is {assumed}."
+            word = "first answer," if lift.standing == "no evidence yet" else "firm answer, without"
+            yield f"Keep going: a {word} 'likely', after about {tasks}, if the effect is {assumed} (a chance of 80 %)."
             return
-        few = "more recall brings" if (lift.more_as_it_looks or lift.more) == 1 else "more recalls bring"
+        few = "more task brings" if (lift.more_as_it_looks or lift.more) == 1 else "more tasks bring"
         told = f"{looks or ten:,} {few} the next verdict if the effect is "
         told += f"what it looks, {ten:,} if it is ten points" if looks else "ten points"
         yield f"Go on: about {told} (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker."
@@ -511,9 +515,7 @@ def _sides(lift: Lift) -> list[str]:
 
 def weighing(lift: Lift, /) -> str:
     """Why the shares are not those of the counts beside them; nothing where they are."""
-    if is_plain(lift.success_with, lift.with_memory) and is_plain(lift.success_without, lift.without):
-        return ""
-    return "each task weighs by its odds, as in the effect: counts alone give other shares"
+    return correction((lift.success_with, lift.with_memory), (lift.success_without, lift.without))
 
 
 def _cost(lift: Lift) -> list[str]:
@@ -532,7 +534,7 @@ def changes(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:
     return (
         ("steps", lift.steps, ".1f"),
         ("tokens", lift.tokens, ".0f"),
-        ("US dollars", lift.cost, ".4f"),
+        ("US dollars", lift.cost, digits(lift.cost.low, lift.cost.high)),
         ("seconds", lift.seconds, ".1f"),
     )
 

@@ -8,6 +8,7 @@ from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Record
 
 _OPEN: Final = "how many successes is not known yet"
+_LESS_SURE: Final = ": single lessons are less certain than memory as a whole"
 
 
 class MeasuringCost(Record):
@@ -30,9 +31,9 @@ def cost_of(cost: MeasuringCost, recalls: int, /, *, settled: int, is_known: boo
         return ""
     ended = "" if settled >= recalls else ", with a known outcome or without"
     tasks = f"{cost.tasks_without:,} of {plural(recalls, 'task')} without memory"
-    less = f", {cost.tasks_with_less:,} without a part of it" if cost.tasks_with_less else ""
+    less = f", {cost.tasks_with_less:,} with only a part of it" if cost.tasks_with_less else ""
     told = _given_up(cost) if is_known else _OPEN
-    return f"Measuring has cost so far: {tasks}{less}{ended}; {told}."
+    return f"Measuring has cost so far: {tasks}{less}{ended}; {'together ' if less and is_known else ''}{told}."
 
 
 def is_open(cost: MeasuringCost, /) -> bool:
@@ -55,7 +56,8 @@ def _given_up(cost: MeasuringCost) -> str:
     ends = sorted((round(low), round(high)), key=abs)
     if ends[0] * ends[1] >= 0 and value:
         return f"{told} (between {abs(ends[0]):,} and {abs(ends[1]):,})"
-    return f"{told} (between {_successes(min(ends))} and {_successes(max(ends))})"
+    why = _LESS_SURE if cost.tasks_with_less else ""
+    return f"{told} (between {_successes(min(ends))} and {_successes(max(ends))}{why})"
 
 
 def _successes(count: int) -> str:

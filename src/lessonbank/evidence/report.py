@@ -277,14 +277,12 @@ def _cost(episodes: Episodes, found: Review) -> MeasuringCost:
     widest = np.full(len(episodes), LESSON_LEVEL)
     np.minimum.at(widest, draws.row[held], level[held])
     counted = held & (level == widest[draws.row])
-    given_up = float(expected[draws.unit[counted]].sum())
     low, high = np.minimum(found.low, expected), np.maximum(found.high, expected)
-    return MeasuringCost(
-        given_up=given_up,
-        given_up_low=float(low[draws.unit[counted]].sum()),
-        given_up_high=float(high[draws.unit[counted]].sum()),
-        **_left_out(episodes),
-    )
+    row, unit = draws.row[counted], draws.unit[counted]
+    # A task that lacks several lessons can lose no more than its own success.
+    sums = [np.bincount(row, weights=one[unit], minlength=len(episodes)) for one in (expected, low, high)]
+    given_up, least, most = (float(np.clip(one, -1.0, 1.0).sum()) for one in sums)
+    return MeasuringCost(given_up=given_up, given_up_low=least, given_up_high=most, **_left_out(episodes))
 
 
 def _left_out(episodes: Episodes) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from lessonbank.contracts.records import Record
 
 
@@ -28,3 +30,17 @@ def share_of(share: float | None, tally: Tally, /, what: str = "") -> str:
 def is_plain(share: float | None, tally: Tally, /) -> bool:
     """Whether a share is that of its counts. It is not where tasks count by their odds, as an effect counts them."""
     return share is None or not tally.tasks or percent(share) == percent(tally.successes / tally.tasks)
+
+
+def correction(*sides: tuple[float | None, Tally]) -> str:
+    """How shares with memory and without came to be others than those of their counts; nothing where they did not."""
+    if all(is_plain(share, tally) for share, tally in sides):
+        return ""
+    counts = " and ".join(percent(tally.successes / tally.tasks if tally.tasks else None) for _, tally in sides)
+    return f"corrected for each task's odds of being shown memory: counts alone give {counts}"
+
+
+def digits(low: float | None, high: float | None, /) -> str:
+    """How an amount of dollars is printed: four digits behind the point, and more where its interval needs them."""
+    most = max(abs(low or 0.0), abs(high or 0.0))
+    return f".{max(4, min(1 - math.floor(math.log10(most)), 9)) if most else 4}f"

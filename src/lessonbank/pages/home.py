@@ -8,8 +8,9 @@ from typing import Any, Final
 from markupsafe import Markup
 from starlette.responses import Response
 
+from lessonbank._base.plural import plural
 from lessonbank.evidence.lift import Lift, Standing, spent, weighing
-from lessonbank.evidence.shares import share_of
+from lessonbank.evidence.shares import percent, share_of
 
 from .absence import title_in
 from .journal import is_taken_back, latest, line_of
@@ -55,13 +56,12 @@ async def _told_of_memory(visit: Visit) -> dict[str, Any]:
     counts = await visit.bank.admin.counts()
     proposed = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
     drawn = Markup("").join(map(Markup, figures(lift.series)[:2])) if lift.series else ""
-    why = weighing(lift)
     unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
     waiting = counts.quarantined + proposed.besides
     told: dict[str, Any] = {"lead": lead(lift, waiting=waiting)}
     told |= {"answer": Markup(answer(lift, waiting=waiting, brief=True)), "figures": drawn, "unasked": unasked}
     told |= {"recalls": lift.recalls, "known": lift.settled, "ends": where_it_ends(lift)}
-    told["weighing"] = f"{why[:1].upper()}{why[1:]}"
+    told["weighing"] = weighing(lift)
     return told | {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None}
 
 
@@ -74,12 +74,20 @@ def lead(lift: Lift, /, *, waiting: int) -> str:
         return f"It is too early to say whether memory helps.{waits}"
     by_judge = "By what was told and what the judge thinks: " if lift.truths else "The judge thinks: "
     judged = by_judge if lift.success.basis == "judge" else ""
-    with_it = share_of(lift.success_with, lift.with_memory, " tasks")
-    sides = f"with it {with_it} succeed, without it {share_of(lift.success_without, lift.without)}"
+    sides = f"with it {_sides(lift)}"
     if lift.standing == "no evidence yet":
         return f"It is too early to say whether memory helps; so far {sides}.{waits}"
     said = _LEAD[lift.standing]
     return f"{judged}{said[0].lower() + said[1:] if judged else said}: {sides}.{waits}"
+
+
+def _sides(lift: Lift) -> str:
+    """How often tasks succeed with memory and without; beside shares that are corrected, counts would look wrong."""
+    if weighing(lift):
+        with_it = f"{percent(lift.success_with)} of {plural(lift.with_memory.tasks, 'task')}"
+        return f"{with_it} succeed, without it {percent(lift.success_without)} of {lift.without.tasks:,}"
+    with_it = share_of(lift.success_with, lift.with_memory, " tasks")
+    return f"{with_it} succeed, without it {share_of(lift.success_without, lift.without)}"
 
 
 def _number(count: int) -> str:

@@ -30,6 +30,8 @@ class Waiting:
     proposal: Proposal | None = None
     target: Lesson | None = None
     """The lesson that a proposal would change."""
+    why: str = ""
+    """Why it is in quarantine, in a few words."""
 
 
 async def page(visit: Visit) -> Response:
@@ -101,11 +103,20 @@ async def _waiting(visit: Visit, shelf: str) -> tuple[Sequence[Waiting], str | N
         state="quarantined" if shelf == "quarantined" else "probation", limit=PAGE + 1, after=visit.query("after")
     )
     # What a file proposes lies on the shelf of the proposals.
-    found = [Waiting(lesson) for lesson in page[:PAGE] if lesson.provenance.writer != FILE]
+    found = [Waiting(one, why=await _why(visit, one)) for one in page[:PAGE] if one.provenance.writer != FILE]
     if shelf == "probation" and not visit.is_large:
         proposed = {one.lesson.id for one in await visit.bank.lessons.proposals()}
         found = [one for one in found if one.lesson.id not in proposed]
     return found, page[PAGE - 1].id if len(page) > PAGE else None
+
+
+async def _why(visit: Visit, lesson: Lesson) -> str:
+    if lesson.state != "quarantined" or visit.is_large:
+        return ""
+    entry = await why_held(visit, lesson)
+    if entry is None:
+        return "the gate doubts it" if lesson.is_doubted else "nobody approved it yet"
+    return entry.entry.sentence().reason or f"held by {entry.writer}"
 
 
 async def proposed(visit: Visit) -> Response:

@@ -174,6 +174,11 @@ class Visit:
         return self.counts.quarantined + (self.proposed.besides if self.proposed else 0)
 
     @property
+    def in_quarantine(self) -> int:
+        """How many lessons the shelf of the quarantine holds: what files propose lies on the other; 0: not counted."""
+        return self.counts.quarantined - self.proposed.all + self.proposed.besides if self.proposed else 0
+
+    @property
     def decisions(self) -> str:
         """What waits for a decision, in words; without proposals where these are not counted yet."""
         return decisions_of(self.counts.quarantined, self.proposed.besides if self.proposed else 0)

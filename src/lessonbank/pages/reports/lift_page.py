@@ -17,6 +17,7 @@ from lessonbank.evidence.lift import (
     Lift,
     Point,
     advice,
+    brackets,
     changes,
     headline,
     measuring_cost,
@@ -94,10 +95,15 @@ def answer(lift: Lift, /, *, waiting: int = 0, door: Mapping[str, str] = PAGES, 
     """
     answered = escape(minus(headline(lift)))
     found = [translate_for(door, one) for one in advice(lift, brief=brief) if not (waiting and one == NOTHING)]
+    if waiting:
+        waits = plural(waiting, "lesson or proposal waits", "lessons and proposals wait")
+        found.insert(0, f"Decide in the Inbox: {waits}.")
     rest = f"\n<h2>What to do next</h2>\n{_listed(found)}" if found else ""
     cost = f'\n<p class="cost">{escape(told)}</p>' if (told := measuring_cost(lift)) else ""
-    promised = "" if lift.success.value is None else f'\n<p class="soft">{escape(promise(lift))}</p>'
-    return f'<p class="answer {LOOKS[lift.standing]}">{SIGN[lift.standing]} {answered}</p>{cost}{promised}{rest}'
+    told = f"{brackets(lift)} {promise(lift)}"
+    promised = "" if lift.success.value is None else f'\n<p class="soft">{escape(told)}</p>'
+    sign = "" if brief else f"{SIGN[lift.standing]} "
+    return f'<p class="answer {LOOKS[lift.standing]}">{sign}{answered}</p>{cost}{promised}{rest}'
 
 
 def so_far(lift: Lift, /) -> str:
@@ -135,8 +141,8 @@ def where_it_ends(lift: Lift, /) -> str:
 def figures(series: Sequence[Point], /) -> tuple[str, str, str]:
     """Success, lift and growth over time; there is at least one point."""
     lift = (
-        "percentage points that memory adds. The interval is right however often one looks: once it leaves the line of "
-        "no change, memory likely helps or likely harms. It is cut off where it leaves the picture."
+        "percentage points that memory adds, and their interval once it is narrower than 100 points. When it leaves "
+        "the line of no change, memory likely helps or likely harms."
     )
     return (
         _figure(success(series), "Success", "the share of tasks that succeeded, with memory and without"),
@@ -165,7 +171,7 @@ def _overall(lift: Lift) -> str:
         *(_running(*told) for told in changes(lift)),
     ]
     drawn = table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))
-    why = f'\n<p class="soft">In the shares of success {escape(told)}.</p>' if (told := weighing(lift)) else ""
+    why = f'\n<p class="soft">The shares of success are {escape(told)}.</p>' if (told := weighing(lift)) else ""
     return f"<h2>Overall</h2>\n{drawn}{why}"
 
 

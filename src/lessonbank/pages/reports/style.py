@@ -20,7 +20,7 @@ p,ul{max-width:46rem;margin:.5rem 0}
 .answer.helps{border-color:var(--helps)}
 .answer.harms{border-color:var(--harms)}
 .grid{display:grid;gap:1.5rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,26rem),1fr))}
-figure{margin:0;max-width:34rem;break-inside:avoid}
+figure{margin:0;max-width:34rem;break-inside:avoid;display:flex;flex-direction:column;justify-content:space-between}
 figcaption{font-weight:600}
 figcaption span{font-weight:400;color:var(--soft)}
 svg{display:block;width:100%;height:auto}

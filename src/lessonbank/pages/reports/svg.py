@@ -117,7 +117,7 @@ def _at(value: float) -> str:
 def axes(x: Scale, y: Scale, form: Callable[[float], str], along: str, /, *, least: float = 0.0) -> list[str]:
     """Grid lines with what they stand for, and what is counted below. `least`: the smallest step of the grid."""
     marks: list[str] = []
-    for value in ticks(y.low, y.high, most=5, least=least):
+    for value in ticks(y.low, y.high, most=7, least=least):
         marks.append(line("scale", (LEFT, y(value)), (WIDTH - RIGHT, y(value))))
         marks.append(words(form(value), (LEFT - 8, y(value) + 5), anchor="end"))
     for value in ticks(x.low, x.high, most=4, least=1.0):

@@ -49,5 +49,8 @@
     say();
   }
   const first = document.querySelector("[data-focus]");
-  if (first) first.focus();
+  if (first) {
+    first.focus({ preventScroll: true });
+    first.scrollIntoView({ block: "nearest" });
+  }
 })();
