@@ -141,8 +141,8 @@ class AsyncReasoningBank:
         `recall` is the first recall of the run: nothing that it or a later one showed is shown again. `doing` is the
         command or call, and `step` how many steps there were. For a command that failed, the cure of this very failure
         comes first; with `cured=True` only that: it is one, whatever `limit` is. `fit` is not done here. `lift`
-        measures each `reason` as a group. `bank.attempt` settles the receipt with the run; elsewhere name it in the
-        run's metadata, `{"recalls_again": [recall.id]}`. Raises UsageError, NotFound, StoreError.
+        measures each `reason` as a group. `bank.attempt` settles the receipt with the run; elsewhere give `recall`,
+        and name it in the run's metadata, `{"recalls_again": [recall.id]}`. Raises UsageError, NotFound, StoreError.
         """
         asked, begun = RetrieveOptions(**options), perf_counter()
         situation = Situation(
