@@ -291,6 +291,17 @@ def test_a_note_holds_no_secret_and_no_token_and_the_inbox_has_an_end(monkeypatc
             bank.lessons.note("A third", task=TASK)
 
 
+def test_a_run_that_looks_again_more_often_than_a_page_is_long_is_shown_nothing_twice() -> None:
+    with opened() as bank:
+        forms = {written(bank, f"Form {n}", f"customs form {n} is missing").id for n in range(54)}
+        first = bank.retrieve("Bake a cake")
+        looks = [bank.recall_again(FAILED, recall=first, limit=1) for _ in range(55)]
+        shown = [lesson.id for look in looks for lesson in look.shown]
+        assert len(shown) == len(set(shown))
+        assert set(shown) <= forms
+        assert len(shown) > 51
+
+
 class BrokenOnce(SqliteStore):
     """A store whose next write fails, once, after that of an outcome."""
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from lessonbank._base.iterate import paged
 from lessonbank.contracts.ports import RecallFilter, Records
 from lessonbank.contracts.records import Found, Json, Recall, notes_of
 from lessonbank.contracts.retrieve_options import RetrieveOptions
-from lessonbank.contracts.store_calls import list_scopes
+from lessonbank.contracts.store_calls import list_recalls, list_scopes
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import AGAIN
 from lessonbank.importers import Failure, error_in, failure_of
@@ -136,7 +138,13 @@ async def _cure_of(
 
 async def _shown_since(bank: ScopedBank, first: Recall | None) -> frozenset[str]:
     """The lessons that later recalls of the run showed."""
-    if first is None:
-        return frozenset()
-    later = await bank.store.recalls(RecallFilter(metadata={AFTER: first.id}), scope=bank.scope)
-    return frozenset(c.lesson_id for one in later for c in one.recall.candidates if c.shown)
+    return frozenset() if first is None else await _shown_after(bank, first.id)
+
+
+async def _shown_after(bank: ScopedBank, first: str) -> frozenset[str]:
+    async def page(limit: int, after: str | None) -> Sequence[Recall]:
+        wanted = RecallFilter(metadata={AFTER: first}, limit=limit, after=after)
+        return await list_recalls(bank.store, wanted, scope=bank.scope)
+
+    later = paged(page, lambda recall: recall.id)
+    return frozenset([c.lesson_id async for one in later for c in one.candidates if c.shown])
