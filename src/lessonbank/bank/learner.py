@@ -152,6 +152,8 @@ class Learner:
         (changes, _, unembedded), notes = await retry_on_conflict(
             commit.decide_and_apply, policy, last=self._last_resort
         )
+        for note in notes:
+            log.warning("%s", note)
         self.bank.emit(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
 
