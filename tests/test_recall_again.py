@@ -302,6 +302,24 @@ def test_a_run_that_looks_again_more_often_than_a_page_is_long_is_shown_nothing_
         assert len(shown) > 51
 
 
+def test_what_came_next_is_searched_as_the_recall_was() -> None:
+    with opened() as bank:
+        tried = {written(bank, "Weigh it", TASK).id, written(bank, "Label it", "Ship parcel 8").id}
+        written(bank, "Fill in the form", "customs form is missing")
+        steps = (Step(action="print it", observation="error: no paper"), Step(action="fill it", observation="filled"))
+        worked = (*steps, Step(action="print it", observation="printed"))
+        learned = bank.learn(Trajectory(task=TASK, answer="sent", steps=worked), outcome="success")
+        assert {lesson.state for lesson in learned.lessons} == {"probation"}
+        first = bank.retrieve(TASK, trusted=True, limit=1)
+        (shown,) = first.shown
+        explained = bank.recalls.explain(first)
+        assert {one.lesson_id for one in explained.losers} == tried - {shown.id}
+        assert explained.notes == first.notes
+        again = bank.recall_again(FAILED, recall=first, limit=1)
+        assert again.shown
+        assert shown.id not in {one.lesson_id for one in bank.recalls.explain(again).losers}
+
+
 class BrokenOnce(SqliteStore):
     """A store whose next write fails, once, after that of an outcome."""
 
