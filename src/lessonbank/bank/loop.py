@@ -451,7 +451,7 @@ class AsyncReasoningBank:
 
     @property
     def history(self) -> AsyncHistory:
-        """The journal of this scope: list, state, search, diff, rollback, lineage."""
+        """The journal of this scope: list, state, retrieve, diff, rollback, lineage."""
         return AsyncHistory(self._in_scope)
 
     @property
@@ -472,7 +472,7 @@ class AsyncReasoningBank:
         await self._background.drain()
 
     async def close(self, *, patience: float = PATIENCE) -> None:
-        """Wait for what was submitted, then release the store. Calling it twice is fine.
+        """Wait for what was submitted, then release the store, also for all handles on it. Calling it twice is fine.
 
         A slow model is waited for. A bank that does not answer for `patience` seconds is not: one warning says what was
         left. What was submitted stays pending, and what waits on this machine waits on. Raises UsageError.
