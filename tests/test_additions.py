@@ -12,9 +12,10 @@ import lessonbank
 from lessonbank import Evidence, Learning, Lesson, Safety, Step, Trajectory
 from lessonbank.contracts.records import EXTRACTIVE, Choice, Experience, Merge, Provenance
 from lessonbank.contracts.settings import Profile
-from lessonbank.errors import Conflict
+from lessonbank.errors import Conflict, StoreUnavailable
 from lessonbank.evidence.lift import distinct_lessons, said_of
 from lessonbank.learning.consolidation.additions import without_known_facts
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
 from lessonbank.text.rendering import estimate_tokens
 
@@ -46,10 +47,11 @@ async def opened(
     profile: Profile = "default",
     learning: Learning = WORDS,
     safety: Safety | None = None,
+    where: Any = ":memory:",
 ) -> Any:
     reader = ScriptedModel([json.dumps({"items": list(reply)}) for reply in replies])
     bank = await lessonbank.connect_async(
-        ":memory:",
+        where,
         scope="t",
         embedder="lexical",
         model=lessonbank.Model({"extractor": reader, "judge": ScriptedModel([])}),
@@ -95,6 +97,24 @@ async def test_the_tasks_of_the_held_lesson_find_the_addition_and_an_erasure_end
         new = next(one for one in await bank.lessons.list() if one.id != old.id)
         await bank.admin.purge(lesson=new.id, by="Ana", reason="asked")
         assert [lesson.id for lesson in (await bank.retrieve(TASK, limit=3)).shown] == [old.id]
+
+
+class NoLinks(SqliteStore):
+    """A store that is away when an addition is named where its lesson is held."""
+
+    async def apply(self, changes: Any, /, **told: Any) -> Any:
+        if any("adds to a lesson" in getattr(change, "reason", "") for change in changes):
+            raise StoreUnavailable("the disk is away")
+        return await super().apply(changes, **told)
+
+
+async def test_a_run_is_learned_where_its_addition_cannot_be_named_beside_the_lesson() -> None:
+    bank, _ = await opened([item()], [adding()], where=NoLinks.in_memory())
+    async with bank:
+        await learn(bank, 1)
+        learned = await learn(bank, 2)
+        assert [lesson.content for lesson in learned.lessons] == [FACT]
+        assert any("found by its own task alone" in note and "the disk is away" in note for note in learned.notes)
 
 
 async def test_an_addition_that_comes_again_becomes_part_of_the_lesson_and_a_rollback_undoes_it() -> None:

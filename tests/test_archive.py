@@ -141,6 +141,29 @@ def test_unfinished_runs_are_carried_over_as_such(tmp_path: Path) -> None:
     assert "unfinished" in held.values()
 
 
+class LearnsMeanwhile(SqliteStore):
+    """A store in which a run is learned once every experience was read."""
+
+    learn: Any = None
+
+    async def scan(self, *, scope: str) -> Any:
+        async for one in super().scan(scope=scope):
+            yield one
+        if learn := self.learn:
+            self.learn = None
+            await learn()
+
+
+def test_a_run_that_is_learned_during_an_export_is_in_it(tmp_path: Path) -> None:
+    store = LearnsMeanwhile.in_memory()
+    with filled(store) as bank:
+        (waiting,) = bank.submit(Trajectory(task="find thing 11", answer="there"), learn=False)
+        store.learn = partial(bank.aio.tell, waiting, outcome="success")
+        bank.admin.export(tmp_path / "all.jsonl")
+        assert bank.runs.get(waiting).status == "learned"
+    assert waiting in (tmp_path / "all.jsonl").read_text()
+
+
 def test_an_import_adds_what_is_missing_and_leaves_what_is_there(tmp_path: Path) -> None:
     with (
         filled(":memory:") as source,

@@ -68,6 +68,21 @@ def test_one_leap_of_the_clock_erases_nothing_and_is_noted(sets: Sets) -> None:
         assert kept(bank) == ["lantern"]
 
 
+def test_a_leap_between_cures_erases_none_of_them_unless_a_person_says_that_the_clock_is_right(sets: Sets) -> None:
+    with opened(keep_runs=None) as bank:
+        cures = bank.scoped("t/@cures")
+        for day in range(0, 120, 6):
+            sets(day)
+            learned(bank, f"thing{day:03}")
+            if day in (0, 114):
+                learned(cures, f"cure{day:03}")
+        with pytest.raises(UsageError, match="the journal leaps from"):
+            bank.admin.forget(days=90)
+        assert (len(kept(bank)), len(kept(cures))) == (20, 2)
+        bank.admin.forget(days=90, by="Ana")
+        assert (len(kept(bank)), len(kept(cures))) == (15, 1)
+
+
 def test_what_is_old_without_the_leap_is_erased(sets: Sets) -> None:
     with opened() as bank:
         for day in range(0, 120, 6):

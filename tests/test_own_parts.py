@@ -14,7 +14,7 @@ import lessonbank
 from lessonbank import Evidence, Experience, Lesson, Parts, Trajectory
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Add, Change
-from lessonbank.errors import FormatError, SpaceMismatch, StoreUnavailable, UsageError
+from lessonbank.errors import Conflict, FormatError, SpaceMismatch, StoreUnavailable, UsageError
 from lessonbank.importers import Imported, read
 from lessonbank.learning.consolidation import CappedConsolidator, Caps, append
 from lessonbank.providers.embedders.hashing import HashingEmbedder
@@ -195,3 +195,41 @@ def test_a_consolidator_of_ones_own_is_not_asked_where_vectors_would_not_fit(tmp
                 with pytest.raises(SpaceMismatch):
                     bank.consolidate(told)
                 assert len(bank.lessons.list()) == 1
+
+
+def _weighed(word: str) -> Experience:
+    lesson = Lesson(title=f"Weigh it {word}", content=f"Weigh it {word}.")
+    return Experience(scope="t", task="Ship it", lessons=(lesson,))
+
+
+def test_an_empty_scope_says_nothing_of_vectors_that_another_process_writes_next(tmp_path: Path) -> None:
+    opened = [
+        lessonbank.connect(
+            tmp_path / "bank.db", scope="t", embedder=_Embedder(dimensions=size), parts=Parts(consolidator=_own)
+        )
+        for size in (128, 64)
+    ]
+    with opened[0] as mine, opened[1] as theirs:
+        assert mine.consolidate(_weighed("once"), dry_run=True)
+        theirs.consolidate(_weighed("twice"))
+        with pytest.raises(SpaceMismatch):
+            mine.consolidate(_weighed("once"))
+
+
+async def _refused(experience: Experience, /) -> Sequence[Change]:
+    raise Conflict("the lesson is gone")
+
+
+def test_what_consolidate_could_not_do_as_meant_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(consolidator=_refused)) as bank:
+        assert [change.kind for change in bank.consolidate(_weighed("once"))] == ["add"]
+    assert [text for text in caplog.messages if text.startswith("appended without consolidation")]
+
+
+def test_what_consolidate_keeps_without_a_vector_that_fits_is_in_the_log_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for size, word in ((64, "once"), (128, "twice")):
+        with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder=_Embedder(dimensions=size)) as bank:
+            bank.consolidate(_weighed(word))
+    assert len([text for text in caplog.messages if text.startswith("kept, but not embedded")]) == 1

@@ -10,8 +10,10 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Learning, Lesson, Parts, ReasoningBank, Safety, Step, Trajectory
+from lessonbank.contracts.events import Settled
 from lessonbank.contracts.records import RECALLS_AGAIN, Experience
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
+from lessonbank.evidence.ledger import Acted, Ledger
 from lessonbank.importers import failure_of
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.text.rendering import estimate_tokens
@@ -287,3 +289,99 @@ def test_a_note_holds_no_secret_and_no_token_and_the_inbox_has_an_end(monkeypatc
         bank.lessons.note("Another", task=TASK)
         with pytest.raises(UsageError, match="2 lessons wait"):
             bank.lessons.note("A third", task=TASK)
+
+
+def test_a_run_that_looks_again_more_often_than_a_page_is_long_is_shown_nothing_twice() -> None:
+    with opened() as bank:
+        forms = {written(bank, f"Form {n}", f"customs form {n} is missing").id for n in range(54)}
+        first = bank.retrieve("Bake a cake")
+        looks = [bank.recall_again(FAILED, recall=first, limit=1) for _ in range(55)]
+        shown = [lesson.id for look in looks for lesson in look.shown]
+        assert len(shown) == len(set(shown))
+        assert set(shown) <= forms
+        assert len(shown) > 51
+
+
+def test_what_came_next_is_searched_as_the_recall_was() -> None:
+    with opened() as bank:
+        tried = {written(bank, "Weigh it", TASK).id, written(bank, "Label it", "Ship parcel 8").id}
+        written(bank, "Fill in the form", "customs form is missing")
+        steps = (Step(action="print it", observation="error: no paper"), Step(action="fill it", observation="filled"))
+        worked = (*steps, Step(action="print it", observation="printed"))
+        learned = bank.learn(Trajectory(task=TASK, answer="sent", steps=worked), outcome="success")
+        assert {lesson.state for lesson in learned.lessons} == {"probation"}
+        first = bank.retrieve(TASK, trusted=True, limit=1)
+        (shown,) = first.shown
+        explained = bank.recalls.explain(first)
+        assert {one.lesson_id for one in explained.losers} == tried - {shown.id}
+        assert explained.notes == first.notes
+        again = bank.recall_again(FAILED, recall=first, limit=1)
+        assert again.shown
+        assert shown.id not in {one.lesson_id for one in bank.recalls.explain(again).losers}
+
+
+class BrokenOnce(SqliteStore):
+    """A store whose next write fails, once, after that of an outcome."""
+
+    is_armed = False
+
+    async def apply(self, changes: Any, /, **told: Any) -> Any:
+        if self.is_armed and not changes:
+            self.is_armed = False
+            raise StoreUnavailable("the disk is away")
+        return await super().apply(changes, **told)
+
+
+def test_a_run_is_learned_where_its_later_recalls_cannot_be_settled_and_told_again_they_are() -> None:
+    store = BrokenOnce.in_memory()
+    with opened(store) as bank:
+        written(bank, "Fill in the form", "customs form is missing")
+        first = bank.retrieve(TASK)
+        again = bank.recall_again(FAILED, recall=first)
+        run = Trajectory(task=TASK, steps=(Step(action="x"),), metadata={RECALLS_AGAIN: [again.id]})
+        store.is_armed = True
+        learned = bank.learn(run, recall=first, outcome="failure")
+        assert learned.experience
+        assert any("recalls in the middle of the run are not settled" in note for note in learned.notes)
+        assert [one.id for one in bank.recalls.list(settled=True)] == [first.id]
+        bank.learn(run, recall=first, outcome="failure")
+        assert {one.id for one in bank.recalls.list(settled=True)} == {first.id, again.id}
+        changes = bank.admin.counts().changes
+        assert bank.learn(run, recall=first, outcome="failure").notes == ()
+        assert bank.admin.counts().changes == changes
+
+
+def test_every_recall_in_the_middle_of_a_run_is_settled_and_a_note_names_those_that_cannot_be() -> None:
+    with opened() as bank:
+        for n in range(23):
+            written(bank, f"Form {n}", f"customs form {n} is missing")
+        first = bank.retrieve(TASK, limit=1)
+        later = [bank.recall_again(FAILED, recall=first, limit=1) for _ in range(22)]
+        assert all(one.kept for one in later)
+        loose = bank.recall_again(FAILED)
+        run = Trajectory(task=TASK, metadata={RECALLS_AGAIN: [one.id for one in (*later, loose)]})
+        learned = bank.learn(run, recall=first, outcome="success")
+        settled = {one.id for one in bank.recalls.list(settled=True)}
+        assert settled == {first.id, *(one.id for one in later)}
+        assert any(note.startswith("1 recall in the middle of the run") for note in learned.notes)
+
+
+def test_hooks_hear_of_every_recall_that_a_run_settles_and_the_ledger_of_the_cures_looks() -> None:
+    events, asked = list[Any](), list[str]()
+
+    class Listening(Ledger):
+        async def on_outcome(self, *, scope: str) -> Acted:
+            asked.append(scope)
+            return Acted()
+
+    with opened(parts=Parts(hooks=[events.append])) as bank:
+        bank.aio.parts = replace(bank.aio.parts, ledger=Listening())
+        written(bank, "Fill in the form", "module billing is missing")
+        cured(bank, "make test", "run-1")
+        with bank.attempt(TASK) as attempt:
+            attempt.step("make test", "make: error: module billing is missing")
+            cure, again = attempt.recall_again(), attempt.recall_again(reason="stuck")
+            attempt.finish(outcome="failure")
+        settled = [event.settlement.recall_id for event in events if isinstance(event, Settled)]
+        assert settled == [attempt.recall.id, again.id, cure.id]
+        assert asked == ["acme", "acme", "acme/@cures"]

@@ -139,6 +139,19 @@ async def test_a_try_that_fails_is_made_again_later_and_given_up_in_the_end() ->
         assert (await bank.runs.queue()).failed == 0
 
 
+async def test_a_run_that_was_given_up_is_still_found_by_its_recall() -> None:
+    async def judge(_: Trajectory, /) -> Any:
+        raise RuntimeError("a bug")
+
+    async with opened(parts=Parts(judge=judge)) as bank:
+        recall = await bank.retrieve("Cancel order W0")
+        (id,) = await bank.submit(run(), recall=recall)
+        assert (await Worker(bank, tries=1).run(drain=True)).given_up == 1
+        await bank.tell(recall, outcome="failure")
+        kept = await bank.runs.get(id)
+        assert (kept.status, kept.verdict.outcome) == ("learned", "failure")
+
+
 async def test_a_failed_run_is_tried_again_until_its_tries_are_used_up() -> None:
     model = Provider()
     async with opened(model=model) as bank:

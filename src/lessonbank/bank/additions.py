@@ -7,20 +7,24 @@ from collections.abc import Sequence
 from lessonbank._base.aio import get_or_none
 from lessonbank.contracts.records import Duplicate, Lesson, Replace
 from lessonbank.contracts.store_calls import experience_of_lesson
-from lessonbank.errors import Conflict
+from lessonbank.errors import LessonbankError
 from lessonbank.guard.quote import quoted
 
-from .scoped_bank import ScopedBank
+from .scoped_bank import ScopedBank, log
 
 _WHY = "it adds to a lesson of this task"
 
 
 async def link_additions(bank: ScopedBank, lessons: Sequence[Lesson], /) -> tuple[str, ...]:
-    """Name each addition among `lessons` where its lesson is held; a note where the bank changed meanwhile."""
+    """Name each addition among `lessons` where its lesson is held; a note where that fails: the run was learned."""
     notes: tuple[str, ...] = ()
     for lesson in lessons:
         if lesson.relation and lesson.relation.stand == "adds":
-            notes += await _stand(bank, lesson, lesson.relation.lesson_ids[0])
+            try:
+                notes += await _stand(bank, lesson, lesson.relation.lesson_ids[0])
+            except LessonbankError as error:
+                notes += (f"an addition is found by its own task alone: {quoted(error)}",)
+                log.warning("%s", notes[-1])
     return notes
 
 
@@ -31,8 +35,5 @@ async def _stand(bank: ScopedBank, addition: Lesson, base: str) -> tuple[str, ..
     found = Duplicate(title=addition.title, why=_WHY, is_general=True)
     now = owner.model_copy(update={"repeats": {**owner.repeats, addition.id: (found,)}})
     vectors, notes = await bank.index([now])
-    try:
-        await bank.apply(Replace(experience=now, reason=_WHY), vectors=vectors, unchanged=[owner])
-    except Conflict as error:
-        return (f"an addition is found by its own task alone: {quoted(error)}",)
+    await bank.apply(Replace(experience=now, reason=_WHY), vectors=vectors, unchanged=[owner])
     return notes

@@ -1,4 +1,4 @@
-"""Puts an experience into the bank: a consolidator decides, the store applies, and a scope changes once at a time."""
+"""Puts an experience into the bank: a consolidator decides, the store applies, one of a scope at a time here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lessonbank.learning.settlement import settle
 from lessonbank.learning.topics import in_topics
 from lessonbank.search.read_cache import cached_reads
 
-from .scoped_bank import ScopedBank
+from .scoped_bank import ScopedBank, log
 
 _STALE_TRIES: Final = 5
 """How often a slow decision is made again because another task of this process changed the scope meanwhile."""
@@ -72,6 +72,8 @@ class Commit:
             safe = await self.bank.parts.intake.changes(decision, given=self.experience)
             safe = replacing(self.earlier, safe) if self.earlier else safe
             changes, usage, notes = await in_topics(self.bank.parts.topics, safe)
+        for note in notes:
+            log.warning("%s", note)
         self.costs.extend([one for one in (cost, usage) if one is not NO_USAGE])
         return changes, notes
 

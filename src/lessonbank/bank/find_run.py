@@ -46,10 +46,11 @@ async def _with_metadata(bank: ScopedBank, metadata: Mapping[str, Json]) -> list
 
 
 async def _of_recall(bank: ScopedBank, id: str) -> list[Trajectory]:
-    """The runs that settled a recall; else those that wait with it."""
+    """The runs that settled a recall; else those that wait with it, or were given up."""
     if settlement := await settlement_of(bank.store, id, scope=bank.scope):
         return list(await get_trajectories(bank.store, settlement.trajectory_ids, scope=bank.scope))
     waiting = [*await pending_runs(bank.store, scope=bank.scope), *await _unfinished(bank)]
+    waiting += await pending_runs(bank.store, scope=bank.scope, status="failed")
     return [run for run in waiting if id in ((run.submission or NO_SUBMISSION).recall_id, run.recall_id)]
 
 

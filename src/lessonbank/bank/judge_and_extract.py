@@ -37,12 +37,9 @@ class JudgeAndExtract:
         if not (is_paid or bank.parts.asks_model) or bank.scope in bank.state.vectors_fit:
             return None
         try:
-            mismatch = await bank.vector_mismatch(task)
+            return await bank.vector_mismatch(task)
         except ModelError:  # the lessons are kept without a vector then, which says nothing of its dimension
             return None
-        if mismatch is None:
-            bank.state.vectors_fit.add(bank.scope)
-        return mismatch
 
     async def judge(self, run: Trajectory, truth: Verdict | None, mismatch: SpaceMismatch | None = None, /) -> Run:
         """A run and how it ended: by the truth, by an error that the run names, or else by the judge."""

@@ -11,6 +11,7 @@ from anyio import CancelScope, get_cancelled_exc_class
 
 from lessonbank._base.aio import gather
 from lessonbank._base.checks import a_mapping
+from lessonbank._base.plural import plural
 from lessonbank.contracts.events import Consolidated, Event, Extracted, ExtractionFailed, Judged, Reviewed, Settled
 from lessonbank.contracts.ports import Consolidator, RecallFilter
 from lessonbank.contracts.records import (
@@ -27,7 +28,7 @@ from lessonbank.contracts.records import (
     Verdict,
     notes_of,
 )
-from lessonbank.contracts.store_calls import count_records, settled_in
+from lessonbank.contracts.store_calls import count_records, settled_in, settlement_of
 from lessonbank.errors import LessonbankError
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.consolidation import OneWording, append
@@ -48,8 +49,7 @@ from .scoped_bank import ScopedBank, log
 from .upkeep import do_upkeep
 
 T = TypeVar("T", Recall, Learned)
-_MOST_LATER: Final = 20
-"""Recalls in the middle of a run that are settled with it."""
+_ASTRAY: Final = "in the middle of the run stay without an outcome: make them with `recall=`, the first of the run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,7 @@ class Learner:
         result = LearnOutcome(report, attempts, extraction, scope=bank.scope, failed=failed, usage=usage)
         learned, settlement = await self._commit(result, identity=keeper.identity)
         notes += await link_additions(bank, learned.lessons)
-        await self._settle_later_recalls([attempt.trajectory for attempt in attempts], settlement)
-        learned = await self._review(learned, settlement, notes)
+        learned = await self._review(learned, settlement, new, report.receipt, notes)
         if bank.options.reflect_every:
             learned = await self._reflect_if_due(learned, every=bank.options.reflect_every)
         cared = await do_upkeep(bank, [run.task for run in new])
@@ -153,6 +152,8 @@ class Learner:
         (changes, _, unembedded), notes = await retry_on_conflict(
             commit.decide_and_apply, policy, last=self._last_resort
         )
+        for note in notes:
+            log.warning("%s", note)
         self.bank.emit(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
 
@@ -200,46 +201,62 @@ class Learner:
         async with bank.state.locks.of(bank.scope):
             settlement, counted, doubts = await settle(bank.store, report, home=home, identity=identity)
             await bank.store.apply(changes, scope=bank.scope, writer=writer or bank.writer, settlement=settlement)
-        await self._settle_later_recalls([run.trajectory for run in counted], settlement)
-        notes = notes_of(*report.notes, *corrections, *doubts)
-        return await self._review(Learned(known=report.known, changes=tuple(changes), notes=notes), settlement)
+        notes, runs = notes_of(*report.notes, *corrections, *doubts), [run.trajectory for run in counted]
+        learned = Learned(known=report.known, changes=tuple(changes), notes=notes)
+        return await self._review(learned, settlement, runs, report.receipt)
 
-    async def _settle_later_recalls(self, runs: Sequence[Trajectory], first: Settlement | None) -> None:
-        """Settle the recalls in the middle of runs as their first one."""
+    async def _settle_later_recalls(
+        self, runs: Sequence[Trajectory], receipt: Recall | None
+    ) -> tuple[list[Settlement], tuple[str, ...]]:
+        """Settle the recalls in the middle of runs as their first one, where they are not; a note where that fails."""
         told = [run.metadata.get(RECALLS_AGAIN) for run in runs if not run.imported]
         each = [id for ids in told if isinstance(ids, list) for id in ids if isinstance(id, str)]
-        ids = tuple(dict.fromkeys(each))[:_MOST_LATER]
-        if first is None or not ids:
-            return
-        store, scope = self.bank.store, self.bank.scope
-        for where in (scope, cures_of(scope)):
-            for known in await store.recalls(RecallFilter(ids=ids), scope=where):
-                if known.recall.metadata.get(AFTER) == first.recall_id:
-                    same = {"recall_id": known.recall.id, "scope": where, "cited": (), "another_task": False}
-                    same |= {"experience_id": first.experience_id if where == scope else None}
-                    settlement = first.model_copy(update=same)
-                    await store.apply((), scope=where, writer=self.bank.writer, settlement=settlement)
+        settled, astray, store, scope = list[Settlement](), 0, self.bank.store, self.bank.scope
+        if receipt is None or not each:
+            return settled, ()
+        wanted = RecallFilter(ids=tuple(dict.fromkeys(each)), settlements=True)
+        try:
+            first = await settlement_of(store, receipt.id, scope=scope)
+            for where in (scope, cures_of(scope)):
+                for known in await store.recalls(wanted, scope=where):
+                    if first is None or known.recall.metadata.get(AFTER) != first.recall_id:
+                        astray += 1
+                    elif (later := _as_first(first, known.recall)) != known.settlement:
+                        await store.apply((), scope=where, writer=self.bank.writer, settlement=later)
+                        settled.append(later)
+        except LessonbankError as error:
+            log.warning("%s", note := f"recalls in the middle of the run are not settled: {quoted(error)}")
+            return settled, (f"{note}; hand it to learn again",)
+        return settled, (f"{plural(astray, 'recall')} {_ASTRAY}",) if astray else ()
 
-    async def _review(self, learned: Learned, settlement: Settlement | None, notes: tuple[str, ...] = ()) -> Learned:
-        """`learned` with notes, and with what the ledger did because one more outcome is known."""
-        if settlement is None:
-            return with_notes(learned, notes)
-        notes += self.bank.emit(Settled(settlement=settlement))
-        acted = await self.bank.parts.ledger.on_outcome(scope=settlement.scope)
-        if acted.changes or acted.proposals or acted.notes:
-            reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
-            notes += acted.notes + self.bank.emit(reviewed, notes=acted.notes)
-            learned = learned.model_copy(update={"changes": (*learned.changes, *acted.changes)})
+    async def _review(
+        self,
+        learned: Learned,
+        settlement: Settlement | None,
+        runs: Sequence[Trajectory],
+        receipt: Recall | None,
+        notes: tuple[str, ...] = (),
+    ) -> Learned:
+        """`learned` with notes, and with what the ledgers did because more outcomes are known."""
+        later, unsettled = await self._settle_later_recalls(runs, receipt)
+        notes += unsettled
+        for settled in (*filter(None, [settlement]), *later):
+            notes += self.bank.emit(Settled(settlement=settled))
+            acted = await self.bank.parts.ledger.on_outcome(scope=settled.scope)
+            if acted.changes or acted.proposals or acted.notes:
+                reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
+                notes += acted.notes + self.bank.emit(reviewed, notes=acted.notes)
+                learned = learned.model_copy(update={"changes": (*learned.changes, *acted.changes)})
         return with_notes(learned, notes)
 
     async def _reflect_if_due(self, learned: Learned, *, every: int) -> Learned:
-        """`learned`, and what looking back over its topic gave, after each `every` experiences."""
+        """`learned`, and what looking back over its topic gave, where the experiences are a multiple of `every` now."""
         topic = next((one.topic.id for one in learned.lessons if one.topic), None)
         if topic is None or (model := self.bank.parts.reflector) is None:
             return learned
-        if (await count_records(self.bank.store, scope=self.bank.scope)).experiences % every:
-            return learned
         try:
+            if (await count_records(self.bank.store, scope=self.bank.scope)).experiences % every:
+                return learned
             reflected = await reflect(self.bank, model, topic)
         except LessonbankError as error:
             return with_notes(learned, (f"nothing was drawn from looking back: {quoted(error)}",))
@@ -248,6 +265,13 @@ class Learner:
             notes = ("looking back over the topic gave nothing general",)
         usage, changes = learned.usage + reflected.usage, (*learned.changes, *reflected.changes)
         return with_notes(learned.model_copy(update={"usage": usage, "changes": changes}), notes)
+
+
+def _as_first(first: Settlement, later: Recall) -> Settlement:
+    """How the first recall of a run settles a later one."""
+    home = first.experience_id if later.scope == first.scope else None
+    same = {"recall_id": later.id, "scope": later.scope, "experience_id": home, "cited": (), "another_task": False}
+    return first.model_copy(update=same)
 
 
 def with_notes(record: T, notes: tuple[str, ...], /) -> T:

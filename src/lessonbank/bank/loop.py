@@ -141,8 +141,8 @@ class AsyncReasoningBank:
         `recall` is the first recall of the run: nothing that it or a later one showed is shown again. `doing` is the
         command or call, and `step` how many steps there were. For a command that failed, the cure of this very failure
         comes first; with `cured=True` only that: it is one, whatever `limit` is. `fit` is not done here. `lift`
-        measures each `reason` as a group. `bank.attempt` settles the receipt with the run; elsewhere name it in the
-        run's metadata, `{"recalls_again": [recall.id]}`. Raises UsageError, NotFound, StoreError.
+        measures each `reason` as a group. `bank.attempt` settles the receipt with the run; elsewhere give `recall`,
+        and name it in the run's metadata, `{"recalls_again": [recall.id]}`. Raises UsageError, NotFound, StoreError.
         """
         asked, begun = RetrieveOptions(**options), perf_counter()
         situation = Situation(
@@ -451,7 +451,7 @@ class AsyncReasoningBank:
 
     @property
     def history(self) -> AsyncHistory:
-        """The journal of this scope: list, state, search, diff, rollback, lineage."""
+        """The journal of this scope: list, state, retrieve, diff, rollback, lineage."""
         return AsyncHistory(self._in_scope)
 
     @property
@@ -472,7 +472,7 @@ class AsyncReasoningBank:
         await self._background.drain()
 
     async def close(self, *, patience: float = PATIENCE) -> None:
-        """Wait for what was submitted, then release the store. Calling it twice is fine.
+        """Wait for what was submitted, then release the store, also for all handles on it. Calling it twice is fine.
 
         A slow model is waited for. A bank that does not answer for `patience` seconds is not: one warning says what was
         left. What was submitted stays pending, and what waits on this machine waits on. Raises UsageError.

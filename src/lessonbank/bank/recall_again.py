@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
+from lessonbank._base.aio import get_or_none
+from lessonbank._base.iterate import paged
 from lessonbank.contracts.ports import RecallFilter, Records
 from lessonbank.contracts.records import Found, Json, Recall, notes_of
 from lessonbank.contracts.retrieve_options import RetrieveOptions
-from lessonbank.contracts.store_calls import list_scopes
+from lessonbank.contracts.store_calls import get_recall, list_recalls, list_scopes
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import AGAIN
 from lessonbank.importers import Failure, error_in, failure_of
@@ -104,7 +108,7 @@ async def _by_situation(
     task = await bank.parts.intake.task("\n".join(filter(None, (situation.text, first.task if first else ""))))
     if not task.strip():
         return None
-    shown = await _shown_since(bank, first) | {c.lesson_id for c in (first.candidates if first else ()) if c.shown}
+    shown = await _shown_since(bank, first) | _shown_in(first)
     words = replace(bank.parts.injector, budget=min(bank.parts.injector.budget, _BUDGET))
     small = Recaller(replace(bank, parts=replace(bank.parts, injector=words)))
     asked = replace(asked, metadata=metadata)
@@ -136,7 +140,24 @@ async def _cure_of(
 
 async def _shown_since(bank: ScopedBank, first: Recall | None) -> frozenset[str]:
     """The lessons that later recalls of the run showed."""
-    if first is None:
+    return frozenset() if first is None else await _shown_after(bank, first.id)
+
+
+async def shown_before(bank: ScopedBank, recall: Recall, /) -> frozenset[str]:
+    """The lessons that a run was shown before it looked again with this recall."""
+    if not isinstance(first := recall.metadata.get(AFTER), str):
         return frozenset()
-    later = await bank.store.recalls(RecallFilter(metadata={AFTER: first.id}), scope=bank.scope)
-    return frozenset(c.lesson_id for one in later for c in one.recall.candidates if c.shown)
+    shown = _shown_in(await get_or_none(get_recall(bank.store, first, scope=bank.scope)))
+    return shown | await _shown_after(bank, first, before=recall.created_at)
+
+
+async def _shown_after(bank: ScopedBank, first: str, *, before: datetime | None = None) -> frozenset[str]:
+    async def page(limit: int, after: str | None) -> Sequence[Recall]:
+        wanted = RecallFilter(metadata={AFTER: first}, before=before, limit=limit, after=after)
+        return await list_recalls(bank.store, wanted, scope=bank.scope)
+
+    return frozenset[str]().union(*[_shown_in(one) async for one in paged(page, lambda recall: recall.id)])
+
+
+def _shown_in(recall: Recall | None) -> frozenset[str]:
+    return frozenset([c.lesson_id for c in (recall.candidates if recall else ()) if c.shown])

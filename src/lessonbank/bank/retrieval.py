@@ -119,7 +119,7 @@ class Recaller:
 
 
 def _restricted(retriever: Retriever, asked: RetrieveOptions, exclude: Collection[str]) -> Retriever:
-    """`search`, which leaves out what is excluded, and with `trusted` shows only lessons that are active."""
+    """`retriever`, which leaves out what is excluded, and with `trusted` shows only lessons that are active."""
     if exclude:
         retriever = Without(retriever, frozenset(exclude))
     return TrustFilter(retriever, "corroborated") if asked.trusted else retriever

@@ -37,7 +37,7 @@ class BankState:
     receipts: Receipts
     locks: ScopeLocks = field(default_factory=ScopeLocks)
     changed: Counter[str] = field(default_factory=Counter[str])
-    """How often each scope was changed by this process."""
+    """How often each scope was changed by this process through `apply_embedded`."""
     vectors_fit: set[str] = field(default_factory=set[str])
     """The scopes in which new vectors were found to fit."""
     erased: dict[str, tuple[date, float]] = field(default_factory=dict[str, tuple[date, float]])
@@ -114,11 +114,9 @@ class ScopedBank:
         if self.skips("a change"):
             return ()
         safe = [await self._without_secrets(change) for change in changes]
-        entries, notes = await self.apply_embedded(
+        entries, _ = await self.apply_embedded(
             safe, vectors, writer=writer, one_wording=self.options.unique_wording, unchanged=unchanged
         )
-        for note in notes:
-            log.warning("%s", note)
         return tuple(entries)
 
     async def _without_secrets(self, change: Change) -> Change:
@@ -154,6 +152,7 @@ class ScopedBank:
                 await self.store.nearest(vector, scope=self.scope, space=space, limit=0)
         except SpaceMismatch as error:
             return error
+        self.state.vectors_fit.add(self.scope)
         return None
 
     async def apply_embedded(
@@ -165,6 +164,7 @@ class ScopedBank:
             entries = await self.store.apply(changes, scope=self.scope, vectors=vectors, space=space, **more)
         except SpaceMismatch as error:
             notes = (f"kept, but not embedded: {error}",)
+            log.warning("%s", notes[0])
             entries = await self.store.apply(changes, scope=self.scope, **more)
         self.state.changed[self.scope] += 1
         return entries, notes

@@ -210,7 +210,7 @@ class ReasoningBank(Blocking[AsyncReasoningBank]):
 
     @property
     def history(self) -> History:
-        """The journal of this scope: list, state, search, diff, rollback, lineage."""
+        """The journal of this scope: list, state, retrieve, diff, rollback, lineage."""
         return History(self.aio.history)
 
     @property

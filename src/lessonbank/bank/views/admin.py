@@ -224,15 +224,15 @@ class AsyncAdmin:
         before = now() - timedelta(days=days)
         if self._bank.skips("forget"):
             return Forgotten(before=before)
-        if name is None:
-            _, leap = await retention.older_than(self._bank.store, days, scope=self._bank.scope)
+        store, scope, told = self._bank.store, self._bank.scope, Forgotten(before=before)
+        scopes = [*filter(None, (scope, await kept_cures(store, scope)))]
+        for each in scopes if name is None else ():
+            _, leap = await retention.older_than(store, days, scope=each)
             if leap:
                 raise UsageError(leap[0])
-        writer = name or self._bank.writer
-        await erase_spooled(self._bank.spool, self._bank.scope, before=before)
-        told = await forget(self._bank.store, scope=self._bank.scope, before=before, writer=writer)
-        if cures := await kept_cures(self._bank.store, self._bank.scope):
-            more = await forget(self._bank.store, scope=cures, before=before, writer=writer)
+        for each in scopes:
+            await erase_spooled(self._bank.spool, each, before=before)
+            more = await forget(store, scope=each, before=before, writer=name or self._bank.writer)
             told = told.model_copy(update={"runs": told.runs + more.runs, "recalls": told.recalls + more.recalls})
         return told
 

@@ -96,6 +96,12 @@ async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]
         if one.settlement:
             yield "settlement", one.settlement
     seen: set[str] = set()
+    # What waits comes first: a run that is learned meanwhile is then in both lists, and not in none.
+    for status in ("unfinished", "pending", "failed"):
+        for run in await pending_runs(store, scope=scope, status=status):
+            if run.id not in seen:
+                seen.add(run.id)
+                yield "trajectory", without_submission(run)
     async for experience in store.scan(scope=scope):
         for ref in experience.attempts:
             if ref.trajectory_id not in seen:
@@ -104,10 +110,6 @@ async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]
                 if run := await get_or_none(get_trajectory(store, ref.trajectory_id, scope=scope)):
                     yield "trajectory", without_submission(run)
         yield "experience", experience
-    for status in ("pending", "failed", "unfinished"):
-        for run in await pending_runs(store, scope=scope, status=status):
-            if run.id not in seen:
-                yield "trajectory", without_submission(run)
 
 
 def _line(value: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from lessonbank._base.checks import short_path
 from lessonbank._base.plural import plural
-from lessonbank.bank.scoped_bank import ScopedBank, log
+from lessonbank.bank.scoped_bank import ScopedBank
 from lessonbank.contracts.records import (
     FILE,
     Add,
@@ -234,11 +234,7 @@ class LessonFiles:
         changes = [Add(experience=draft.experience) for draft in drafts if draft.change != "add"]
         in_order, _, _ = await in_topics(self._bank.parts.topics, new)
         # A proposal may say what the lesson says that it would change, but for the line about when to use it.
-        _, notes = await self._bank.apply_embedded(
-            (*in_order, *changes), vectors, writer=self._bank.writer, one_wording=False
-        )
-        for note in notes:
-            log.warning("%s", note)
+        await self._bank.apply_embedded((*in_order, *changes), vectors, writer=self._bank.writer, one_wording=False)
 
 
 @dataclass(frozen=True, slots=True)

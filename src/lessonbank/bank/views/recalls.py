@@ -10,6 +10,7 @@ from typing import Unpack
 from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_instance, maybe_id
 from lessonbank._base.plural import plural
 from lessonbank.bank.preview_settings import PreviewSettings
+from lessonbank.bank.recall_again import shown_before
 from lessonbank.bank.retrieval import Recaller
 from lessonbank.bank.scoped_bank import ScopedBank
 from lessonbank.contracts.ports import RecallFilter
@@ -20,6 +21,7 @@ from lessonbank.contracts.store_calls import get_recall, list_recalls, settlemen
 from lessonbank.errors import ModelError
 from lessonbank.evidence.explanation import Explanation, explained, losers
 from lessonbank.guard.quote import quoted
+from lessonbank.search import TrustFilter, Without
 
 _NEXT = 10
 """How many lessons that were not shown an explanation names."""
@@ -111,7 +113,8 @@ class AsyncRecalls:
     async def explain(self, recall: Recall | str, /) -> Explanation:
         """Why each lesson was found, shown or withheld, what came next, and what the evidence says of all of them.
 
-        Raises UsageError, NotFound.
+        What came next is searched as the recall was: with `trusted`, and without what its run had been shown. Raises
+        UsageError, NotFound.
         """
         receipt = await self._stored(recall.id if is_instance(recall, Recall) else recall)
         lift = await self._bank.parts.ledger.lift(scope=self._bank.scope, level=0.95)
@@ -119,10 +122,16 @@ class AsyncRecalls:
         lessons = await self._bank.lessons({c.lesson_id for c in receipt.candidates})
         settlement = await settlement_of(self._bank.store, receipt.id, scope=self._bank.scope)
         told = explained(receipt, settlement, lessons, lifts)
+        retriever = self._bank.parts.retriever
+        if receipt.retriever.startswith((trusting := TrustFilter(retriever, "corroborated")).name):
+            retriever = trusting
+        if receipt.retriever not in ("", retriever.name):
+            note = f"what came next is searched with {retriever.name}, and the recall was with {receipt.retriever}"
+            told = told.model_copy(update={"notes": (*told.notes, note)})
+        if shown := await shown_before(self._bank, receipt):
+            retriever = Without(retriever, shown)
         try:
-            near = await self._bank.parts.retriever(
-                receipt.task, scope=self._bank.scope, limit=len(receipt.candidates) + _NEXT
-            )
+            near = await retriever(receipt.task, scope=self._bank.scope, limit=len(receipt.candidates) + _NEXT)
         except ModelError as error:
             note = f"what came next is not known, because the embedder failed: {quoted(error)}"
             return told.model_copy(update={"notes": (*told.notes, note)})
