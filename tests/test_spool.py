@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, File, Trajectory
+from lessonbank import Evidence, File, Safety, Trajectory
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.bank import spool as spools
 from lessonbank.bank.spool import Spool
@@ -81,6 +81,37 @@ def test_the_next_process_hands_in_what_waits_in_order_and_once(file: Path, stat
         assert kept.recall_id not in (None, recall.id)
         assert "0 runs wait" in bank.admin.storage()["spool"]
     assert b"run-1" not in place.read_bytes()
+
+
+def test_what_waits_for_a_key_that_ended_waits_on(file: Path) -> None:
+    with connected(file) as bank:
+        writer = bank.scoped(writer="ana", key=bank.admin.add_writer("ana"))
+        with held(file), writer.attempt(TASK, patience=0.5) as attempt:
+            attempt.finish(answer="shipped", outcome="success")
+        bank.admin.add_writer("ana")
+        writer.retrieve(TASK)
+        writer.drain()
+        place = writer.aio._outbox.spool  # pyright: ignore[reportPrivateUsage]
+        assert place
+        assert "1 runs wait on this machine" in place.describe()
+        assert "0 were dropped" in place.describe()
+
+
+def test_a_run_that_meets_any_error_waits_on_and_holds_up_no_other(file: Path) -> None:
+    with connected(file) as bank, held(file):
+        for run in ("run-1", "run-2"):
+            with bank.attempt(TASK, patience=0.5) as attempt:
+                attempt.finish(Trajectory(id=run, task=TASK, answer=f"shipped {run}"), outcome="success")
+
+    def redactor(text: str) -> str:
+        assert "run-1" not in text
+        return text
+
+    with lessonbank.connect(file, scope="t", embedder="lexical", safety=Safety(redact=redactor)) as bank:
+        bank.retrieve(TASK)
+        bank.drain()
+        assert ids(bank) == ["run-2"]
+        assert "1 runs wait on this machine" in bank.admin.storage()["spool"]
 
 
 def test_a_file_from_which_all_was_handed_in_is_not_written_any_more(file: Path, state: Path) -> None:
