@@ -192,6 +192,19 @@ def test_what_the_agent_noted_waits_with_its_run_and_comes_into_the_inbox_with_i
         assert [bank.lessons.experience(one.id).metadata for one in waiting] == [{"user": "u-17"}] * 3
 
 
+def test_a_note_that_is_no_text_costs_itself_and_not_the_run_that_waits(file: Path) -> None:
+    with connected(file) as bank, held(file), bank.attempt(TASK, patience=0.5) as attempt:
+        attempt.note(None)  # type: ignore[arg-type]
+        attempt.note("Ask for gloves.")
+        attempt.finish(answer="shipped", outcome="success")
+    assert [note for note in attempt.notes if "inbox" in note and "None" in note]
+    with connected(file) as bank:
+        bank.retrieve(TASK)
+        bank.drain()
+        assert ids(bank) == [attempt.run_id]
+        assert [one.title for one in bank.lessons.list(state="quarantined")] == ["Ask for gloves."]
+
+
 def test_a_block_that_ends_without_finish_says_once_where_its_run_is(file: Path) -> None:
     with connected(file) as bank, held(file), bank.attempt(TASK, patience=0.5) as attempt:
         attempt.step("weigh", "2 kg")

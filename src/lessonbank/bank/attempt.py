@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar, Unpack, cast
 import anyio
 
 from lessonbank._base.aio import within
-from lessonbank._base.checks import a_flag, a_mapping, is_instance, kind, short_repr
+from lessonbank._base.checks import a_flag, a_mapping, a_text, is_instance, kind, short_repr
 from lessonbank.contracts.records import (
     RECALLS_AGAIN,
     SECONDS,
@@ -143,8 +143,11 @@ class AsyncAttempt:
         """
         if len(self._inbox) == _MOST_NOTES:
             self._warn_once(f"a run takes {_MOST_NOTES} notes for the inbox: a later one was left out")
-        else:
-            self._inbox.append(text)
+            return
+        try:
+            self._inbox.append(a_text(text, "the note", blank=False))
+        except UsageError as problem:
+            self._failed("a note is not in the inbox", problem)
 
     async def finish(
         self,
