@@ -175,6 +175,32 @@ def test_a_purge_reaches_what_waits_and_what_is_kept_in_one_call(file: Path) -> 
         assert ids(bank) == []
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_of_several_runs_that_wait_together_only_those_that_are_meant_are_erased(file: Path, waits: bool) -> None:
+    runs = [Trajectory(id=f"run-{n}", task=TASK, metadata={"user": f"u-{n}"}) for n in range(4)]
+    with connected(file) as bank, held(file), bank.attempt(TASK, patience=0.5) as attempt:
+        attempt.note("Ask for gloves.")
+        attempt.finish(runs, outcome="success")
+    with connected(file) as bank:
+        if waits:
+            preview = bank.admin.purge(run="run-0", reason="asked for", preview=True)
+            erased = bank.admin.purge(run="run-0", reason="asked for", by="Ana")
+            assert preview.spooled == erased.spooled == 1
+            assert bank.admin.purge(metadata={"user": "u-1"}, reason="asked for", by="Ana").spooled == 1
+            assert "2 runs wait" in bank.admin.storage()["spool"]
+        else:
+            bank.learn(runs[:2], outcome="success")
+            for run in ("run-0", "run-1"):
+                run_sync(bank.aio.store.purge([("trajectory", run)], scope="t", writer="Ana", reason="elsewhere"))
+        bank.retrieve(TASK)
+        bank.drain()
+        assert ids(bank) == ["run-2", "run-3"]
+        assert [run.status for run in bank.runs.list()] == ["learned"] * 2
+        assert bank.lessons.list(state="quarantined") == ()
+        assert "0 runs wait" in bank.admin.storage()["spool"]
+        assert "0 were dropped" in bank.admin.storage()["spool"]
+
+
 def test_what_the_agent_noted_waits_with_its_run_and_comes_into_the_inbox_with_it(file: Path) -> None:
     with connected(file) as bank, held(file):
         with bank.attempt(TASK, patience=0.5, metadata={"user": "u-17"}) as attempt:

@@ -261,7 +261,7 @@ class AsyncReasoningBank:
             for note in report.notes:
                 log.warning("%s", note)
             runs = await self.parts.intake.runs(report.runs, metadata)
-            if ended_at and await keeper.is_erased(runs, report.receipt, since=ended_at):
+            if ended_at and not (runs := await keeper.without_erased(runs, report.receipt, since=ended_at)):
                 return ()
             # While this process holds the runs, no worker takes them.
             is_held = self.options.submits_here or not learn
@@ -317,7 +317,7 @@ class AsyncReasoningBank:
             keeper = await RunKeeper.of(self._in_scope, limit)
             receipt, _ = await self._state.receipts.returned(recall, scope=self.scope)
             runs = await self.parts.intake.runs([await run_from(source, task=task)], a_mapping(metadata))
-            if not (ended_at and await keeper.is_erased(runs, receipt, since=ended_at)):
+            if not ended_at or await keeper.without_erased(runs, receipt, since=ended_at):
                 fields = {"unfinished": True, "recall_id": receipt.id if receipt else None}
                 await self.store.save_runs([run.model_copy(update=fields) for run in runs], scope=self.scope)
 

@@ -163,8 +163,10 @@ async def _deliver_run(bank: Any, entry: Spooled, key: str | None) -> bool:
     try:
         if entry.call == "keep_unfinished":
             await bank_of_run.keep_unfinished(entry.runs[0], **told)
-        elif not await bank_of_run.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told):
-            return False
+        else:
+            ids = await bank_of_run.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told)
+            if entry.runs[0].id not in ids:  # what was noted goes with it
+                return bool(ids)
         await _deliver_notes(bank_of_run, entry)
         return True
     except NotFound:  # its recall was erased

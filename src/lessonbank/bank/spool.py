@@ -65,11 +65,13 @@ class Spooled(Record):
         recall = self.recall.id if isinstance(self.recall, Recall) else self.recall
         return frozenset([*(run.id for run in self.runs), *filter(None, [recall])])
 
-    def holds(self, ids: Collection[str], metadata: Mapping[str, Json]) -> bool:
-        """Whether an erasure of these ids, or of what has this metadata, is one of this."""
-        if not self.ids.isdisjoint(ids):
-            return True
-        return bool(metadata) and any(metadata.items() <= run.metadata.items() for run in self.runs)
+    def without(self, ids: Collection[str], metadata: Mapping[str, Json]) -> Spooled:
+        """What stays after an erasure of these ids, or of what has this metadata. Its notes go with its first run."""
+        recall = self.ids - {run.id for run in self.runs}
+        runs = [one for one in self.runs if one.id not in ids and recall.isdisjoint(ids)]
+        runs = [one for one in runs if not (metadata and metadata.items() <= one.metadata.items())]
+        inbox = self.inbox if runs[:1] == [*self.runs[:1]] else ()
+        return self.model_copy(update={"runs": tuple(runs), "inbox": inbox})
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ class Spool:
         all: bool = False,
         preview: bool = False,
     ) -> list[frozenset[str]]:
-        """Erase what waits for a scope and is meant: of each entry its `ids`, none where it cannot be read.
+        """Erase what waits for a scope and is meant: of each entry the `ids` that go, none where it cannot be read.
 
         What cannot be read is meant by its age and with `all`, and may be meant by ids and metadata.
         """
@@ -150,17 +152,17 @@ class Spool:
             return []
         with self._open() as file:
             rows = file.execute("SELECT number, at, entry FROM runs WHERE scope = ?", (scope,)).fetchall()
-            meant = {
-                number: entry.ids if entry else frozenset[str]()
-                for number, at, text in rows
-                for entry in [_read(text)]
-                if all
-                or (before and at < before.timestamp())
-                or (entry.holds(ids, metadata or {}) if entry else ids or metadata)
-            }
-            if not preview:
-                file.executemany("DELETE FROM runs WHERE number = ?", [(number,) for number in meant])
-        return list(meant.values())
+            gone = list[frozenset[str]]()
+            for number, at, text in rows:
+                whole = bool(all or (before and at < before.timestamp()))
+                rest = entry.without(ids, metadata or {}) if (entry := _read(text)) and not whole else None
+                if (entry and rest == entry) or not (entry or whole or ids or metadata):
+                    continue
+                ids_of = entry.ids if entry else frozenset[str]()
+                gone.append(ids_of - rest.ids if rest and rest.runs else ids_of)
+                if not preview:
+                    _replace(file, number, rest)
+        return gone
 
     def describe(self) -> str:
         """What waits, for people."""
@@ -183,6 +185,13 @@ class Spool:
             file.execute("BEGIN IMMEDIATE")
             yield file
             file.execute("COMMIT")
+
+
+def _replace(file: sqlite3.Connection, number: int, rest: Spooled | None) -> None:
+    if rest and rest.runs:
+        file.execute("UPDATE runs SET entry = ? WHERE number = ?", (rest.model_dump_json(), number))
+    else:
+        file.execute("DELETE FROM runs WHERE number = ?", (number,))
 
 
 def _drop(file: sqlite3.Connection, count: int) -> None:
