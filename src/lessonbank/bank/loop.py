@@ -251,8 +251,9 @@ class AsyncReasoningBank:
             patience: seconds until the runs are on disk; then StoreUnavailable. `None`: as long as the store waits.
             learn: `False` leaves the learning to a call of `learn` with the same runs, which follows.
             ended_at: when the runs ended. What was erased since, here or with its recall, is not kept: there is no id.
+                Memory that is switched off then raises UsageError.
         """
-        if self._in_scope.skips("submit"):
+        if self._in_scope.skips("submit", waits=ended_at is not None):
             return ()
         metadata, learn, ended_at = a_mapping(metadata), a_flag(learn, "learn="), maybe_time(ended_at, "ended_at=")
         with until_kept(patience) as limit:
@@ -310,7 +311,7 @@ class AsyncReasoningBank:
 
         `patience` and `ended_at` as `submit` has them. Raises UsageError, FormatError, StoreError.
         """
-        if self._in_scope.skips("keep_unfinished"):
+        if self._in_scope.skips("keep_unfinished", waits=ended_at is not None):
             return
         ended_at = maybe_time(ended_at, "ended_at=")
         with until_kept(patience) as limit:
