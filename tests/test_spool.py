@@ -287,6 +287,21 @@ def test_it_has_bounds_and_counts_what_it_drops(monkeypatch: pytest.MonkeyPatch)
     assert "2 were dropped" in place.describe()
 
 
+def test_who_was_slow_ends_no_claim_that_another_process_took_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Spool.of("/bank.db", None)
+    assert place
+    place.put(entry("run-1"))
+    monkeypatch.setattr(spools, "_CLAIMED", -1.0)
+    slow = place.claim()
+    monkeypatch.setattr(spools, "_CLAIMED", 60.0)
+    other = place.claim()
+    assert not place.claim(slow)
+    place.release(slow)
+    assert not place.claim()
+    place.release(other)
+    assert place.claim()
+
+
 def test_what_cannot_be_read_goes_by_its_age_and_not_with_a_lesson_and_runs_are_counted() -> None:
     place = Spool.of("/bank.db", None)
     assert place

@@ -132,11 +132,11 @@ async def _deliver(bank: Any, outbox: Any, /) -> None:
 
     A run that the bank refuses at once waits on, and the next one is tried: it may not need the same right.
     """
-    spool, number = outbox.spool, 0
-    if not await _in_thread(spool.claim):
-        return
+    spool, number, claim = outbox.spool, 0, 0.0
     try:
-        while found := await _in_thread(partial(spool.next, number)):
+        while claim := await _in_thread(partial(spool.claim, claim)):
+            if not (found := await _in_thread(partial(spool.next, number))):
+                return
             number, entry = found
             try:
                 is_in = entry is not None and await _deliver_run(bank, entry, outbox.key)
@@ -153,7 +153,7 @@ async def _deliver(bank: Any, outbox: Any, /) -> None:
     except StoreUnavailable:
         return  # the file cannot be used now
     finally:
-        await _in_thread(spool.release)
+        await _in_thread(partial(spool.release, claim))
 
 
 async def _deliver_run(bank: Any, entry: Spooled, key: str | None) -> bool:

@@ -24,7 +24,7 @@ MOST_SECONDS: Final = 7 * 86_400.0
 _WHERE: Final = ("XDG_STATE_HOME", "LOCALAPPDATA", "HOME", "USERPROFILE")
 """What says where this user's state is."""
 _CLAIMED: Final = 60.0
-"""Seconds for which one process hands in, until it says so again."""
+"""Seconds for which one process hands in, until it claims again."""
 _TABLES: Final = (
     "PRAGMA auto_vacuum = FULL",
     "PRAGMA secure_delete = ON",
@@ -107,18 +107,18 @@ class Spool:
         with closing(sqlite3.connect(self.path, timeout=0.0)) as file:
             return bool(file.execute("SELECT EXISTS (SELECT 1 FROM runs)").fetchone()[0])
 
-    def claim(self) -> bool:
-        """Begin or go on to hand in. Whether no other process does."""
+    def claim(self, held: float = 0.0, /) -> float:
+        """Begin to hand in, or go on where the claim is the one `held`. The claim: until when; 0 where others do it."""
+        until = time() + _CLAIMED
         with self._open() as file:
-            claim = "UPDATE told SET value = ? WHERE name = 'claimed' AND value < ?"
-            return file.execute(claim, (time() + _CLAIMED, time())).rowcount > 0
+            claim = "UPDATE told SET value = ? WHERE name = 'claimed' AND (value < ? OR value = ?)"
+            return until if file.execute(claim, (until, time(), held)).rowcount else 0.0
 
     def next(self, after: int, /) -> tuple[int, Spooled | None] | None:
         """The oldest after that number, with its own; `None` for what cannot be read. What is too old is dropped."""
         with self._open() as file:
             old = file.execute("DELETE FROM runs WHERE at < ?", (time() - MOST_SECONDS,)).rowcount
             _drop(file, old)
-            file.execute("UPDATE told SET value = ? WHERE name = 'claimed'", (time() + _CLAIMED,))
             found = file.execute("SELECT number, entry FROM runs WHERE number > ? ORDER BY number", (after,)).fetchone()
         return found and (found[0], _read(found[1]))
 
@@ -128,10 +128,10 @@ class Spool:
             file.execute("DELETE FROM runs WHERE number = ?", (number,))
             _drop(file, int(dropped))
 
-    def release(self) -> None:
-        """Another process may hand in."""
+    def release(self, claim: float, /) -> None:
+        """Another process may hand in, unless one has taken over already."""
         with self._open() as file:
-            file.execute("UPDATE told SET value = 0 WHERE name = 'claimed'")
+            file.execute("UPDATE told SET value = 0 WHERE name = 'claimed' AND value = ?", (claim,))
 
     def erase(
         self,
