@@ -122,7 +122,7 @@ class RunKeeper:
     async def without_erased(
         self, runs: Sequence[Trajectory], receipt: Recall | None, /, *, since: datetime
     ) -> list[Trajectory]:
-        """Those runs that were not erased `since` then; none where their recall, or all that was kept then, was."""
+        """The runs that were not erased `since` then; none where their recall, or all that was kept then, was."""
         gone, whole = set[str](), digest(receipt.id) if receipt else ""
         journal = self.bank.store.journal(scope=self.bank.scope, kinds=("purge", "forgotten"))
         async with closing(journal) as entries:
