@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -222,9 +223,20 @@ def test_messages_that_cannot_be_read_still_settle_the_receipt_with_their_outcom
 def test_messages_that_cannot_be_read_without_an_outcome_break_nothing(bank: ReasoningBank, wait: bool) -> None:
     with bank.attempt("open the valve") as attempt:
         learned = attempt.finish(object(), wait=wait)
-    assert "messages could not be read" in attempt.notes[-1] or "nothing was learned" in attempt.notes[-1]
+    assert "nothing was learned from this run" in learned.notes[-1]
     assert (attempt.learned, learned.experience) == (None, None)
     assert bank.admin.counts().experiences == 0
+
+
+@pytest.mark.parametrize("told", [{}, {"outcome": "sucess"}, {"outcome": "success", "wait": "no"}])
+def test_what_was_noted_outlives_messages_that_cannot_be_read(bank: ReasoningBank, told: dict[str, Any]) -> None:
+    with bank.attempt("open the valve") as attempt:
+        attempt.step("turn", "error: stuck")
+        attempt.note("The valve turns left.")
+        attempt.finish(object(), **told)
+    (run,) = bank.runs.list(status="unfinished")
+    assert [step.action.text for step in run.trajectory.steps] == ["turn"]
+    assert [one.title for one in bank.lessons.list(state="quarantined")] == ["The valve turns left."]
 
 
 def test_a_store_that_is_down_does_not_break_the_agent(tmp_path: Path) -> None:
@@ -426,6 +438,42 @@ async def test_a_block_that_is_cancelled_keeps_its_run_as_unfinished() -> None:
         assert "was stopped" in notes
 
 
+@pytest.mark.anyio
+async def test_a_run_whose_finish_is_cancelled_is_kept_or_waits_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    async with await lessonbank.connect_async(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        attempt = bank.attempt("open the valve", patience=1)
+        with contextlib.suppress(TimeoutError), contextlib.closing(sqlite3.connect(tmp_path / "bank.db")) as other:
+            async with asyncio.timeout(None) as limit, attempt:
+                other.execute("BEGIN IMMEDIATE")
+                limit.reschedule(asyncio.get_running_loop().time() + 0.2)
+                await attempt.finish(STUCK, outcome="failure")
+        assert "waits on this machine" in " ".join(attempt.notes)
+        await bank.retrieve("open the valve")
+        await bank.drain()
+        assert (await bank.runs.get(STUCK.id)).status == "unfinished"
+
+
+@pytest.mark.anyio
+async def test_a_run_whose_finish_is_cancelled_while_it_is_judged_waits_for_its_verdict() -> None:
+    limit = asyncio.timeout(None)
+
+    async def judge(run: Trajectory) -> Verdict:
+        limit.reschedule(0)
+        await asyncio.Event().wait()
+        raise AssertionError(run)
+
+    bank = await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", parts=Parts(judge=judge))
+    async with bank:
+        with contextlib.suppress(TimeoutError):
+            async with limit, bank.attempt("open the valve") as attempt:
+                await attempt.finish(STUCK)
+        assert limit.expired()
+        assert (await bank.runs.get(STUCK.id)).status == "pending"
+
+
 def test_the_messages_of_a_refused_call_are_kept_where_the_block_fails_afterwards(bank: ReasoningBank) -> None:
     told = [{"role": "user", "content": "open the valve"}, {"role": "assistant", "content": "It is stuck."}]
     with pytest.raises(KeyError), bank.attempt("open the valve") as attempt:
@@ -434,6 +482,27 @@ def test_the_messages_of_a_refused_call_are_kept_where_the_block_fails_afterward
     run = bank.runs.get(attempt.run_id).trajectory
     assert "It is stuck." in run.model_dump_json()
     assert run.error == "KeyError: 'after'"
+
+
+def test_several_runs_of_a_refused_call_are_all_kept(bank: ReasoningBank) -> None:
+    runs = [Trajectory(task="open the valve", answer=answer) for answer in ("stuck", "open")]
+    with bank.attempt("open the valve") as attempt:
+        attempt.note("The valve turns left.")
+        attempt.finish(runs, outcome="sucess")  # type: ignore[arg-type]
+    assert {run.trajectory.id for run in bank.runs.list(status="unfinished")} == {run.id for run in runs}
+    assert [one.title for one in bank.lessons.list(state="quarantined")] == ["The valve turns left."]
+    with pytest.raises(KeyError), bank.attempt("open the valve") as attempt:
+        told = [Trajectory(task="open the valve", id=f"run-{n}") for n in (1, 2)]
+        attempt.finish(told, outcome="sucess")  # type: ignore[arg-type]
+        raise KeyError("after")
+    assert [bank.runs.get(f"run-{n}").trajectory.error for n in (1, 2)] == ["KeyError: 'after'"] * 2
+
+
+def test_the_messages_of_a_call_with_another_wrong_argument_are_kept(bank: ReasoningBank) -> None:
+    told = [{"role": "user", "content": "open the valve"}, {"role": "assistant", "content": "It is stuck."}]
+    with bank.attempt("open the valve") as attempt:
+        attempt.finish(told, outcome="failure", wait="no")  # type: ignore[arg-type]
+    assert "It is stuck." in bank.runs.get(attempt.run_id).trajectory.model_dump_json()
 
 
 def test_an_attempt_that_was_given_several_runs_names_the_first(bank: ReasoningBank) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, File, Trajectory
+from lessonbank import Evidence, File, Safety, Trajectory
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.bank import spool as spools
 from lessonbank.bank.spool import Spool
@@ -83,6 +83,37 @@ def test_the_next_process_hands_in_what_waits_in_order_and_once(file: Path, stat
     assert b"run-1" not in place.read_bytes()
 
 
+def test_what_waits_for_a_key_that_ended_waits_on(file: Path) -> None:
+    with connected(file) as bank:
+        writer = bank.scoped(writer="ana", key=bank.admin.add_writer("ana"))
+        with held(file), writer.attempt(TASK, patience=0.5) as attempt:
+            attempt.finish(answer="shipped", outcome="success")
+        bank.admin.add_writer("ana")
+        writer.retrieve(TASK)
+        writer.drain()
+        place = writer.aio._outbox.spool  # pyright: ignore[reportPrivateUsage]
+        assert place
+        assert "1 runs wait on this machine" in place.describe()
+        assert "0 were dropped" in place.describe()
+
+
+def test_a_run_that_meets_any_error_waits_on_and_holds_up_no_other(file: Path) -> None:
+    with connected(file) as bank, held(file):
+        for run in ("run-1", "run-2"):
+            with bank.attempt(TASK, patience=0.5) as attempt:
+                attempt.finish(Trajectory(id=run, task=TASK, answer=f"shipped {run}"), outcome="success")
+
+    def redactor(text: str) -> str:
+        assert "run-1" not in text
+        return text
+
+    with lessonbank.connect(file, scope="t", embedder="lexical", safety=Safety(redact=redactor)) as bank:
+        bank.retrieve(TASK)
+        bank.drain()
+        assert ids(bank) == ["run-2"]
+        assert "1 runs wait on this machine" in bank.admin.storage()["spool"]
+
+
 def test_a_file_from_which_all_was_handed_in_is_not_written_any_more(file: Path, state: Path) -> None:
     spooled(file, "run-1")
     with connected(file) as bank:
@@ -144,6 +175,32 @@ def test_a_purge_reaches_what_waits_and_what_is_kept_in_one_call(file: Path) -> 
         assert ids(bank) == []
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_of_several_runs_that_wait_together_only_those_that_are_meant_are_erased(file: Path, waits: bool) -> None:
+    runs = [Trajectory(id=f"run-{n}", task=TASK, metadata={"user": f"u-{n}"}) for n in range(4)]
+    with connected(file) as bank, held(file), bank.attempt(TASK, patience=0.5) as attempt:
+        attempt.note("Ask for gloves.")
+        attempt.finish(runs, outcome="success")
+    with connected(file) as bank:
+        if waits:
+            preview = bank.admin.purge(run="run-0", reason="asked for", preview=True)
+            erased = bank.admin.purge(run="run-0", reason="asked for", by="Ana")
+            assert preview.spooled == erased.spooled == 1
+            assert bank.admin.purge(metadata={"user": "u-1"}, reason="asked for", by="Ana").spooled == 1
+            assert "2 runs wait" in bank.admin.storage()["spool"]
+        else:
+            bank.learn(runs[:2], outcome="success")
+            for run in ("run-0", "run-1"):
+                run_sync(bank.aio.store.purge([("trajectory", run)], scope="t", writer="Ana", reason="elsewhere"))
+        bank.retrieve(TASK)
+        bank.drain()
+        assert ids(bank) == ["run-2", "run-3"]
+        assert [run.status for run in bank.runs.list()] == ["learned"] * 2
+        assert bank.lessons.list(state="quarantined") == ()
+        assert "0 runs wait" in bank.admin.storage()["spool"]
+        assert "0 were dropped" in bank.admin.storage()["spool"]
+
+
 def test_what_the_agent_noted_waits_with_its_run_and_comes_into_the_inbox_with_it(file: Path) -> None:
     with connected(file) as bank, held(file):
         with bank.attempt(TASK, patience=0.5, metadata={"user": "u-17"}) as attempt:
@@ -159,6 +216,19 @@ def test_what_the_agent_noted_waits_with_its_run_and_comes_into_the_inbox_with_i
         assert all(one.provenance.trajectory_ids == (attempt.run_id,) for one in waiting)
         assert KEY not in waiting[1].content
         assert [bank.lessons.experience(one.id).metadata for one in waiting] == [{"user": "u-17"}] * 3
+
+
+def test_a_note_that_is_no_text_costs_itself_and_not_the_run_that_waits(file: Path) -> None:
+    with connected(file) as bank, held(file), bank.attempt(TASK, patience=0.5) as attempt:
+        attempt.note(None)  # type: ignore[arg-type]
+        attempt.note("Ask for gloves.")
+        attempt.finish(answer="shipped", outcome="success")
+    assert [note for note in attempt.notes if "inbox" in note and "None" in note]
+    with connected(file) as bank:
+        bank.retrieve(TASK)
+        bank.drain()
+        assert ids(bank) == [attempt.run_id]
+        assert [one.title for one in bank.lessons.list(state="quarantined")] == ["Ask for gloves."]
 
 
 def test_a_block_that_ends_without_finish_says_once_where_its_run_is(file: Path) -> None:
@@ -215,6 +285,21 @@ def test_it_has_bounds_and_counts_what_it_drops(monkeypatch: pytest.MonkeyPatch)
     assert found[1].runs[0].id == "run-1"
     assert "2 runs wait" in place.describe()
     assert "2 were dropped" in place.describe()
+
+
+def test_who_was_slow_ends_no_claim_that_another_process_took_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Spool.of("/bank.db", None)
+    assert place
+    place.put(entry("run-1"))
+    monkeypatch.setattr(spools, "_CLAIMED", -1.0)
+    slow = place.claim()
+    monkeypatch.setattr(spools, "_CLAIMED", 60.0)
+    other = place.claim()
+    assert not place.claim(slow)
+    place.release(slow)
+    assert not place.claim()
+    place.release(other)
+    assert place.claim()
 
 
 def test_what_cannot_be_read_goes_by_its_age_and_not_with_a_lesson_and_runs_are_counted() -> None:

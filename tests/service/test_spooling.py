@@ -99,3 +99,31 @@ def test_a_run_that_the_key_may_not_hand_in_waits_on_and_holds_up_no_other(
             bank.drain()
             assert {run.trajectory.id for run in bank.runs.list()} == {waiting.run_id, later.run_id}
             assert "1 runs wait" in spool.describe()
+
+
+def test_what_waits_for_a_server_whose_memory_is_switched_off_waits_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("LESSONBANK_OFF", "1")
+    make = partial(lessonbank.connect_async, tmp_path / "bank.db", scope="acme", embedder="lexical")
+    with running(make) as server:
+        monkeypatch.delenv("LESSONBANK_OFF")
+        place = Server(server.url, api_key=server.key("Ana", scope="acme", role="admin"))
+        with lessonbank.connect(place, scope="acme") as bank:
+            pool = cast("Any", bank.aio).caller.connection
+            url: str = pool.url
+            pool.url = "http://127.0.0.1:9/v1"
+            with bank.attempt(TASK, patience=0.3) as waiting:
+                waiting.finish(answer="shipped", outcome="success")
+            with bank.attempt(TASK, patience=0.3):
+                pass
+            (held,) = (tmp_path / "state" / "lessonbank").iterdir()
+            pool.url = url
+            spool = bank.aio._outbox.spool  # pyright: ignore[reportPrivateUsage]
+            assert spool
+            held.rename(spool.path)  # the same server under the address that it has
+            with bank.attempt(TASK) as later:
+                later.finish(answer="shipped", outcome="success")
+            bank.drain()
+            assert "2 runs wait" in spool.describe()

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar, Unpack, cast
 import anyio
 
 from lessonbank._base.aio import within
-from lessonbank._base.checks import a_flag, a_mapping, is_instance, kind, short_repr
+from lessonbank._base.checks import a_flag, a_mapping, a_text, is_instance, kind, short_repr
 from lessonbank.contracts.records import (
     RECALLS_AGAIN,
     SECONDS,
@@ -76,7 +76,8 @@ class AsyncAttempt:
         self._left, self._options = self._patience, options
         self._later_recalls, self._inbox = list[str](), list[str]()
         self._recall: Recall | None = None
-        self._refused_run: Trajectory | None = None
+        self._runs = list[Trajectory]()
+        """What `finish` was given last."""
         self._problems: list[str] = []
         self._is_finished = False
         self._began = monotonic()
@@ -143,8 +144,11 @@ class AsyncAttempt:
         """
         if len(self._inbox) == _MOST_NOTES:
             self._warn_once(f"a run takes {_MOST_NOTES} notes for the inbox: a later one was left out")
-        else:
-            self._inbox.append(text)
+            return
+        try:
+            self._inbox.append(a_text(text, "the note", blank=False))
+        except UsageError as problem:
+            self._failed("a note is not in the inbox", problem)
 
     async def finish(
         self,
@@ -171,21 +175,19 @@ class AsyncAttempt:
             return self._refused("this attempt is finished already, so nothing more was learned: open another one")
         if source is not None and answer is not None:
             self._warn_once("finish was given both a run and an answer: the answer was ignored")
-        self._is_finished, whole = True, source
+        self._is_finished = True
         try:
+            self._runs = await self._read(source, answer, settles=outcome is not None or reward is not None)
             call = "learn" if a_flag(wait, "wait=") else "submit"
-            whole = self._timed_run(self._trajectory(answer=answer)) if source is None else await self._read(source)
-            return self._done(await self._hand_in(call, whole, **self._learn_arguments(outcome, reward)))
-        except FormatError as problem:
-            self._failed("the messages could not be read", problem)
+            return self._done(await self._hand_in(call, self._runs, **self._learn_arguments(outcome, reward)))
         except UsageError as problem:
-            self._is_finished, self._refused_run = False, whole if is_instance(whole, Trajectory) else None
+            self._is_finished = False
             return self._refused(self._failed("nothing was learned from this run", problem))
         except Exception as problem:  # noqa: BLE001 - whatever a store, a hook or a judge raises: the run goes on
             return self._refused(self._failed("nothing was learned from this run", problem))
-        if outcome is None and reward is None:
-            return self._refused("nothing was learned from this run")
-        return await self._settle_by_outcome(answer, outcome, reward)
+        except BaseException:  # the end of the block keeps what was stopped here
+            self._is_finished = False
+            raise
 
     async def __aenter__(self) -> AsyncAttempt:
         self._began = monotonic()
@@ -206,12 +208,13 @@ class AsyncAttempt:
             return
         self._is_finished = True
         try:
-            run = self._refused_run or self._timed_run(self._trajectory())
+            runs = self._runs or [self._timed_run(self._trajectory())]
             if isinstance(error, Exception):
-                crashed = run.model_copy(update={"error": f"{type(error).__name__}: {error}"})
-                self._done(await self._hand_in("learn", crashed, **self._learn_arguments(None, None)))
+                crashed = {"error": f"{type(error).__name__}: {error}"}
+                runs = [run.model_copy(update=crashed) for run in runs]
+                self._done(await self._hand_in("learn", runs, **self._learn_arguments(None, None)))
             else:
-                await self._hand_in_unfinished(run, "was stopped" if error else "ended without finish()")
+                await self._hand_in_unfinished(runs, "was stopped" if error else "ended without finish()")
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
 
@@ -222,37 +225,29 @@ class AsyncAttempt:
 
     async def _hand_in(self, call: str, run: Any, /, **told: Any) -> Any:
         """Hand in a run and its notes for the inbox, which also come in where the bank fails to learn from the run."""
-        notes = tuple(self._inbox)
         try:
-            kept = await keep_or_spool(self._bank, call, run, inbox=notes, **told)
+            kept = await keep_or_spool(self._bank, call, run, inbox=tuple(self._inbox), **told)
         except (UsageError, StoreUnavailable):
             raise
         except Exception:
-            await self._put_into_inbox(notes)
+            await self._put_into_inbox()
             raise
         if not isinstance(kept, InSpool):
-            await self._put_into_inbox(notes)
+            await self._put_into_inbox()
+        self._inbox.clear()
         return kept
 
-    async def _hand_in_unfinished(self, run: Trajectory, why: str) -> None:
+    async def _hand_in_unfinished(self, runs: Sequence[Trajectory], why: str) -> None:
         """Also where the block is cancelled, which then takes as long as this does."""
         told = {"recall": self._receipt, "metadata": self._metadata, "patience": self._left}
         with anyio.CancelScope(shield=True):
-            kept = await self._hand_in("keep_unfinished", run, **told)
-            where = kept.note if isinstance(kept, InSpool) else "the run is kept as unfinished"
-            self._warn_once(f"the block {why}: {where}")
+            for run in runs:
+                kept = await self._hand_in("keep_unfinished", run, **told)
+                where = kept.note if isinstance(kept, InSpool) else "the run is kept as unfinished"
+                self._warn_once(f"the block {why}: {where}")
 
-    async def _settle_by_outcome(self, answer: str | None, outcome: Outcome | None, reward: float | None) -> Learned:
-        """The outcome alone settles the receipt."""
-        try:
-            run = self._timed_run(self._trajectory(answer=answer))
-            return self._done(await self._hand_in("learn", run, **self._learn_arguments(outcome, reward)))
-        except Exception as problem:  # noqa: BLE001 - as in `finish`
-            return self._refused(self._failed("nothing was learned from this run", problem))
-
-    async def _put_into_inbox(self, notes: Sequence[str]) -> None:
-        """Put notes into the inbox."""
-        for text in notes:
+    async def _put_into_inbox(self) -> None:
+        for text in self._inbox:
             began = monotonic()
             try:
                 with within(self._left, "it was not kept"):
@@ -308,21 +303,27 @@ class AsyncAttempt:
         """The recall, where the bank made it: it keeps the receipt, or knows it again."""
         return self._recall if self._recall and (self._recall.kept or self._recall.signature) else None
 
-    def _trajectory(self, *, answer: str | None = None, error: str | None = None) -> Trajectory:
-        task = self._named_task or _NO_TASK
-        return Trajectory(id=self.run_id, task=task, steps=tuple(self.steps), answer=answer, error=error)
+    def _trajectory(self, answer: str | None = None) -> Trajectory:
+        return Trajectory(id=self.run_id, task=self._named_task or _NO_TASK, steps=tuple(self.steps), answer=answer)
 
-    async def _read(self, source: object) -> Trajectory | list[Trajectory]:
-        """What `source` holds, nearly always one run. Messages have no id, so theirs is `run_id`.
+    async def _read(self, source: object, answer: str | None, *, settles: bool) -> list[Trajectory]:
+        """What `source` holds, nearly always one run; messages have no id, so theirs is `run_id`. Else the steps noted.
 
-        Raises FormatError, UsageError.
+        These also where `source` cannot be read, if an outcome then `settles` the receipt. Raises FormatError,
+        UsageError.
         """
-        runs = await runs_from(source, task=self._named_task)
+        try:
+            runs = [self._trajectory(answer)] if source is None else await runs_from(source, task=self._named_task)
+        except FormatError as problem:
+            self._failed("the messages could not be read", problem)
+            if not settles:
+                raise
+            runs = [self._trajectory(answer)]
         if len(runs) > 1 or is_instance(source, Trajectory):
             self.run_id = runs[0].id
         if len(runs) > 1:
             return runs
-        return self._timed_run(runs[0].model_copy(update={"id": self.run_id}))
+        return [self._timed_run(runs[0].model_copy(update={"id": self.run_id}))]
 
     def _timed_run(self, run: Trajectory) -> Trajectory:
         """A trajectory with its later recalls, and, where it does not say how long it took, the time of the block."""

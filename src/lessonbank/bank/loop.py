@@ -251,8 +251,9 @@ class AsyncReasoningBank:
             patience: seconds until the runs are on disk; then StoreUnavailable. `None`: as long as the store waits.
             learn: `False` leaves the learning to a call of `learn` with the same runs, which follows.
             ended_at: when the runs ended. What was erased since, here or with its recall, is not kept: there is no id.
+                Memory that is switched off then raises UsageError.
         """
-        if self._in_scope.skips("submit"):
+        if self._in_scope.skips("submit", waits=ended_at is not None):
             return ()
         metadata, learn, ended_at = a_mapping(metadata), a_flag(learn, "learn="), maybe_time(ended_at, "ended_at=")
         with until_kept(patience) as limit:
@@ -261,7 +262,7 @@ class AsyncReasoningBank:
             for note in report.notes:
                 log.warning("%s", note)
             runs = await self.parts.intake.runs(report.runs, metadata)
-            if ended_at and await keeper.is_erased(runs, report.receipt, since=ended_at):
+            if ended_at and not (runs := await keeper.without_erased(runs, report.receipt, since=ended_at)):
                 return ()
             # While this process holds the runs, no worker takes them.
             is_held = self.options.submits_here or not learn
@@ -310,14 +311,14 @@ class AsyncReasoningBank:
 
         `patience` and `ended_at` as `submit` has them. Raises UsageError, FormatError, StoreError.
         """
-        if self._in_scope.skips("keep_unfinished"):
+        if self._in_scope.skips("keep_unfinished", waits=ended_at is not None):
             return
         ended_at = maybe_time(ended_at, "ended_at=")
         with until_kept(patience) as limit:
             keeper = await RunKeeper.of(self._in_scope, limit)
             receipt, _ = await self._state.receipts.returned(recall, scope=self.scope)
             runs = await self.parts.intake.runs([await run_from(source, task=task)], a_mapping(metadata))
-            if not (ended_at and await keeper.is_erased(runs, receipt, since=ended_at)):
+            if not ended_at or await keeper.without_erased(runs, receipt, since=ended_at):
                 fields = {"unfinished": True, "recall_id": receipt.id if receipt else None}
                 await self.store.save_runs([run.model_copy(update=fields) for run in runs], scope=self.scope)
 

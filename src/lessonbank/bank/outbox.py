@@ -17,18 +17,9 @@ from typing import Any, Final, TypeVar
 from anyio import to_thread
 
 from lessonbank._base.aio import TimeIsOver, within
-from lessonbank._base.checks import a_mapping
+from lessonbank._base.checks import a_mapping, kind
 from lessonbank.contracts.records import Recall
-from lessonbank.errors import (
-    Conflict,
-    NotAllowed,
-    NotFound,
-    ReadOnly,
-    StoreDamaged,
-    StoreUnavailable,
-    Unauthenticated,
-    UsageError,
-)
+from lessonbank.errors import Conflict, NotFound, ReadOnly, StoreDamaged, StoreUnavailable, UsageError
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.quote import quoted
 from lessonbank.text.messages.runs import runs_from
@@ -66,7 +57,7 @@ class InSpool:
 
 
 async def keep_or_spool(bank: Any, call: str, source: object, /, *, inbox: Sequence[str] = (), **told: Any) -> Any:
-    """What `bank.learn`, `submit` or `keep_unfinished` gives; `Waits` where the run waits on this machine instead.
+    """What `bank.learn`, `submit` or `keep_unfinished` gives; `InSpool` where the run waits on this machine instead.
 
     `inbox`: what the agent noted in this run. It waits with it, and is not delivered otherwise.
 
@@ -141,11 +132,11 @@ async def _deliver(bank: Any, outbox: Any, /) -> None:
 
     A run that the bank refuses at once waits on, and the next one is tried: it may not need the same right.
     """
-    spool, number = outbox.spool, 0
-    if not await _in_thread(spool.claim):
-        return
+    spool, number, claim = outbox.spool, 0, 0.0
     try:
-        while found := await _in_thread(partial(spool.next, number)):
+        while claim := await _in_thread(partial(spool.claim, claim)):
+            if not (found := await _in_thread(partial(spool.next, number))):
+                return
             number, entry = found
             try:
                 is_in = entry is not None and await _deliver_run(bank, entry, outbox.key)
@@ -153,13 +144,16 @@ async def _deliver(bank: Any, outbox: Any, /) -> None:
                 return
             except StoreUnavailable:
                 continue
+            except Exception as error:  # noqa: BLE001 - whatever a store or a redactor raises for this run
+                log.warning("a run was not handed in, and waits on: %s: %s", kind(error), quoted(error))
+                continue
             await _in_thread(partial(spool.done, number, dropped=not is_in))
             if not is_in:
-                log.warning("a run that waited on this machine was dropped: it was erased, refused, or cannot be read")
+                log.warning("a run that waited here was dropped: it or its recall was erased, or it cannot be read")
     except StoreUnavailable:
         return  # the file cannot be used now
     finally:
-        await _in_thread(spool.release)
+        await _in_thread(partial(spool.release, claim))
 
 
 async def _deliver_run(bank: Any, entry: Spooled, key: str | None) -> bool:
@@ -169,14 +163,13 @@ async def _deliver_run(bank: Any, entry: Spooled, key: str | None) -> bool:
     try:
         if entry.call == "keep_unfinished":
             await bank_of_run.keep_unfinished(entry.runs[0], **told)
-        elif not await bank_of_run.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told):
-            return False
+        else:
+            ids = await bank_of_run.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told)
+            if entry.runs[0].id not in ids:  # what was noted goes with it
+                return bool(ids)
         await _deliver_notes(bank_of_run, entry)
         return True
-    except (NotAllowed, Unauthenticated) as error:
-        raise StoreUnavailable(f"the key may not hand in: {quoted(error)}") from error
-    except (NotFound, UsageError) as error:  # its recall was erased; or no release that runs here takes it
-        log.warning("a run that waited on this machine was refused: %s", quoted(error))
+    except NotFound:  # its recall was erased
         return False
 
 

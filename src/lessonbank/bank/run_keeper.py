@@ -119,18 +119,22 @@ class RunKeeper:
             return []
         return [await get_trajectory(bank.store, id, scope=bank.scope) for id in ids if id not in new]
 
-    async def is_erased(self, runs: Sequence[Trajectory], receipt: Recall | None, /, *, since: datetime) -> bool:
-        """Whether one of the runs, its recall, or all that was kept `since` then, was erased."""
-        digests = {digest(run.id) for run in runs} | ({digest(receipt.id)} if receipt else set[str]())
+    async def without_erased(
+        self, runs: Sequence[Trajectory], receipt: Recall | None, /, *, since: datetime
+    ) -> list[Trajectory]:
+        """The runs that were not erased `since` then; none where their recall, or all that was kept then, was."""
+        gone, whole = set[str](), digest(receipt.id) if receipt else ""
         journal = self.bank.store.journal(scope=self.bank.scope, kinds=("purge", "forgotten"))
         async with closing(journal) as entries:
             async for at in entries:
                 entry = at.entry
                 if isinstance(entry, Forgotten) and entry.before > since:
-                    return True
-                if isinstance(entry, Purge) and at.at > since and (entry.what == "scope" or entry.digest in digests):
-                    return True
-        return False
+                    return []
+                if isinstance(entry, Purge) and at.at > since:
+                    if entry.what == "scope" or entry.digest == whole:
+                        return []
+                    gone.add(entry.digest)
+        return [run for run in runs if digest(run.id) not in gone]
 
     async def earlier_teller(self, waiting: Sequence[Trajectory], /) -> tuple[str, str] | None:
         """Who told how runs that wait ended, where that is another than who tells it now, who may not say otherwise."""

@@ -83,8 +83,13 @@ class ScopedBank:
             return ()
         return tuple(note for event in events for note in call_hooks(self.parts.hooks, event, notes=notes))
 
-    def skips(self, call: str, /) -> bool:
-        """Whether memory is switched off, so that `call` does nothing. The log says so."""
+    def skips(self, call: str, /, *, waits: bool = False) -> bool:
+        """Whether memory is switched off, so that `call` does nothing. The log says so.
+
+        `waits`: what is handed in has waited, and waits on where it is refused. Raises UsageError.
+        """
+        if self.options.off and waits:
+            raise UsageError(OFF)
         if self.options.off:
             log.warning("%s did nothing: %s", call, OFF)
         return self.options.off

@@ -24,7 +24,7 @@ MOST_SECONDS: Final = 7 * 86_400.0
 _WHERE: Final = ("XDG_STATE_HOME", "LOCALAPPDATA", "HOME", "USERPROFILE")
 """What says where this user's state is."""
 _CLAIMED: Final = 60.0
-"""Seconds for which one process hands in, until it says so again."""
+"""Seconds for which one process hands in, until it claims again."""
 _TABLES: Final = (
     "PRAGMA auto_vacuum = FULL",
     "PRAGMA secure_delete = ON",
@@ -65,11 +65,13 @@ class Spooled(Record):
         recall = self.recall.id if isinstance(self.recall, Recall) else self.recall
         return frozenset([*(run.id for run in self.runs), *filter(None, [recall])])
 
-    def holds(self, ids: Collection[str], metadata: Mapping[str, Json]) -> bool:
-        """Whether an erasure of these ids, or of what has this metadata, is one of this."""
-        if not self.ids.isdisjoint(ids):
-            return True
-        return bool(metadata) and any(metadata.items() <= run.metadata.items() for run in self.runs)
+    def without(self, ids: Collection[str], metadata: Mapping[str, Json]) -> Spooled:
+        """What stays after an erasure of these ids, or of what has this metadata. Its notes go with its first run."""
+        recall = self.ids - {run.id for run in self.runs}
+        runs = [one for one in self.runs if one.id not in ids and recall.isdisjoint(ids)]
+        runs = [one for one in runs if not (metadata and metadata.items() <= one.metadata.items())]
+        inbox = self.inbox if runs[:1] == [*self.runs[:1]] else ()
+        return self.model_copy(update={"runs": tuple(runs), "inbox": inbox})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +107,18 @@ class Spool:
         with closing(sqlite3.connect(self.path, timeout=0.0)) as file:
             return bool(file.execute("SELECT EXISTS (SELECT 1 FROM runs)").fetchone()[0])
 
-    def claim(self) -> bool:
-        """Begin or go on to hand in. Whether no other process does."""
+    def claim(self, held: float = 0.0, /) -> float:
+        """Begin to hand in, or go on where the claim is the one `held`. The claim: until when; 0 where others do it."""
+        until = time() + _CLAIMED
         with self._open() as file:
-            claim = "UPDATE told SET value = ? WHERE name = 'claimed' AND value < ?"
-            return file.execute(claim, (time() + _CLAIMED, time())).rowcount > 0
+            claim = "UPDATE told SET value = ? WHERE name = 'claimed' AND (value < ? OR value = ?)"
+            return until if file.execute(claim, (until, time(), held)).rowcount else 0.0
 
     def next(self, after: int, /) -> tuple[int, Spooled | None] | None:
         """The oldest after that number, with its own; `None` for what cannot be read. What is too old is dropped."""
         with self._open() as file:
             old = file.execute("DELETE FROM runs WHERE at < ?", (time() - MOST_SECONDS,)).rowcount
             _drop(file, old)
-            file.execute("UPDATE told SET value = ? WHERE name = 'claimed'", (time() + _CLAIMED,))
             found = file.execute("SELECT number, entry FROM runs WHERE number > ? ORDER BY number", (after,)).fetchone()
         return found and (found[0], _read(found[1]))
 
@@ -126,10 +128,10 @@ class Spool:
             file.execute("DELETE FROM runs WHERE number = ?", (number,))
             _drop(file, int(dropped))
 
-    def release(self) -> None:
-        """Another process may hand in."""
+    def release(self, claim: float, /) -> None:
+        """Another process may hand in, unless one has taken over already."""
         with self._open() as file:
-            file.execute("UPDATE told SET value = 0 WHERE name = 'claimed'")
+            file.execute("UPDATE told SET value = 0 WHERE name = 'claimed' AND value = ?", (claim,))
 
     def erase(
         self,
@@ -142,7 +144,7 @@ class Spool:
         all: bool = False,
         preview: bool = False,
     ) -> list[frozenset[str]]:
-        """Erase what waits for a scope and is meant: of each entry its `ids`, none where it cannot be read.
+        """Erase what waits for a scope and is meant: of each entry the `ids` that go, none where it cannot be read.
 
         What cannot be read is meant by its age and with `all`, and may be meant by ids and metadata.
         """
@@ -150,17 +152,17 @@ class Spool:
             return []
         with self._open() as file:
             rows = file.execute("SELECT number, at, entry FROM runs WHERE scope = ?", (scope,)).fetchall()
-            meant = {
-                number: entry.ids if entry else frozenset[str]()
-                for number, at, text in rows
-                for entry in [_read(text)]
-                if all
-                or (before and at < before.timestamp())
-                or (entry.holds(ids, metadata or {}) if entry else ids or metadata)
-            }
-            if not preview:
-                file.executemany("DELETE FROM runs WHERE number = ?", [(number,) for number in meant])
-        return list(meant.values())
+            gone = list[frozenset[str]]()
+            for number, at, text in rows:
+                whole = bool(all or (before and at < before.timestamp()))
+                rest = entry.without(ids, metadata or {}) if (entry := _read(text)) and not whole else None
+                if (entry and rest == entry) or not (entry or whole or ids or metadata):
+                    continue
+                ids_of = entry.ids if entry else frozenset[str]()
+                gone.append(ids_of - rest.ids if rest and rest.runs else ids_of)
+                if not preview:
+                    _replace(file, number, rest)
+        return gone
 
     def describe(self) -> str:
         """What waits, for people."""
@@ -183,6 +185,13 @@ class Spool:
             file.execute("BEGIN IMMEDIATE")
             yield file
             file.execute("COMMIT")
+
+
+def _replace(file: sqlite3.Connection, number: int, rest: Spooled | None) -> None:
+    if rest and rest.runs:
+        file.execute("UPDATE runs SET entry = ? WHERE number = ?", (rest.model_dump_json(), number))
+    else:
+        file.execute("DELETE FROM runs WHERE number = ?", (number,))
 
 
 def _drop(file: sqlite3.Connection, count: int) -> None:
