@@ -185,7 +185,7 @@ class StoredLedger(Ledger):
         return assigned
 
     async def on_outcome(self, *, scope: str) -> Acted:
-        """See `Ledger.settled`."""
+        """See `Ledger.on_outcome`."""
         try:
             async with self._locks.of(scope):
                 return await self._review(scope) if await self._due(scope) else Acted()
