@@ -61,11 +61,15 @@ def _step(id: str, turn: Turn) -> Step:
     return Step(action=Action(calls=(ToolCall(id=id, name=name, arguments=given),)), observations=(seen,))
 
 
+def _prompt(id: str) -> Turn:
+    return {"role": "person", "text": f"Do what is asked for in {id}"}
+
+
 def _turns_of(pair: dict[str, Any]) -> Iterator[Turn]:
     def command(text: str, code: int, output: str = "ok") -> Turn:
         return {"role": "tool", "tool": "bash", "command": text, "output": output, "exit_code": code}
 
-    yield {"role": "person", "text": f"Do what is asked for in {pair['id']}"}
+    yield _prompt(pair["id"])
     yield command(pair["failed"], 1, pair["error"])
     for one in pair["between"]:
         is_edit = "edit" in one
@@ -103,8 +107,10 @@ def ends_concluded(folder: Path, name: str = "ends") -> list[End]:
     """What is concluded of each labelled end of a set, from the file that Claude Code would have written."""
     found = list[End]()
     for end in cases(name):
-        file = folder / f"{end['id']}.jsonl"
-        file.write_text("".join(claude_lines(end["id"], end["turns"])), encoding="utf-8")
+        file, turns = folder / f"{end['id']}.jsonl", end["turns"]
+        if all(turn["role"] != "person" for turn in turns):
+            turns = [_prompt(end["id"]), *turns]
+        file.write_text("".join(claude_lines(end["id"], turns)), encoding="utf-8")
         verdict = next((one.verdict for one in _newest(read(file)) if _acts(one)), None)
         outcome, source = (verdict.outcome, str(verdict.source)) if verdict else ("none", "")
         found.append(End(end["id"], end["checked"], end["person"], outcome, source))
