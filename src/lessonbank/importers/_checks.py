@@ -13,13 +13,15 @@ _RUNNERS: Final = (
     r"sudo|time|env|bunx|command|exec|nice|nohup|npx(?:\s+--?[\w-]+(?:[= ][\w@./-]+)?){0,3}(?:\s+--)?|npx|"
     r"ddev\s+(?:exec|composer|php)|lando|(?:[\w.-]+/){0,6}sail|heroku\s+run|xargs(?:\s+-\S+){0,4}|"
     r"devcontainer\s+exec(?:\s+--\S+\s+\S+){0,4}|"
-    r"(?:uv|poetry|pdm|hatch|rye|pipenv|pixi|devbox)\s+run|bundle\s+exec|"
+    r"(?:uvx|pipx\s+run|(?:uv|poetry|pdm|hatch|rye|pipenv|pixi|devbox|mise|dotenv|doppler|op|nix)\s+(?:tool\s+)?run)"
+    r"(?:\s+--?[\w-]+(?:[= ][\w@./\[\],=-]+)?){0,4}(?:\s+--)?|bundle\s+exec|"
     r"(?:mise|asdf|npm|pnpm|yarn)\s+(?:--?[\w-]+(?:[= ][\w@./-]+)?\s+){0,2}exec(?:\s+--)?|"
     r"(?:docker|podman)\s+run(?:\s+\S+){1,10}?|(?:pnpm|yarn)\s+dlx|coverage\s+run(?:\s+--?\S+)*\s+-m|cross-env|"
     r"timeout(?:\s+-\w\s+\S+|\s+--\S+)*\s+\S+|stdbuf(?:\s+-\S+)+|xvfb-run(?:\s+-\w)?|direnv\s+exec\s+\S+|"
     r"(?:conda|mamba|micromamba)\s+run(?:\s+-\w\s+\S+)?|nix\s+develop(?:\s+\S+)?\s+(?:-c|--command)|"
     r"(?:docker(?:-|\s+)compose|podman(?:-|\s+)compose)\s+(?:run|exec)(?:\s+-\S+){0,4}\s+[\w.-]+|"
     r"(?:docker|podman)\s+exec(?:\s+-\S+){0,4}\s+[\w.-]+|kubectl\s+exec(?:\s+\S+){1,6}?\s+--|"
+    r"(?:aws-vault|chamber|singularity|apptainer)\s+exec\s+\S+(?:\s+--)?|(?:rbenv|pyenv|nvm|fnm)\s+exec|env\s+-[iu](?:\s+\S+)?|"
     r"ssh(?:\s+-[pil]\s+\S+|\s+-\w+){0,4}\s+[\w.@-]+|wsl(?:\s+--)?"
 )
 """What starts another program and hands its exit code on."""
@@ -34,18 +36,22 @@ _OF_NODE: Final = r"(?:(?:pnpm|yarn|bun)\s+(?:run\s+)?)?"
 """A program of the project's packages is called with or without the manager."""
 _MAKE: Final = r"(?:make|gmake|just|rake|task|mage|poe|inv|invoke)\s+(?:[\w.=/-]+\s+){0,4}?"
 _WORKSPACE: Final = (
-    _OF_NODE + r"(?:turbo|nx|lerna|moon|rush)\s+(?:run(?:-many)?\s+)?(?:-t\s+|--targets?[= ])?(?:[\w@/-]+[:,]){0,3}"
+    _OF_NODE + r"(?:turbo|nx|lerna|moon|rush)\s+(?:(?:run(?:-many)?|affected)\s+)?(?:-t\s+|--targets?[= ])?"
+    r"(?:[\w@/-]+[:,]){0,3}"
 )
 _TEST: Final = re.compile(
     BEFORE
     + r"(?:pytest|py\.test|unittest|tox|nox|ctest|ava|rspec|phpunit|pest|bats|busted|prove|elm-test|gotestsum|ginkgo|"
     r"pg_prove|R\s+CMD\s+check|helm\s+unittest|"
+    r"(?:docker|podman)(?:-|\s+)compose\s.*--exit-code-from|(?:\S*Unity\S*|godot)\s.*(?:-runTests|gut_cmdln\.gd)|"
+    r"(?:hatch|pixi|pdm|devbox|rye|poetry|uv|mise)\s+(?:-e\s+\S+\s+)?run\s+test[\w:-]*|npm\s+t|dune\s+runtest|"
+    r"pio\s+test|rebar3\s+(?:eunit|ct)|cl(?:j|ojure)\s.*-[MX]\S*test\S*|west\s+twister|phpspec\s+run|codecept\s+run|"
     r"dbt\s+(?:build|test)|behave|robot|newman\s+run|hurl\s.*--test|test-storybook|"
     rf"{_MANAGER}run\s+(?:ci|verify)[\w:-]*|"
     rf"{_OF_NODE}(?:jest|vitest|mocha|playwright\s+test|cypress\s+run|ng\s+test)|karma\s+start\s.*--single-run|"
     rf"cargo\s+(?:nextest\s+run|test|llvm-cov|tarpaulin)|go\s+test|{_NODE}test[\w:-]*|deno\s+test|"
-    rf"node\s+--test|{_MAKE}(?:test|check|spec)[\w:-]*|{_WORKSPACE}test[\w:-]*|"
-    r"gradlew?\s.*\b(?:[a-z]\w*T|t)est|gradlew?\s.*\bcheck|mvnw?\s.*\b(?:test|verify)|"
+    rf"node\s+--test|{_MAKE}(?!(?:clean|update|gen\w*|build|fmt|fix|setup)[-_:])(?:[\w.]+[-_:]){{0,3}}(?:tests?|check|spec|smoke)(?![\w/.]*=)[\w:-]*|{_WORKSPACE}test[\w:-]*|"
+    r"gradlew?\s.*\b(?:[a-z]\w*T|t)ests?|gradlew?\s.*\bcheck|mvnw?\s.*\b(?:test|verify)|"
     r"sbt(?:\s+[\w/:.*-]+){0,6}?\s+(?:[\w-]+[/:]){0,3}test\w*|"
     r"zig\s+build\s+test|xcodebuild\s(?:.*\s)?test)(?=\s|$)"
 )
@@ -54,12 +60,17 @@ _LINT: Final = re.compile(
     + r"(?:flake8|pylint|mypy|pyright|basedpyright|shellcheck|rubocop|standardrb|hadolint|tflint|yamllint|bandit|"
     r"ansible-lint|actionlint|markdownlint(?:-cli2)?|lint-imports|luacheck|hlint|swiftlint|ktlint|staticcheck|cppcheck|"
     r"nginx\s+-t|kubeconform|kubeval|kube-linter|checkov|semgrep|vale|codespell|typos|renovate-config-validator|xmllint\s.*--noout|"
+    r"(?:docker|podman)(?:-|\s+)compose\s(?:.*\s)?config(?=\s+(?:-q|--quiet))|glab\s+ci\s+lint|(?:ba|z|da)?sh\s+-n|"
+    r"php\s+-l|ruby\s+-c|node\s+--check|python[\d.]*\s+-m\s+(?:py_compile|compileall)|py_compile|compileall|visudo\s+-c|"
+    r"systemd-analyze\s+verify|ansible-playbook\s.*--syntax-check|apachectl\s+configtest|haproxy\s.*-c|"
+    r"pycodestyle|pydocstyle|cspell|lychee|htmlproofer|linkchecker|textlint|govulncheck|pip-audit|cargo\s+audit|"
+    r"size-limit|publint|knip|depcruise|standard|xo|phpcs|brakeman|erblint|"
     r"pdk\s+validate|taplo\s+(?:lint|check)|(?:[\w.-]+/){0,6}pint\s.*--test|"
     rf"{_OF_NODE}(?:eslint|oxlint|stylelint|svelte-check|biome\s+(?:check|lint|ci)|astro\s+check|ng\s+lint)|"
     r"(?:phpstan|psalm)\s+analy[sz]e|(?:terraform|tofu)\s+validate|"
     r"(?:ruff|ty|pyrefly|deno|trunk)\s+check|cargo\s+(?:clippy|deny)|go\s+vet|golangci-lint\s+run|pre-commit\s+run|"
     r"mix\s+(?:credo|dialyzer|format\s.*--check\S*)|(?:dart|flutter)\s+analyze|dotnet\s+format\s.*--verify\S*|"
-    r"nix\s+flake\s+check|gradlew?\s.*\b(?:detekt|ktlintCheck|spotlessCheck|lint)|"
+    r"nix\s+flake\s+check|gradlew?\s.*\b(?:detekt|ktlintCheck|spotlessCheck|apiCheck|lint\w*)|"
     rf"{_WORKSPACE}(?:lint|typecheck)[\w:-]*|"
     r"(?:black|isort|{0}prettier|cargo\s+fmt|terraform\s+fmt|deno\s+fmt|scalafmt)\s.*-check|".replace("{0}", _OF_NODE)
     + r"ruff\s+format\s.*--check|"
@@ -67,12 +78,14 @@ _LINT: Final = re.compile(
 )
 _BUILD: Final = re.compile(
     BEFORE + r"(?:ninja|sphinx-build|build(?=\s*$)|webpack|rollup|latexmk|nix-build|msbuild|javac|rustc|kotlinc|"
+    r"cibuildwheel|pyinstaller|maturin\s+build|make(?:\s+-\S+|\s+\w+=\S+)*(?=\s*$)|(?:docker|podman)\s+buildx\s+bake|"
+    r"nixos-rebuild\s+(?:dry-)?build|tsup|quarto\s+render|dotnet\s+publish|"
     r"pio\s+run(?!\s.*upload)|hugo(?=\s+-|\s*$)|electron-builder|cdk\s+synth|"
     rf"{_OF_NODE}(?:tsc|vue-tsc|(?:vite|next|nuxt|astro|gatsby|ng|docusaurus|parcel|expo)\s+build)|"
     r"(?:docker|podman|docker\s+buildx|docker(?:-|\s+)compose|zig|nix)\s+build|"
     rf"cargo\s+(?:build|check|doc)|go\s+build|cmake\s+--build|{_NODE}build[\w:-]*|{_WORKSPACE}build[\w:-]*|"
     r"xcodebuild\s(?:.*\s)?build|"
-    r"gradlew?\s.*\b(?:build|assemble\w*)|mvnw?\s.*\b(?:package|compile|install)|make(?=\s*$)|"
+    r"gradlew?\s.*\b(?:build|assemble\w*|compile\w+|bootJar|shadowJar|bundle\w*)|mvnw?\s.*\b(?:package|compile|install)|"
     rf"{_MAKE}(?:all|build|docs?|html|dist|package)[\w-]*)(?=\s|$)"
 )
 _RELEASE: Final = re.compile(
@@ -111,11 +124,12 @@ def runs_hooks(command: str, printed: str, /) -> bool:
 
 
 _WORDS: Final[Mapping[str, Check]] = {
-    **dict.fromkeys(("test", "tests", "spec", "specs", "eunit", "e2e"), "the tests"),
+    **dict.fromkeys(("test", "tests", "spec", "specs", "eunit", "e2e", "smoke", "runtests", "selftest"), "the tests"),
     **dict.fromkeys(
-        ("check", "checks", "verify", "validate", "ci", "breaking", "typecheck", "precommit"), "the checks"
+        ("check", "checks", "verify", "validate", "ci", "breaking", "typecheck", "precommit", "preflight", "qa"),
+        "the checks",
     ),
-    **dict.fromkeys(("lint", "linter", "vet"), "the linter"),
+    **dict.fromkeys(("lint", "lints", "linter", "vet", "analyze", "analyse"), "the linter"),
     **dict.fromkeys(("build", "compile"), "the build"),
     **dict.fromkeys(("deploy", "publish", "release"), "the release"),
 }
@@ -139,7 +153,13 @@ def _by_word(command: str) -> Check | None:
     before = re.match(BEFORE, command)
     whole = command[before.end() :] if before else command
     words = [word for word in whole.split() if not word.startswith("-")][:4]
-    if not words or only_looks(words[0]) or _NO_CHECKS.fullmatch(words[0]) or INSTALLS.match(whole):
+    if (
+        not words
+        or only_looks(whole)
+        or only_looks(words[0])
+        or _NO_CHECKS.fullmatch(words[0])
+        or INSTALLS.match(whole)
+    ):
         return None
     named = words[1:] if _INTERPRETERS.fullmatch(words[0]) else words
     script = _SCRIPT.fullmatch(named[0]) if named else None

@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict, VerdictSource
+from lessonbank.text.shell_commands import runs_nothing
 
 from ._checks import BEFORE, Check, check_of, runs_hooks
 from ._opinions import Opinion, objects_to_nothing, opinion_in
+from ._parts import Part
 from ._rejections import INTERRUPTED, is_rejection
 from ._reverts import reverted, reverts_in
 from ._shell import (
+    AWAY,
     ENTERS,
     as_printed,
     bare,
@@ -44,16 +47,19 @@ class _Checked:
     passed: bool
     by_code: bool
     """Whether its exit code says so, and not its output alone."""
-    folder: str
-    """The folder of the repository that its line enters first."""
+    part: Part
+    away: bool
+    """Whether another machine ran it."""
 
     def is_of(self, edited: set[str]) -> bool:
         """Whether it looks at any of the files that were edited, as far as their names say."""
-        return not self.folder or any("/" not in one or f"/{self.folder}/" in f"/{one}" for one in edited)
+        if all(map(_DOCUMENT.search, edited)) and (self.check == "the tests" or _OF_CODE.search(self.part.command)):
+            return _OF_DOCUMENTS.search(self.part.command) is not None
+        return any(map(self.part.has, edited))
 
     def settles(self, other: _Checked) -> bool:
         """Whether it is the same command, or a wider one."""
-        return self.check == other.check and self.words <= other.words
+        return self.check == other.check and {one for one in self.words if not _SAME_SCOPE.match(one)} <= other.words
 
     def is_part_of(self, other: _Checked) -> bool:
         """Whether it looks at less of the same thing."""
@@ -67,56 +73,72 @@ class _Edit:
 
     files: frozenset[str] = frozenset({""})
     restores: bool = False
-    formats: bool = False
-    """Whether a program only laid the text out anew: what was checked before holds."""
 
 
-Sign: TypeAlias = Literal["revert", "rejection", "interrupt"] | Opinion | _Checked | _Edit
+Sign: TypeAlias = Literal["revert", "rejection", "interrupt", "delivery"] | Opinion | _Checked | _Edit
 """What happened in a run, in its order."""
 _MOST_OUTPUT: Final = 20_000
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert|^create$", re.IGNORECASE)
 _FILE: Final = ("file_path", "path", "filePath", "absolute_path", "notebook_path")
-_RUNS_NOTHING: Final = re.compile(
-    r"\s(?:--version|--help|-h|--collect-only|--co|--dry-run|--no-run|--list\w*|--setup-plan|--watch(?:All)?(?!=false))(?=[\s=]|$)|"
-    r"&\s*$|^\s*make\s(?:.*\s)?-[ni]\b"
+_GOES_ON: Final = re.compile(r"\s--watch(?:All)?(?!=false)(?=[\s=]|$)|&\s*$")
+_DOCUMENT: Final = re.compile(
+    r"\.(?:mdx?|markdown|rst|adoc)$|(?:^|/)(?:README|CHANGELOG|LICENSE|AUTHORS)[^/]*$", re.IGNORECASE
 )
+_OF_CODE: Final = re.compile(
+    r"\b(?:cargo|go|tsc|mypy|pyright|ruff|flake8|pylint|eslint|gradlew?|mvnw?|dotnet|cmake|ninja|clippy|typecheck)\b"
+)
+_OF_DOCUMENTS: Final = re.compile(r"doc|\.md|mdbook|markdown|readme|link|spell|site|prose", re.IGNORECASE)
+"""What a check of documents is called."""
+_DELIVERS: Final = re.compile(
+    BEFORE
+    + r"(?:rsync|scp|sftp|mutagen|unison|adb\s+push|(?:docker|podman|kubectl)\s+cp|git\s+(?:-\S+\s+\S+\s+)?push)(?=\s|$)"
+)
+"""Brings the work to another machine."""
 _SETS: Final = re.compile(r"^\s*(?:\w+=\S*\s+)+")
 """What a command sets for its program: the same check is run with and without it."""
 _SAME_SCOPE: Final = re.compile(
-    r"^(?:-(?:v+|q+|x|s|count=\d+|j\d*|n\d*|-verbose|-release|-no-cache|-parallel|"
-    r"-(?:summary|color|no-color|reporter|format|tb|durations|stacktrace|gtest_brief)(?:=\S+)?)|all|\d+)$"
+    r"^(?:-(?:v+|q+|x|s|u|i|B|count=\d+|j\d*|n\d*|-(?:verbose|quiet|silent|release|no-cache|parallel|ci|bail|runInBand|update\S*|"
+    r"no-daemon|force|rerun-tasks|watch(?:All)?=false|"
+    r"(?:summary|color|no-color|reporter|format|tb|durations|stacktrace|gtest_brief|maxWorkers|console)(?:=\S+)?))|all|\d+)$"
 )
 """A word of a check that makes it look at no less."""
-_REWRITES: Final = re.compile(r"\s(?:--fix|--write|--in-place)(?=[\s=]|$)")
+_REWRITES: Final = re.compile(r"\s(?:--fix|--write|--in-place)(?=[\s=]|$)|[\s:-]fix(?=[\s:]|$)")
 _PYTEST_RAN_NONE: Final = {4, 5}
 """It was called in a wrong way, or found no test."""
 _PYTEST_ITSELF: Final = re.compile(r"(?:^|[\s/])(?:pytest|py\.test)(?=\s|$)")
+_DEPLOYS: Final = re.compile(BEFORE + r"(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+add)\s")
 _PENDING: Final = 8
 """With which `gh pr checks` says that a check still runs."""
 _NO_RESULT: Final = {124, 125, 126, 127}
 """The program was stopped by a clock, or could not be started. From 129 on a signal ended it."""
+_SCRATCH: Final = r"(?:(?:/tmp|/var/tmp|/dev|(?:\./)?(?:dist|target|coverage|htmlcov|node_modules|tmp|\.\w*cache\w*))(?:/\S*)?|\S+\.log)"
+"""A place that is no work of anybody."""
 _CHANGES: Final = re.compile(
-    BEFORE + r"(?:sed\s.*-i|perl\s+-\w*i|tee\s|mv\s|cp\s|rm\s|patch\s|apply_patch|"
-    r"git\s+(?:apply|checkout|restore|reset|revert|stash|merge(?!\s+--ff-only\s+[^/\s]+\s*$)|rebase|pull|"
-    r"cherry-pick|am|clean|rm|mv)\b|"
-    r"(?:npm|pnpm|yarn|bun)\s+(?:add|remove|uninstall|up|update|upgrade|(?:install|i)\s+[^-\s&|;])|"
+    BEFORE
+    + rf"(?:sed\s(?:.*\s)?(?:-\w*i|--in-place)|perl\s+-\w*i|(?:tee|mv|cp|rm)\s(?!.*\s{_SCRATCH}\s*$)|patch\s|apply_patch|"
+    r"git\s+(?:apply|checkout(?!\s+-[bB]\s+\S+\s*$)|restore|reset\s.*--(?:hard|merge|keep)|revert|stash(?!\s+(?:list|show))|"
+    r"merge(?!\s+--ff-only\s+[^/\s]+\s*$)|rebase|pull|cherry-pick|am|clean|rm|mv)\b|"
+    r"(?:npm|pnpm|yarn|bun)\s+(?:add|remove|rm|uninstall|up|update|upgrade|version|"
+    r"(?:install|i)\s+(?:(?:-[DEOPS]|--save\S*|--force|--legacy-peer-deps)\s+)*[^-\s&|;])|"
+    r"(?:nx|ng)\s+(?:g|generate|migrate|update)\s|(?:pyupgrade|autoflake|jscodeshift|codemod|2to3|comby|bump2version)\s|"
+    r"rector\s+process|(?:buf|sqlc|prisma)\s+(?:generate|format)|protoc\s|"
+    r"(?!.*(?:\s--?|[:-])(?:check|diff|verify|list-different)\b)(?:prettier\s.*(?:--write|-w)\b|(?:gofmt|goimports|gofumpt)\s.*-w\b|"
+    r"(?:black|isort|rustfmt|swiftformat|autopep8|clang-format\s.*-i)(?=\s|$)|"
+    r"(?:ruff|cargo|dart|mix|terraform|tofu|deno|swift|biome|nix|zig)\s+(?:format|fmt)(?=\s|$)|"
+    r"(?:gradlew?|mvnw?)\s.*\b(?:spotlessApply|spotless:apply|ktlintFormat)|"
+    r"(?:npm|pnpm|yarn|bun|make|just|task|rake|poe|hatch|composer)\s+(?:run\s+)?(?:fmt|format|fix|codegen|generate)[\w:-]*)|"
     r"cargo\s+(?:add|remove|rm|update|fix)\b|(?:uv|poetry|pdm|rye)\s+(?:add|remove|lock|update)\b|"
     r"go\s+(?:get|generate|mod\s+(?:tidy|init|edit))\b|bundle\s+(?:add|update)\b|composer\s+(?:require|update|remove)\b|"
     r"dotnet\s+(?:add|remove)\b|alembic\s+(?:revision|merge)\b|rails\s+(?:g|generate)\b|artisan\s+make:)"
 )
 """A branch of one's own that is merged by going forward brings nothing new: it is how checked work is delivered."""
-_FORMATS: Final = re.compile(
-    BEFORE + r"(?!.*\s--?check\b)(?:prettier\s.*(?:--write|-w)\b|(?:gofmt|goimports|gofumpt)\s.*-w\b|black|isort|"
-    r"(?:ruff|cargo|dart|mix|terraform|deno|swift|biome)\s+(?:format|fmt)|"
-    r"(?:gradlew?|mvnw?)\s.*\b(?:spotlessApply|spotless:apply|ktlintFormat))(?=\s|$)"
-)
 _REVERTS: Final = re.compile(
     BEFORE + r"git\s+(?:revert\s(?!.*--(?:abort|quit))|reset\s.*--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
 )
 """Takes back all that was done."""
 _RESTORES: Final = re.compile(BEFORE + r"git\s+(?:checkout(?:\s+HEAD)?\s+--|restore)((?:\s+[\w./@+][\w./@+-]*)+)\s*$")
 """Takes back some files: a step of the work, unless they are all that was edited."""
-_INTO_FILE: Final = re.compile(r"(?<![0-9&<>-])>{1,2}\s*(?![&\s]|/dev/null)")
+_INTO_FILE: Final = re.compile(rf"(?<![0-9&<>-])>{{1,2}}\s*(?![&\s]|{_SCRATCH}(?:\s|$))")
 _FAILS: Final = re.compile(
     r"\b[1-9]\d* (?:tests? )?(?:failed|failures?|errors?|failing)\b(?! \(\d+ fixed, 0 remaining)|"
     r"(?:failures|errors)=[1-9]|^FAIL(?:ED)?\b|"
@@ -127,7 +149,8 @@ _FAILS: Final = re.compile(
 _PYTEST: Final = r"^=*[ \t]*(?:\d+ [a-z]+, )*[1-9]\d* (?:{})(?:, \d+ [a-z]+)*(?: in [\d.]+s.*)?[ \t]*=*$|"
 _SUMMARY_FAILED: Final = re.compile(
     _PYTEST.format("failed|errors?") + r"^FAILED \((?:failures|errors)=|^test result: FAILED|^FAIL[ \t]+\S|"
-    r"^Tests:?[ \t]+(?:\d+ \w+, )*[1-9]\d* failed|^[ \t]+[1-9]\d* failing$|^\d+ examples?, [1-9]|^# fail [1-9]",
+    r"^Tests:?[ \t]+(?:\d+ \w+, )*[1-9]\d* failed|^[ \t]+[1-9]\d* failing$|^\d+ examples?, [1-9]|^# fail [1-9]|"
+    r"^X .+ · \d+$|^Status: .*\bERROR",
     re.MULTILINE,
 )
 _SUMMARY_PASSED: Final = re.compile(
@@ -136,12 +159,17 @@ _SUMMARY_PASSED: Final = re.compile(
     re.MULTILINE,
 )
 """The runners' own last lines: they count where the host kept no exit code."""
-_GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL)[ \t]+\S+[ \t]+(\(cached\)|\[no test files\]|\S+)", re.MULTILINE)
+_GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL|---)[ \t]+\S+[ \t]+(.*)$", re.MULTILINE)
 """What became of each package."""
+_TESTED_NOTHING: Final = re.compile(r"\(cached\)|.*\[no test(?:s to run| files)\]")
 _NOTHING: Final = re.compile(
-    r"no tests ran|! KeyboardInterrupt !|collected 0 items|Ran 0 tests|0 passing|"
-    r"[Nn]o tests found|[Mm]issing script|No rule to make target|command not found|"
-    r"running in (?:the )?background|to background"
+    r"no tests ran|! KeyboardInterrupt !|collected 0 items|(?:Ran|Executed) 0 tests|\b0 passing|^0 (?:tests|examples), 0 failures|"
+    r"[Nn]o tests? (?:files? )?(?:were |was )?(?:found|executed|matches|is available|related)|There are no tests to run|^# tests 0$|^1\.\.0$|"
+    r"[Nn]o projects matched|No tasks were run|matched no packages|[Nn]o Python files found|"
+    r"Nothing to be done for|^make.*is up to date|NO-SOURCE|"
+    r"[Mm]issing script|No rule to make target|command not found|running in (?:the )?background|to background|"
+    r"Cannot connect to the Docker daemon|DockerException: Error while fetching server|Executable doesn't exist",
+    re.MULTILINE,
 )
 
 
@@ -155,6 +183,8 @@ class _Known:
     """Those after the last edit, each command once."""
     failed: list[_Checked] = field(default_factory=list[_Checked])
     """Those before it that failed, and that neither the same command nor a wider one settled since."""
+    delivered: bool = False
+    """Whether the work was brought to another machine since the last edit."""
     reverted: bool = False
     rejected: bool = False
     interrupted: bool = False
@@ -172,10 +202,14 @@ class _Known:
             self.interrupted, self.opinion = True, None
         elif isinstance(sign, _Checked):
             self._check(sign)
+        elif sign == "delivery":
+            self.delivered = True
         else:
             self.rejected, self.opinion = sign == "wrong", sign
 
     def _check(self, done: _Checked) -> None:
+        if done.away and not self.delivered:
+            return
         self.failed = [one for one in self.failed if not (done.passed and done.settles(one))]
         if self.edited and not done.is_of(self.edited):
             return
@@ -187,15 +221,12 @@ class _Known:
             self.failed.append(done)
 
     def _edit(self, done: _Edit) -> None:
-        if done.formats:
-            self.edited = self.edited or {""}
-            return
         left = {one for one in self.edited if not _is_one_of(one, done.files)} if done.restores else set[str]()
         is_reverted = done.restores and bool(self.edited) and not left
         self._begin_again(edited=left if is_reverted else self.edited | done.files, reverted=is_reverted)
 
     def _begin_again(self, *, edited: set[str], reverted: bool) -> None:
-        self.edited, self.reverted = edited, reverted
+        self.edited, self.reverted, self.delivered = edited, reverted, False
         self.failed += [one for one in self.checks if not one.passed]
         self.checks, self.rejected, self.interrupted, self.opinion = [], False, False, None
 
@@ -326,15 +357,16 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
         line, code = told
     commands, joints = parts_of(bare(line))
     for place, command in enumerate(commands):
-        if goes_elsewhere(commands[:place]):
-            return
-        own = own_code(commands, joints, place, code, prepares=_means_the_same)
-        yield from _signs_of_command(command, result, own, bool(code), folder=folder_of(commands[:place]))
+        own, before = own_code(commands, joints, place, code, prepares=_means_the_same), commands[:place]
+        away = any(map(AWAY.match, commands[: place + 1]))
+        for sign in _signs_of_command(command, result, own, bool(code), Part(command, folder_of(before)), away=away):
+            if isinstance(sign, _Checked) or not goes_elsewhere(before):
+                yield sign
 
 
 def _means_the_same(command: str) -> bool:
     """Whether a line fails as the check at its end does where this command before it fails."""
-    return bool(ENTERS.match(command) or check_of(command))
+    return bool(ENTERS.match(command) or check_of(command) or _DEPLOYS.match(command))
 
 
 def _file_of(call: ToolCall) -> str:
@@ -343,17 +375,17 @@ def _file_of(call: ToolCall) -> str:
 
 
 def _signs_of_command(
-    command: str, result: Observation | None, code: int | None, line_failed: bool, *, folder: str
+    command: str, result: Observation | None, code: int | None, line_failed: bool, part: Part, *, away: bool
 ) -> Iterator[Sign]:
     check, printed = check_of(command), result.text[-_MOST_OUTPUT:] if result else ""
     if check is None and runs_hooks(command, printed):
         check = "the hooks"
     if check is None:
-        yield from _signs_of_change(command, result)
+        yield from () if away else _signs_of_change(command, result)
         return
     if _REWRITES.search(command):
         yield _Edit()
-    elif result is not None and (check == "CI" or not _RUNS_NOTHING.search(command)):
+    elif result is not None and (check == "CI" or not (runs_nothing(command) or _GOES_ON.search(command))):
         is_inverted = command.lstrip().startswith("! ")
         if (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) or (check == "CI" and code == _PENDING):
             code = None
@@ -361,12 +393,13 @@ def _signs_of_command(
         passed = None if check == "the tests" and _is_old_news(printed) else _passed(printed, told)
         if passed is not None:
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
-            yield _Checked(check, words, passed, code is not None or (line_failed and not passed), folder)
+            by_code = code is not None or (line_failed and not passed)
+            yield _Checked(check, words, passed, by_code, part, away)
 
 
 def _signs_of_change(command: str, result: Observation | None) -> Iterator[Sign]:
-    if _FORMATS.match(command):
-        yield _Edit(formats=True)
+    if _DELIVERS.match(command):
+        yield "delivery"
     elif _REVERTS.match(command):
         yield from () if result is None or result.is_error else ("revert",)
     elif restored := _RESTORES.match(command):
@@ -388,4 +421,4 @@ def _passed(printed: str, code: int | None) -> bool | None:
 def _is_old_news(printed: str) -> bool:
     """Whether Go tested nothing: no package has tests, or none of what they test has changed."""
     packages = _GO_PACKAGES.findall(printed)
-    return bool(packages) and all(told in ("(cached)", "[no test files]") for told in packages)
+    return bool(packages) and all(map(_TESTED_NOTHING.match, packages))

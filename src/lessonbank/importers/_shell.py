@@ -15,32 +15,40 @@ _SHELLS: Final = {
 _MOST_COMMAND: Final = 10_000
 _WRAPPED: Final = re.compile(r"^\s*(?:/\S*/)?(?:ba|z)?sh\s+(-\w*o\s+pipefail\s+)?-\w*c\s+(['\"])(.*)\2\s*$", re.DOTALL)
 _HANDED_ON: Final = re.compile(
-    r"^\s*(?:ssh(?:\s+-[pil]\s+\S+|\s+-\w+){0,4}\s+[\w.@-]+|nix-shell(?:\s+\S+){0,4}?\s+--run|vagrant\s+ssh\s+-c|"
+    r"(?:^|&&)\s*(?:(ssh(?:\s+-[pilo]\s+\S+|\s+-\w+){0,4}\s+[\w.@-]+)|nix-shell(?:\s+\S+){0,4}?\s+--run|vagrant\s+ssh\s+-c|"
     r"(?:(?:docker|podman)(?:-|\s+)(?:compose\s+)?(?:exec|run)|kubectl\s+exec|nix\s+develop|wsl|direnv\s+exec|sudo)"
-    r"(?:\s+[^\s'\"]+){0,12}?\s+(?:/\S*/)?(?:ba|z)?sh\s+-\w*c)\s+(['\"])(.*)\1\s*$",
+    r"(?:\s+[^\s'\"]+){0,12}?\s+(?:/\S*/)?(?:ba|z)?sh\s+-\w*c)\s+(['\"])(.*)\2\s*$",
     re.DOTALL,
 )
 """A command line that another machine, container or environment runs, and whose exit code is that of the call."""
-_OPTION_E: Final = re.compile(r"sh\s+-\w*e\w*\s*$")
+_OPTION_E: Final = re.compile(r"sh\s+-\w*e\w*(?:\s|$)")
+_ITS_FOLDER: Final = re.compile(r"^\s*cd\s+\S+\s*(?:&&|;)")
+AWAY: Final = re.compile(r"^\s*(?:timeout\s+\S+\s+)?ssh(?=\s|$)")
+"""A command that another machine runs; `ssh` alone stands before those that follow."""
 _HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_ONE_WORD: Final = re.compile(r"['\"]([\w@./:=,-]{1,200})['\"]")
 _R_CHECK: Final = re.compile(
-    r"\bRscript\s+-e\s+'[^']*\b(?:devtools|testthat|rcmdcheck|tinytest)::\w{0,20}(?:check|test)\w{0,20}\([^']*'"
+    r"\b(?:Rscript\s+-e\s+(['\"])[^'\"]*\b(?:devtools|testthat|rcmdcheck|tinytest)::\w{0,20}(?:check|test)\w{0,20}\([^\n]*?\1|"
+    r"julia\s(?:--?\S+\s+){0,5}-e\s+(['\"])[^'\"]*\bPkg\.test\([^\n]*?\2)"
 )
+"""Tests that a language's own shell is told to run."""
 _SBT: Final = re.compile(r"\bsbt\s+(?:-\S+\s+){0,5}(['\"])[\w/:;\s.*-]{1,120}\1")
 _PLAIN: Final = str.maketrans("'\";", "   ")
 _STATED: Final = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
 _SEPARATOR: Final = re.compile(r"(&&|\|\||[;|\n])")
-ENTERS: Final = re.compile(r"^\s*(?:cd|source|\.|export|set|ulimit|umask)(?=\s|$)")
+ENTERS: Final = re.compile(r"^\s*(?:cd|source|\.|export|set|ulimit|umask|sleep|ssh(?=\s*$))(?=\s|$)")
 """A command that only prepares the next one."""
 _ELSEWHERE: Final = re.compile(r"^\s*cd\s+\.\./\.*\w")
-_ENTERED: Final = re.compile(r"^\s*cd\s+((?:\./)?(?!(?:_?build|out|target|dist)\b)\w[\w.-]*(?:/\w[\w.-]*)*/?)\s*$")
+_ENTERED: Final = re.compile(r"^\s*cd\s+((?:\.{0,2}/){0,9}\w[\w.-]*(?:/\w[\w.-]*)*/?)\s*$")
 _ENDS_AT_ERROR: Final = re.compile(r"^\s*set\s+-\w*e")
 _PIPE_CODE: Final = re.compile(r"^\s*exit\s+\"?\$\{?PIPESTATUS\[0\]\}?\"?\s*$")
 _PIPEFAIL: Final = re.compile(r"^\s*set\s+-\w*o\s+pipefail\b")
 _KEEPS_CODE: Final = re.compile(r"^\s*\w+=\$\?\s*$")
-_FAILS_TOO: Final = re.compile(r"^\s*exit\s+(?:[1-9]|\$\?)")
-_PRINTS_CODE: Final = re.compile(r";\s*echo\s+(['\"]?)([^'\"$;|&\n]{0,40})\$\?\1\s*(?:[;\n]|$)")
+_FAILS_TOO: Final = re.compile(r"^\s*(?:\{\s*echo\s[^\n]{0,200}?\s)?exit\s+(?:[1-9]|\$\?)")
+_PRINTS_CODE: Final = re.compile(
+    r";\s*echo\s+(['\"]?)([^'\"$;|&\n]{0,40})(?:\$\?|(\$\{PIPESTATUS\[0\]\}))\1\s*(?:[;\n]|$)"
+)
 _GIVES_CODE: Final = re.compile(r"^\s*exit\s+\$\w+\s*$")
 """`; rc=$?` and later `exit $rc` hand the code of a command on."""
 
@@ -91,30 +99,47 @@ def unwrapped(command: str, /) -> str:
     wrapped = _WRAPPED.match(command)
     if wrapped is None:
         return command
-    return f"set -o pipefail; {wrapped.group(3)}" if wrapped.group(1) else wrapped.group(3)
+    inner = f"set -o pipefail; {wrapped[3]}" if wrapped[1] else wrapped[3]
+    return f"set -e; {inner}" if _OPTION_E.search(command[: wrapped.start(2)]) else inner
 
 
 def handed_on(command: str, /) -> str:
-    """The command line that a call hands to another machine, container or environment; else the command."""
-    inner = _HANDED_ON.match(command)
-    if inner is None:
+    """A command line with what its last command hands to another machine, container or environment in its place.
+
+    The folders there are not those of the work.
+    """
+    found = _HANDED_ON.search(command)
+    if found is None:
         return command
-    return f"set -e; {inner[2]}" if _OPTION_E.search(command[: inner.start(1)]) else inner[2]
+    before = command[: found.start()] + ("&& " if found.start() else "")
+    inner = _ITS_FOLDER.sub("", found[3]) if found[1] or found[3].lstrip().startswith("cd /") else found[3]
+    marks = ("ssh && " if found[1] else "") + (
+        "set -e; " if _OPTION_E.search(found[0][: found.start(2) - found.start()]) else ""
+    )
+    return before + marks + inner
 
 
 def bare(command: str, /) -> str:
     """A command without what it only quotes: a message about tests is no test. What sbt is to do is always quoted."""
     command = _R_CHECK.sub("R CMD check", command)
-    return _QUOTED.sub("''", _SBT.sub(lambda told: told[0].translate(_PLAIN), _HEREDOC.sub("<<''", command)))
+    command = _SBT.sub(lambda told: told[0].translate(_PLAIN), _HEREDOC.sub("<<''", command))
+    return _QUOTED.sub(lambda told: one[1] if (one := _ONE_WORD.fullmatch(told[0])) else "''", command)
 
 
 def parts_of(line: str, /) -> tuple[list[str], list[str]]:
     """The commands of a line, and what stands between them."""
     parts = _SEPARATOR.split(line.rstrip())
-    commands, joints = parts[::2], parts[1::2]
+    commands, joints = [*map(_out_of_subshell, parts[::2])], parts[1::2]
     while len(commands) > 1 and not commands[-1].strip():
         commands, joints = commands[:-1], joints[:-1]
     return commands, joints
+
+
+def _out_of_subshell(command: str) -> str:
+    open, shut = command.count("("), command.count(")")
+    if open > shut and command.lstrip().startswith("("):
+        return command.lstrip()[1:]
+    return command.rstrip()[:-1] if shut > open and command.rstrip().endswith(")") else command
 
 
 def goes_elsewhere(commands: Iterable[str], /) -> bool:
@@ -140,7 +165,7 @@ def own_code(
 
     `prepares`: a command that comes before with `&&`, and whose own failure would mean the same.
     """
-    if joints[place : place + 1] == ["||"] and _FAILS_TOO.match(commands[place + 1]):
+    if joints[place : place + 1] == ["||"] and _FAILS_TOO.match(" ".join(commands[place + 1 : place + 4])):
         commands, joints = commands[: place + 1], joints[:place]
     if code is None or "||" in joints:
         return None
@@ -165,7 +190,8 @@ def as_printed(command: str, printed: str, /) -> tuple[str, int] | None:
     if told is None:
         return None
     found = re.findall(rf"^{re.escape(told.group(2).strip())}\s*(\d{{1,3}})\s*$", printed, re.MULTILINE)
-    return (command[: told.start()], int(found[0])) if len(found) == 1 else None
+    of_first = "set -o pipefail; " if told[3] else ""
+    return (of_first + command[: told.start()], int(found[0])) if len(found) == 1 else None
 
 
 def went_through(run: Trajectory, /) -> Iterator[tuple[str, str]]:

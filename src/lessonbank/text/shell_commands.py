@@ -55,9 +55,15 @@ _ASKS: Final = re.compile(
 _SAYS: Final = re.compile(r"\S+ (?:-V|--version|--help)|(?:node|npm|ruby|php|perl|java|bun|deno) -v")
 """What tells about a program alone."""
 _OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
-_ABOUT: Final = re.compile(
-    r"\s(?:--version|--help|-h|--list|--dry-run)(?=\s|$)|^make\s.*-n(?=\s|$)|^\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s"
+_INTERPRETS: Final = re.compile(r"\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s")
+_DRY: Final = re.compile(
+    r"\s(?:--(?:version|help|(?:just-|spec-)?dry-?(?:run)?|collect-only|co|no-run|list(?!-different)[\w-]*|setup-plan|init|"
+    r"print-config|show(?:-?config|-only)|graph|recon|noop|what-?if|fixtures|markers)|-h|-WhatIf)(?=\s|$|=(?!none|false))|"
+    r"(?:^|[\s/])(?:g?make\s(?:.*\s)?-[a-z]*[inqt]|(?:just|rake|ninja|task)\s(?:.*\s)?-[nPT]|gradlew?\s(?:.*\s)?-m|"
+    r"(?:tox|nox|just|task)\s(?:.*\s)?-l|ctest\s(?:.*\s)?-N|go\s(?:.*\s)?-(?:n|c|list)|"
+    r"(?:vitest|nextest|tox|nox|swift\s+test)\s+list)(?=\s|$)"
 )
+"""What is only told what it would do, or about itself."""
 
 REFUSED: Final = re.compile(
     r"(?:Error: )?(?:The user (?:doesn't|does not) want to|\[Request interrupted by user|\[Operation Cancelled\]"
@@ -78,7 +84,12 @@ def only_reads(text: str, /) -> bool:
 def only_looks(text: str, /) -> bool:
     """Whether a command changes nothing, so that going through says nothing about an error before it."""
     asks = not _OWN.match(text) and _ASKS.fullmatch(program_of(text))
-    return bool(asks or _ABOUT.search(text)) or only_reads(text)
+    return bool(asks or _INTERPRETS.match(text) or runs_nothing(text)) or only_reads(text)
+
+
+def runs_nothing(text: str, /) -> bool:
+    """Whether a command tells what it would do, or something about itself, in place of its work."""
+    return _DRY.search(text) is not None
 
 
 def words_of(text: str, /) -> list[str]:

@@ -1,0 +1,91 @@
+"""Finds the part of a repository that a check is about: the check of another part proves nothing of an edit."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_GATED: Final = tuple(
+    (re.compile(rf"(?:^|[\s/])(?:{program})\s"), re.compile(rf"(?:{option})((?!-)[\w@./:,*\[!-]+)"))
+    for program, option in (
+        (r"pnpm|bun|turbo", r"\s(?:--filter|-F)[= ]"),
+        (r"npm", r"\s(?:--workspace|-w)[= ]"),
+        (r"yarn", r"\sworkspace "),
+        (r"lerna", r"\s--scope[= ]"),
+        (r"nx", r"\snx (?:test|build|lint|e2e|typecheck) |\snx run |\s(?:-p|--projects?)[= ]"),
+        (r"cargo", r"\s(?:-p|--package)[= ]"),
+        (r"mvnw?(?!.*\s(?:-am|--also-make)\s)", r"\s(?:-pl|--projects)[= ]"),
+        (r"gradlew?", r"\s:?(?=[\w:-]+:\w)"),
+        (r"bazel|bazelisk", r"\s//"),
+    )
+)
+"""The options by which a program is given packages."""
+_FOLDERS: Final = re.compile(
+    r"^(?!\s*(?:ctest|ninja|meson|cmake)\b).*?\s(?:-C|-?-chdir|--(?:directory|prefix|cwd|dir|package-path))[= ]([\w./-]+)|"
+    r"(?:^|\s)(?:\./)?((?:packages|services|apps|libs|crates)/[\w.-]+)"
+)
+_OF_GO: Final = re.compile(r"(?:^|\s)(?:go\s+(?:test|vet)|golangci-lint\s+run)\s")
+_OPERAND: Final = re.compile(r"\s(\./\S+)")
+_ABOUT_ALL: Final = re.compile(
+    r"_?builds?|out|target|dist|(?:\w+[_-])?(?:tests?|specs?|e2e)|__tests__|sim|bench\w*|ci|scripts?|\.\w.*"
+)
+"""A folder in which the whole is built or tested."""
+_WORD: Final = re.compile(r"[^\W_]+")
+_LEAST_OF_A_NAME: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a check is about, as far as its command says."""
+
+    command: str
+    folder: str
+    """The folder that its line enters first."""
+
+    def has(self, file: str, /) -> bool:
+        """Whether a file may belong to it."""
+        folders = (
+            [self.folder] if self.folder else [one for pair in _FOLDERS.findall(self.command) for one in pair if one]
+        )
+        if _OF_GO.search(self.command):
+            folders += _OPERAND.findall(self.command)
+        if "/" not in file or (folders and self._names(file)):
+            return True
+        command = f" {self.command} "
+        names = [name for gate, option in _GATED if gate.search(command) for name in _named(option.findall(command))]
+        if not folders and not names and file.startswith("../"):
+            return False
+        return (not folders or any(_lies_in(file, one) for one in folders)) and (
+            not names or any(_is_of(file, name) for name in names)
+        )
+
+    def _names(self, file: str) -> bool:
+        stem = file.rpartition("/")[2].partition(".")[0]
+        return len(stem) >= _LEAST_OF_A_NAME and stem in re.split(r"[\s/.:]+", self.command)
+
+
+def _named(values: list[str]) -> list[str]:
+    return [name.rpartition(":")[0] or name for value in values for name in value.split(",")]
+
+
+def _segments(place: str) -> list[str]:
+    """The folders of a place, up to the first in which the whole is built or tested."""
+    found = list[str]()
+    for one in re.split(r"[/:]", place.strip("./*:")):
+        if _ABOUT_ALL.fullmatch(one):
+            break
+        found.append(one)
+    return [one for one in found if one]
+
+
+def _lies_in(file: str, folder: str) -> bool:
+    segments = _segments(folder)
+    is_unknown = folder.startswith("/") and not file.startswith("/")
+    return not segments or is_unknown or segments[-1] in file.split("/")[:-1]
+
+
+def _is_of(file: str, name: str) -> bool:
+    """Whether a package has a file: a folder of it shares a word with the package's name."""
+    segments = [one for one in _segments(name) if not one.startswith(("@", "!", "["))]
+    return not segments or not {*_WORD.findall(segments[-1])}.isdisjoint(_WORD.findall(file.rpartition("/")[0]))
