@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-from lessonbank.text.shell_commands import INSTALLS, only_looks
+from lessonbank.text.shell_commands import INSTALLS, only_looks, runs_nothing
 
 Check: TypeAlias = Literal["the tests", "the build", "the linter", "the release", "the checks", "CI", "the hooks"]
 _RUNNERS: Final = (
@@ -14,7 +14,7 @@ _RUNNERS: Final = (
     r"ddev\s+(?:exec|composer|php)|lando|(?:[\w.-]+/){0,6}sail|heroku\s+run|xargs(?:\s+-\S+){0,4}|"
     r"devcontainer\s+exec(?:\s+--\S+\s+\S+){0,4}|"
     r"(?:uvx|pipx\s+run|(?:uv|poetry|pdm|hatch|rye|pipenv|pixi|devbox|mise|dotenv|doppler|op|nix)\s+(?:tool\s+)?run)"
-    r"(?:\s+--?[\w-]+(?:[= ][\w@./\[\],=-]+)?){0,4}(?:\s+--)?|bundle\s+exec|"
+    r"(?:\s+--?[\w-]+(?:[= ][\w@./\[\],=-]+)?){0,4}(?:\s+--)?|bundle\s+exec|opam\s+exec(?:\s+--)?|(?:symfony\s+)?php(?=\s+\S*bin/)|"
     r"(?:mise|asdf|npm|pnpm|yarn)\s+(?:--?[\w-]+(?:[= ][\w@./-]+)?\s+){0,2}exec(?:\s+--)?|"
     r"(?:docker|podman)\s+run(?:\s+\S+){1,10}?|(?:pnpm|yarn)\s+dlx|coverage\s+run(?:\s+--?\S+)*\s+-m|cross-env|"
     r"timeout(?:\s+-\w\s+\S+|\s+--\S+)*\s+\S+|stdbuf(?:\s+-\S+)+|xvfb-run(?:\s+-\w)?|direnv\s+exec\s+\S+|"
@@ -30,7 +30,7 @@ BEFORE: Final = (
     r"(?:\S*python[\d.]*\s+(?:-\w\s+)*-m\s+)?(?:[\w.~-]*/){0,12}"
 )
 """What may stand before the program of a command, and changes nothing."""
-_MANAGER: Final = r"(?:npm|pnpm|yarn|bun)\s+(?:workspace\s+\S+\s+)?(?:--?[\w-]+(?:=\S+|\s+[^-\s]\S*)\s+){0,3}"
+_MANAGER: Final = r"(?:npm|pnpm|yarn|bun)\s+(?:workspace\s+\S+\s+|workspaces\s+(?:run|foreach)\s+)?(?:--?[\w-]+(?:=\S+|\s+[^-\s]\S*)\s+){0,3}"
 _NODE: Final = _MANAGER + r"(?:run\s+)?"
 _OF_NODE: Final = r"(?:(?:pnpm|yarn|bun)\s+(?:run\s+)?)?"
 """A program of the project's packages is called with or without the manager."""
@@ -45,7 +45,9 @@ _TEST: Final = re.compile(
     r"pg_prove|R\s+CMD\s+check|helm\s+unittest|"
     r"(?:docker|podman)(?:-|\s+)compose\s.*--exit-code-from|(?:\S*Unity\S*|godot)\s.*(?:-runTests|gut_cmdln\.gd)|"
     r"(?:hatch|pixi|pdm|devbox|rye|poetry|uv|mise)\s+(?:-e\s+\S+\s+)?run\s+test[\w:-]*|npm\s+t|dune\s+runtest|"
-    r"pio\s+test|rebar3\s+(?:eunit|ct)|cl(?:j|ojure)\s.*-[MX]\S*test\S*|west\s+twister|phpspec\s+run|codecept\s+run|"
+    r"pio\s+test|rebar3\s+(?:eunit|ct)|cl(?:j|ojure)\s.*-[MX]\S*test\S*|west\s+twister|"
+    r"wdio\s+run|tap|doctest|cargo\s+(?:miri|hack)\s+(?:test|check)|rake(?=\s*$)|julia\s.*\bruntests\.jl|(?:sui|aptos)\s+move\s+test|"
+    r"earthly\s.*\+test|dagger\s+call\s+test|phpspec\s+run|codecept\s+run|"
     r"dbt\s+(?:build|test)|behave|robot|newman\s+run|hurl\s.*--test|test-storybook|"
     rf"{_MANAGER}run\s+(?:ci|verify)[\w:-]*|"
     rf"{_OF_NODE}(?:jest|vitest|mocha|playwright\s+test|cypress\s+run|ng\s+test)|karma\s+start\s.*--single-run|"
@@ -59,6 +61,7 @@ _LINT: Final = re.compile(
     BEFORE
     + r"(?:flake8|pylint|mypy|pyright|basedpyright|shellcheck|rubocop|standardrb|hadolint|tflint|yamllint|bandit|"
     r"ansible-lint|actionlint|markdownlint(?:-cli2)?|lint-imports|luacheck|hlint|swiftlint|ktlint|staticcheck|cppcheck|"
+    r"clang-tidy|detekt|checkstyle|protolint|verilator\s.*--lint-only|perl\s+-c|elm-review|attw|(?:prek|lefthook)\s+run|"
     r"nginx\s+-t|kubeconform|kubeval|kube-linter|checkov|semgrep|vale|codespell|typos|renovate-config-validator|xmllint\s.*--noout|"
     r"(?:docker|podman)(?:-|\s+)compose\s(?:.*\s)?config(?=\s+(?:-q|--quiet))|glab\s+ci\s+lint|(?:ba|z|da)?sh\s+-n|"
     r"php\s+-l|ruby\s+-c|node\s+--check|python[\d.]*\s+-m\s+(?:py_compile|compileall)|py_compile|compileall|visudo\s+-c|"
@@ -67,7 +70,7 @@ _LINT: Final = re.compile(
     r"size-limit|publint|knip|depcruise|standard|xo|phpcs|brakeman|erblint|"
     r"pdk\s+validate|taplo\s+(?:lint|check)|(?:[\w.-]+/){0,6}pint\s.*--test|"
     rf"{_OF_NODE}(?:eslint|oxlint|stylelint|svelte-check|biome\s+(?:check|lint|ci)|astro\s+check|ng\s+lint)|"
-    r"(?:phpstan|psalm)\s+analy[sz]e|(?:terraform|tofu)\s+validate|"
+    r"phpstan\s+analy[sz]e|psalm|(?:terraform|tofu)\s+validate|"
     r"(?:ruff|ty|pyrefly|deno|trunk)\s+check|cargo\s+(?:clippy|deny)|go\s+vet|golangci-lint\s+run|pre-commit\s+run|"
     r"mix\s+(?:credo|dialyzer|format\s.*--check\S*)|(?:dart|flutter)\s+analyze|dotnet\s+format\s.*--verify\S*|"
     r"nix\s+flake\s+check|gradlew?\s.*\b(?:detekt|ktlintCheck|spotlessCheck|apiCheck|lint\w*)|"
@@ -78,8 +81,8 @@ _LINT: Final = re.compile(
 )
 _BUILD: Final = re.compile(
     BEFORE + r"(?:ninja|sphinx-build|build(?=\s*$)|webpack|rollup|latexmk|nix-build|msbuild|javac|rustc|kotlinc|"
-    r"cibuildwheel|pyinstaller|maturin\s+build|make(?:\s+-\S+|\s+\w+=\S+)*(?=\s*$)|(?:docker|podman)\s+buildx\s+bake|"
-    r"nixos-rebuild\s+(?:dry-)?build|tsup|quarto\s+render|dotnet\s+publish|"
+    r"cibuildwheel|pyinstaller|maturin\s+build|make(?:\s+-C\s+\S+|\s+-\S+|\s+\w+=\S+)*(?=\s*$)|(?:docker|podman)\s+buildx\s+bake|"
+    r"nixos-rebuild\s+(?:dry-)?build|tsup|scons|iverilog|(?:gcc|g\+\+|clang(?:\+\+)?)\s.*|jupyter\s+nbconvert\s.*--execute|expo\s+export|quarto\s+render|dotnet\s+publish|"
     r"pio\s+run(?!\s.*upload)|hugo(?=\s+-|\s*$)|electron-builder|cdk\s+synth|"
     rf"{_OF_NODE}(?:tsc|vue-tsc|(?:vite|next|nuxt|astro|gatsby|ng|docusaurus|parcel|expo)\s+build)|"
     r"(?:docker|podman|docker\s+buildx|docker(?:-|\s+)compose|zig|nix)\s+build|"
@@ -93,7 +96,7 @@ _RELEASE: Final = re.compile(
     r"(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:release|publish)[\w:-]*|gh\s+release\s+create|goreleaser\s+release|"
     r"semantic-release|(?:vsce|ovsx|lerna|changeset|mix\s+hex\.|wrangler)\s*publish|dotnet\s+nuget\s+push|cargo\s+release|"
     r"fastlane\s+(?:\w+\s+)?(?:release|beta|deploy)|(?:terraform|tofu|pulumi)\s(?:.*\s)?(?:apply|up)|"
-    r"helm\s+upgrade|kubectl\s(?:.*\s)?rollout\s+status|(?:make|just|rake)\s+(?:release|publish)[\w-]*|gradlew?\s.*\bpublish|mvnw?\s.*\bdeploy|"
+    r"gcloud\s+(?:run|app|functions)\s+deploy|vercel\s.*--prod|helm\s+upgrade|kubectl\s(?:.*\s)?rollout\s+status|(?:make|just|rake)\s+(?:release|publish)[\w-]*|gradlew?\s.*\bpublish|mvnw?\s.*\bdeploy|"
     r"(?:(?:ba|z)?sh\s+)?(?:\S*/)?(?:release|publish)\.sh)(?=\s|$)"
 )
 _CI: Final = re.compile(BEFORE + r"gh\s+(?:run\s+watch\s(?:.*\s)?--exit-status|pr\s+checks)(?=\s|$)")
@@ -129,7 +132,7 @@ _WORDS: Final[Mapping[str, Check]] = {
         ("check", "checks", "verify", "validate", "ci", "breaking", "typecheck", "precommit", "preflight", "qa"),
         "the checks",
     ),
-    **dict.fromkeys(("lint", "lints", "linter", "vet", "analyze", "analyse"), "the linter"),
+    **dict.fromkeys(("lint", "lints", "linter", "vet", "analyze", "analyse", "types"), "the linter"),
     **dict.fromkeys(("build", "compile"), "the build"),
     **dict.fromkeys(("deploy", "publish", "release"), "the release"),
 }
@@ -145,6 +148,7 @@ _INTERPRETERS: Final = re.compile(
     r"(?:python|ruby|node|tsx|ts-node|bun|deno|(?:ba|z|da)?sh|php|perl|Rscript|pwsh|elixir)[\d.]*"
 )
 _SCRIPT: Final = re.compile(r"[\w./~-]*?([\w-]+)\.(?:sh|bash|py|rb|m?[jt]s|pl|R|ps1|php|exs?)")
+_OF_REPOSITORY: Final = re.compile(r"(?:^|\s)(?:\./)?\w[\w./-]*/$")
 _STARTS: Final = frozenset({"run", "exec", "xtask", "task", "x"})
 
 
@@ -153,13 +157,10 @@ def _by_word(command: str) -> Check | None:
     before = re.match(BEFORE, command)
     whole = command[before.end() :] if before else command
     words = [word for word in whole.split() if not word.startswith("-")][:4]
-    if (
-        not words
-        or only_looks(whole)
-        or only_looks(words[0])
-        or _NO_CHECKS.fullmatch(words[0])
-        or INSTALLS.match(whole)
-    ):
+    is_own = bool(before and _OF_REPOSITORY.search(before[0]))
+    if not words or runs_nothing(whole) or _NO_CHECKS.fullmatch(words[0]) or INSTALLS.match(whole):
+        return None
+    if not is_own and (only_looks(whole) or only_looks(words[0])):
         return None
     named = words[1:] if _INTERPRETERS.fullmatch(words[0]) else words
     script = _SCRIPT.fullmatch(named[0]) if named else None

@@ -115,7 +115,7 @@ _SCRATCH: Final = r"(?:(?:/tmp|/var/tmp|/dev|(?:\./)?(?:dist|target|coverage|htm
 """A place that is no work of anybody."""
 _CHANGES: Final = re.compile(
     BEFORE
-    + rf"(?:sed\s(?:.*\s)?(?:-\w*i|--in-place)|perl\s+-\w*i|(?:tee|mv|cp|rm)\s(?!.*\s{_SCRATCH}\s*$)|patch\s|apply_patch|"
+    + rf"(?:sed\s(?:.*\s)?(?:-\w*i|--in-place)|perl\s+-\w*i|(?:tee|mv|cp|rm)\s(?!\s*(?:.*\s)?{_SCRATCH}\s*$)|patch\s|apply_patch|"
     r"git\s+(?:apply|checkout(?!\s+-[bB]\s+\S+\s*$)|restore|reset\s.*--(?:hard|merge|keep)|revert|stash(?!\s+(?:list|show))|"
     r"merge(?!\s+--ff-only\s+[^/\s]+\s*$)|rebase|pull|cherry-pick|am|clean|rm|mv)\b|"
     r"(?:npm|pnpm|yarn|bun)\s+(?:add|remove|rm|uninstall|up|update|upgrade|version|"
@@ -266,6 +266,8 @@ def _outcome_of(checks: Sequence[_Checked], before: Sequence[_Checked]) -> Verdi
     kinds = dict.fromkeys(one.check for one in checks)
     failed = dict.fromkeys(one.check for one in checks if not one.passed)
     source: VerdictSource = "ground_truth" if all(one.by_code for one in checks) else "judge"
+    if not failed and [*kinds] == ["the linter"] and any(one.check == "the tests" for one in before):
+        return _decided("unknown", "the tests that had failed were not run again")
     if not failed and any(one.is_part_of(wider) for one in checks for wider in before):
         return _decided("unknown", "only a part of what had failed was checked again")
     if not failed:
@@ -358,7 +360,8 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
     commands, joints = parts_of(bare(line))
     for place, command in enumerate(commands):
         own, before = own_code(commands, joints, place, code, prepares=_means_the_same), commands[:place]
-        away = any(map(AWAY.match, commands[: place + 1]))
+        is_log = joints[place - 1 : place] == ["|"] and check_of(commands[place - 1]) is not None
+        away = is_log or any(map(AWAY.match, commands[: place + 1]))
         for sign in _signs_of_command(command, result, own, bool(code), Part(command, folder_of(before)), away=away):
             if isinstance(sign, _Checked) or not goes_elsewhere(before):
                 yield sign
@@ -391,7 +394,7 @@ def _signs_of_command(
             code = None
         told = (0 if code else 1) if is_inverted and code is not None else code
         passed = None if check == "the tests" and _is_old_news(printed) else _passed(printed, told)
-        if passed is not None:
+        if passed is not None and not (passed and code is None and line_failed):
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
             by_code = code is not None or (line_failed and not passed)
             yield _Checked(check, words, passed, by_code, part, away)

@@ -50,7 +50,7 @@ class Part:
         )
         if _OF_GO.search(self.command):
             folders += _OPERAND.findall(self.command)
-        if "/" not in file or (folders and self._names(file)):
+        if ("/" not in file and not self.folder.startswith("..")) or (folders and self._names(file)):
             return True
         command = f" {self.command} "
         names = [name for gate, option in _GATED if gate.search(command) for name in _named(option.findall(command))]

@@ -149,7 +149,7 @@ def goes_elsewhere(commands: Iterable[str], /) -> bool:
 
 def folder_of(commands: Iterable[str], /) -> str:
     """The folder below its own that a line enters before a command; empty where it enters none or several."""
-    entered = [found[1].strip("./") for one in commands if (found := _ENTERED.match(one))]
+    entered = [found[1].rstrip("/") for one in commands if (found := _ENTERED.match(one))]
     return entered[0] if len(entered) == 1 else ""
 
 

@@ -58,7 +58,7 @@ _OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
 _INTERPRETS: Final = re.compile(r"\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s")
 _DRY: Final = re.compile(
     r"\s(?:--(?:version|help|(?:just-|spec-)?dry-?(?:run)?|collect-only|co|no-run|list(?!-different)[\w-]*|setup-plan|init|"
-    r"print-config|show(?:-?config|-only)|graph|recon|noop|what-?if|fixtures|markers)|-h|-WhatIf)(?=\s|$|=(?!none|false))|"
+    r"print-config|show(?:-?[Cc]onfig|-only)|graph|recon|noop|what-?if|fixtures|markers)|-h|-WhatIf)(?=\s|$|=(?!none|false))|"
     r"(?:^|[\s/])(?:g?make\s(?:.*\s)?-[a-z]*[inqt]|(?:just|rake|ninja|task)\s(?:.*\s)?-[nPT]|gradlew?\s(?:.*\s)?-m|"
     r"(?:tox|nox|just|task)\s(?:.*\s)?-l|ctest\s(?:.*\s)?-N|go\s(?:.*\s)?-(?:n|c|list)|"
     r"(?:vitest|nextest|tox|nox|swift\s+test)\s+list)(?=\s|$)"
