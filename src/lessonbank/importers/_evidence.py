@@ -80,7 +80,11 @@ Sign: TypeAlias = Literal["revert", "rejection", "interrupt", "delivery"] | Opin
 _MOST_OUTPUT: Final = 20_000
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert|^create$", re.IGNORECASE)
 _FILE: Final = ("file_path", "path", "filePath", "absolute_path", "notebook_path")
-_GOES_ON: Final = re.compile(r"\s--watch(?:All)?(?!=false)(?=[\s=]|$)|&\s*$")
+_TELLS_NOTHING: Final = re.compile(
+    r"\s(?:--watch(?:All)?(?!=false)|--exit-(?:zero|0)|--if-present|--soft-fail|--fail-never|-fn|--ignore-errors|"
+    r"-Dmaven\.test\.failure\.ignore\S*)(?=[\s=]|$)|&\s*$"
+)
+"""It goes on, or its exit code is 0 whatever it finds."""
 _DOCUMENT: Final = re.compile(
     r"\.(?:mdx?|markdown|rst|adoc)$|(?:^|/)(?:README|CHANGELOG|LICENSE|AUTHORS)[^/]*$", re.IGNORECASE
 )
@@ -97,7 +101,7 @@ _DELIVERS: Final = re.compile(
 _SETS: Final = re.compile(r"^\s*(?:\w+=\S*\s+)+")
 """What a command sets for its program: the same check is run with and without it."""
 _SAME_SCOPE: Final = re.compile(
-    r"^(?:-(?:v+|q+|x|s|u|i|B|count=\d+|j\d*|n\d*|-(?:verbose|quiet|silent|release|no-cache|parallel|ci|bail|runInBand|update\S*|"
+    r"^(?:-(?:-?|v+|q+|x|s|u|i|B|count=\d+|j\d*|n\d*|-(?:verbose|quiet|silent|release|no-cache|parallel|ci|bail|runInBand|update\S*|"
     r"no-daemon|force|rerun-tasks|watch(?:All)?=false|"
     r"(?:summary|color|no-color|reporter|format|tb|durations|stacktrace|gtest_brief|maxWorkers|console)(?:=\S+)?))|all|\d+)$"
 )
@@ -150,7 +154,10 @@ _PYTEST: Final = r"^=*[ \t]*(?:\d+ [a-z]+, )*[1-9]\d* (?:{})(?:, \d+ [a-z]+)*(?:
 _SUMMARY_FAILED: Final = re.compile(
     _PYTEST.format("failed|errors?") + r"^FAILED \((?:failures|errors)=|^test result: FAILED|^FAIL[ \t]+\S|"
     r"^Tests:?[ \t]+(?:\d+ \w+, )*[1-9]\d* failed|^[ \t]+[1-9]\d* failing$|^\d+ examples?, [1-9]|^# fail [1-9]|"
-    r"^X .+ · \d+$|^Status: .*\bERROR",
+    r"^X .+ · \d+$|^FAILURES!$|^Failed! |BUILD FAIL(?:ED|URE)|^\d+ tests, [1-9]\d* failure|error TS\d+:|"
+    r"^error: (?:could not compile|test failed)|^Found [1-9]\d* error|✖ [1-9]\d* problems? \([1-9]|^ninja: build stopped|"
+    r"^[ \t]+Tests[ \t]+[1-9]\d* failed|"
+    r"^Status: .*\bERROR",
     re.MULTILINE,
 )
 _SUMMARY_PASSED: Final = re.compile(
@@ -161,12 +168,17 @@ _SUMMARY_PASSED: Final = re.compile(
 """The runners' own last lines: they count where the host kept no exit code."""
 _GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL|---)[ \t]+\S+[ \t]+(.*)$", re.MULTILINE)
 """What became of each package."""
+_CARGO_COUNTS: Final = re.compile(r"^running (\d{1,9}) tests?$", re.MULTILINE)
 _TESTED_NOTHING: Final = re.compile(r"\(cached\)|.*\[no test(?:s to run| files)\]")
 _NOTHING: Final = re.compile(
-    r"no tests ran|! KeyboardInterrupt !|collected 0 items|(?:Ran|Executed) 0 tests|\b0 passing|^0 (?:tests|examples), 0 failures|"
+    r"[Nn]o tests ran|! KeyboardInterrupt !|collected 0 items|(?:Ran|Executed) 0 tests|\b0 passing|^0 (?:tests|examples), 0 failures|"
     r"[Nn]o tests? (?:files? )?(?:were |was )?(?:found|executed|matches|is available|related)|There are no tests to run|^# tests 0$|^1\.\.0$|"
     r"[Nn]o projects matched|No tasks were run|matched no packages|[Nn]o Python files found|"
     r"Nothing to be done for|^make.*is up to date|NO-SOURCE|"
+    r"^.{0,40}(?:unrecognized (?:arguments|option)|[Uu]nknown (?:option|command|argument|flag)|unexpected argument|"
+    r"no such (?:command|subcommand|service)|did not match any packages|Task '\S+' not found|can't open file|"
+    r"does not contain recipe)|ERR_PNPM_NO_SCRIPT|Error \d+ \(ignored\)|"
+    r"EAI_AGAIN|ENOTFOUND|[Cc]ould not resolve host|name resolution|no such host|No space left on device|"
     r"[Mm]issing script|No rule to make target|command not found|running in (?:the )?background|to background|"
     r"Cannot connect to the Docker daemon|DockerException: Error while fetching server|Executable doesn't exist",
     re.MULTILINE,
@@ -388,7 +400,7 @@ def _signs_of_command(
         return
     if _REWRITES.search(command):
         yield _Edit()
-    elif result is not None and (check == "CI" or not (runs_nothing(command) or _GOES_ON.search(command))):
+    elif result is not None and (check == "CI" or not (runs_nothing(command) or _TELLS_NOTHING.search(command))):
         is_inverted = command.lstrip().startswith("! ")
         if (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) or (check == "CI" and code == _PENDING):
             code = None
@@ -422,6 +434,6 @@ def _passed(printed: str, code: int | None) -> bool | None:
 
 
 def _is_old_news(printed: str) -> bool:
-    """Whether Go tested nothing: no package has tests, or none of what they test has changed."""
-    packages = _GO_PACKAGES.findall(printed)
-    return bool(packages) and all(map(_TESTED_NOTHING.match, packages))
+    """Whether Go or Cargo tested nothing: there are no tests, or none of what they test has changed."""
+    packages, counts = _GO_PACKAGES.findall(printed), _CARGO_COUNTS.findall(printed)
+    return bool(packages or counts) and all(map(_TESTED_NOTHING.match, packages)) and not any(map(int, counts))

@@ -25,8 +25,8 @@ _MOST_OF_A_STEP: Final = 8
 """Words of a prompt that can be a mere step of the task before it."""
 _LONGEST_ANSWER: Final = 200
 _LEAD: Final = (
-    r"\W*(?:(?:ok|okay|yes|yep|so|and then|please|now|then|just|great|good|nice|perfect|thanks|thank you)\b\W*)*"
-    r"(?:(?:can|could|would) you (?:please )?)?"
+    r"\W*(?:(?:ok|okay|yes|yep|so|and then|please|now|then|just|great|good|nice|cool|lgtm|perfect|thanks|thank you|"
+    r"merci|danke|gracias)\b\W*)*(?:(?:can|could|would) you (?:please )?|tu peux |kannst du |puedes )?"
 )
 _GOES_ON: Final = re.compile(
     _LEAD + r"(?:and|also|but|instead|actually|wait|plus|or|use|continue|go (?:on|ahead)|proceed|keep going|carry on|"
@@ -37,13 +37,15 @@ _GOES_ON: Final = re.compile(
 _REMARK: Final = re.compile(
     _LEAD
     + r"(?:its?|that|this|these|those|is|are|was|were|did|the|there|they|you|your|why|still|not|no|same|nothing|looks?|"
-    r"done|loaded|ready|finished|fixed|installed|started|seems|works|hm+|huh|oh|ah|well|let(?: me|'s see)|"
+    r"done|loaded|ready|works|finished|fixed|installed|started|seems|works|hm+|huh|oh|ah|well|let(?: me|'s see)|"
     r"i(?:'m|'ll|'ve| (?:am|get|got|see|saw|think|guess|will|can|did|do)))\b|" + _LEAD + "$",
     re.IGNORECASE,
 )
 _WISH: Final = re.compile(r"\b(?:should|must|needs?|want|would like)\b", re.IGNORECASE)
 _STEP: Final = re.compile(
-    _LEAD + r"(?:commit|push|merge|stage|(?:re-?)?run (?:all )?(?:the )?(?:unit )?(?:tests?|checks?|linters?|suite))\b",
+    _LEAD
+    + r"(?:commit|push|merge|stage|pousser?|pushen?|amend|(?:open|create|make|raise) (?:an? |the )?(?:draft )?(?:pr|mr|pull request)\b|"
+    r"(?:re-?)?run (?:all )?(?:the )?(?:unit )?(?:tests?|checks?|linters?|suite))\b",
     re.IGNORECASE,
 )
 _POINTS_BACK: Final = re.compile(r"\b(?:it|them|both|yourself)\b|\b(?:this|that|these|those)\W*$", re.IGNORECASE)
