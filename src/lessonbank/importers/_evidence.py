@@ -14,7 +14,17 @@ from typing import Final, Literal, TypeAlias
 from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict, VerdictSource
 from lessonbank.text.shell_commands import runs_nothing
 
-from ._checks import BEFORE, Check, check_of, runs_hooks
+from ._checks import (
+    BEFORE,
+    CHANGES,
+    INTO_FILE,
+    RAN_NOTHING,
+    SAYS_FAILED,
+    SAYS_PASSED,
+    Check,
+    check_of,
+    runs_hooks,
+)
 from ._opinions import Opinion, objects_to_nothing, opinion_in
 from ._parts import Part
 from ._rejections import INTERRUPTED, is_rejection
@@ -94,8 +104,7 @@ _OF_CODE: Final = re.compile(
 _OF_DOCUMENTS: Final = re.compile(r"doc|\.md|mdbook|markdown|readme|link|spell|site|prose", re.IGNORECASE)
 """What a check of documents is called."""
 _DELIVERS: Final = re.compile(
-    BEFORE
-    + r"(?:rsync|scp|sftp|mutagen|unison|adb\s+push|(?:docker|podman|kubectl)\s+cp|git\s+(?:-\S+\s+\S+\s+)?push)(?=\s|$)"
+    BEFORE + r"(?:rsync|scp|sftp|adb\s+push|(?:docker|podman|kubectl)\s+cp|git\s+(?:-\S+\s+\S+\s+)?push)(?=\s|$)"
 )
 """Brings the work to another machine."""
 _SETS: Final = re.compile(r"^\s*(?:\w+=\S*\s+)+")
@@ -115,34 +124,12 @@ _PENDING: Final = 8
 """With which `gh pr checks` says that a check still runs."""
 _NO_RESULT: Final = {124, 125, 126, 127}
 """The program was stopped by a clock, or could not be started. From 129 on a signal ended it."""
-_SCRATCH: Final = r"(?:(?:/tmp|/var/tmp|/dev|(?:\./)?(?:dist|target|coverage|htmlcov|node_modules|tmp|\.\w*cache\w*))(?:/\S*)?|\S+\.log)"
-"""A place that is no work of anybody."""
-_CHANGES: Final = re.compile(
-    BEFORE
-    + rf"(?:sed\s(?:.*\s)?(?:-\w*i|--in-place)|perl\s+-\w*i|(?:tee|mv|cp|rm)\s(?!\s*(?:.*\s)?{_SCRATCH}\s*$)|patch\s|apply_patch|"
-    r"git\s+(?:apply|checkout(?!\s+-[bB]\s+\S+\s*$)|restore|reset\s.*--(?:hard|merge|keep)|revert|stash(?!\s+(?:list|show))|"
-    r"merge(?!\s+--ff-only\s+[^/\s]+\s*$)|rebase|pull|cherry-pick|am|clean|rm|mv)\b|"
-    r"(?:npm|pnpm|yarn|bun)\s+(?:add|remove|rm|uninstall|up|update|upgrade|version|"
-    r"(?:install|i)\s+(?:(?:-[DEOPS]|--save\S*|--force|--legacy-peer-deps)\s+)*[^-\s&|;])|"
-    r"(?:nx|ng)\s+(?:g|generate|migrate|update)\s|(?:pyupgrade|autoflake|jscodeshift|codemod|2to3|comby|bump2version)\s|"
-    r"rector\s+process|(?:buf|sqlc|prisma)\s+(?:generate|format)|protoc\s|"
-    r"(?!.*(?:\s--?|[:-])(?:check|diff|verify|list-different)\b)(?:prettier\s.*(?:--write|-w)\b|(?:gofmt|goimports|gofumpt)\s.*-w\b|"
-    r"(?:black|isort|rustfmt|swiftformat|autopep8|clang-format\s.*-i)(?=\s|$)|"
-    r"(?:ruff|cargo|dart|mix|terraform|tofu|deno|swift|biome|nix|zig)\s+(?:format|fmt)(?=\s|$)|"
-    r"(?:gradlew?|mvnw?)\s.*\b(?:spotlessApply|spotless:apply|ktlintFormat)|"
-    r"(?:npm|pnpm|yarn|bun|make|just|task|rake|poe|hatch|composer)\s+(?:run\s+)?(?:fmt|format|fix|codegen|generate)[\w:-]*)|"
-    r"cargo\s+(?:add|remove|rm|update|fix)\b|(?:uv|poetry|pdm|rye)\s+(?:add|remove|lock|update)\b|"
-    r"go\s+(?:get|generate|mod\s+(?:tidy|init|edit))\b|bundle\s+(?:add|update)\b|composer\s+(?:require|update|remove)\b|"
-    r"dotnet\s+(?:add|remove)\b|alembic\s+(?:revision|merge)\b|rails\s+(?:g|generate)\b|artisan\s+make:)"
-)
-"""A branch of one's own that is merged by going forward brings nothing new: it is how checked work is delivered."""
 _REVERTS: Final = re.compile(
     BEFORE + r"git\s+(?:revert\s(?!.*--(?:abort|quit))|reset\s.*--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
 )
 """Takes back all that was done."""
 _RESTORES: Final = re.compile(BEFORE + r"git\s+(?:checkout(?:\s+HEAD)?\s+--|restore)((?:\s+[\w./@+][\w./@+-]*)+)\s*$")
 """Takes back some files: a step of the work, unless they are all that was edited."""
-_INTO_FILE: Final = re.compile(rf"(?<![0-9&<>-])>{{1,2}}\s*(?![&\s]|{_SCRATCH}(?:\s|$))")
 _FAILS: Final = re.compile(
     r"\b[1-9]\d* (?:tests? )?(?:failed|failures?|errors?|failing)\b(?! \(\d+ fixed, 0 remaining)|"
     r"(?:failures|errors)=[1-9]|^FAIL(?:ED)?\b|"
@@ -150,39 +137,10 @@ _FAILS: Final = re.compile(
     re.MULTILINE,
 )
 """Words of a failure, which contradict an exit code of 0."""
-_PYTEST: Final = r"^=*[ \t]*(?:\d+ [a-z]+, )*[1-9]\d* (?:{})(?:, \d+ [a-z]+)*(?: in [\d.]+s.*)?[ \t]*=*$|"
-_SUMMARY_FAILED: Final = re.compile(
-    _PYTEST.format("failed|errors?") + r"^FAILED \((?:failures|errors)=|^test result: FAILED|^FAIL[ \t]+\S|"
-    r"^Tests:?[ \t]+(?:\d+ \w+, )*[1-9]\d* failed|^[ \t]+[1-9]\d* failing$|^\d+ examples?, [1-9]|^# fail [1-9]|"
-    r"^X .+ · \d+$|^FAILURES!$|^Failed! |BUILD FAIL(?:ED|URE)|^\d+ tests, [1-9]\d* failure|error TS\d+:|"
-    r"^error: (?:could not compile|test failed)|^Found [1-9]\d* error|✖ [1-9]\d* problems? \([1-9]|^ninja: build stopped|"
-    r"^[ \t]+Tests[ \t]+[1-9]\d* failed|"
-    r"^Status: .*\bERROR",
-    re.MULTILINE,
-)
-_SUMMARY_PASSED: Final = re.compile(
-    _PYTEST.format("passed") + r"^OK(?: \(.*\))?$|^test result: ok|^ok[ \t]+\S+[ \t]+[\d.(]|"
-    r"^Tests:?[ \t]+(?:\d+ \w+, )*[1-9]\d* passed|^[ \t]+[1-9]\d* passing\b|^[1-9]\d* examples?, 0 f|^# pass [1-9]",
-    re.MULTILINE,
-)
-"""The runners' own last lines: they count where the host kept no exit code."""
 _GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL|---)[ \t]+\S+[ \t]+(.*)$", re.MULTILINE)
 """What became of each package."""
 _CARGO_COUNTS: Final = re.compile(r"^running (\d{1,9}) tests?$", re.MULTILINE)
 _TESTED_NOTHING: Final = re.compile(r"\(cached\)|.*\[no test(?:s to run| files)\]")
-_NOTHING: Final = re.compile(
-    r"[Nn]o tests ran|! KeyboardInterrupt !|collected 0 items|(?:Ran|Executed) 0 tests|\b0 passing|^0 (?:tests|examples), 0 failures|"
-    r"[Nn]o tests? (?:files? )?(?:were |was )?(?:found|executed|matches|is available|related)|There are no tests to run|^# tests 0$|^1\.\.0$|"
-    r"[Nn]o projects matched|No tasks were run|matched no packages|[Nn]o Python files found|"
-    r"Nothing to be done for|^make.*is up to date|NO-SOURCE|"
-    r"^.{0,40}(?:unrecognized (?:arguments|option)|[Uu]nknown (?:option|command|argument|flag)|unexpected argument|"
-    r"no such (?:command|subcommand|service)|did not match any packages|Task '\S+' not found|can't open file|"
-    r"does not contain recipe)|ERR_PNPM_NO_SCRIPT|Error \d+ \(ignored\)|"
-    r"EAI_AGAIN|ENOTFOUND|[Cc]ould not resolve host|name resolution|no such host|No space left on device|"
-    r"[Mm]issing script|No rule to make target|command not found|running in (?:the )?background|to background|"
-    r"Cannot connect to the Docker daemon|DockerException: Error while fetching server|Executable doesn't exist",
-    re.MULTILINE,
-)
 
 
 @dataclass(slots=True)
@@ -419,17 +377,17 @@ def _signs_of_change(command: str, result: Observation | None) -> Iterator[Sign]
         yield from () if result is None or result.is_error else ("revert",)
     elif restored := _RESTORES.match(command):
         yield _Edit(frozenset(restored[1].split()), restores=result is not None and not result.is_error)
-    elif _CHANGES.match(command) or _INTO_FILE.search(command):
+    elif CHANGES.match(command) or INTO_FILE.search(command):
         yield _Edit()
 
 
 def _passed(printed: str, code: int | None) -> bool | None:
     """Whether a check passed: by its exit code, else by its runner's last line; `None` where they disagree."""
-    if _NOTHING.search(printed) or (code is not None and (code in _NO_RESULT or not 0 <= code <= 128)):
+    if RAN_NOTHING.search(printed) or (code is not None and (code in _NO_RESULT or not 0 <= code <= 128)):
         return None
     if code is not None:
         return False if code else None if _FAILS.search(printed) else True
-    fails, passes = bool(_SUMMARY_FAILED.search(printed)), bool(_SUMMARY_PASSED.search(printed))
+    fails, passes = bool(SAYS_FAILED.search(printed)), bool(SAYS_PASSED.search(printed))
     return False if fails else True if passes else None
 
 

@@ -43,8 +43,8 @@ _REMARK: Final = re.compile(
 )
 _WISH: Final = re.compile(r"\b(?:should|must|needs?|want|would like)\b", re.IGNORECASE)
 _STEP: Final = re.compile(
-    _LEAD
-    + r"(?:commit|push|merge|stage|pousser?|pushen?|amend|(?:open|create|make|raise) (?:an? |the )?(?:draft )?(?:pr|mr|pull request)\b|"
+    _LEAD + r"(?:commit|push|merge|stage|pousser?|pushen?|amend|"
+    r"(?:open|create|make|raise) (?:an? |the )?(?:draft )?(?:pr|mr|pull request)\b|"
     r"(?:re-?)?run (?:all )?(?:the )?(?:unit )?(?:tests?|checks?|linters?|suite))\b",
     re.IGNORECASE,
 )
