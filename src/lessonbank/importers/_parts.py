@@ -15,15 +15,15 @@ _GATED: Final = tuple(
         (r"lerna", r"\s--scope[= ]"),
         (r"nx", r"\snx (?:test|build|lint|e2e|typecheck) |\snx run |\s(?:-p|--projects?)[= ]"),
         (r"cargo", r"\s(?:-p|--package)[= ]"),
-        (r"mvnw?(?!.*\s(?:-am|--also-make)\s)", r"\s(?:-pl|--projects)[= ]"),
+        (r"mvnw?(?!.{0,300}\s(?:-am|--also-make)\s)", r"\s(?:-pl|--projects)[= ]"),
         (r"gradlew?", r"\s:?(?=[\w:-]+:\w)"),
         (r"bazel|bazelisk", r"\s//"),
     )
 )
 """The options by which a program is given packages."""
 _FOLDERS: Final = re.compile(
-    r"^(?!\s*(?:ctest|ninja|meson|cmake)\b).*?\s(?:-C|-?-(?:chdir|directory|prefix|cwd|dir|package-path))[= ]([\w./-]+)|"
-    r"(?:^|\s)(?:\./)?((?:packages|services|apps|libs|crates)/[\w.-]+)"
+    r"^(?!\s*(?:ctest|ninja|meson|cmake)\b).*?\s(?:-C|-?-(?:chdir|directory|prefix|cwd|dir|package-path))[= ]([\w./-]+)"
+    r"|(?:^|\s)(?:\./)?((?:packages|services|apps|libs|crates)/[\w.-]+)"
 )
 _OF_GO: Final = re.compile(r"(?:^|\s)(?:go\s+(?:test|vet)|golangci-lint\s+run)\s")
 _OPERAND: Final = re.compile(r"\s(\./\S+)")
@@ -33,6 +33,7 @@ _ABOUT_ALL: Final = re.compile(
 """A folder in which the whole is built or tested."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _LEAST_OF_A_NAME: Final = 4
+_FROM_ITS_FOLDER: Final = re.compile(r"(?:src|lib|app|tests?)/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ class Part:
 
     def _names(self, file: str) -> bool:
         stem = file.rpartition("/")[2].partition(".")[0]
-        return len(stem) >= _LEAST_OF_A_NAME and stem in re.split(r"[\s/.:]+", self.command)
+        is_bare = _FROM_ITS_FOLDER.match(file) and len(stem) >= _LEAST_OF_A_NAME
+        return bool(is_bare) and stem in re.split(r"[\s/.:]+", self.command)
 
 
 def _named(values: list[str]) -> list[str]:

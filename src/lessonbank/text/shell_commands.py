@@ -57,10 +57,10 @@ _SAYS: Final = re.compile(r"\S+ (?:-V|--version|--help)|(?:node|npm|ruby|php|per
 _OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
 _INTERPRETS: Final = re.compile(r"\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s")
 _DRY: Final = re.compile(
-    r"\s(?:--(?:version|help|(?:just-|spec-)?dry-?(?:run)?|collect-only|co|no-run|list(?!-different)[\w-]*|setup-plan|init|"
+    r"\s(?:--(?:version|help|(?:just-|spec-)?dry-?(?:run)?|collect-only|co|no-run|list(?!-different)[\w-]*|setup-plan|"
     r"print-config|show(?:-?[Cc]onfig|-only)|graph|recon|noop|what-?if|fixtures|markers)|-h|-WhatIf)(?=\s|$|=(?!none|false))|"
-    r"(?:^|[\s/])(?:g?make\s(?:.*\s)?-[a-z]*[inqt]|(?:just|rake|ninja|task)\s(?:.*\s)?-[nPT]|gradlew?\s(?:.*\s)?-m|"
-    r"(?:tox|nox|just|task)\s(?:.*\s)?-l|ctest\s(?:.*\s)?-N|go\s(?:.*\s)?-(?:n|c|list)|"
+    r"(?:^|[\s/])(?:g?make\s(?:.{0,300}\s)?-[a-z]*[inqt]|(?:just|rake|ninja|task)\s(?:.{0,300}\s)?-[nPT]|gradlew?\s(?:.{0,300}\s)?-m|"
+    r"(?:tox|nox|just|task)\s(?:.{0,300}\s)?-l|ctest\s(?:.{0,300}\s)?-N|go\s+(?:test|vet|build)\s(?:.{0,300}\s)?-(?:n|c|list)|"
     r"(?:vitest|nextest|tox|nox|swift\s+test)\s+list)(?=\s|$)"
 )
 """What is only told what it would do, or about itself."""
