@@ -153,6 +153,8 @@ class _Known:
     """Those after the last edit, each command once."""
     failed: list[_Checked] = field(default_factory=list[_Checked])
     """Those before it that failed, and that neither the same command nor a wider one settled since."""
+    last: frozenset[str] = frozenset({""})
+    """The files of the last edit: a check of others that passed proves nothing of it."""
     delivered: bool = False
     """Whether the work was brought to another machine since the last edit."""
     reverted: bool = False
@@ -181,7 +183,9 @@ class _Known:
         if done.away and not self.delivered:
             return
         self.failed = [one for one in self.failed if not (done.passed and done.settles(one))]
-        if self.edited and not done.is_of(self.edited):
+        if self.edited and not (
+            done.is_of(self.edited) and (not done.passed or any(map(done.part.may_have, self.last)))
+        ):
             return
         if self.edited or done.check == "the release":
             same = [one for one in self.checks if done.words == one.words or (done.passed and done.settles(one))]
@@ -194,6 +198,9 @@ class _Known:
         left = {one for one in self.edited if not _is_one_of(one, done.files)} if done.restores else set[str]()
         is_reverted = done.restores and bool(self.edited) and not left
         self._begin_again(edited=left if is_reverted else self.edited | done.files, reverted=is_reverted)
+
+        if not all(map(_DOCUMENT.search, done.files)):
+            self.last = done.files
 
     def _begin_again(self, *, edited: set[str], reverted: bool) -> None:
         self.edited, self.reverted, self.delivered = edited, reverted, False

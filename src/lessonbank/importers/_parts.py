@@ -61,6 +61,10 @@ class Part:
             not names or any(_is_of(file, name) for name in names)
         )
 
+    def may_have(self, file: str, /) -> bool:
+        """Whether a file belongs to it, or to whatever package."""
+        return bool(_FROM_ITS_FOLDER.match(file)) or self.has(file)
+
     def _names(self, file: str) -> bool:
         stem = file.rpartition("/")[2].partition(".")[0]
         is_bare = _FROM_ITS_FOLDER.match(file) and len(stem) >= _LEAST_OF_A_NAME
