@@ -92,7 +92,8 @@ _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert|^creat
 _FILE: Final = ("file_path", "path", "filePath", "absolute_path", "notebook_path")
 _TELLS_NOTHING: Final = re.compile(
     r"\s(?:--watch(?:All)?(?!=false)|--exit-(?:zero|0)|--if-present|--soft-fail|--fail-never|-fn|--ignore-errors|"
-    r"-Dmaven\.test\.failure\.ignore\S*)(?=[\s=]|$)|&\s*$"
+    r"-Dmaven\.test\.failure\.ignore\S*|-run[\s=](?:NONE|XXX)|--ui)(?=[\s=]|$)|&\s*$|"
+    r"\btest[:_-](?:setup|up|down|fixtures|seed|deps|watch|debug)(?=\s|$)"
 )
 """It goes on, or its exit code is 0 whatever it finds."""
 _DOCUMENT: Final = re.compile(
@@ -103,6 +104,10 @@ _OF_CODE: Final = re.compile(
 )
 _OF_DOCUMENTS: Final = re.compile(r"doc|\.md|mdbook|markdown|readme|link|spell|site|prose", re.IGNORECASE)
 """What a check of documents is called."""
+_WRITES: Final = re.compile(
+    r"\b(?:python[\d.]*|node|ruby)\s+-[ce]?\s[\s\S]{0,4000}?(?:\.write\(|\.write_text\(|writeFile|File\.write)"
+)
+"""A script that stands in the line itself and changes files."""
 _DELIVERS: Final = re.compile(
     BEFORE + r"(?:rsync|scp|sftp|adb\s+push|(?:docker|podman|kubectl)\s+cp|git\s+(?:-\S+\s+\S+\s+)?push)(?=\s|$)"
 )
@@ -334,6 +339,8 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
     line = handed_on(command_of(call.arguments))
     if result is not None and (told := as_printed(line, result.text[-_MOST_OUTPUT:])):
         line, code = told
+    if _WRITES.search(line):
+        yield _Edit()
     commands, joints = parts_of(bare(line))
     for place, command in enumerate(commands):
         own, before = own_code(commands, joints, place, code, prepares=_means_the_same), commands[:place]

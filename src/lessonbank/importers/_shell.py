@@ -42,7 +42,9 @@ ENTERS: Final = re.compile(r"^\s*(?:cd|source|\.|export|set|ulimit|umask|sleep|s
 _ELSEWHERE: Final = re.compile(r"^\s*cd\s+\.\./\.*\w")
 _ENTERED: Final = re.compile(r"^\s*cd\s+((?:\.{0,2}/){0,9}\w[\w.-]*(?:/\w[\w.-]*)*/?)\s*$")
 _ENDS_AT_ERROR: Final = re.compile(r"^\s*set\s+-\w*e")
-_PIPE_CODE: Final = re.compile(r"^\s*exit\s+\"?\$\{?PIPESTATUS\[0\]\}?\"?\s*$")
+_PIPE_CODE: Final = re.compile(
+    r"^\s*(?:exit|test|\[+)\s+\"?\$\{?(?:PIPESTATUS\[0\]|pipestatus\[1\])\}?\"?(?:\s+-eq\s+0)?[\s\]]*$"
+)
 _PIPEFAIL: Final = re.compile(r"^\s*set\s+-\w*o\s+pipefail\b")
 _KEEPS_CODE: Final = re.compile(r"^\s*\w+=\$\?\s*$")
 _FAILS_TOO: Final = re.compile(r"^\s*(?:\{\s*echo\s[^\n]{0,200}?\s)?exit\s+(?:[1-9]|\$\?)")
@@ -172,7 +174,7 @@ def own_code(
     if any(map(_ENDS_AT_ERROR.match, commands[:place])):
         joints = ["&&" if joint in (";", "\n") else joint for joint in joints]
     after = joints[place:]
-    if after[:1] == ["|"] and after[-1:] == [";"] and _PIPE_CODE.match(commands[-1]):
+    if after[:1] == ["|"] and after[-1] in (";", "\n") and _PIPE_CODE.match(commands[-1]):
         after = []
     if after[:1] == [";"] and _KEEPS_CODE.match(commands[place + 1]):
         return code if any(map(_GIVES_CODE.match, commands[place + 2 :])) else None
