@@ -76,6 +76,7 @@ _INTERPRETERS: Final = re.compile(
 )
 _SCRIPT: Final = re.compile(r"[\w./~-]*?([\w-]+)\.(?:sh|bash|py|rb|m?[jt]s|pl|R|ps1|php|exs?)")
 _OF_REPOSITORY: Final = re.compile(r"(?:^|\s)(?:\./)?\w[\w./-]*/$")
+_PREPARES: Final = frozenset({"clean", "fix", "gen", "generate", "install", "list", "setup", "update", "watch"})
 _STARTS: Final = frozenset({"run", "exec", "xtask", "task", "x"})
 
 
@@ -99,7 +100,7 @@ def _by_word(command: str) -> Check | None:
 def _of_name(name: str) -> Check | None:
     """What a name says that it checks: by its first word, or by its last."""
     parts = re.split(r"[-_:.]+", name.casefold())
-    return _WORDS.get(parts[0]) or _WORDS.get(parts[-1])
+    return _WORDS.get(parts[0]) or (None if parts[0] in _PREPARES else _WORDS.get(parts[-1]))
 
 
 def check_of(command: str, /) -> Check | None:

@@ -1,0 +1,216 @@
+"""What a check proves of the last edit: one of another part, of nothing or of another machine proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from lessonbank.contracts.records import Action, Observation, Step, ToolCall, Trajectory
+from lessonbank.importers._checks import check_of
+from lessonbank.importers._evidence import verdict_of
+
+OF_A_PART = {
+    "success": (
+        ("packages/api/a.ts", "pnpm --filter @x/api... test"),
+        ("packages/api/a.ts", "pnpm --filter '@x/api' test"),
+        ("packages/api/a.ts", "npm test --workspaces"),
+        ("packages/api/a.ts", "cd packages/api && npx jest"),
+        ("package.json", "yarn workspace @x/web test"),
+        ("libs/money/src/a.ts", "npx nx run money:test"),
+        ("crates/parser/src/lib.rs", "cargo test -p cli -p my-parser"),
+        ("core/src/main/java/A.java", "mvn -pl web -am test"),
+        ("core/src/main/java/A.java", "./gradlew :core:test :web:test"),
+        ("internal/a/x.go", "go test ./internal/... -run Foo"),
+        ("internal/a/x.go", "go build ./cmd/app"),
+        ("common/a.h", "make -C tests/host check"),
+        ("src/a.c", "cd build/debug && make -j4"),
+        ("src/cart/Total.tsx", "cd frontend && npm test -- Total"),
+        ("/home/me/shop/web/a.ts", "cd /home/me/shop && npm test"),
+        ("../hotfix/a.ts", "cd ../hotfix && npm test"),
+        ("services/geo/a.py", "pytest services/geo/tests"),
+    ),
+    None: (
+        ("packages/api/a.ts", "pnpm --filter @x/web test"),
+        ("packages/api/a.ts", "npm test -w packages/web"),
+        ("packages/api/a.ts", "yarn workspace @x/web test"),
+        ("packages/api/a.ts", "npx tsc -p packages/web"),
+        ("libs/money/src/a.ts", "npx nx test cart"),
+        ("crates/parser/src/lib.rs", "cargo test -p cli"),
+        ("core/src/main/java/A.java", "mvn -pl web test"),
+        ("core/src/main/java/A.java", "./gradlew :web:test"),
+        ("internal/a/x.go", "go test ./internal/b/..."),
+        ("sdk/python/a.py", "make -C sdk/go test"),
+        ("web/a.ts", "cd api && pytest -q"),
+        ("/home/me/shop-hotfix/web/a.ts", "cd /home/me/shop && npm test"),
+        ("../hotfix/a.ts", "npm test"),
+        ("a.ts", "cd ../other && npm test"),
+        ("services/geo/a.py", "pytest services/router"),
+    ),
+}
+OF_DOCUMENTS = {
+    "success": (
+        ("README.md", "npx markdownlint README.md"),
+        ("docs/a.md", "mkdocs build --strict"),
+        ("docs/a.md", "npm run build"),
+        ("README.md", "cargo test --doc"),
+    ),
+    None: (("README.md", "pytest"), ("docs/a.rst", "cargo clippy"), ("CHANGELOG.md", "npm test")),
+}
+RUNS_NOTHING = (
+    "npx turbo run test --dry|pytest --fixtures|go test -list . ./...|go test -c ./x|cargo test --no-run|tox -l|"
+    "ctest -N|npx vitest list|npx playwright test --list|make -n test|make --dry-run check|just -n test|gradle -m test|"
+    "npm publish --dry-run|npx nx run-many -t test --graph|jest --showConfig|eslint --print-config a.js|"
+    "flake8 --exit-zero|npm test --if-present|mvn -Dmaven.test.failure.ignore=true verify|npm run test:watch|"
+    "npm run test:setup|ssh build1 'cd x && cargo test'|ssh build1 cargo test"
+)
+PRINTS_NOTHING = (
+    ("go test ./a -run Foo", "ok  \tx/a\t0.1s [no tests to run]"),
+    ("cargo test foo", "running 0 tests\n\ntest result: ok. 0 passed; 0 failed"),
+    ("npx vitest run x --passWithNoTests", "No test files found, exiting with code 0"),
+    ("dotnet test --filter X", "No test matches the given testcase filter `X`"),
+    ("rspec -e x", "0 examples, 0 failures"),
+    ("make test", "make: 'test' is up to date."),
+    ("make check", "make: [check] Error 1 (ignored)"),
+    ("vendor/bin/phpunit", "No tests executed!"),
+    ("pytest", "============ 3 skipped in 0.02s ============"),
+    ("pnpm turbo run test", " Tasks:    4 successful, 4 total\n  Time:    90ms >>> FULL TURBO"),
+)
+AFTER_THE_CHECK = {
+    "success": (
+        "git checkout -b fix && git commit -am x && git push -u origin fix",
+        "git commit --amend -m y",
+        "git reset HEAD~1",
+        "git diff > /tmp/x.patch",
+        "rm -rf dist /tmp/x",
+        "gofmt -l .",
+        "cargo fmt -- --check",
+        "sed -n 1,5p a-in.py",
+    ),
+    None: (
+        "npx eslint --fix src",
+        "npm run format",
+        "npm run lint:fix",
+        "ruff format .",
+        "mix format",
+        "gofmt -w .",
+        "cargo fmt --all",
+        "npx prettier --write src",
+        "npm i -D vite@6",
+        "npx nx g lib x",
+        "git pull --rebase",
+        "git branch -D try",
+        "helm rollback shop",
+        "python - <<E\nopen('a.py', 'w').write('x')\nE",
+    ),
+}
+LINES = {
+    "success": (
+        "npx jest » 1 › 1 snapshot failed.|npx jest -u|npx jest --ci",
+        "npm test » 1 FAIL a.js|npm test -- --runInBand",
+        "pytest tests/test_a.py » 1 1 failed|pytest",
+        "bash -ec 'make lint; make test'",
+        "(cd web && npm test)",
+        "rsync -a ./ pi:x/ && ssh pi 'cd x && make test'",
+        "git push|ssh pi 'git pull && make test'",
+        "npx mocha » 0   10 passing (2s)",
+    ),
+    "failure": (
+        "pytest » 1 1 failed|pytest tests/test_a.py",
+        "cargo test && cargo fmt --check » 1 test result: ok. 6 passed; 0 failed",
+        "git push && sleep 8 && gh run watch 7 --exit-status » 1 X main test · 70017",
+        "git add -A && git commit -m x » 1 ✔ Preparing lint-staged...\n✖ eslint:",
+        "kubectl apply -f k8s && kubectl rollout status deploy/web » 1 error: timed out",
+    ),
+    None: (
+        "pytest » 1 Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
+        "git push && gh run watch 7 --exit-status » 1 error: failed to push some refs",
+        "npx jest --frob » 1 error: unknown option '--frob'",
+        "ssh pi 'make test'|git push",
+    ),
+}
+
+
+def outcome(*events: str) -> str | None:
+    """How a run ended: a path is an edit of that file, `command » code output` a command of a shell."""
+    codes = dict[str, int]()
+    steps = tuple(_steps(events, codes))
+    verdict = verdict_of(Trajectory(id="r", task="Do it", steps=steps), codes)
+    return verdict.outcome if verdict else None
+
+
+def _steps(events: tuple[str, ...], codes: dict[str, int]) -> Iterator[Step]:
+    for number, event in enumerate(events):
+        id, (command, _, told) = f"c{number}", event.partition(" » ")
+        code, _, printed = told.partition(" ")
+        is_edit = " " not in command and "." in command
+        if not is_edit:
+            codes[id] = int(code or 0)
+        name, argument = ("Edit", "file_path") if is_edit else ("Bash", "command")
+        call = ToolCall(id=id, name=name, arguments={argument: command})
+        seen = Observation(text=printed, source="tool", call_id=id, is_error=bool(codes.get(id)))
+        yield Step(action=Action(calls=(call,)), observations=(seen,))
+
+
+@pytest.mark.parametrize("table", [OF_A_PART, OF_DOCUMENTS])
+def test_a_check_proves_nothing_of_a_part_that_it_does_not_look_at(
+    table: dict[str | None, tuple[tuple[str, str], ...]],
+) -> None:
+    for expected, cases in table.items():
+        assert {case: outcome(*case) for case in cases} == dict.fromkeys(cases, expected)
+
+
+def test_a_check_that_passed_is_of_the_last_edit() -> None:
+    assert outcome("libs/a/x.py", "libs/b/y.py", "cd libs/a && pytest") is None
+    assert outcome("libs/b/y.py", "libs/a/x.py", "CHANGELOG.md", "cd libs/a && pytest") == "success"
+
+
+def test_what_runs_nothing_proves_nothing() -> None:
+    commands = RUNS_NOTHING.split("|")
+    assert {command: outcome("a.py", command) for command in commands} == dict.fromkeys(commands)
+
+
+def test_output_that_says_that_nothing_ran_takes_the_conclusion_back() -> None:
+    assert {case: outcome("a.py", " » 0 ".join(case)) for case in PRINTS_NOTHING} == dict.fromkeys(PRINTS_NOTHING)
+
+
+def test_what_changes_files_after_a_check_makes_it_stale_and_a_look_does_not() -> None:
+    for expected, commands in AFTER_THE_CHECK.items():
+        assert {one: outcome("a.py", "pytest -q", one) for one in commands} == dict.fromkeys(commands, expected)
+
+
+def test_the_exit_code_of_a_line_is_that_of_its_checks_as_far_as_it_says() -> None:
+    for expected, lines in LINES.items():
+        assert {line: outcome("a.py", *line.split("|")) for line in lines} == dict.fromkeys(lines, expected)
+
+
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    [
+        ("pytest 2>&1 | tee log.txt; exit ${PIPESTATUS[0]}", ""),
+        ("pytest | tail -3; [ ${PIPESTATUS[0]} -eq 0 ]", ""),
+        ('pytest | tail -3; echo "rc=${PIPESTATUS[0]}"', "3 passed\nrc=0"),
+        ("set -o pipefail; pytest | tee /tmp/x", ""),
+        ("pytest || { echo bad; exit 1; }", ""),
+    ],
+)
+def test_a_pipe_hands_the_exit_code_on_where_the_line_says_so(command: str, printed: str) -> None:
+    assert outcome("a.py", f"{command} » 0 {printed}") == "success"
+
+
+def test_programs_and_scripts_of_more_ecosystems_are_checks() -> None:
+    commands = (
+        "hatch run test|make db-reset db-test|make -C sim test_fifo|make smoke|bin/test|npx nx affected -t lint test|"
+        "uvx --with mkdocs-material mkdocs build|uv run --extra dev pytest|yarn workspaces foreach -A run test|npm t|"
+        "docker compose -f a.yml up --exit-code-from tests|docker compose config -q|glab ci lint|cibuildwheel|"
+        "/opt/Unity -batchmode -runTests|julia --project test/runtests.jl|bash -n a.sh|php -l a.php|gcc -c a.c|"
+        "opam exec -- dune test|bundle exec rake|php bin/phpunit|gcloud run deploy api|./gradlew compileKotlin"
+    )
+    assert [command for command in commands.split("|") if check_of(command) is None] == []
+    assert check_of("make clean-tests") is None
+    assert check_of("/usr/bin/test -f a") is None
+
+
+@pytest.mark.parametrize("flag", ["'using Pkg; Pkg.test()'", '"import Pkg; Pkg.test()"'])
+def test_the_tests_that_a_language_runs_in_its_own_shell_are_a_check(flag: str) -> None:
+    assert outcome("a.jl", f"julia --project -e {flag}") == "success"
