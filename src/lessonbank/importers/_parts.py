@@ -54,7 +54,7 @@ class Part:
         if ("/" not in file and not self.folder.startswith("..")) or (folders and self._names(file)):
             return True
         command = f" {self.command} "
-        names = [name for gate, option in _GATED if gate.search(command) for name in _named(option.findall(command))]
+        names = [name for gate, option in _GATED if gate.search(command) for name in _packages(option.findall(command))]
         if not folders and not names and file.startswith("../"):
             return False
         return (not folders or any(_lies_in(file, one) for one in folders)) and (
@@ -71,7 +71,7 @@ class Part:
         return bool(is_bare) and stem in re.split(r"[\s/.:]+", self.command)
 
 
-def _named(values: list[str]) -> list[str]:
+def _packages(values: list[str]) -> list[str]:
     return [name.rpartition(":")[0] or name for value in values for name in value.split(",")]
 
 
