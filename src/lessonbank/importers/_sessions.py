@@ -45,7 +45,7 @@ _WISH: Final = re.compile(r"\b(?:should|must|needs?|want|would like)\b", re.IGNO
 _STEP: Final = re.compile(
     _LEAD + r"(?:commit|push|merge|stage|pousser?|pushen?|amend|"
     r"(?:open|create|make|raise) (?:an? |the )?(?:draft )?(?:pr|mr|pull request)\b|"
-    r"(?:re-?)?run (?:all )?(?:the )?(?:unit )?(?:tests?|checks?|linters?|suite))\b",
+    r"(?:re-?)?run (?:\w+ ){0,3}?(?:tests?|checks?|lint(?:ers?)?|suite|specs?|e2e|ci))\b",
     re.IGNORECASE,
 )
 _POINTS_BACK: Final = re.compile(r"\b(?:it|them|both|yourself)\b|\b(?:this|that|these|those)\W*$", re.IGNORECASE)
