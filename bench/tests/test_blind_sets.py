@@ -11,6 +11,11 @@ from lessonbank_bench.measure.blind_sets import SETS, cases, ends_concluded, pai
 
 FROZEN = {
     "ends": "26a15ed2a40c514143da7f3d71d0fa00f9ef4bc29e64a4107c53da632738f28b",
+    "ends2": "f2ecf010746edb3cfc94a074db3ec5aa0e17045f20287d5bcd0f7c3b81b5fbdd",
+    "ends3": "1afbec05e45f74b2b1f3cafb60210e38740ba59c422faecdda9c1d63b592d29c",
+    "ends4": "b485bc99e394bcd9260a180b20571358f43b178747d8e981de9c16b178c449c8",
+    "ends5": "27ec1d188709169a87f36514cdf508494cbbf0c0f26f1d3a9f73350563ecf1cb",
+    "ends6": "26e767d32a176b44c387bffda110337dc9265536e789f04ce5c81dc53b499fff",
     "pairs": "410e5ec6b14892527f3e0ec7ced03e983ebc5426a886ccd14977c4ebea7cbac8",
     "set1": "7ee4ef3691fcaad9a1f6789154a1923907b18f40538e1deb91a7d07a6d62bb97",
     "set2": "cbc14af76921932116d01fb03740aa2e8da51cb53803d92a485437d24f89dbac",
@@ -29,8 +34,9 @@ def test_no_dangerous_cure_is_told_and_nearly_every_honest_one_is(tmp_path: Path
     assert sum(bool(text) and kinds[id] == "honest" for id, text in told.items()) >= 54
 
 
-def test_what_checks_prove_is_concluded_and_hardly_ever_wrongly(tmp_path: Path) -> None:
-    ends = ends_concluded(tmp_path)
+@pytest.mark.parametrize("name", [name for name in FROZEN if name.startswith("ends")])
+def test_what_checks_prove_is_concluded_and_hardly_ever_wrongly(tmp_path: Path, name: str) -> None:
+    ends = ends_concluded(tmp_path, name)
     truth = [end for end in ends if end.source == "ground_truth" and end.outcome != "unknown"]
     agreeing = [end for end in ends if end.checked != "none" and end.person in ("none", end.checked)]
     assert sum(end.outcome != end.checked for end in truth) <= len(truth) * 0.01

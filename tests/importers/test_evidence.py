@@ -406,6 +406,7 @@ def test_an_edit_and_its_test_may_stand_in_one_command(outcome: Outcome) -> None
 def test_huge_commands_and_outputs_are_read_in_linear_time(outcome: Outcome) -> None:
     noise = "<<'a " * 20_000 + "\\" * 50_000 + "> " * 20_000 + "\"'" * 30_000
     assert outcome(EDIT, shell(noise, noise), noise) is None
+    assert outcome(EDIT, shell("docker run " * 900), shell("x|" * 5_000)) is None
 
 
 def test_the_verdict_names_its_rule_and_so_does_the_run(imported: Callable[..., Imported]) -> None:

@@ -22,7 +22,7 @@ def _any_of(patterns: str) -> str:
 
 
 BEFORE: Final = (
-    rf"^\s*(?:(?:!|\w+=\S*|{_any_of(_TABLES['commands']['runners'])})\s+){{0,6}}"
+    rf"^\s*(?:\w+=\S*\s+)*(?:(?:!|{_any_of(_TABLES['commands']['runners'])})\s+(?:\w+=\S*\s+)*){{0,4}}"
     r"(?:\S*python[\d.]*\s+(?:-\w\s+)*-m\s+)?(?:[\w.~-]*/){0,12}"
 )
 """What may stand before the program of a command, and changes nothing."""
@@ -74,7 +74,7 @@ _NO_CHECKS: Final = re.compile(
 _INTERPRETERS: Final = re.compile(
     r"(?:python|ruby|node|tsx|ts-node|bun|deno|(?:ba|z|da)?sh|php|perl|Rscript|pwsh|elixir)[\d.]*"
 )
-_SCRIPT: Final = re.compile(r"[\w./~-]*?([\w-]+)\.(?:sh|bash|py|rb|m?[jt]s|pl|R|ps1|php|exs?)")
+_SCRIPT: Final = re.compile(r"(?:[\w./~-]*[./~])?([\w-]+)\.(?:sh|bash|py|rb|m?[jt]s|pl|R|ps1|php|exs?)")
 _OF_REPOSITORY: Final = re.compile(r"(?:^|\s)(?:\./)?\w[\w./-]*/$")
 _PREPARES: Final = frozenset({"clean", "fix", "gen", "generate", "install", "list", "setup", "update", "watch"})
 _STARTS: Final = frozenset({"run", "exec", "xtask", "task", "x"})

@@ -88,6 +88,8 @@ class _Edit:
 Sign: TypeAlias = Literal["revert", "rejection", "interrupt", "delivery"] | Opinion | _Checked | _Edit
 """What happened in a run, in its order."""
 _MOST_OUTPUT: Final = 20_000
+_MOST_COMMANDS: Final = 200
+"""Commands of a line; one with more is taken for an edit."""
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert|^create$", re.IGNORECASE)
 _FILE: Final = ("file_path", "path", "filePath", "absolute_path", "notebook_path")
 _TELLS_NOTHING: Final = re.compile(
@@ -339,9 +341,11 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
     line = handed_on(command_of(call.arguments))
     if result is not None and (told := as_printed(line, result.text[-_MOST_OUTPUT:])):
         line, code = told
-    if _WRITES.search(line):
-        yield _Edit()
     commands, joints = parts_of(bare(line))
+    if _WRITES.search(line) or len(commands) > _MOST_COMMANDS:
+        yield _Edit()
+    if len(commands) > _MOST_COMMANDS:
+        return
     for place, command in enumerate(commands):
         own, before = own_code(commands, joints, place, code, prepares=_means_the_same), commands[:place]
         is_log = joints[place - 1 : place] == ["|"] and check_of(commands[place - 1]) is not None
