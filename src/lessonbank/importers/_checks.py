@@ -53,24 +53,20 @@ def runs_hooks(command: str, printed: str, /) -> bool:
     return bool(_COMMITS.match(command) and _HOOKS.search(printed) and _PROGRAMS.search(printed))
 
 
-_WORDS: Final[Mapping[str, Check]] = {
-    **dict.fromkeys(("test", "tests", "spec", "specs", "eunit", "e2e", "smoke", "runtests", "selftest"), "the tests"),
-    **dict.fromkeys(
-        ("check", "checks", "verify", "validate", "ci", "breaking", "typecheck", "precommit", "preflight", "qa"),
-        "the checks",
-    ),
-    **dict.fromkeys(("lint", "lints", "linter", "vet", "analyze", "analyse", "types"), "the linter"),
-    **dict.fromkeys(("build", "compile"), "the build"),
-    **dict.fromkeys(("deploy", "publish", "release"), "the release"),
-}
-"""What programs, and the scripts of a repository, call a check."""
-_NO_CHECKS: Final = re.compile(
-    r"git|gh|glab|hub|pushd|source|export|mkdir|touch|tee|cp|mv|rm|rmdir|ln|ch(?:mod|own)|tar|zip|unzip|open|code|vim?|"
-    r"nano|emacs|http|scp|rsync|psql|mysql|sqlite3|mongosh?|redis-cli|createdb|dropdb|tmux|screen|kill|pkill|systemctl|"
-    r"service|journalctl|brew|apt(?:-get)?|dnf|apk|pip3?|gem|kubectl|aws|gcloud|az|docker|podman|set|read|for|if|"
-    r"create-\S+|degit|cookiecutter"
+_WORDS: Final[Mapping[str, Check]] = {word: kind for kind, words in _TABLES["words"].items() for word in words.split()}
+_NO_CHECKS: Final = re.compile(_any_of(_TABLES["commands"]["no check"]))
+_FILES: Final = tuple(
+    (re.compile(rf"{BEFORE}(?:{_any_of(programs + chr(10))})(?=\s|$)"), re.compile(files))
+    for programs, files in _TABLES["files"].items()
 )
-"""Programs whose first word is no check, whatever it says, beside those that only look."""
+
+
+def looks_at(command: str, file: str, /) -> bool:
+    """Whether a check may look at a file, by the name of its kind; `""` is one whose name is not known."""
+    kind = next((files for program, files in _FILES if program.match(command)), None)
+    return not file or kind is None or kind.search(f"/{file}") is not None
+
+
 _INTERPRETERS: Final = re.compile(
     r"(?:python|ruby|node|tsx|ts-node|bun|deno|(?:ba|z|da)?sh|php|perl|Rscript|pwsh|elixir)[\d.]*"
 )

@@ -161,7 +161,7 @@ class _Known:
     failed: list[_Checked] = field(default_factory=list[_Checked])
     """Those before it that failed, and that neither the same command nor a wider one settled since."""
     last: frozenset[str] = frozenset({""})
-    """The files of the last edit: a check of others that passed proves nothing of it."""
+    """The files of the last edit, and of the one before documents: a check of others proves nothing of it."""
     delivered: bool = False
     """Whether the work was brought to another machine since the last edit."""
     reverted: bool = False
@@ -205,9 +205,7 @@ class _Known:
         left = {one for one in self.edited if not _is_one_of(one, done.files)} if done.restores else set[str]()
         is_reverted = done.restores and bool(self.edited) and not left
         self._begin_again(edited=left if is_reverted else self.edited | done.files, reverted=is_reverted)
-
-        if not all(map(_DOCUMENT.search, done.files)):
-            self.last = done.files
+        self.last = done.files | (self.last - {""} if all(map(_DOCUMENT.search, done.files)) else frozenset())
 
     def _begin_again(self, *, edited: set[str], reverted: bool) -> None:
         self.edited, self.reverted, self.delivered = edited, reverted, False

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from ._checks import looks_at
+
 _GATED: Final = tuple(
     (re.compile(rf"(?:^|[\s/])(?:{program})\s"), re.compile(rf"(?:{option})((?!-)[\w@./:,*\[!-]+)"))
     for program, option in (
@@ -51,6 +53,8 @@ class Part:
         )
         if _OF_GO.search(self.command):
             folders += _OPERAND.findall(self.command)
+        if not looks_at(self.command, file):
+            return False
         if ("/" not in file and not self.folder.startswith("..")) or (folders and self._names(file)):
             return True
         command = f" {self.command} "
