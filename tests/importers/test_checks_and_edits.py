@@ -131,6 +131,7 @@ LINES = {
         "(cd web && npm test)",
         "rsync -a ./ pi:x/ && ssh pi 'cd x && make test'",
         "git push|ssh pi 'git pull && make test'",
+        "git commit -am x && git push|gh pr checks 7 --watch",
         "npx mocha » 0   10 passing (2s)",
     ),
     "failure": (
@@ -145,6 +146,8 @@ LINES = {
         "git push && gh run watch 7 --exit-status » 1 error: failed to push some refs",
         "npx jest --frob » 1 error: unknown option '--frob'",
         "ssh pi 'make test'|git push",
+        "gh pr checks 7 --watch",
+        "git push|b.py|gh pr checks 7 --watch",
     ),
 }
 

@@ -111,7 +111,7 @@ _WRITES: Final = re.compile(
 )
 """A script that stands in the line itself and changes files."""
 _DELIVERS: Final = re.compile(
-    BEFORE + r"(?:rsync|scp|sftp|adb\s+push|(?:docker|podman|kubectl)\s+cp|git\s+(?:-\S+\s+\S+\s+)?push)(?=\s|$)"
+    BEFORE + r"(?:rsync|scp|sftp|(?:docker|podman|kubectl)\s+cp|git\s+(?:-\S+\s+\S+\s+)?push|gh\s+pr\s+create)(?=\s|$)"
 )
 """Brings the work to another machine."""
 _SETS: Final = re.compile(r"^\s*(?:\w+=\S*\s+)+")
@@ -187,7 +187,7 @@ class _Known:
             self.rejected, self.opinion = sign == "wrong", sign
 
     def _check(self, done: _Checked) -> None:
-        if done.away and not self.delivered:
+        if (done.away or done.check == "CI") and not self.delivered:
             return
         self.failed = [one for one in self.failed if not (done.passed and done.settles(one))]
         if self.edited and not (
@@ -367,6 +367,8 @@ def _signs_of_command(
     command: str, result: Observation | None, code: int | None, line_failed: bool, part: Part, *, away: bool
 ) -> Iterator[Sign]:
     check, printed = check_of(command), result.text[-_MOST_OUTPUT:] if result else ""
+    if _DELIVERS.match(command):
+        yield "delivery"
     if check is None and runs_hooks(command, printed):
         check = "the hooks"
     if check is None:
@@ -387,9 +389,7 @@ def _signs_of_command(
 
 
 def _signs_of_change(command: str, result: Observation | None) -> Iterator[Sign]:
-    if _DELIVERS.match(command):
-        yield "delivery"
-    elif _REVERTS.match(command):
+    if _REVERTS.match(command):
         yield from () if result is None or result.is_error else ("revert",)
     elif restored := _RESTORES.match(command):
         yield _Edit(frozenset(restored[1].split()), restores=result is not None and not result.is_error)
