@@ -107,6 +107,10 @@ AFTER_THE_CHECK = {
     ),
     None: (
         "npx eslint --fix src",
+        "bundle exec rubocop -a app",
+        "ktlint -F src",
+        "npx biome check --apply src",
+        "vendor/bin/php-cs-fixer fix",
         "npm run format",
         "npm run lint:fix",
         "ruff format .",

@@ -122,7 +122,10 @@ _SAME_SCOPE: Final = re.compile(
     r"(?:summary|color|no-color|reporter|format|tb|durations|stacktrace|gtest_brief|maxWorkers|console)(?:=\S+)?))|all|\d+)$"
 )
 """A word of a check that makes it look at no less."""
-_REWRITES: Final = re.compile(r"\s(?:--fix|--write|--in-place)(?=[\s=]|$)|[\s:-]fix(?=[\s:]|$)")
+_REWRITES: Final = re.compile(
+    r"\s(?:--fix|--write|--in-place|--auto-?correct(?:-all)?|--apply(?:-unsafe)?)(?=[\s=]|$)|[\s:-]fix(?=[\s:]|$)|"
+    r"\b(?:rubocop\s(?:[^|]*\s)?-[aA]|ktlint\s(?:[^|]*\s)?-F|swiftlint\s+autocorrect)(?=\s|$)"
+)
 _PYTEST_RAN_NONE: Final = {4, 5}
 """It was called in a wrong way, or found no test."""
 _PYTEST_ITSELF: Final = re.compile(r"(?:^|[\s/])(?:pytest|py\.test)(?=\s|$)")
