@@ -35,5 +35,5 @@ async def _stand(bank: ScopedBank, addition: Lesson, base: str) -> tuple[str, ..
     found = Duplicate(title=addition.title, why=_WHY, is_general=True)
     now = owner.model_copy(update={"repeats": {**owner.repeats, addition.id: (found,)}})
     vectors, notes = await bank.index([now])
-    await bank.apply(Replace(experience=now, reason=_WHY), vectors=vectors, unchanged=[owner])
+    await bank.apply(Replace(experience=now, reason=_WHY), vectors=vectors, if_unchanged=[owner])
     return notes

@@ -109,9 +109,9 @@ class ScopedBank:
         *changes: Change,
         by: str | None = None,
         vectors: Mapping[str, Vectors] = _NO_VECTORS,
-        unchanged: Sequence[Experience] = (),
+        if_unchanged: Sequence[Experience] = (),
     ) -> tuple[JournalEntry, ...]:
-        """Apply changes in the scope. `by`: the person who makes them; `unchanged`: what they were decided upon.
+        """Apply changes in the scope. `by`: the person who makes them; `if_unchanged`: what they were decided upon.
 
         Raises UsageError, NotFound, Conflict.
         """
@@ -120,7 +120,7 @@ class ScopedBank:
             return ()
         safe = [await self._without_secrets(change) for change in changes]
         entries, _ = await self.apply_embedded(
-            safe, vectors, writer=writer, one_wording=self.options.unique_wording, unchanged=unchanged
+            safe, vectors, writer=writer, one_wording=self.options.unique_wording, if_unchanged=if_unchanged
         )
         return tuple(entries)
 

@@ -135,8 +135,8 @@ class StoreCalls(Generic[D]):
         vectors: Mapping[str, Vectors] | None = None,
         space: str | None = None,
         settlement: Settlement | None = None,
-        unlearned: Collection[str] = (),
-        unchanged: Sequence[Experience] = (),
+        if_unlearned: Collection[str] = (),
+        if_unchanged: Sequence[Experience] = (),
         one_wording: bool = False,
     ) -> Sequence[JournalEntry]:
         """See `Records.apply`."""
@@ -148,7 +148,7 @@ class StoreCalls(Generic[D]):
         entries = [*changes, *([Settle(settlement=settlement)] if settlement else [])]
         rollback = lone_rollback(changes, vectors, settlement)
         kept = encodable(writer), None if space is None else encodable(space)
-        placed, settled, decided_upon = dict(vectors or {}), tuple(unlearned), tuple(unchanged)
+        placed, settled, decided_upon = dict(vectors or {}), tuple(if_unlearned), tuple(if_unchanged)
 
         def write(connection: Any) -> Sequence[JournalEntry]:
             batch = Batch(
@@ -230,14 +230,14 @@ class StoreCalls(Generic[D]):
         writer: str,
         reason: str,
         changes: Sequence[Change] = (),
-        unchanged: Sequence[Experience] = (),
+        if_unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
         """See `Records.purge`."""
         where, by, why = check_scope(scope), encodable(writer), encodable(reason)
         erasures = checked_erasures(what, changes)
         if not erasures:
             return []
-        batch = Batch(where, by, records_with_sums(changes), {}, None, (), tuple(unchanged))
+        batch = Batch(where, by, records_with_sums(changes), {}, None, (), tuple(if_unchanged))
 
         def write(connection: Any) -> Sequence[JournalEntry]:
             if isinstance(erasures, datetime):

@@ -41,7 +41,7 @@ async def _claimed(
 
 async def _learn(store: Store, run: Trajectory) -> None:
     new = Add(experience=experience(attempts=[attempt(run, "success")]))
-    await store.apply([new], scope=MINE, writer="tests", unlearned=[run.id])
+    await store.apply([new], scope=MINE, writer="tests", if_unlearned=[run.id])
 
 
 class QueueTests(StoreTests):

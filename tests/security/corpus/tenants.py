@@ -176,7 +176,7 @@ async def _apply(t: Tenant, chance: random.Random) -> Any:
         vectors=t.vectors(new, chance),
         space="tasks" if new else None,
         settlement=t.settlement(chance) if chance.random() < 0.2 else None,
-        unlearned=[t.id("r", chance)] if chance.random() < 0.1 else (),
+        if_unlearned=[t.id("r", chance)] if chance.random() < 0.1 else (),
     )
 
 

@@ -147,7 +147,7 @@ class Eraser:
             found = await self._successions(held, named, pays=True)
             try:
                 changes = found.changes(corroborates=self.bank.options.corroborates)
-                await erase(changes=changes, unchanged=found.unchanged)
+                await erase(changes=changes, if_unchanged=found.basis)
             except Conflict:  # others learned from what it was decided upon
                 if not tries_left:
                     raise

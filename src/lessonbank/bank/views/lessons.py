@@ -168,7 +168,7 @@ class AsyncLessons:
         apart = apart.model_copy(update={"lessons": (*experience.lessons, *checked.lessons)})
         vectors, _ = await self._bank.index([apart])
         change = Replace(experience=apart, reason=a_text(reason, "reason=", blank=False))
-        await self._bank.apply(change, by=by, vectors=vectors, unchanged=[experience])
+        await self._bank.apply(change, by=by, vectors=vectors, if_unchanged=[experience])
         return checked.lessons
 
     async def merge(
@@ -205,7 +205,7 @@ class AsyncLessons:
         change = merge.model_copy(update={"experience": safe})
         owners = list({owner.id: owner for _, owner in sources}.values())
         vouched = _approval((lesson.id,), writer, why)
-        await self._bank.apply(change, vouched, by=by, vectors=vectors, unchanged=owners)
+        await self._bank.apply(change, vouched, by=by, vectors=vectors, if_unchanged=owners)
         return await self.get(lesson.id)
 
     async def unmerge(self, id: str, /, *, reason: str, by: str | None = None) -> tuple[Lesson, ...]:

@@ -46,7 +46,7 @@ class Successions:
         return [*restore, *passed_on(self.passed, self.heirs, corroborates=corroborates)]
 
     @property
-    def unchanged(self) -> Sequence[Experience]:
+    def basis(self) -> Sequence[Experience]:
         """The records that the decision rests on."""
         heirs = [heir for one in self.passed for heir in self.heirs[one.of.id]]
         every = [*(heir.experience for heir in heirs), *(one.heir.experience for one in self.restored), *self.owners]

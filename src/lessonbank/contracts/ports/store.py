@@ -100,8 +100,8 @@ class Records(Protocol):
         vectors: Mapping[str, Vectors] | None = None,
         space: str | None = None,
         settlement: Settlement | None = None,
-        unlearned: Collection[str] = (),
-        unchanged: Sequence[Experience] = (),
+        if_unlearned: Collection[str] = (),
+        if_unchanged: Sequence[Experience] = (),
         one_wording: bool = False,
     ) -> Sequence[JournalEntry]:
         """Do all of it or nothing, and append it to the journal.
@@ -116,8 +116,8 @@ class Records(Protocol):
         says so, and the `Trust` that the purge gave. A trajectory stays pending while every attempt at it is `unknown`,
         or its experience's metadata has `"pending": true`.
 
-        `unlearned` and `unchanged` say what the changes were decided upon: ids of trajectories that no experience had
-        settled (`settled_runs` did not name them), and experiences as they were. Otherwise nothing is written. With
+        `if_unlearned` and `if_unchanged` say what the changes were decided upon: ids of trajectories that no experience
+        had settled (`settled_runs` did not name them), and experiences as they were. Otherwise nothing is written. With
         `one_wording`, nothing is written either if a lesson that an `Add` or a `Replace` brings, or the words of an
         `Edit`, have the wording (`guard.wording`) of another lesson of the scope, whatever the state of that one.
 
@@ -128,8 +128,8 @@ class Records(Protocol):
             NotFound: a change names an id this scope does not have, or a `Rollback` an entry that is not there.
             Conflict: an `Add` of an id that exists; a `Restore` of a lesson that is not retired, or the reverse; an
                 `Edit` to the words a lesson has; a `Trust` in the state a lesson has, or by anybody but a person for a
-                quarantined one; a run of `unlearned` that was learned, or an experience of `unchanged` that is another
-                now or gone.
+                quarantined one; a run of `if_unlearned` that was learned, or an experience of `if_unchanged` that is
+                another now or gone.
             SpaceMismatch: vectors of another dimension than the space has.
         """
         ...
@@ -247,7 +247,7 @@ class Records(Protocol):
         writer: str,
         reason: str,
         changes: Sequence[Change] = (),
-        unchanged: Sequence[Experience] = (),
+        if_unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
         """Erase lessons, trajectories and recalls by kind and id, or the whole scope, or what is older than a moment.
 
@@ -260,7 +260,7 @@ class Records(Protocol):
         last, so moments keep their numbers.
 
         `("scope", "")` goes alone; the scope may hold nothing. `changes` are made first, in the same transaction: they
-        pass on what lives on in other words. `unchanged` is what they were decided upon, as for `apply`.
+        pass on what lives on in other words. `if_unchanged` is what they were decided upon, as for `apply`.
 
         A moment erases runs saved, and recalls made, before it. Runs go whole, those that wait among them. A recall
         without an outcome goes whole. Of one with an outcome the evidence stays: its times, candidates and

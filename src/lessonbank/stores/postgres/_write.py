@@ -103,8 +103,8 @@ def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:
         batch.changes,
         present,
         scope=batch.scope,
-        unlearned=batch.unlearned,
-        unchanged=batch.unchanged,
+        if_unlearned=batch.if_unlearned,
+        if_unchanged=batch.if_unchanged,
         one_wording=batch.one_wording,
     )
     there = {id for (id,) in known} if known else set[str]()

@@ -179,8 +179,8 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         changes,
         Present(connection, scope, new=[change.experience for change in changes if isinstance(change, Add)]),
         scope=batch.scope,
-        unlearned=batch.unlearned,
-        unchanged=batch.unchanged,
+        if_unlearned=batch.if_unlearned,
+        if_unchanged=batch.if_unchanged,
         one_wording=batch.one_wording,
     )
     return _applied(connection, scope, batch, draft)
