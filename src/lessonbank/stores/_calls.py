@@ -96,11 +96,12 @@ class StoreCalls(Generic[D]):
         seconds: float,
         scope: str | None = None,
         exclusive: bool = False,
-        anyway: bool = False,
+        include_given_up: bool = False,
     ) -> Sequence[Claim]:
         """See `Queue.claim`."""
         where, by = None if scope is None else check_scope(scope), encodable(worker)
-        take = partial(self._queues.claim, worker=by, limit=limit, seconds=seconds, exclusive=exclusive, anyway=anyway)
+        take = partial(self._queues.claim, worker=by, limit=limit, seconds=seconds)
+        take = partial(take, exclusive=exclusive, include_given_up=include_given_up)
         return await self._change(where, take, where, shared=True)
 
     async def extend(self, ids: Collection[str], /, *, scope: str, worker: str, seconds: float) -> Collection[str]:

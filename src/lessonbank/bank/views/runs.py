@@ -115,7 +115,7 @@ class AsyncRuns:
         queue = queue_of(store)
         await self._record_retry((await queue.queue(scope=scope)).failed)
         taker, learned = f"retry {new_id()}", list[Learned]()
-        claims = await queue.claim(worker=taker, limit=limit, seconds=IN_HAND, scope=scope, anyway=True)
+        claims = await queue.claim(worker=taker, limit=limit, seconds=IN_HAND, scope=scope, include_given_up=True)
         waiting = {claim.trajectory.id: claim.trajectory for claim in claims}
         try:
             while waiting:

@@ -348,15 +348,15 @@ class Queue(Protocol):
         seconds: float,
         scope: str | None = None,
         exclusive: bool = False,
-        anyway: bool = False,
+        include_given_up: bool = False,
     ) -> Sequence[Claim]:
         """Take up to `limit` runs that wait, for `seconds`: nobody else gets them, until these are over.
 
         Those that may be taken longest come first, of every scope (for a worker, never for an agent) or of `scope`.
         One that is learned meanwhile (`apply` settles it) is nobody's any more. `exclusive`: no run of a scope of which
-        another worker holds one, so that one process decides what comes into a scope. `anyway`: also runs whose time
-        has not come, and those that were given up, but none that another worker holds; the oldest first. `worker`
-        names one worker, not a group of them.
+        another worker holds one, so that one process decides what comes into a scope. `include_given_up`: also runs
+        that were given up, and those whose time has not come, but none that another worker holds; the oldest first.
+        `worker` names one worker, not a group of them.
         """
         ...
 
@@ -373,8 +373,8 @@ class Queue(Protocol):
         """Give a run back that `worker` took; whether it was still its own.
 
         It is not taken again for `wait` seconds; with `None` it is given up, together with those that were saved with
-        it: only `claim(anyway=True)` takes it again. `error`: why the try failed; without one it does not count as
-        a try.
+        it: only `claim(include_given_up=True)` takes it again. `error`: why the try failed; without one it does not
+        count as a try.
         """
         ...
 
