@@ -28,7 +28,7 @@ async def one_lesson(attempts: Sequence[Run]) -> Extraction:
 class TopicsOut:
     """A policy of the caller's own: topics whose first lesson it knows are withheld, nothing else."""
 
-    usual = 0.5
+    base_rate = 0.5
 
     def __init__(self, *, withheld: bool) -> None:
         self.withheld = withheld
@@ -36,7 +36,7 @@ class TopicsOut:
     def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         topics = dict.fromkeys(group for groups in lessons.values() for group in groups if group.startswith("topic/"))
         made = tuple(GroupDraw(group=topic, withheld=self.withheld, probability=0.5) for topic in list(topics)[:1])
-        return Assignment(probability=dict.fromkeys(lessons, 0.0), usual=0.5, groups=made)
+        return Assignment(probability=dict.fromkeys(lessons, 0.0), base_rate=0.5, groups=made)
 
 
 def opened(where: str | File = ":memory:", *, holdout: Any = None, **told: Any) -> ReasoningBank:

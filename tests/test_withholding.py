@@ -61,7 +61,7 @@ def test_lessons_and_recalls_are_withheld_as_often_as_stated_and_independently_o
     assert abs(whole - 0.3) < 0.03
     assert abs(sum(len(d.withheld) == 2 for d in draws) / 4000 - 0.04) < 0.015
     assert abs(sum(d.control and "a" in d.withheld for d in draws) / 4000 - 0.06) < 0.015
-    assert {(d.control_probability, d.probability["a"], d.usual) for d in draws} == {(0.3, 0.2, 0.2)}
+    assert {(d.control_probability, d.probability["a"], d.base_rate) for d in draws} == {(0.3, 0.2, 0.2)}
 
 
 UNITS = st.builds(

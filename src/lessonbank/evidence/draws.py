@@ -15,7 +15,7 @@ from lessonbank.errors import UsageError
 from .review_snapshot import UnitReview
 from .treatments import WHOLE
 
-USUAL: Final = 0.1
+BASE_RATE: Final = 0.1
 
 
 @runtime_checkable
@@ -38,13 +38,15 @@ class OrdersByEvidence(Protocol):
         ...
 
 
-def draw(lessons: Members, rates: Mapping[str, float], /, *, usual: float, luck: Callable[[str], float]) -> Assignment:
+def draw(
+    lessons: Members, rates: Mapping[str, float], /, *, base_rate: float, luck: Callable[[str], float]
+) -> Assignment:
     """Draw for memory as a whole and for lessons, each by itself.
 
     Args:
         lessons: what was found.
         rates: by unit: the probability with which it is left out; a unit that is not named is not drawn.
-        usual: the rate that people read.
+        base_rate: the rate that people read.
         luck: a number in [0, 1) for each name, by which the draw of a unit is decided.
     """
 
@@ -56,7 +58,7 @@ def draw(lessons: Members, rates: Mapping[str, float], /, *, usual: float, luck:
         control_probability=rates.get(WHOLE, 0.0),
         withheld=frozenset(filter(is_withheld, lessons)),
         probability={id: rates.get(id, 0.0) for id in lessons},
-        usual=usual,
+        base_rate=base_rate,
     )
 
 
@@ -68,7 +70,7 @@ def uniform(*names: str) -> float:
 class NoHoldout:
     """Withholds nothing: nothing is measured."""
 
-    usual: float = 0.0
+    base_rate: float = 0.0
 
     def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """Nothing is drawn."""
@@ -82,8 +84,8 @@ class Holdout:
     Groups have no draws of their own. They are measured by the recalls in which they are all that was found.
     """
 
-    lessons: float = USUAL
-    recalls: float = USUAL
+    lessons: float = BASE_RATE
+    recalls: float = BASE_RATE
     seed: str = ""
     """With a seed, draws follow from it and from the order of the recalls, so that one process can repeat a run."""
     _counts: Counter[str] = field(default_factory=Counter[str], repr=False, compare=False)
@@ -94,7 +96,7 @@ class Holdout:
         check_probability(self.recalls, name="recalls")
 
     @property
-    def usual(self) -> float:
+    def base_rate(self) -> float:
         """The probability for lessons."""
         return self.lessons
 
@@ -108,7 +110,7 @@ class Holdout:
             return uniform(*names, place.get(unit, unit))
 
         rates = {WHOLE: self.recalls, **dict.fromkeys(lessons, self.lessons)}
-        return draw(lessons, rates, usual=self.usual, luck=luck)
+        return draw(lessons, rates, base_rate=self.base_rate, luck=luck)
 
 
 def check_probability(value: object, /, *, name: str) -> None:

@@ -81,7 +81,7 @@ class AdaptiveHoldout:
     _scopes: dict[str, _Scope] = field(default_factory=dict[str, _Scope], repr=False, compare=False)
 
     @property
-    def usual(self) -> float:
+    def base_rate(self) -> float:
         """The rate of a lesson of which nothing is known."""
         return self.lesson.unknown
 
@@ -94,7 +94,7 @@ class AdaptiveHoldout:
     def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """Draws with the probabilities of now."""
         rates = self.rates(lessons, self._of(scope).units)
-        return draw(lessons, rates, usual=self.usual, luck=partial(uniform, self.seed, recall_id))
+        return draw(lessons, rates, base_rate=self.base_rate, luck=partial(uniform, self.seed, recall_id))
 
     def rates(self, lessons: Members, known: Mapping[str, UnitReview], /) -> dict[str, float]:
         """By unit, memory as a whole and each lesson: with which probability a draw leaves it out.
