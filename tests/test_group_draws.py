@@ -73,7 +73,7 @@ def test_a_withheld_topic_takes_its_lessons_out_and_leaves_the_others() -> None:
         assert f"withheld as a group, to compare with: topic '{name}'" in str(bank.recalls.explain(recall))
         kept = bank.recalls.get(recall.id)
         assert (kept.groups, kept.candidates) == (recall.groups, recall.candidates)
-        told = {entry.unit: entry.shown for entry in entries(kept)}
+        told = {entry.treatment: entry.shown for entry in entries(kept)}
         assert draw.group in told and not any(told.values())
 
 

@@ -57,7 +57,7 @@ BOLD: Floats = _log_prior(0.8)
 """For groups. A topic has few recalls, and only a large effect shows in few: larger stakes find 20 points sooner, and
 10 points no later."""
 STARTS: Ints = np.unique(np.r_[0, np.round(40 * 1.25 ** np.arange(64)).astype(np.int64)])
-"""After so many draws of a unit one begins to bet anew that it harms: a turn is found soon after it, wherever it is."""
+"""After so many draws of a treatment one bets anew that it harms: a turn is found soon after it, wherever it is."""
 _EVEN = 8.0
 _BLOCK = 32_768
 
@@ -87,7 +87,7 @@ class Scores:
     highest: Floats
     """The most that it could have been."""
     group: Ints
-    """Whose effect it tells about: a position in `Episodes.units`."""
+    """Whose effect it tells about: a position in `Episodes.treatments`."""
     groups: int
     weight: Floats = field(default_factory=lambda: np.empty(0))
     """What the row counts: `scale` is this times e (1 - e)."""

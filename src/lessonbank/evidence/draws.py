@@ -12,7 +12,7 @@ from lessonbank._base.checks import is_instance
 from lessonbank.contracts.withholding import Assignment, Members
 from lessonbank.errors import UsageError
 
-from .review_snapshot import UnitReview
+from .review_snapshot import TreatmentReview
 from .treatments import WHOLE
 
 BASE_RATE: Final = 0.1
@@ -22,8 +22,8 @@ BASE_RATE: Final = 0.1
 class FollowsEvidence(Protocol):
     """A policy that the ledger informs of each review."""
 
-    def tell(self, scope: str, units: Mapping[str, UnitReview], /) -> None:
-        """Take the newest review of each unit."""
+    def tell(self, scope: str, treatments: Mapping[str, TreatmentReview], /) -> None:
+        """Take the newest review of each treatment."""
         ...
 
 
@@ -45,13 +45,13 @@ def draw(
 
     Args:
         lessons: what was found.
-        rates: by unit: the probability with which it is left out; a unit that is not named is not drawn.
+        rates: by treatment: the probability with which it is left out; a treatment that is not named is not drawn.
         base_rate: the rate that people read.
-        luck: a number in [0, 1) for each name, by which the draw of a unit is decided.
+        luck: a number in [0, 1) for each name, by which the draw of a treatment is decided.
     """
 
-    def is_withheld(unit: str) -> bool:
-        return luck(unit) < rates.get(unit, 0.0)
+    def is_withheld(treatment: str) -> bool:
+        return luck(treatment) < rates.get(treatment, 0.0)
 
     return Assignment(
         control=is_withheld(WHOLE),
@@ -106,8 +106,8 @@ class Holdout:
         names = (self.seed, scope, f"{self._counts[scope]}") if self.seed else (recall_id,)
         place = {id: f"{n}" for n, id in enumerate(lessons)} if self.seed else {}
 
-        def luck(unit: str) -> float:
-            return uniform(*names, place.get(unit, unit))
+        def luck(treatment: str) -> float:
+            return uniform(*names, place.get(treatment, treatment))
 
         rates = {WHOLE: self.recalls, **dict.fromkeys(lessons, self.lessons)}
         return draw(lessons, rates, base_rate=self.base_rate, luck=luck)

@@ -58,7 +58,7 @@ from .ledger import Acted, Ledger, Met
 from .lift import LITTLE, Lift
 from .report import report
 from .review import ALPHA, Review, left_out, review
-from .review_snapshot import ReviewSnapshot, UnitReview
+from .review_snapshot import ReviewSnapshot, TreatmentReview
 
 WRITER: Final = "ledger"
 _KINDS: Final = ("settle", "audit", "forgotten", "rollback", "retire", "edit", "trust", "purge")
@@ -220,7 +220,7 @@ class StoredLedger(Ledger):
             proposed = {proposal.lesson.id for proposal in await self._proposals(kept, scope)}
             lessons = await self._measured(kept, scope)
             topics = topic_names(lessons.values())
-            names = {unit: group_label(unit, topics) for unit in kept.columns.units if "/" in unit}
+            names = {id: group_label(id, topics) for id in kept.columns.treatments if "/" in id}
             episodes = await to_thread.run_sync(self._episodes, kept)
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
             found = await to_thread.run_sync(made, episodes)
@@ -235,10 +235,10 @@ class StoredLedger(Ledger):
     async def met(self, *, scope: str) -> Mapping[str, Met]:
         """See `Ledger.met`."""
         await self._reread(scope)
-        units = self._told[scope].units
+        treatments = self._told[scope].treatments
         async with self._locks.of(scope):
             last = (await self._read(scope)).columns.last_found()
-        known = {id: one for id, one in units.items() if not one.by_judge and one.grade == "no evidence yet"}
+        known = {id: one for id, one in treatments.items() if not one.by_judge and one.grade == "no evidence yet"}
         return {
             id: Met(datetime.fromtimestamp(at, UTC), id in known and known[id].most <= LITTLE)
             for id, at in last.items()
@@ -249,7 +249,7 @@ class StoredLedger(Ledger):
         counts = await count_records(self._store, scope=scope)
         at, remembered = kept.measured
         known: Mapping[str, Lesson | None] = remembered if at == counts.changes else {}
-        missing = [unit for unit in kept.columns.units if "/" not in unit and unit not in known]
+        missing = [id for id in kept.columns.treatments if "/" not in id and id not in known]
         if _APART * len(missing) < counts.lessons:
             known = {**known, **{id: await self._lesson(id, scope) for id in missing}}
         elif missing:
@@ -277,7 +277,7 @@ class StoredLedger(Ledger):
         self._told[scope] = told
         self._read_as.pop(scope, None)
         if isinstance(self.policy, FollowsEvidence):
-            self.policy.tell(scope, told.units)
+            self.policy.tell(scope, told.treatments)
 
     async def _due(self, scope: str) -> bool:
         told = await self._last(scope)
@@ -306,7 +306,7 @@ class StoredLedger(Ledger):
         told = ReviewSnapshot(
             reviewed=int(episodes.known.sum()),
             sequence=kept.sequence,
-            units=unit_reviews(episodes, sure),
+            treatments=treatment_reviews(episodes, sure),
             proposed={id: (earlier[id][0] if id in earlier else kept.sequence, why) for id, why in proposed.items()},
         )
         self._tell(scope, told)
@@ -327,21 +327,21 @@ class StoredLedger(Ledger):
         what a person approved, and where there are several keys what is not sure and what helps.
         """
         changes, proposed = list[Change](), dict[str, str]()
-        for unit, ids in harmful_units(episodes, found):
+        for treatment, ids in harmful_treatments(episodes, found):
             lessons = [await self._lesson(id, scope) for id in ids if id not in kept.taken_back]
-            why, group = why_of(found, unit), episodes.units[unit] if episodes.level[unit] == GROUP_LEVEL else ""
+            group = episodes.treatments[treatment] if episodes.level[treatment] == GROUP_LEVEL else ""
             shown = [lesson for lesson in lessons if lesson and not lesson.hidden]
-            is_sure = sure.is_shown(unit, "harms")
-            why += "" if is_sure else _UNSURE
+            is_sure = sure.is_shown(treatment, "harms")
+            why = why_of(found, treatment) + ("" if is_sure else _UNSURE)
             proposed.update((lesson.id, why) for lesson in shown if lesson.approved or not is_sure)
             done = {id for change in changes if isinstance(change, Retire) for id in change.lesson_ids}
             if is_sure and (back := tuple(i.id for i in shown if not i.approved and i.id not in done)):
                 changes.append(Retire(lesson_ids=back, group=group, reason=f"shown to harm: {why}"))
-        for unit, id in enumerate(episodes.units):
-            if self._trusts and episodes.level[unit] == LESSON_LEVEL and found.is_shown(unit, "helps"):
+        for treatment, id in enumerate(episodes.treatments):
+            if self._trusts and episodes.level[treatment] == LESSON_LEVEL and found.is_shown(treatment, "helps"):
                 lesson = await self._lesson(id, scope)
                 if lesson and not lesson.hidden and lesson.state == "probation":
-                    why = f"{_HELPS}: {why_of(found, unit)}"
+                    why = f"{_HELPS}: {why_of(found, treatment)}"
                     if sure is not found:
                         proposed.setdefault(id, why)
                     else:
@@ -457,13 +457,13 @@ def _describe_proposal(proposal: Proposal, count: int) -> str:
     return f"{what} shown to harm ({proposal.reason}): retire {it}, or approve {it}{again}"
 
 
-def harmful_units(episodes: Episodes, found: Review) -> Iterator[tuple[int, list[str]]]:
+def harmful_treatments(episodes: Episodes, found: Review) -> Iterator[tuple[int, list[str]]]:
     """The groups and then the lessons that are shown to harm, each with the ids of what would go with it.
 
     A group goes only as the innermost that harms, and only if nothing points the other way for any of its lessons.
     """
-    harms = [found.is_shown(unit, "harms") for unit in range(len(episodes.units))]
-    helps = {unit for unit, word in enumerate(found.standing) if word in ("helps", "likely helps")}
+    harms = [found.is_shown(treatment, "harms") for treatment in range(len(episodes.treatments))]
+    helps = {treatment for treatment, word in enumerate(found.standing) if word in ("helps", "likely helps")}
     members = dict[int, list[int]]()
     for lesson, parents in enumerate(episodes.parents):
         innermost = next((group for group in reversed(parents) if harms[group]), None)
@@ -471,37 +471,39 @@ def harmful_units(episodes: Episodes, found: Review) -> Iterator[tuple[int, list
             members.setdefault(innermost, []).append(lesson)
     for group, lessons in members.items():
         if helps.isdisjoint(lessons):
-            yield group, [episodes.units[lesson] for lesson in lessons]
-    for unit, is_harmful in enumerate(harms):
-        if is_harmful and episodes.level[unit] == LESSON_LEVEL:
-            yield unit, [episodes.units[unit]]
+            yield group, [episodes.treatments[lesson] for lesson in lessons]
+    for treatment, is_harmful in enumerate(harms):
+        if is_harmful and episodes.level[treatment] == LESSON_LEVEL:
+            yield treatment, [episodes.treatments[treatment]]
 
 
-def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
+def treatment_reviews(episodes: Episodes, found: Review) -> dict[str, TreatmentReview]:
     """What a policy and other processes may go by: with several keys, only what survives without some of them; and
-    nothing of a unit that has no verdict because outcomes are missing."""
+    nothing of a treatment that has no verdict because outcomes are missing."""
     survives = np.maximum(found.log_help, found.log_harm) > 0.0
     mean = np.where(survives, found.expected.mean, 0.0) if left_out(episodes) else found.expected.mean
     mean = np.where(found.differs, 0.0, mean)
     seen = np.bincount(found.scores.group, minlength=found.scores.groups)
-    placed = np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=len(episodes.units))
+    placed = np.bincount(
+        episodes.placed.treatment[episodes.known[episodes.placed.row]], minlength=len(episodes.treatments)
+    )
     most = np.maximum(np.abs(found.low), np.abs(found.high))
     columns = (one.tolist() for one in (seen, mean, found.expected.spread, placed, most))
     return {
-        id: UnitReview(recalls, standing, not found.acts, expected, spread, times, large)
+        id: TreatmentReview(recalls, standing, not found.acts, expected, spread, times, large)
         for id, standing, recalls, expected, spread, times, large in zip(
-            episodes.units, found.standing, *columns, strict=True
+            episodes.treatments, found.standing, *columns, strict=True
         )
         if recalls or times
     }
 
 
-def why_of(found: Review, unit: int, /) -> str:
+def why_of(found: Review, treatment: int, /) -> str:
     """The evidence, as the journal keeps it."""
     effects = found.effects
-    effect, low, high = (100 * float(of[unit]) for of in (effects.estimate, found.low, found.high))
-    counts = f"shown {plural(int(effects.shown[unit]), 'time')}, withheld {int(effects.withheld[unit])}"
-    log = min(float(max(found.log_harm[unit], found.log_help[unit])), 50.0)
+    effect, low, high = (100 * float(of[treatment]) for of in (effects.estimate, found.low, found.high))
+    counts = f"shown {plural(int(effects.shown[treatment]), 'time')}, withheld {int(effects.withheld[treatment])}"
+    log = min(float(max(found.log_harm[treatment], found.log_help[treatment])), 50.0)
     strong = f"e-value {math.exp(log):.3g} (a test at 5 % asks for 20)"
     return f"success {effect:+.1f} points [{low:+.0f}, {high:+.0f}], {counts}, {strong}"
 

@@ -12,6 +12,7 @@ from lessonbank.evidence.lift import (
     NOT_YET,
     NOTHING,
     Estimate,
+    GroupLift,
     JudgeReport,
     LessonLift,
     Lift,
@@ -30,7 +31,7 @@ from lessonbank.evidence.shares import percent, share_of
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
-from .lift_units import NAMES, Address, groups_and_lessons, nowhere, write_interval
+from .lift_treatments import NAMES, Address, groups_and_lessons, nowhere, write_interval
 from .plots import LOOKS, SIGN, gain, growth, named, success
 from .style import STYLE
 
@@ -189,21 +190,21 @@ def _missing(lift: Lift) -> str:
     """Where outcomes are missing: an effect is only as true as what became of the tasks is known."""
     if lift.missing_with is None and lift.missing_without is None:
         return ""
-    units = [
-        (unit, named(unit) if isinstance(unit, LessonLift) else canonical_line(unit.name or unit.group))
-        for unit in (*lift.groups, *lift.lessons)
-        if unit.missing_shown is not None
-    ]
+    treatments = [one for one in (*lift.groups, *lift.lessons) if one.missing_shown is not None]
     differs = "differs: no verdict" if lift.missing_differs else "may be chance"
     rows = [("memory as a whole", percent(lift.missing_with), percent(lift.missing_without), differs)]
     rows += [
-        (name, percent(unit.missing_shown), percent(unit.missing_withheld), "differs: no verdict")
-        for unit, name in units[:_MOST]
+        (_name(one), percent(one.missing_shown), percent(one.missing_withheld), "differs: no verdict")
+        for one in treatments[:_MOST]
     ]
     columns = ("what", "with it", "without it", "difference")
     told = "Groups and lessons have a row where their outcomes are missing on one side by more than chance."
     drawn = table("Recalls without a known outcome", columns, rows, text=(3,))
     return f"<h2>Missing outcomes</h2>\n{drawn}\n<p>{told}</p>"
+
+
+def _name(lift: LessonLift | GroupLift) -> str:
+    return named(lift) if isinstance(lift, LessonLift) else canonical_line(lift.name or lift.group)
 
 
 def _judges(judges: Sequence[JudgeReport]) -> str:

@@ -11,7 +11,7 @@ from lessonbank.evidence.lift import (
     LessonLift,
     Point,
     Standing,
-    UnitLift,
+    TreatmentLift,
     fits_anything,
     said_of,
     says_nothing,
@@ -103,13 +103,13 @@ def growth(series: Sequence[Point], /) -> str:
     return _plot("growth", "Lessons found for a task, so far", told, marks)
 
 
-def bar(unit: UnitLift, /) -> Bar:
+def bar(lift: TreatmentLift, /) -> Bar:
     """The effect of a lesson or a group, with its two intervals."""
-    effect = unit.success
+    effect = lift.success
     thick, thin = _span(effect.low, effect.high), _span(effect.always_low, effect.always_high)
-    name = named(unit) if isinstance(unit, LessonLift) else ""
-    said = said_of(unit) if isinstance(unit, LessonLift) else standing_of(unit)
-    return Bar(name, said, None if says_nothing(unit) else _finite(effect.value), thick, thin, LOOKS[unit.standing])
+    name = named(lift) if isinstance(lift, LessonLift) else ""
+    said = said_of(lift) if isinstance(lift, LessonLift) else standing_of(lift)
+    return Bar(name, said, None if says_nothing(lift) else _finite(effect.value), thick, thin, LOOKS[lift.standing])
 
 
 def named(lesson: LessonLift, /) -> str:
