@@ -32,7 +32,7 @@ from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
 from .lift_treatments import NAMES, Address, groups_and_lessons, nowhere, write_interval
-from .plots import LOOKS, SIGN, gain, growth, named, success
+from .plots import LOOKS, SIGN, gain, growth, success, title_of
 from .style import STYLE
 
 _MOST: Final = 500
@@ -68,7 +68,7 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
     scope, door = escape(canonical_line(lift.scope)), SHELL if address is nowhere else PAGES
     return "\n".join(
         (
-            f'<h1>What memory changed</h1>\n<p class="soft">scope {scope}: {_counted(lift)}</p>',
+            f'<h1>What memory changed</h1>\n<p class="soft">scope {scope}: {_write_counts(lift)}</p>',
             answer(lift, door=door),
             so_far(lift),
             _overall(lift),
@@ -82,7 +82,7 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
     )
 
 
-def _counted(lift: Lift) -> str:
+def _write_counts(lift: Lift) -> str:
     return (
         f"{plural(lift.recalls, 'recall')} found something, the outcome of {lift.settled:,} is known, "
         f"{lift.controls:,} of those went without memory"
@@ -204,7 +204,7 @@ def _missing(lift: Lift) -> str:
 
 
 def _name(lift: LessonLift | GroupLift) -> str:
-    return named(lift) if isinstance(lift, LessonLift) else canonical_line(lift.name or lift.group)
+    return title_of(lift) if isinstance(lift, LessonLift) else canonical_line(lift.name or lift.group)
 
 
 def _judges(judges: Sequence[JudgeReport]) -> str:

@@ -26,7 +26,7 @@ from lessonbank.guard.sanitise import canonical, canonical_line, one_line
 
 from .forest import Bar, Forest
 from .html import minus
-from .plots import SIGN, bar, named
+from .plots import SIGN, bar, title_of
 
 MOST: Final = 500
 """Lessons on the page: a page of more opens slowly."""
@@ -87,7 +87,7 @@ def _group(group: GroupLift, lessons: str, forest: Forest) -> str:
 
 
 def _lesson(lesson: LessonLift, scope: str, forest: Forest, address: Address) -> str:
-    summary = _summary(bar(lesson), escape(named(lesson)), _write_effect(said_of(lesson), lesson), forest)
+    summary = _summary(bar(lesson), escape(title_of(lesson)), _write_effect(said_of(lesson), lesson), forest)
     when = canonical(lesson.description, limit=_WHEN).strip()
     content = canonical(lesson.content, limit=_TEXT).strip()
     text = f'<p class="soft">{escape(when)}</p>' if when else ""
