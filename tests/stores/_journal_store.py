@@ -234,7 +234,7 @@ class JournalStore:
         settlement: Settlement | None = None,
         if_unlearned: Collection[str] = (),
         if_unchanged: Sequence[Experience] = (),
-        one_wording: bool = False,
+        unique_wording: bool = False,
     ) -> Sequence[JournalEntry]:
         self._look(scope)
         check_settlement(settlement, scope=scope)
@@ -249,7 +249,7 @@ class JournalStore:
                 scope=here.name,
                 if_unlearned=if_unlearned,
                 if_unchanged=if_unchanged,
-                one_wording=one_wording,
+                unique_wording=unique_wording,
             )
             told = [here.add(change, writer) for change in changes]
             if any(isinstance(change, Edit) for change in changes):

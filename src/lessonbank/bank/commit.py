@@ -95,7 +95,7 @@ class Commit:
             settlement=settlement,
             if_unlearned=[attempt.trajectory.id for attempt in self.result.attempts] if self.result else (),
             if_unchanged=[self.earlier] if self.earlier else [],
-            one_wording=self.bank.options.unique_wording,
+            unique_wording=self.bank.options.unique_wording,
         )
         return changes, settlement, (*notes, *doubts, *left_out)
 

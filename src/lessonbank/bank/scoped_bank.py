@@ -120,7 +120,7 @@ class ScopedBank:
             return ()
         safe = [await self._without_secrets(change) for change in changes]
         entries, _ = await self.apply_embedded(
-            safe, vectors, writer=writer, one_wording=self.options.unique_wording, if_unchanged=if_unchanged
+            safe, vectors, writer=writer, unique_wording=self.options.unique_wording, if_unchanged=if_unchanged
         )
         return tuple(entries)
 

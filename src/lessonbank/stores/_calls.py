@@ -138,7 +138,7 @@ class StoreCalls(Generic[D]):
         settlement: Settlement | None = None,
         if_unlearned: Collection[str] = (),
         if_unchanged: Sequence[Experience] = (),
-        one_wording: bool = False,
+        unique_wording: bool = False,
     ) -> Sequence[JournalEntry]:
         """See `Records.apply`."""
         where = check_scope(scope)
@@ -153,7 +153,7 @@ class StoreCalls(Generic[D]):
 
         def write(connection: Any) -> Sequence[JournalEntry]:
             batch = Batch(
-                where, kept[0], records_with_sums(entries), placed, kept[1], settled, decided_upon, one_wording
+                where, kept[0], records_with_sums(entries), placed, kept[1], settled, decided_upon, unique_wording
             )
             if rollback is not None:
                 return self._rolls_back.roll_back(connection, batch, rollback)
@@ -169,11 +169,11 @@ class StoreCalls(Generic[D]):
         scope: str,
         writer: str,
         approved_by: str | None = None,
-        one_wording: bool = False,
+        unique_wording: bool = False,
     ) -> int:
         """See `Care.import_records`. One transaction: other writers wait, readers do not."""
         where, by = check_scope(scope), encodable(approved_by) if approved_by else None
-        told = portions, where, encodable(writer), by, one_wording
+        told = portions, where, encodable(writer), by, unique_wording
 
         def write(connection: Any) -> int:
             return import_records(self._imports.receiver(connection, where), *told)

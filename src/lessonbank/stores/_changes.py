@@ -201,7 +201,7 @@ def planned(
     scope: str,
     if_unlearned: Collection[str] = (),
     if_unchanged: Sequence[Experience] = (),
-    one_wording: bool = False,
+    unique_wording: bool = False,
 ) -> Draft:
     """All of `changes`, made on paper.
 
@@ -216,7 +216,7 @@ def planned(
     draft = Draft(present, scope=scope)
     for change in changes:
         draft.do(change)
-    if one_wording:
+    if unique_wording:
         draft.check_wordings(changes)
     return draft
 

@@ -85,7 +85,7 @@ class Batch:
     if_unlearned: Sequence[str] = ()
     if_unchanged: Sequence[Experience] = ()
     """What the entries were decided upon, see `Records.apply`."""
-    one_wording: bool = False
+    unique_wording: bool = False
 
     @property
     def changes(self) -> list[Change]:

@@ -102,7 +102,7 @@ class Records(Protocol):
         settlement: Settlement | None = None,
         if_unlearned: Collection[str] = (),
         if_unchanged: Sequence[Experience] = (),
-        one_wording: bool = False,
+        unique_wording: bool = False,
     ) -> Sequence[JournalEntry]:
         """Do all of it or nothing, and append it to the journal.
 
@@ -118,7 +118,7 @@ class Records(Protocol):
 
         `if_unlearned` and `if_unchanged` say what the changes were decided upon: ids of trajectories that no experience
         had settled (`settled_runs` did not name them), and experiences as they were. Otherwise nothing is written. With
-        `one_wording`, nothing is written either if a lesson that an `Add` or a `Replace` brings, or the words of an
+        `unique_wording`, nothing is written either if a lesson that an `Add` or a `Replace` brings, or the words of an
         `Edit`, have the wording (`guard.wording`) of another lesson of the scope, whatever the state of that one.
 
         No lesson comes in `active`: a `Trust` makes it so, and one `by` a person alone lets it out of quarantine.
@@ -394,7 +394,7 @@ class Care(Protocol):
         scope: str,
         writer: str,
         approved_by: str | None = None,
-        one_wording: bool = False,
+        unique_wording: bool = False,
     ) -> int:
         """Add records of another bank that this scope does not have, all of them or none; how many were new.
 
@@ -402,9 +402,9 @@ class Care(Protocol):
         What is here already stays as it is, and no record of another bank speaks for it: a settlement of a receipt that
         was made here is passed over, and an experience loses the verdicts that it names for runs that were here. Runs,
         receipts and experiences are marked as imported. With `approved_by`, a person's name, the lessons under
-        `trusted` become active where they are on probation and say the same. With `one_wording`, a lesson whose wording
-        is here is left out, and its experience names the one that is here as taught again. Other writers wait until
-        all of it is written.
+        `trusted` become active where they are on probation and say the same. With `unique_wording`, a lesson whose
+        wording is here is left out, and its experience names the one that is here as taught again. Other writers wait
+        until all of it is written.
 
         Raises:
             UsageError: a record of another scope; nothing was written.

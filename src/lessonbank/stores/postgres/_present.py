@@ -33,7 +33,7 @@ def foreseen(batch: Batch, /) -> Foreseen:
     told = foreseen_of(brought)
     named = {c.amends for c in batch.changes if c.amends} | {e.id for e in batch.if_unchanged}
     lessons = {id for change in batch.changes for id in change.marks}
-    wordings = {wording_of(i) for e in brought for i in e.lessons} if batch.one_wording else set[str]()
+    wordings = {wording_of(i) for e in brought for i in e.lessons} if batch.unique_wording else set[str]()
     return Foreseen({*told.experiences, *named}, {*told.lessons, *lessons}, tuple(batch.if_unlearned), wordings)
 
 

@@ -105,7 +105,7 @@ def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:
         scope=batch.scope,
         if_unlearned=batch.if_unlearned,
         if_unchanged=batch.if_unchanged,
-        one_wording=batch.one_wording,
+        unique_wording=batch.unique_wording,
     )
     there = {id for (id,) in known} if known else set[str]()
     if unknown := [id for id in receipts if id not in there]:

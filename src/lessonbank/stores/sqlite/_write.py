@@ -181,7 +181,7 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         scope=batch.scope,
         if_unlearned=batch.if_unlearned,
         if_unchanged=batch.if_unchanged,
-        one_wording=batch.one_wording,
+        unique_wording=batch.unique_wording,
     )
     return _applied(connection, scope, batch, draft)
 
