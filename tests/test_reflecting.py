@@ -84,7 +84,7 @@ async def test_a_general_lesson_stands_beside_the_single_ones_and_each_of_their_
         await taught(bank)
         told = await bank.reflect()
         (general,) = told.lessons
-        assert general.relation and (len(general.relation.lesson_ids), general.relation.stand) == (3, "general")
+        assert general.relation and (len(general.relation.lesson_ids), general.relation.kind) == (3, "general")
         assert general.provenance.method == "reflection"
         assert len(general.provenance.trajectory_ids) == 3
         assert (len(told.topics), told.usage.requests) == (1, 1)

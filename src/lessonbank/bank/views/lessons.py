@@ -281,7 +281,7 @@ class AsyncLessons:
         new = new.model_copy(update={"recall_id": shown_before})
         new = taught_by(await self._bank.parts.intake.experience(new), await self._bank.identity())
         waits = new.lessons[0].model_copy(update={"state": "quarantined", "risk": _BY_AGENT})
-        if not self._bank.skips("note"):
+        if not self._bank.is_off("note"):
             await self._bank.apply(Add(experience=new.model_copy(update={"lessons": (waits,)})))
         return waits
 

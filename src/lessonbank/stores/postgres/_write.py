@@ -110,10 +110,10 @@ def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:
     there = {id for (id,) in known} if known else set[str]()
     if unknown := [id for id in receipts if id not in there]:
         raise NotFound(f"no recall {unknown[0]!r} in this scope")
-    return _applied(connection, scope, batch, draft, present)
+    return _apply(connection, scope, batch, draft, present)
 
 
-def _applied(
+def _apply(
     connection: Connection, scope: ScopeRow, batch: Batch, draft: Draft, present: Present
 ) -> Sequence[JournalEntry]:
     numbers = write(connection, scope, Written.of(draft, scope), present) if draft.written else {}
