@@ -253,7 +253,7 @@ def _outcome_of(checks: Sequence[_Checked], before: Sequence[_Checked]) -> Verdi
     failed = dict.fromkeys(one.check for one in checks if not one.passed)
     source: VerdictSource = "ground_truth" if all(one.by_code for one in checks) else "judge"
     if not failed and [*kinds] == ["the linter"] and any(one.check == "the tests" for one in before):
-        return _decided("unknown", "the tests that had failed were not run again")
+        return _verdict_of("unknown", "the tests that had failed were not run again")
     if not failed and any(one.is_part_of(wider) for one in checks for wider in before):
         return _verdict_of("unknown", "only a part of what had failed was checked again")
     if not failed:
