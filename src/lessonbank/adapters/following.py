@@ -468,11 +468,16 @@ class RunFollower:
         with self._lock:
             return self._runs[run][0] if run in self._runs else None
 
-    def tell(self, run: str, /, *, outcome: Outcome | None = None, reward: float | None = None) -> None:
-        """How a run ends, told before its end or after it. It corrects verdict and evidence. Returns at once."""
+    def tell(
+        self, run: str, /, *, outcome: Outcome | None = None, reward: float | None = None, scope: str | None = None
+    ) -> None:
+        """How a run ends, told before its end or after it. It corrects verdict and evidence. Returns at once.
+
+        `scope` is that of a run that another process followed, or this one long ago; by default the bank's.
+        """
         followed = self.get(run)
         if followed is None or not followed.tell(outcome=outcome, reward=reward):
-            correct = partial(self._correct, run, followed, outcome, reward)
+            correct = partial(self._correct, run, followed, scope, outcome, reward)
             self.bank.in_background(correct, lost="the outcome was not taken in")
 
     def ended(self, run: FollowedRun, source: object, end: End, /) -> None:
@@ -541,11 +546,16 @@ class RunFollower:
             return None, None
 
     async def _correct(
-        self, run: str, followed: FollowedRun | None, outcome: Outcome | None, reward: float | None
+        self,
+        run: str,
+        followed: FollowedRun | None,
+        scope: str | None,
+        outcome: Outcome | None,
+        reward: float | None,
     ) -> None:
         if followed:
             await asyncio.wrap_future(followed.kept)
-        bank = self.bank.aio.scoped(followed.scope if followed else None)
+        bank = self.bank.aio.scoped(followed.scope if followed else scope)
         kept = await bank.runs.get(run)
         shown = followed.recall.id if followed and followed.recall and followed.recall.kept else None
         await bank.learn(kept.trajectory, recall=kept.recall_id or shown, outcome=outcome, reward=reward)

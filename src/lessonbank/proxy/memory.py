@@ -63,11 +63,12 @@ class Memory:
                 case "end":
                     self._end(frame)
                 case "tell":
-                    self._run(frame)
-                    self._follower.tell(frame["run"], **_outcome_in(frame))
-                case _:
+                    self._follower.tell(frame["run"], scope=frame["scope"], **_outcome_in(frame))
+                case "drain":
                     self._bank.drain()
                     self.say({"id": frame["id"], "text": ""})
+                case problem:
+                    log.warning("memory lost what the proxy sent: it is %s", problem)
         except Exception as problem:  # noqa: BLE001 - a frame of any content must not end the memory of all others
             log.warning("memory could not do what the proxy asked for: %s: %s", type(problem).__name__, quoted(problem))
 
