@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, get_args
+from weakref import ref
 
 import pytest
 from any_text import any_text
@@ -84,6 +86,16 @@ def test_an_outcome_that_is_told_later_settles_the_receipt(bank: lessonbank.Reas
     assert only.recall_id == run.recall.id
 
 
+def test_an_outcome_of_a_run_that_another_process_followed_is_told_with_its_scope(
+    bank: lessonbank.ReasoningBank,
+) -> None:
+    RunFollower(bank, "mine").begin_waiting("Count", run="r1", scope="acme/ana").finish(SAID)
+    bank.drain()
+    RunFollower(bank, "mine").tell("r1", outcome="success", scope="acme/ana")
+    bank.drain()
+    assert bank.scoped("acme/ana").runs.get("r1").status == "learned"
+
+
 def test_an_outcome_that_is_told_before_the_end_counts(bank: lessonbank.ReasoningBank) -> None:
     follower = RunFollower(bank, "mine")
     run = follower.begin_waiting("Count", run="r1")
@@ -123,6 +135,17 @@ def test_a_tool_of_any_form_is_kept_by_its_signature(bank: lessonbank.ReasoningB
     run.finish(SAID)
     (only,) = kept(bank)
     assert signatures(only.trajectory.tools) == ("count(page: integer) - Counts.", "web_search()")
+
+
+def test_nothing_holds_the_tools_of_a_run_that_is_over(bank: lessonbank.ReasoningBank) -> None:
+    run, tools = RunFollower(bank, "mine").begin_waiting("Count"), [Tool("count", "Counts.", Sheet)]
+    run.can_call(lambda: tools)
+    run.finish(SAID)
+    seen = ref(tools.pop())
+    (only,) = kept(bank)
+    gc.collect()
+    assert only.trajectory.tools
+    assert seen() is None
 
 
 @pytest.mark.parametrize("where", ["now", "at the end"])

@@ -378,7 +378,8 @@ class FollowedRun:
 
     def _signatures(self) -> tuple[str, ...]:
         with harmless("the tools of a run"):
-            return signatures([define(tool) if define else tool for tool, define in self._tools.values()])
+            tools, self._tools = self._tools.values(), {}  # a run is remembered longer than its host's tools should be
+            return signatures([define(tool) if define else tool for tool, define in tools])
         return ()
 
 

@@ -133,7 +133,10 @@ class ReasoningBankMemory:
         source, where = _source(state), _where(state)
 
         def finish(scores: Mapping[str, Any]) -> None:
-            run.finish(source, error=error, reward=self._reward(scores), usage=usage, metadata=where)
+            reward = None
+            with harmless("reward="):  # the caller's own code: without it the judge decides
+                reward = self._reward(scores)
+            run.finish(source, error=error, reward=reward, usage=usage, metadata=where)
 
         if uuid in _waiting:
             _waiting[uuid].append(finish)
