@@ -86,6 +86,14 @@ def test_an_outcome_that_is_told_later_settles_the_receipt(bank: lessonbank.Reas
     assert only.recall_id == run.recall.id
 
 
+def test_what_is_told_while_a_run_is_learned_is_the_last_word(bank: lessonbank.ReasoningBank) -> None:
+    follower = RunFollower(bank, "mine")
+    for number in range(10):
+        follower.begin_waiting("Count", run=f"r{number}").finish(SAID, outcome="failure")
+        follower.tell(f"r{number}", outcome="success")
+    assert [run.verdict.outcome for run in kept(bank) if run.verdict] == ["success"] * 10
+
+
 def test_an_outcome_of_a_run_that_another_process_followed_is_told_with_its_scope(
     bank: lessonbank.ReasoningBank,
 ) -> None:
