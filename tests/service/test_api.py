@@ -6,6 +6,8 @@ import gzip
 import json
 import logging
 import re
+import socket
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -306,6 +308,18 @@ def test_a_failure_that_nobody_thought_of_is_in_the_log_and_the_metrics_and_its_
     assert f'"request": "{answer.headers["lessonbank-request"]}"' in caplog.text
     assert "RuntimeError at test_api.py" in caplog.text
     assert "submarine" not in caplog.text
+
+
+def test_a_client_that_goes_away_while_it_sends_is_no_failure_of_the_server(
+    http: httpx2.Client, keys: Keys, server: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = f"POST /v1/recalls HTTP/1.1\r\nHost: x\r\nAuthorization: {keys['agent']['Authorization']}\r\n"
+    with caplog.at_level(logging.INFO, logger="lessonbank.server"):
+        with closing(socket.create_connection(("127.0.0.1", httpx2.URL(server.url).port or 0))) as client:
+            client.sendall(head.encode() + b"Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{")
+        while '"route": "/v1/recalls"' not in caplog.text:
+            assert http.get("/healthz").status_code == 200
+    assert {record.levelname for record in caplog.records} == {"INFO"}
 
 
 def test_traces_of_opentelemetry_become_runs_when_they_are_whole(http: httpx2.Client, keys: Keys) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, TypeAlias
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lessonbank._base.bodies import Body
@@ -75,6 +76,8 @@ class Bounded:
         with self._metrics.busy(), self._spans.around(scope) as span:
             try:
                 await self._app(scope, self._body(scope, receive), send_logged)
+            except ClientDisconnect:
+                pass  # nobody is there who could be answered
             except Exception as error:  # noqa: BLE001 - uvicorn would write into the log what the error says
                 answer, span["failure"] = unexpected(error), type(error).__name__
                 if not status:  # else uvicorn cuts the connection
