@@ -182,6 +182,18 @@ def test_what_was_observed_is_the_run_where_none_is_given(bank: lessonbank.Reaso
     assert only.trajectory.steps[-1].action.text == "Three"
 
 
+@pytest.mark.parametrize("name", ["", None])
+def test_a_call_without_a_name_costs_the_run_nothing_else(
+    bank: lessonbank.ReasoningBank, caplog: pytest.LogCaptureFixture, name: str | None
+) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": name, "arguments": "{}"}}
+    run = RunFollower(bank, "mine").begin_waiting("Count")
+    run.finish([SAID[0], {"role": "assistant", "content": None, "tool_calls": [call]}, *SAID[1:]])
+    (only,) = kept(bank)
+    assert only.trajectory.answer == SAID[-1]["content"]
+    assert "tool call without a name" in caplog.text
+
+
 def test_messages_that_nobody_can_read_cost_the_lesson_and_not_the_run(
     bank: lessonbank.ReasoningBank, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -44,7 +44,9 @@ from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.scope import scope_of as scope_of
 from lessonbank.importers import calls_of, doing, failures_in, opens_with_error
-from lessonbank.text.messages import trajectory_from
+
+from ._reading import run_from as run_from
+from ._reading import without_text
 
 log = logging.getLogger("lessonbank")
 Given = ParamSpec("Given")
@@ -360,7 +362,7 @@ class FollowedRun:
         """
         task = self.task if self.task.strip() else None
         blank = Trajectory(task=task or "(no task was given)")
-        run = blank if source == [] else trajectory_from(source, task=task)
+        run = blank if source == [] else run_from(source, task=task)
         told: dict[str, Json] = {"source": self._follower.source, **run.metadata, **end.metadata}
         told.setdefault(SECONDS, round(monotonic() - self._began, 3))
         told.update({"stopped": end.stopped} if end.stopped else {})
@@ -563,21 +565,6 @@ class RunFollower:
         learned = await say()
         if learned.known and not learned.changes:  # it was learned meanwhile, by what was said before
             await say()
-
-
-def without_text(run: Trajectory, text: str, /) -> Trajectory:
-    """A run without what memory put into it: what was shown is not learned back."""
-    return Trajectory.model_validate(_cut(run.model_dump(), text)) if text.strip() else run
-
-
-def _cut(value: object, text: str) -> object:
-    if isinstance(value, str):
-        return value.replace(text, "").strip() if text in value else value
-    if isinstance(value, dict):
-        return {key: _cut(inner, text) for key, inner in cast("dict[str, object]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_cut(inner, text) for inner in cast("list[object]", value)]
-    return value
 
 
 def _describe(problem: BaseException) -> str:

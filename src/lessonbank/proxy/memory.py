@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, Final, Unpack, cast
 
 import lessonbank
-from lessonbank.adapters.following import FollowedRun, RunFollower, harmless
+from lessonbank.adapters.following import FollowedRun, RunFollower, harmless, run_from
 from lessonbank.contracts.records import SECONDS, Observation, Step, Usage
 from lessonbank.contracts.retrieve_options import RetrieveKeywords
 from lessonbank.errors import LessonbankError
@@ -90,7 +90,7 @@ class Memory:
         before, own = messages[: frame["begins"]], messages[frame["begins"] :]
         rules: list[Any] = [m for m in before if isinstance(m, dict) and cast("Frame", m).get("role") in _RULES]
         source = {"messages": [*rules, *own], "system": frame["system"], "tools": frame["tools"]}
-        told = trajectory_from(source, task=run.task or None)
+        told = run_from(source, task=run.task or None)
         requests, asked, said = frame["usage"]
         usage = Usage(requests=requests, input_tokens=asked, output_tokens=said)
         kept, metadata = told.model_copy(update={"usage": usage}), {SECONDS: frame["seconds"]}
