@@ -52,6 +52,7 @@ class _Open:
     instructions: str = ""
     requests: int = 0
     usage: Usage = field(default_factory=Usage)
+    has_waited: bool = False
 
     def source(self, *more: Message) -> object:
         """The run, in a shape that `learn` reads."""
@@ -68,10 +69,11 @@ class _Open:
             counts = {f"{kind}_tokens": told.get(f"{kind}_token_count") or 0 for kind in ("input", "output")}
             self.usage, self.requests = self.usage + Usage(requests=self.requests, **counts), 0
             if response.user_input_requests:
-                self.asked = [*self.asked, *response.messages]
+                self.has_waited = True
                 self.wait(self, response.user_input_requests)
-            else:
-                self.run.finish(self.source(*response.messages), usage=self.usage)
+            else:  # the answer to a person's word does not hold what came before
+                said = () if self.has_waited else response.messages
+                self.run.finish(self.source(*said), usage=self.usage)
 
     def fail(self, error: BaseException) -> None:
         with harmless("the end of a run"):
