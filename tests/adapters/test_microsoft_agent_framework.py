@@ -207,6 +207,19 @@ class TestMicrosoftAgentFramework(AdapterContract):
             assert run.trajectory.usage.requests == 2
             assert [request.words.count(LESSON) for request in model.requests[TASK]] == [1, 1]
 
+    async def test_a_run_that_nobody_lets_go_on_is_unfinished_when_the_user_asks_for_something_else(
+        self, tmp_path: Path
+    ) -> None:
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Calls("erase", {"page": 2})], "Go home": [Says("home")]})
+            agent = Agent(Scripted(model), tools=[erase], middleware=self.program(bank, model).agent.middleware)
+            session, told = agent.create_session(), {"function_invocation_kwargs": {"user": "ana"}}
+            assert (await agent.run(TASK, session=session, **told)).user_input_requests
+            assert (await agent.run("Go home", session=session, **told)).text == "home"
+            bank.drain()
+            runs = {(run.trajectory.task, run.trajectory.unfinished) for run in self._runs(bank)}
+            assert runs == {(TASK, True), ("Go home", False)}
+
     async def test_a_stream_that_somebody_drops_is_kept_as_unfinished_and_is_no_parent(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:
             program = self.program(bank, ScriptedAgentModel({"First": [Says("one")], "Second": [Says("two")]}))

@@ -149,8 +149,10 @@ class ReasoningBankMiddleware(AgentMiddleware):
         """The run that waited for these answers of a person. Only who asks for it has its scope and its session."""
         answers = [one.id for said in messages for one in said.contents if one.type == "function_approval_response"]
         found = next((open for id in answers if (open := self._waiting.get((*where, str(id))))), None)
-        for key in [key for key, open in self._waiting.items() if open is found]:
-            del self._waiting[key]
+        is_session = found is None and where[1]
+        for key in [key for key, open in self._waiting.items() if open is found or (is_session and key[:2] == where)]:
+            if (open := self._waiting.pop(key)) is not found:
+                open.stop("the user went on with something else")
         return found
 
 
