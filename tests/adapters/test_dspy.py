@@ -155,6 +155,21 @@ class TestDSPy(AdapterContract):
             assert (run.trajectory.answer, run.verdict.source) == ("three", "ground_truth")
 
 
+@pytest.mark.parametrize("answer", ["three rows", ["three", "rows"], None])
+def test_a_program_that_returns_no_prediction_is_followed_too(tmp_path: Path, answer: Any) -> None:
+    class Own(dspy.Module):
+        def forward(self, question: str) -> Any:
+            dspy.Predict("question -> answer")(question=question)
+            return answer
+
+    with lessonbank.connect(tmp_path / "bank.db", scope="acme", embedder="lexical") as bank:
+        with dspy.context(lm=DummyLM([{"answer": "three rows"}])):
+            assert ReasoningBankModule(Own(), bank)(question=TASK) == answer
+        bank.drain()
+        (run,) = bank.runs.list()
+        assert run.trajectory.answer == str(answer) if answer else run.trajectory.steps
+
+
 def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:
     (shown,) = load("dspy_program").main()
     assert "make changelog" in shown

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, get_args
+from weakref import ref
 
 import pytest
 from any_text import any_text
@@ -84,6 +86,24 @@ def test_an_outcome_that_is_told_later_settles_the_receipt(bank: lessonbank.Reas
     assert only.recall_id == run.recall.id
 
 
+def test_what_is_told_while_a_run_is_learned_is_the_last_word(bank: lessonbank.ReasoningBank) -> None:
+    follower = RunFollower(bank, "mine")
+    for number in range(10):
+        follower.begin_waiting("Count", run=f"r{number}").finish(SAID, outcome="failure")
+        follower.tell(f"r{number}", outcome="success")
+    assert [run.verdict.outcome for run in kept(bank) if run.verdict] == ["success"] * 10
+
+
+def test_an_outcome_of_a_run_that_another_process_followed_is_told_with_its_scope(
+    bank: lessonbank.ReasoningBank,
+) -> None:
+    RunFollower(bank, "mine").begin_waiting("Count", run="r1", scope="acme/ana").finish(SAID)
+    bank.drain()
+    RunFollower(bank, "mine").tell("r1", outcome="success", scope="acme/ana")
+    bank.drain()
+    assert bank.scoped("acme/ana").runs.get("r1").status == "learned"
+
+
 def test_an_outcome_that_is_told_before_the_end_counts(bank: lessonbank.ReasoningBank) -> None:
     follower = RunFollower(bank, "mine")
     run = follower.begin_waiting("Count", run="r1")
@@ -125,6 +145,17 @@ def test_a_tool_of_any_form_is_kept_by_its_signature(bank: lessonbank.ReasoningB
     assert signatures(only.trajectory.tools) == ("count(page: integer) - Counts.", "web_search()")
 
 
+def test_nothing_holds_the_tools_of_a_run_that_is_over(bank: lessonbank.ReasoningBank) -> None:
+    run, tools = RunFollower(bank, "mine").begin_waiting("Count"), [Tool("count", "Counts.", Sheet)]
+    run.can_call(lambda: tools)
+    run.finish(SAID)
+    seen = ref(tools.pop())
+    (only,) = kept(bank)
+    gc.collect()
+    assert only.trajectory.tools
+    assert seen() is None
+
+
 @pytest.mark.parametrize("where", ["now", "at the end"])
 def test_tools_that_cannot_be_read_do_not_cost_the_run(
     bank: lessonbank.ReasoningBank, caplog: pytest.LogCaptureFixture, where: str
@@ -149,6 +180,18 @@ def test_what_was_observed_is_the_run_where_none_is_given(bank: lessonbank.Reaso
     (only,) = kept(bank)
     assert only.trajectory.error == "ValueError: no such page"
     assert only.trajectory.steps[-1].action.text == "Three"
+
+
+@pytest.mark.parametrize("name", ["", None])
+def test_a_call_without_a_name_costs_the_run_nothing_else(
+    bank: lessonbank.ReasoningBank, caplog: pytest.LogCaptureFixture, name: str | None
+) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": name, "arguments": "{}"}}
+    run = RunFollower(bank, "mine").begin_waiting("Count")
+    run.finish([SAID[0], {"role": "assistant", "content": None, "tool_calls": [call]}, *SAID[1:]])
+    (only,) = kept(bank)
+    assert only.trajectory.answer == SAID[-1]["content"]
+    assert "tool call without a name" in caplog.text
 
 
 def test_messages_that_nobody_can_read_cost_the_lesson_and_not_the_run(

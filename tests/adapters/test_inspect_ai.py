@@ -34,7 +34,7 @@ from inspect_ai.scorer import includes
 from inspect_ai.solver import generate, system_message
 from inspect_ai.tool import ToolError, tool
 
-from lessonbank.adapters.inspect_ai import ReasoningBankMemory
+from lessonbank.adapters.inspect_ai import ReasoningBankMemory, first_score
 
 pytestmark = [
     pytest.mark.full,
@@ -207,11 +207,18 @@ def registered(made: Any) -> str:
 
 
 def evaluated(
-    bank: lessonbank.ReasoningBank, scripts: Mapping[str, list[Any]], target: str, /, *, solver: Any = None, **more: Any
+    bank: lessonbank.ReasoningBank,
+    scripts: Mapping[str, list[Any]],
+    target: str,
+    /,
+    *,
+    solver: Any = None,
+    reward: Any = first_score,
+    **more: Any,
 ) -> tuple[Any, ScriptedAgentModel]:
     """The log of an evaluation with a sample for each script."""
     model = ScriptedAgentModel(scripts)
-    memory = ReasoningBankMemory(bank, scope=lambda state: scope_of("acme", state.metadata["user"]))
+    memory = ReasoningBankMemory(bank, scope=lambda state: scope_of("acme", state.metadata["user"]), reward=reward)
     samples = [Sample(input=task, target=target, id=n, metadata={"user": "ana"}) for n, task in enumerate(scripts)]
     chosen = solver or [system_message("be terse"), generate()]
     task = inspect_ai.Task(dataset=samples, solver=memory.solver(chosen), scorer=includes())
@@ -274,6 +281,15 @@ def test_without_scores_the_run_ends_with_the_sample_all_the_same(tmp_path: Path
     contract = TestInspectAI()
     with contract._bank(tmp_path) as bank:
         evaluated(bank, {TASK: [Says("three rows")]}, "three", score=False)
+        (kept,) = contract._runs(bank)
+        assert (kept.trajectory.answer, kept.verdict.outcome) == ("three rows", "unknown")
+
+
+@pytest.mark.usefixtures("nothing_left_open")
+def test_a_reward_that_fails_costs_the_reward_and_not_the_run(tmp_path: Path) -> None:
+    contract = TestInspectAI()
+    with contract._bank(tmp_path) as bank:
+        evaluated(bank, {TASK: [Says("three rows")]}, "three", reward=lambda scores: scores["no such scorer"].value)
         (kept,) = contract._runs(bank)
         assert (kept.trajectory.answer, kept.verdict.outcome) == ("three rows", "unknown")
 

@@ -165,6 +165,17 @@ class TestLlamaIndex(AdapterContract):
             assert "three rows" in (run.trajectory.answer or "")
             assert model.requests[TASK][0].words.count(LESSON) == 1
 
+    async def test_a_bank_may_be_put_around_one_agent_in_every_request(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Says("three rows"), Says("two rows")]})
+            agent = FunctionAgent(name="one", tools=[], llm=model_of(model))
+            many = [ReasoningBankAgent(agent, bank, scope=lambda told: self.scope()) for _ in range(1000)]
+            answers = [str(await one.run(TASK)) for one in (many[0], many[-1])]
+            bank.drain()
+            assert answers == ["three rows", "two rows"]
+            assert sorted(str(run.trajectory.answer) for run in self._runs(bank)) == sorted(answers)
+            assert [request.words.count(LESSON) for request in model.requests[TASK]] == [1, 1]
+
 
 @pytest.mark.anyio
 async def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:

@@ -90,6 +90,12 @@ def broken() -> str:
     raise OSError("the disk is full")
 
 
+@tool(approval_mode="always_require")
+def erase(page: int) -> str:
+    """Erase a page."""
+    return f"page {page} is gone"
+
+
 class Program:
     def __init__(self, model: ScriptedAgentModel, middleware: list[Any]) -> None:
         client = Scripted(model)
@@ -168,6 +174,51 @@ class TestMicrosoftAgentFramework(AdapterContract):
             runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
             assert runs[part].parent_run == runs[TASK].id
             assert LESSON in model.requests[part][0].words
+
+    @pytest.mark.parametrize("stream", [False, True])
+    async def test_a_run_that_waits_for_a_person_is_one_run_with_the_same_text(
+        self, tmp_path: Path, stream: bool
+    ) -> None:
+        async def ask(what: Any) -> Any:
+            told: dict[str, Any] = {"session": session, "function_invocation_kwargs": {"user": "ana"}}
+            if not stream:
+                return await agent.run(what, **told)
+            updates = agent.run(what, stream=True, **told)
+            assert [update async for update in updates]
+            return await updates.get_final_response()
+
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Calls("erase", {"page": 2}), Says("it is erased")]})
+            program = self.program(bank, model)
+            agent = Agent(Scripted(model), "be terse", tools=[erase], middleware=program.agent.middleware)
+            session = agent.create_session()
+            waits = await ask(TASK)
+            bank.drain()
+            assert not self._runs(bank)
+            (question,) = waits.user_input_requests
+            assert (await ask(Message("user", [question.to_function_approval_response(True)]))).text == "it is erased"
+            bank.drain()
+            (run,) = self._runs(bank)
+            assert (run.trajectory.task, run.trajectory.answer) == (TASK, "it is erased")
+            assert [seen.text for step in run.trajectory.steps for seen in step.observations] == [
+                TASK,
+                "page 2 is gone",
+            ]
+            assert run.trajectory.usage.requests == 2
+            assert [request.words.count(LESSON) for request in model.requests[TASK]] == [1, 1]
+
+    async def test_a_run_that_nobody_lets_go_on_is_unfinished_when_the_user_asks_for_something_else(
+        self, tmp_path: Path
+    ) -> None:
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Calls("erase", {"page": 2})], "Go home": [Says("home")]})
+            agent = Agent(Scripted(model), tools=[erase], middleware=self.program(bank, model).agent.middleware)
+            session, told = agent.create_session(), {"function_invocation_kwargs": {"user": "ana"}}
+            assert (await agent.run(TASK, session=session, **told)).user_input_requests
+            assert (await agent.run("Go home", session=session, **told)).text == "home"
+            bank.drain()
+            runs = {(run.trajectory.task, run.trajectory.unfinished) for run in self._runs(bank)}
+            assert runs == {(TASK, True), ("Go home", False)}
 
     async def test_a_stream_that_somebody_drops_is_kept_as_unfinished_and_is_no_parent(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from examples_of import load, main_loop
-from pydantic_ai import Agent, RunContext
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunContext
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.messages import (
     ModelMessage,
@@ -24,7 +25,7 @@ import lessonbank
 from lessonbank.adapters.following import scope_of
 from lessonbank.adapters.pydantic_ai import ReasoningBankCapability
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
-from lessonbank.testing.adapter_contract import Raises
+from lessonbank.testing.adapter_contract import LESSON, TASK, Raises
 
 
 @dataclass
@@ -36,7 +37,7 @@ class Program:
     def __init__(self, model: ScriptedAgentModel, capabilities: list[Any]) -> None:
         self._stored: list[ModelMessage] = []
         functions = FunctionModel(self._answer, stream_function=self._stream)
-        self._model = model
+        self._model, self._capabilities = model, capabilities
         self._agent = Agent(functions, deps_type=Deps, instructions="be terse", capabilities=capabilities)
         self._part = Agent(functions, deps_type=Deps, capabilities=capabilities)
         self._agent.tool_plain(self.lookup)
@@ -51,6 +52,17 @@ class Program:
 
     async def delegate(self, ctx: RunContext[Deps], task: str) -> str:
         return (await self._part.run(task, deps=ctx.deps)).output
+
+    def agent_that_asks(self) -> Agent[Deps, Any]:
+        """An agent with a tool that a person has to allow."""
+        functions, kinds = FunctionModel(self._answer), [str, DeferredToolRequests]
+        agent = Agent(functions, deps_type=Deps, output_type=kinds, capabilities=self._capabilities)
+
+        @agent.tool_plain(requires_approval=True)
+        async def erase(page: int) -> str:
+            return f"page {page} is gone"
+
+        return agent
 
     async def run(self, task: str, /, *, user: str = "ana", stream: bool = False) -> str:
         if stream:
@@ -114,6 +126,40 @@ class TestPydanticAI(AdapterContract):
 
     def plain(self, model: ScriptedAgentModel, /) -> Program:
         return Program(model, [])
+
+    async def test_a_run_that_waits_for_a_person_is_one_run_with_the_same_text(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            script = {TASK: [*[Calls("erase", {"page": page}) for page in (1, 2)], Says("they are erased")]}
+            model = ScriptedAgentModel(script)
+            program = self.program(bank, model)
+            agent = program.agent_that_asks()
+            done = await agent.run(TASK, deps=Deps())
+            while isinstance(asked := done.output, DeferredToolRequests):
+                bank.drain()
+                assert not self._runs(bank)
+                answers = DeferredToolResults(approvals={call.tool_call_id: True for call in asked.approvals})
+                before = done.all_messages()
+                done = await agent.run(message_history=before, deferred_tool_results=answers, deps=Deps())
+            bank.drain()
+            (run,) = self._runs(bank)
+            assert (run.trajectory.task, run.trajectory.answer) == (TASK, "they are erased")
+            seen = [seen.text for step in run.trajectory.steps for seen in step.observations]
+            assert seen == [TASK, "page 1 is gone", "page 2 is gone"]
+            assert [request.words.count(LESSON) for request in model.requests[TASK]] == [1, 1, 1]
+
+    async def test_a_run_that_nobody_lets_go_on_is_unfinished_when_the_user_asks_for_something_else(
+        self, tmp_path: Path
+    ) -> None:
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Calls("erase", {"page": 1})], "Go home": [Says("home")]})
+            agent = self.program(bank, model).agent_that_asks()
+            done = await agent.run(TASK, deps=Deps())
+            await agent.run("Go home", message_history=done.all_messages()[:1], deps=Deps())
+            bank.drain()
+            assert {(run.trajectory.task, run.trajectory.unfinished) for run in self._runs(bank)} == {
+                (TASK, True),
+                ("Go home", False),
+            }
 
 
 def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:

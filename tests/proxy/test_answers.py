@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 import zlib
+from typing import Any
 
 import pytest
 from scripted_upstream import Call, Reply, chat, messages, responses
@@ -28,6 +30,50 @@ def test_a_stream_says_what_the_whole_body_says(dialect: Dialect, calls: tuple[C
     assert first.tokens == second.tokens == (10, 3)
     assert [mark_of(m) for m in first.messages] == [mark_of(m) for m in second.messages]
     assert "a b" in str(second.messages) or not calls
+
+
+def _events(*told: dict[str, Any]) -> bytes:
+    return b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in told)
+
+
+def _chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"id": "chatcmpl-7", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def test_a_first_event_without_an_id_as_azure_sends_it_does_not_hide_that_of_the_others() -> None:
+    first: dict[str, Any] = {"id": "", "choices": [], "prompt_filter_results": [{}]}
+    stream = _events(first, _chunk(content="done"), _chunk("stop"))
+    assert read_answer("chat", 200, {"content-type": "text/event-stream"}, stream).id == "chatcmpl-7"
+
+
+@pytest.mark.parametrize(
+    ("number", "ids"),
+    [({"index": 0}, "ab"), ({"index": None}, "ab"), ({}, "ab"), ({"index": None}, ("", "")), ({}, ("", ""))],
+)
+def test_calls_that_a_server_numbers_alike_or_not_at_all_are_told_apart(number: Any, ids: Any) -> None:
+    calls = [
+        {"function": {"name": "look", "arguments": '{"path": '}, "id": ids[0]},
+        {"function": {"arguments": '"a b"}'}},
+        {"function": {"name": "run", "arguments": "{}"}, "id": ids[1]},
+    ]
+    stream = _events(*(_chunk(tool_calls=[{**number, **call}]) for call in calls), _chunk("tool_calls"))
+    (message,) = read_answer("chat", 200, {"content-type": "text/event-stream"}, stream).messages
+    told = [tuple(call["function"].values()) for call in message["tool_calls"]]
+    assert told == [("look", '{"path": "a b"}'), ("run", "{}")]
+
+
+def test_a_call_that_the_most_tokens_cut_off_is_kept_as_far_as_it_came() -> None:
+    use: dict[str, Any] = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+    stream = _events(
+        {"type": "message_start", "message": {"id": "msg_1"}},
+        {"type": "content_block_start", "index": 0, "content_block": use},
+        {"type": "content_block_delta", "index": 0, "delta": {"partial_json": '{"path": "a'}},
+        {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}},
+        {"type": "message_stop"},
+    )
+    answer = read_answer("messages", 200, {"content-type": "text/event-stream"}, stream)
+    assert (answer.error, answer.id) == (None, "msg_1")
+    assert answer.messages[0]["content"][0]["input"] == '{"path": "a'
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

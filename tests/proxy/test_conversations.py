@@ -192,6 +192,21 @@ def test_a_message_that_moved_keeps_its_text_and_one_that_is_gone_gets_none() ->
     assert desk.send(condensed, name="n") == (found, "", None)
 
 
+def test_a_run_keeps_its_beginning_where_the_client_leaves_out_what_is_old() -> None:
+    desk = Desk()
+    old = [one for number in range(3) for one in ({"role": "user", "content": f"{number}"}, said(f"It is {number}."))]
+    asked = request(*old, ASK)
+    found, *_ = desk.send(asked, name="n")
+    desk.reply(found, asked, said("", "c1"))
+    work = [said("", "c1"), {"role": "tool", "tool_call_id": "c1", "content": "done"}]
+    for cut, begins in ((4, 2), (6, 0)):
+        asked = request(*old[cut:], ASK, *work)
+        desk.send(asked, name="n")
+        desk.reply(found, asked, said("Done."))
+        assert found
+        assert found.begins == begins
+
+
 def test_a_greeting_waits_for_the_task() -> None:
     desk = Desk()
     hello = request({"role": "user", "content": "Hi!"})

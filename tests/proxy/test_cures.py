@@ -125,6 +125,14 @@ def test_results_without_a_call_before_them_are_left_alone() -> None:
     assert failed_at(request) == (0, [result("c1", FAILED)])
 
 
+@pytest.mark.parametrize("content", [{"content": None}, {"content": {"said": FAILED}}, {}])
+def test_a_message_that_has_no_place_for_a_text_stays_as_it_is(content: Any) -> None:
+    body = {"messages": [*BODIES["chat"]["messages"][:2], {"role": "tool", "tool_call_id": "c1", **content}]}
+    request = read_request("chat", json.dumps(body).encode())
+    assert request
+    assert json.loads(with_texts(request, {2: "TWO"})) == body
+
+
 def test_what_went_well_is_not_looked_up() -> None:
     body = {"messages": [*BODIES["chat"]["messages"][:2], result("c1", DONE)]}
     request = read_request("chat", json.dumps(body).encode())

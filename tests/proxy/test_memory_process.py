@@ -114,6 +114,21 @@ def test_a_killed_memory_leaves_a_plain_proxy_and_comes_back(tmp_path: Path, cap
     assert [r.message for r in caplog.records if "unexpectedly" in r.message] != []
 
 
+def test_a_run_that_ends_while_the_memory_is_away_is_kept_when_it_is_back(tmp_path: Path) -> None:
+    with Upstream(chat("Done.")) as upstream, running(upstream.url, tmp_path, scope=SCOPE) as proxy:
+        ask(proxy, TASK, conversation="one")
+        memory = proxy.serving.memory_pid()
+        assert memory
+        os.kill(memory, signal.SIGKILL)
+        until(lambda: proxy.serving.memory_pid() is None)
+        tell(proxy, conversation="one", outcome="success", wait=False)
+        until(proxy.serving.memory_pid)
+    with opened(tmp_path / "bank.db") as bank:
+        (run,) = bank.runs.list()
+        assert run.verdict
+        assert (run.trajectory.task, run.verdict.outcome) == (TASK["content"], "success")
+
+
 def test_a_memory_that_hangs_delays_one_request_by_its_patience(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,6 +6,8 @@ import gzip
 import json
 import logging
 import re
+import socket
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,20 @@ def test_a_reviewers_key_speaks_for_its_holder_and_for_nobody_else(http: httpx2.
     assert http.patch(url, json={"content": "Twice.", "by": "ana"}, headers=keys["reviewer"]).status_code == 200
     journal = http.get("/v1/history", headers=keys["reader"]).json()
     assert [entry["writer"] for entry in journal if entry["entry"]["kind"] != "admin"] == ["Ana", "Ana", "ana", "ana"]
+
+
+def test_only_the_bank_s_own_key_of_a_person_lets_a_reviewer_speak_for_that_person(
+    http: httpx2.Client, keys: Keys, server: Running
+) -> None:
+    key = server.portal.call(server.bank.admin.add_writer, "Ben")
+    for writer, given, by, status in (
+        ("Ben", "x" * 43, "Ben", 403),
+        ("Ben", key, "Cid", 403),
+        ("Cid", key, "Cid", 403),
+        ("Ben", key, "Ben", 200),
+    ):
+        headers = {**keys["reviewer"], "Lessonbank-Writer": writer, "Lessonbank-Writer-Key": given}
+        assert http.post("/v1/lessons", json={**LESSON, "by": by}, headers=headers).status_code == status
 
 
 def test_a_key_counts_as_one_writer_whatever_names_it_gives(http: httpx2.Client, keys: Keys, server: Running) -> None:
@@ -215,6 +231,7 @@ def test_pages_are_linked_to_the_next(http: httpx2.Client, keys: Keys) -> None:
         )
     url, found = "/v1/runs?limit=2", list[str]()
     while url:
+        assert url.startswith("/v1/runs?")  # behind a proxy the server knows neither its name nor that there is TLS
         answer = http.get(url, headers=keys["reader"])
         found += [run["trajectory"]["id"] for run in answer.json()]
         url = answer.links["next"]["url"] if "next" in answer.links else ""
@@ -277,6 +294,34 @@ def test_logs_tell_no_contents_and_no_scopes(http: httpx2.Client, keys: Keys, ca
         assert secret not in caplog.text
 
 
+def test_a_failure_that_nobody_thought_of_is_in_the_log_and_the_metrics_and_its_words_are_not(
+    http: httpx2.Client, keys: Keys, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("the submarine sank")
+
+    monkeypatch.setattr(lessonbank.AsyncReasoningBank, "retrieve", broken)
+    with caplog.at_level(logging.INFO):
+        answer = http.post("/v1/recalls", json={"task": "Ship"}, headers=keys["agent"])
+        assert code(answer) == (500, "internal")
+        assert 'route="/v1/recalls",status="500"} 1' in http.get("/metrics").text
+    assert f'"request": "{answer.headers["lessonbank-request"]}"' in caplog.text
+    assert "RuntimeError at test_api.py" in caplog.text
+    assert "submarine" not in caplog.text
+
+
+def test_a_client_that_goes_away_while_it_sends_is_no_failure_of_the_server(
+    http: httpx2.Client, keys: Keys, server: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = f"POST /v1/recalls HTTP/1.1\r\nHost: x\r\nAuthorization: {keys['agent']['Authorization']}\r\n"
+    with caplog.at_level(logging.INFO, logger="lessonbank.server"):
+        with closing(socket.create_connection(("127.0.0.1", httpx2.URL(server.url).port or 0))) as client:
+            client.sendall(head.encode() + b"Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{")
+        while '"route": "/v1/recalls"' not in caplog.text:
+            assert http.get("/healthz").status_code == 200
+    assert {record.levelname for record in caplog.records} == {"INFO"}
+
+
 def test_traces_of_opentelemetry_become_runs_when_they_are_whole(http: httpx2.Client, keys: Keys) -> None:
     def span(id: str, parent: str, **attributes: str) -> dict[str, Any]:
         told = [{"key": key.replace("__", "."), "value": {"stringValue": value}} for key, value in attributes.items()]
@@ -307,11 +352,11 @@ def test_an_import_that_fails_names_the_callers_file_and_no_place_of_the_server(
     http: httpx2.Client, keys: Keys
 ) -> None:
     for name, content in (("mine.jsonl", b"no export"), ("CLAUDE.md", b"\0"), ("x" * 99, b'{"format": "x"}')):
-        headers = {**keys["admin"], "Lessonbank-File": name}
+        headers = {**keys["admin"], "Lessonbank-File": "%E6%96%87" * 200 * (name == "CLAUDE.md") + name}
         answer = http.post("/v1/admin/import", content=content, headers=headers)
         detail = answer.json()["detail"]
         assert answer.status_code == 422
-        assert f"'{name}'" in detail
+        assert f"{name}'" in detail
         assert "/" not in detail.replace("'/", "")
 
 

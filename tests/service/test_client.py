@@ -166,7 +166,9 @@ def test_a_key_is_sent_to_this_machine_or_encrypted_and_is_in_no_text(monkeypatc
         assert "pw" not in str(caught.value)
     with connected("https://bank.example/team") as bank:
         assert "lb_a_b" not in repr(bank.settings) + repr(bank) + repr(vars(bank.aio))
-    monkeypatch.setenv("LESSONBANK_API_KEY", "lb_c_d")
+    with pytest.raises(UsageError, match="characters that no key has"):
+        lessonbank.connect(Server("https://bank.example", api_key="lb_ä_d"), scope="acme")
+    monkeypatch.setenv("LESSONBANK_API_KEY", "lb_c_d\n")  # as a mounted secret often ends
     with answering(COUNTS) as (url, asked), lessonbank.connect(url, scope="acme/ß") as bank:
         bank.admin.counts()
         assert asked[0]["Authorization"] == "Bearer lb_c_d"

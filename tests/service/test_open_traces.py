@@ -11,6 +11,8 @@ pytest.importorskip("fastapi", reason="needs the extra server")
 
 import httpx2
 
+from lessonbank import AsyncReasoningBank
+from lessonbank.errors import StoreUnavailable
 from lessonbank.http.service.open_traces import TENANT_BYTES, TENANT_TRACES, TRACE_SPANS, OpenTraces, Span
 
 pytestmark = pytest.mark.full
@@ -73,6 +75,15 @@ def test_more_traces_than_a_tenant_may_have_open_cost_the_oldest() -> None:
     assert open_traces.take_dropped("alpha") == 5
 
 
+def test_the_spans_of_a_trace_that_was_whole_come_again_in_vain_unless_it_is_opened_again() -> None:
+    open_traces, last = OpenTraces(), Span(("one",), b"end", True)
+    open_traces.add("alpha", [*spans("one", 2), last])
+    assert open_traces.add("alpha", [last]) == []
+    open_traces.reopen("alpha", [*spans("one", 2), last])
+    assert open_traces.add("alpha", [last]) == [[b"x" * 10, b"x" * 10, b"end", b"end"]]
+    assert open_traces.take_dropped("alpha") == 0
+
+
 def otlp(trace: str, *, root: bool = False, text: str = "") -> dict[str, Any]:
     attributes = [{"key": "gen_ai.input.messages", "value": {"stringValue": text}}]
     one = {"traceId": trace, "spanId": "b" * 16, "parentSpanId": "" if root else "c" * 16, "attributes": attributes}
@@ -86,6 +97,24 @@ def test_what_was_dropped_is_a_partial_success_and_in_the_metrics(http: httpx2.C
     assert told["partialSuccess"]["rejectedSpans"] == "1"
     assert http.post("/v1/traces", json=otlp("b" * 32, root=True), headers=keys["other agent"]).json() == {}
     assert "lessonbank_spans_dropped_total 2\n" in http.get("/metrics").text
+
+
+def test_a_trace_that_the_bank_could_not_take_is_a_whole_run_when_its_end_is_sent_again(
+    http: httpx2.Client, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable("the database is being restarted")
+
+    said = [json.dumps([{"role": "user", "parts": [{"type": "text", "content": text}]}]) for text in ("Ship 7", "")]
+    begun, ended = otlp("a" * 32, text=said[0]), otlp("a" * 32, root=True, text=said[1])
+    ended["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["spanId"] = "c" * 16
+    assert http.post("/v1/traces", json=begun, headers=keys["agent"]).status_code == 200
+    with monkeypatch.context() as patched:
+        patched.setattr(AsyncReasoningBank, "submit", away)
+        assert http.post("/v1/traces", json=ended, headers=keys["agent"]).status_code == 503
+    assert http.post("/v1/traces", json=ended, headers=keys["agent"]).status_code == 200
+    (run,) = http.get("/v1/runs", headers=keys["reader"]).json()
+    assert run["trajectory"]["task"] == "Ship 7"
 
 
 def test_a_partial_success_comes_in_protobuf_to_whom_sends_protobuf(http: httpx2.Client, keys: Keys) -> None:

@@ -22,6 +22,7 @@ try:
     from dspy.adapters.types.tool import Tool
     from dspy.dsp.utils.settings import settings
     from dspy.primitives.module import Module
+    from dspy.primitives.prediction import Prediction
     from dspy.signatures.field import InputField
     from dspy.utils.callback import BaseCallback
     from dspy.utils.usage_tracker import track_usage
@@ -95,7 +96,8 @@ def _followed(run: FollowedRun, program: Any) -> Generator[list[Any]]:
     ):
         yield ended
     run.finish(answer=_answer(ended[0]), usage=_cost(used))
-    ended[0].lessonbank_run = run.id
+    if isinstance(ended[0], Prediction):
+        ended[0].lessonbank_run = run.id
 
 
 class _WithLessons(Adapter):
@@ -223,5 +225,7 @@ def _task(inputs: Mapping[str, Any]) -> str:
 
 
 def _answer(prediction: Any) -> str | None:
+    if not isinstance(prediction, Prediction):  # a program of one's own may return anything
+        return None if prediction is None else str(prediction)
     told = {name: value for name, value in dict(prediction.items()).items() if name not in _WORKINGS}
     return _task(told) if told else None

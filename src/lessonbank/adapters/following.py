@@ -44,7 +44,9 @@ from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.scope import scope_of as scope_of
 from lessonbank.importers import calls_of, doing, failures_in, opens_with_error
-from lessonbank.text.messages import trajectory_from
+
+from ._reading import run_from as run_from
+from ._reading import without_text
 
 log = logging.getLogger("lessonbank")
 Given = ParamSpec("Given")
@@ -360,7 +362,7 @@ class FollowedRun:
         """
         task = self.task if self.task.strip() else None
         blank = Trajectory(task=task or "(no task was given)")
-        run = blank if source == [] else trajectory_from(source, task=task)
+        run = blank if source == [] else run_from(source, task=task)
         told: dict[str, Json] = {"source": self._follower.source, **run.metadata, **end.metadata}
         told.setdefault(SECONDS, round(monotonic() - self._began, 3))
         told.update({"stopped": end.stopped} if end.stopped else {})
@@ -378,7 +380,8 @@ class FollowedRun:
 
     def _signatures(self) -> tuple[str, ...]:
         with harmless("the tools of a run"):
-            return signatures([define(tool) if define else tool for tool, define in self._tools.values()])
+            tools, self._tools = self._tools.values(), {}  # a run is remembered longer than its host's tools should be
+            return signatures([define(tool) if define else tool for tool, define in tools])
         return ()
 
 
@@ -468,11 +471,16 @@ class RunFollower:
         with self._lock:
             return self._runs[run][0] if run in self._runs else None
 
-    def tell(self, run: str, /, *, outcome: Outcome | None = None, reward: float | None = None) -> None:
-        """How a run ends, told before its end or after it. It corrects verdict and evidence. Returns at once."""
+    def tell(
+        self, run: str, /, *, outcome: Outcome | None = None, reward: float | None = None, scope: str | None = None
+    ) -> None:
+        """How a run ends, told before its end or after it. It corrects verdict and evidence. Returns at once.
+
+        `scope` is that of a run that another process followed, or this one long ago; by default the bank's.
+        """
         followed = self.get(run)
         if followed is None or not followed.tell(outcome=outcome, reward=reward):
-            correct = partial(self._correct, run, followed, outcome, reward)
+            correct = partial(self._correct, run, followed, scope, outcome, reward)
             self.bank.in_background(correct, lost="the outcome was not taken in")
 
     def ended(self, run: FollowedRun, source: object, end: End, /) -> None:
@@ -541,29 +549,22 @@ class RunFollower:
             return None, None
 
     async def _correct(
-        self, run: str, followed: FollowedRun | None, outcome: Outcome | None, reward: float | None
+        self,
+        run: str,
+        followed: FollowedRun | None,
+        scope: str | None,
+        outcome: Outcome | None,
+        reward: float | None,
     ) -> None:
         if followed:
             await asyncio.wrap_future(followed.kept)
-        bank = self.bank.aio.scoped(followed.scope if followed else None)
+        bank = self.bank.aio.scoped(followed.scope if followed else scope)
         kept = await bank.runs.get(run)
         shown = followed.recall.id if followed and followed.recall and followed.recall.kept else None
-        await bank.learn(kept.trajectory, recall=kept.recall_id or shown, outcome=outcome, reward=reward)
-
-
-def without_text(run: Trajectory, text: str, /) -> Trajectory:
-    """A run without what memory put into it: what was shown is not learned back."""
-    return Trajectory.model_validate(_cut(run.model_dump(), text)) if text.strip() else run
-
-
-def _cut(value: object, text: str) -> object:
-    if isinstance(value, str):
-        return value.replace(text, "").strip() if text in value else value
-    if isinstance(value, dict):
-        return {key: _cut(inner, text) for key, inner in cast("dict[str, object]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_cut(inner, text) for inner in cast("list[object]", value)]
-    return value
+        say = partial(bank.learn, kept.trajectory, recall=kept.recall_id or shown, outcome=outcome, reward=reward)
+        learned = await say()
+        if learned.known and not learned.changes:  # it was learned meanwhile, by what was said before
+            await say()
 
 
 def _describe(problem: BaseException) -> str:

@@ -109,8 +109,10 @@ class ReasoningBankMemory:
             return _hidden(ended[-1], shown)
 
         def keep(sample: str, error: BaseException | None = None) -> None:
-            usage = _usage_of_sample() if uuid in _waiting else _usage_within(own, earlier)
-            self._finish(run, over(), sample, usage, error=error)
+            with harmless("the end of a run"):
+                state = over()
+                usage = _usage_of_sample() if uuid in _waiting else _usage_within(own, earlier)
+                self._finish(run, state, sample, usage, error=error)
 
         try:
             with run.running():
@@ -122,7 +124,8 @@ class ReasoningBankMemory:
             keep("", error)
             raise
         except BaseException as stopped:  # cancelled, or left
-            run.fail(stopped, _source(over()))
+            with harmless("the end of a run"):
+                run.fail(stopped, _source(over()))
             raise
         keep(uuid)
 
@@ -133,7 +136,10 @@ class ReasoningBankMemory:
         source, where = _source(state), _where(state)
 
         def finish(scores: Mapping[str, Any]) -> None:
-            run.finish(source, error=error, reward=self._reward(scores), usage=usage, metadata=where)
+            reward = None
+            with harmless("reward="):  # the caller's own code: without it the judge decides
+                reward = self._reward(scores)
+            run.finish(source, error=error, reward=reward, usage=usage, metadata=where)
 
         if uuid in _waiting:
             _waiting[uuid].append(finish)

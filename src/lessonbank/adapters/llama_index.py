@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextvars import ContextVar
 from functools import partial, wraps
 from typing import Any, Final, Unpack
 
@@ -51,10 +52,12 @@ class ReasoningBankAgent:
     def __init__(self, agent: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
         self.agent = agent
         self.runs = RunFollower(bank, "llama-index", **options)
-        for one in getattr(agent, "agents", {"": agent}).values():
-            # An agent is a pydantic model, which takes no other fields.
-            object.__setattr__(one, "take_step", self._step(one.take_step))
-            object.__setattr__(one, "handle_tool_call_results", self._results(one.handle_tool_call_results))
+        self._agents = list(getattr(agent, "agents", {"": agent}).values())
+        for one in self._agents:
+            if not hasattr(one.take_step, "lessonbank"):  # a program may put a bank around one agent in each request
+                # An agent is a pydantic model, which takes no other fields.
+                object.__setattr__(one, "take_step", _step(one, one.take_step))
+                object.__setattr__(one, "handle_tool_call_results", _results(one, one.handle_tool_call_results))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["agent"], name)
@@ -64,41 +67,60 @@ class ReasoningBankAgent:
         id = new_id()
         scope = self.runs.scoped(told)
         run = self.runs.start(_task(args, told), run=id, scope=scope, parent=current_run())
-        with run.running():
-            handler = self.agent.run(*args, **told)
+        before = _here.set(self)
+        try:
+            with run.running():
+                handler = self.agent.run(*args, **told)
+        finally:
+            _here.reset(before)
         handler.lessonbank_run = id
         # Before anybody who awaits the handler goes on: whoever has the answer may close the bank.
         handler._result_task.add_done_callback(partial(_ended, run))  # pyright: ignore[reportPrivateUsage]
         return handler
 
-    def _step(self, take: Any) -> Any:
-        @wraps(take)
-        async def take_step(ctx: Any, llm_input: list[Any], tools: Any, memory: Any) -> Any:
-            run = self.runs.get(current_run() or "")
-            if run is None:
-                return await take(ctx, llm_input, tools, memory)
-            if not run.has_observed:
-                run.observe(*(_message(one) for one in llm_input if one.role == "system"))
-                run.observe({"role": "user", "content": run.task})
-            await self.runs.begin(run.task, run=run.id)
-            run.can_call(lambda: [tool.metadata for tool in tools], _definition)
-            output = await take(ctx, _with_text(llm_input, run), tools, memory)
-            run.observe(_message(output.response, output.tool_calls) | _cost(output.raw))
-            return output
+    def run_of(self, agent: Any, /) -> FollowedRun | None:
+        """The run in which this code runs, if it is one of this object and the agent works in it."""
+        return self.runs.get(current_run() or "") if any(one is agent for one in self._agents) else None
 
-        return take_step
 
-    def _results(self, handle: Any) -> Any:
-        @wraps(handle)
-        async def handle_tool_call_results(ctx: Any, results: list[Any], memory: Any) -> Any:
-            if run := self.runs.get(current_run() or ""):
-                run.observe(*(_result(one) for one in results))
-                for one in results:
-                    with harmless("the end of a tool"):
-                        await _follow(one, run)
-            return await handle(ctx, results, memory)
+_here: ContextVar[ReasoningBankAgent | None] = ContextVar("here", default=None)
 
-        return handle_tool_call_results
+
+def _run_of(agent: Any) -> tuple[FollowedRun | None, RunFollower | None]:
+    here = _here.get()
+    return (here.run_of(agent), here.runs) if here else (None, None)
+
+
+def _step(agent: Any, take: Any) -> Any:
+    @wraps(take)
+    async def take_step(ctx: Any, llm_input: list[Any], tools: Any, memory: Any) -> Any:
+        run, runs = _run_of(agent)
+        if run is None or runs is None:
+            return await take(ctx, llm_input, tools, memory)
+        if not run.has_observed:
+            run.observe(*(_message(one) for one in llm_input if one.role == "system"))
+            run.observe({"role": "user", "content": run.task})
+        await runs.begin(run.task, run=run.id)
+        run.can_call(lambda: [tool.metadata for tool in tools], _definition)
+        output = await take(ctx, _with_text(llm_input, run), tools, memory)
+        run.observe(_message(output.response, output.tool_calls) | _cost(output.raw))
+        return output
+
+    setattr(take_step, "lessonbank", True)  # noqa: B010 - a function has no such attribute by its type
+    return take_step
+
+
+def _results(agent: Any, handle: Any) -> Any:
+    @wraps(handle)
+    async def handle_tool_call_results(ctx: Any, results: list[Any], memory: Any) -> Any:
+        if run := _run_of(agent)[0]:
+            run.observe(*(_result(one) for one in results))
+            for one in results:
+                with harmless("the end of a tool"):
+                    await _follow(one, run)
+        return await handle(ctx, results, memory)
+
+    return handle_tool_call_results
 
 
 def _task(args: tuple[Any, ...], told: Mapping[str, Any]) -> str:

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
-from typing import Any, Unpack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Unpack
 from weakref import finalize
 
 from lessonbank.bank.sync import ReasoningBank
@@ -34,17 +36,23 @@ except ImportError as missing:
     raise MissingExtra("the adapter of Microsoft Agent Framework", extra="microsoft-agent-framework") from missing
 
 
-@dataclass(slots=True)
+_MOST_WAITING: Final = 1000
+"""Questions to a person that are open at once."""
+
+
+@dataclass(slots=True, eq=False)
 class _Open:
     """A run that is not over: what was asked, and what its last request held of it."""
 
     run: FollowedRun
     asked: Sequence[Message]
-    messages: Sequence[Message] = ()
+    messages: Sequence[Message]
+    wait: Callable[[_Open, Sequence[Any]], None]
+    """Keeps a run that waits for a person, with what it asks."""
     instructions: str = ""
     requests: int = 0
-    is_read: bool = False
-    """Whether the stream of its answer was read to the end."""
+    usage: Usage = field(default_factory=Usage)
+    has_waited: bool = False
 
     def source(self, *more: Message) -> object:
         """The run, in a shape that `learn` reads."""
@@ -59,7 +67,13 @@ class _Open:
         with harmless("the end of a run"):
             told: Any = response.usage_details or {}
             counts = {f"{kind}_tokens": told.get(f"{kind}_token_count") or 0 for kind in ("input", "output")}
-            self.run.finish(self.source(*response.messages), usage=Usage(requests=self.requests, **counts))
+            self.usage, self.requests = self.usage + Usage(requests=self.requests, **counts), 0
+            if response.user_input_requests:
+                self.has_waited = True
+                self.wait(self, response.user_input_requests)
+            else:  # the answer to a person's word does not hold what came before
+                said = () if self.has_waited else response.messages
+                self.run.finish(self.source(*said), usage=self.usage)
 
     def fail(self, error: BaseException) -> None:
         with harmless("the end of a run"):
@@ -91,6 +105,7 @@ class ReasoningBankMiddleware(AgentMiddleware):
 
     def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[AgentContext]]) -> None:
         self.runs = RunFollower(bank, "microsoft-agent-framework", **options)
+        self._waiting = OrderedDict[tuple[str, ...], _Open]()
 
     async def process(self, context: AgentContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Begin before the agent works, and keep the run however it ends."""
@@ -116,11 +131,29 @@ class ReasoningBankMiddleware(AgentMiddleware):
         with harmless("the beginning of a run"):
             parent = self.runs.get(current_run() or "")
             scope = parent.scope if parent else self.runs.scoped(context)
-            run = await self.runs.begin(_task(context.messages), scope=scope, parent=current_run())
-            open = _Open(run, list(context.messages), list(context.messages))
+            where = scope or "", str(getattr(getattr(context, "session", None), "session_id", ""))
+            open = self._answered(where, context.messages)
+            if open is None:
+                run = await self.runs.begin(_task(context.messages), scope=scope, parent=current_run())
+                open = _Open(run, list(context.messages), list(context.messages), partial(self._wait, where))
             context.client_kwargs["middleware"] = [*(context.client_kwargs.get("middleware") or ()), _Requests(open)]
             return open
         return None
+
+    def _wait(self, where: tuple[str, str], open: _Open, asking: Sequence[Any]) -> None:
+        self._waiting.update({(*where, one.id): open for one in asking})
+        for _ in range(len(self._waiting) - _MOST_WAITING):
+            self._waiting.popitem(last=False)[1].stop("nobody answered")
+
+    def _answered(self, where: tuple[str, str], messages: Sequence[Message]) -> _Open | None:
+        """The run that waited for these answers of a person. Only who asks for it has its scope and its session."""
+        answers = [one.id for said in messages for one in said.contents if one.type == "function_approval_response"]
+        found = next((open for id in answers if (open := self._waiting.get((*where, str(id))))), None)
+        is_session = found is None and where[1]
+        for key in [key for key, open in self._waiting.items() if open is found or (is_session and key[:2] == where)]:
+            if (open := self._waiting.pop(key)) is not found:
+                open.stop("the user went on with something else")
+        return found
 
 
 class _Requests(ChatMiddleware):
@@ -154,20 +187,23 @@ class _Requests(ChatMiddleware):
 
 
 def _follow(stream: ResponseStream[Any, Any], open: _Open) -> None:
+    is_read = False  # to its end
+
     @contextmanager
     def pulled() -> Generator[None]:
+        nonlocal is_read
         try:
             with open.run.running():
                 yield
         except StopAsyncIteration:
-            open.is_read = True
+            is_read = True
             raise
         except BaseException as error:
             open.fail(error)
             raise
 
     def ended(response: AgentResponse[Any] | None = None) -> None:
-        if not open.is_read:  # the framework makes a response of a part, too
+        if not is_read:  # the framework makes a response of a part, too
             open.stop()
         elif response:
             open.finish(response)
@@ -222,7 +258,7 @@ def _plain(message: Message) -> Generator[dict[str, Any]]:
             told.append({"type": "tool_use", "id": part.call_id, "name": part.name, "input": part.arguments})
         elif part.type in ("text", "text_reasoning"):
             told.append({"type": "text" if part.type == "text" else "thinking", "text": part.text})
-        else:
+        elif not part.type.startswith("function_approval"):  # the call itself stands beside it
             told.append({"type": part.type})
     if told:
         yield {"role": str(message.role), "content": told}

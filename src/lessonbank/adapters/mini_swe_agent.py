@@ -12,7 +12,7 @@ from typing import Any, Final, Unpack
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Usage
 
-from .following import FollowedRun, Options, RunFollower, current_run
+from .following import FollowedRun, Options, RunFollower, current_run, harmless
 
 VARIABLE: Final = "lessonbank"
 """The template variable of the text. A template that does not use it gets it before everything else."""
@@ -63,10 +63,11 @@ class ReasoningBankAgent:
         finally:
             self.agent.config, self.agent.env = before, shell
             self.agent.extra_template_vars.pop(VARIABLE, None)
-        status = str(told.get("exit_status", ""))
-        ended = None if status == _HANDED_IN else f"the agent ended with {status or 'no exit status'}"
-        answer = str(told.get("submission") or "") or None
-        run.finish(self._messages(), answer=answer, error=ended, usage=self._usage())
+        with harmless("the end of a run"):
+            status = str(told.get("exit_status", ""))
+            ended = None if status == _HANDED_IN else f"the agent ended with {status or 'no exit status'}"
+            answer = str(told.get("submission") or "") or None
+            run.finish(self._messages(), answer=answer, error=ended, usage=self._usage())
         return told
 
     def _messages(self) -> list[object]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.errors import MissingExtra
@@ -13,7 +14,7 @@ from lessonbank.errors import MissingExtra
 from .following import FollowedRun, Options, RunFollower, current_run
 
 try:
-    from pydantic_ai import RunContext
+    from pydantic_ai import DeferredToolRequests, RunContext
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.exceptions import ToolRetryError
     from pydantic_ai.messages import (
@@ -29,6 +30,9 @@ try:
     from pydantic_ai.tools import ToolDefinition
 except ImportError as missing:
     raise MissingExtra("the adapter of PydanticAI", extra="pydantic-ai") from missing
+
+
+_MOST_WAITING: Final = 1000
 
 
 class ReasoningBankCapability(AbstractCapability[Any]):
@@ -51,6 +55,10 @@ class ReasoningBankCapability(AbstractCapability[Any]):
     def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[RunContext[Any]]]) -> None:
         self.runs = RunFollower(bank, "pydantic-ai", **options)
         self._run: FollowedRun | None = None
+        self._ids: frozenset[str | None] = frozenset()
+        """PydanticAI's runs that are this one: each time that it waited for a person another one began."""
+        self._waiting = OrderedDict[str, tuple[FollowedRun, list[ModelMessage]]]()
+        """The runs that wait for a person: the copies share them."""
         self._messages: Sequence[ModelMessage] = ()
 
     async def for_run(self, ctx: RunContext[Any]) -> ReasoningBankCapability:
@@ -61,13 +69,36 @@ class ReasoningBankCapability(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
         """Begin before the run, and keep it however it ends."""
-        scope = self.runs.scoped(ctx)
-        run = await self.runs.begin(_words(ctx.prompt), run=ctx.run_id, scope=scope, parent=current_run())
-        self._run = run
-        with run.followed(lambda: self._own(ctx)):
+        run = self._run = await self._begun(ctx)
+        with run.followed(lambda: self._own(self._messages)):
             result = await handler()
-        run.finish(list(result.new_messages()))
+        said = self._own(result.all_messages())
+        if isinstance(result.output, DeferredToolRequests):
+            self._wait(run, said)
+        else:
+            run.finish(said)
         return result
+
+    async def _begun(self, ctx: RunContext[Any]) -> FollowedRun:
+        """The run that waited for a person, where it goes on; else another one."""
+        before, prompt = ctx.messages, ctx.prompt
+        start = next((n for n in reversed(range(len(before))) if _prompt(before[n]) is not None), len(before))
+        own = before[start:]
+        waited = self._waiting.pop(own[0].run_id or "", None) if own else None
+        if waited and prompt is None:
+            self._ids = frozenset((ctx.run_id, *(message.run_id for message in own)))
+            return waited[0]
+        if waited:
+            waited[0].stop(waited[1], reason="the user went on with something else")
+        self._ids = frozenset((ctx.run_id,))
+        words = _words(_prompt(own[0]) if own and prompt is None else prompt)
+        return await self.runs.begin(words, run=ctx.run_id, scope=self.runs.scoped(ctx), parent=current_run())
+
+    def _wait(self, run: FollowedRun, said: list[ModelMessage]) -> None:
+        self._waiting[run.id] = run, said
+        if len(self._waiting) > _MOST_WAITING:
+            _, (old, said) = self._waiting.popitem(last=False)
+            old.stop(said, reason="nobody told its end")
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
@@ -79,7 +110,7 @@ class ReasoningBankCapability(AbstractCapability[Any]):
         if self._run is None or not self._run.text:
             return request_context
         messages = request_context.messages
-        own = (place for place, message in enumerate(messages) if message.run_id == ctx.run_id)
+        own = (place for place, message in enumerate(messages) if message.run_id in self._ids)
         place = next(own, 0)
         shown = ModelRequest([UserPromptPart(self._run.text)])
         return replace(request_context, messages=[*messages[:place], shown, *messages[place:]])
@@ -114,8 +145,12 @@ class ReasoningBankCapability(AbstractCapability[Any]):
     async def _cure(self, call: ToolCallPart, args: dict[str, Any], said: object, *, failed: bool | None = None) -> str:
         return await self._run.came_back(call.tool_call_id, call.tool_name, args, said, failed) if self._run else ""
 
-    def _own(self, ctx: RunContext[Any]) -> list[ModelMessage]:
-        return [message for message in self._messages if message.run_id == ctx.run_id]
+    def _own(self, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+        return [message for message in messages if message.run_id in self._ids]
+
+
+def _prompt(message: ModelMessage) -> str | Sequence[UserContent] | None:
+    return next((part.content for part in message.parts if isinstance(part, UserPromptPart)), None)
 
 
 def _words(prompt: str | Sequence[UserContent] | None) -> str:

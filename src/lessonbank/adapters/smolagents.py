@@ -95,19 +95,21 @@ class ReasoningBankAgent:
             with _text_in_requests(agent, run, start):
                 yield run, ended
         except BaseException as error:
-            if isinstance(error, Exception) and agent.interrupt_switch:
-                run.stop(_messages(agent, start), reason="interrupted")
-            else:
-                usage = _usage(agent, start) if isinstance(error, Exception) else None
-                run.fail(error, _messages(agent, start), usage=usage)
+            with harmless("the end of a run"):
+                if isinstance(error, Exception) and agent.interrupt_switch:
+                    run.stop(_messages(agent, start), reason="interrupted")
+                else:
+                    usage = _usage(agent, start) if isinstance(error, Exception) else None
+                    run.fail(error, _messages(agent, start), usage=usage)
             raise
-        answer = getattr(ended[-1], "output", ended[-1]) if ended else None
-        run.finish(
-            _messages(agent, start),
-            answer=None if answer is None else str(answer),
-            error=_limit(agent),
-            usage=_usage(agent, start),
-        )
+        with harmless("the end of a run"):
+            answer = getattr(ended[-1], "output", ended[-1]) if ended else None
+            run.finish(
+                _messages(agent, start),
+                answer=None if answer is None else str(answer),
+                error=_limit(agent),
+                usage=_usage(agent, start),
+            )
 
 
 class _TextStep(MemoryStep):

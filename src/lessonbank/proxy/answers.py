@@ -94,30 +94,41 @@ def _chat(told: Data) -> Answer:
 
 def _chat_streamed(events: list[Data]) -> Answer:
     message: Data = {"role": "assistant", "content": ""}
-    calls: dict[int, Data] = {}
+    calls: list[tuple[object, Data]] = []
     ended, error = False, None
     for event in events:
         error = error or event.get("error")
         for choice in _dicts(event.get("choices")):
             ended = ended or bool(choice.get("finish_reason"))
             _add_delta(message, calls, _data(choice.get("delta")))
-    message.update({"tool_calls": [calls[number] for number in sorted(calls)]} if calls else {})
+    message.update({"tool_calls": [call for _, call in calls]} if calls else {})
     broken = None if ended and not error else "the answer of the model's server broke off"
     tokens = _tokens(*[event.get("usage") for event in events])
-    return Answer([message], events[0].get("id"), waits=bool(calls), error=broken, tokens=tokens)
+    id = next((told for event in events if (told := event.get("id"))), None)  # Azure's first event has an empty one
+    return Answer([message], id, waits=bool(calls), error=broken, tokens=tokens)
 
 
-def _add_delta(message: Data, calls: dict[int, Data], delta: Data) -> None:
+def _add_delta(message: Data, calls: list[tuple[object, Data]], delta: Data) -> None:
     for key in ("content", "refusal", "reasoning_content"):
         if isinstance(piece := delta.get(key), str):
             message[key] = f"{message.get(key) or ''}{piece}"
     for piece in _dicts(delta.get("tool_calls")):
-        number = piece.get("index", len(calls))
-        call = calls.setdefault(number, {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+        call = _call_of(piece, calls)
         call["id"] = piece.get("id") or call["id"]
         told = _data(piece.get("function"))
         call["function"]["name"] += told.get("name") or ""
         call["function"]["arguments"] += told.get("arguments") or ""
+
+
+def _call_of(piece: Data, calls: list[tuple[object, Data]]) -> Data:
+    """The call that a piece goes on with. Where a server gives all one number, or none, a new id begins another."""
+    number, id = piece.get("index"), piece.get("id")
+    call = next((one for at, one in reversed(calls) if at == number), None)
+    names = number is None and not id and _data(piece.get("function")).get("name")
+    if call is None or names or (id and call["id"] not in ("", id)):
+        call = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+        calls.append((number, call))
+    return call
 
 
 # -- messages ---------------------------------------------------------------------------------------------------------
@@ -149,7 +160,10 @@ def _messages_streamed(events: list[Data]) -> Answer:
                 ended = ended or kind == "message_stop"
     for part in parts.values():
         if (written := part.pop("partial_json", None)) is not None:
-            part["input"] = json.loads(written or "{}")
+            try:
+                part["input"] = json.loads(written or "{}")
+            except ValueError:  # the model had no token left
+                part["input"] = written
     answer = _messages({**told, "content": [parts[number] for number in sorted(parts)]})
     answer.error = None if ended else "the answer of the model's server broke off"
     return answer

@@ -69,6 +69,10 @@ class Conversation:
     under_way: int = 0
     error: str = ""
     begins: int = 0
+    first: str = ""
+    """The mark of the message with which the run begins."""
+    runs: dict[str, str] = field(default_factory=dict[str, str])
+    """The run of each response, by its id."""
     parts: list[str] = field(default_factory=list[str])
     length: int = 0
     system: str = "null"
@@ -110,11 +114,15 @@ class Conversation:
             self.run, self.is_recalled, self.has_spoken, self.error = new_id(), False, False, ""
             self.began, self.usage = now, (0, 0, 0)
             self.begins = (self.length if request.is_partial else 0) + turn
+            self.first = said.mark if request.turn is not None and (said := request.said[turn]) else ""
 
     def note(self, request: Request, answer: Answer, /) -> None:
         """Keep what a request and its answer say of the run."""
         said = [request.listed, *([json.dumps(answer.messages)] if answer.messages else [])]
         self.parts = [*self.parts, *said] if request.is_partial else said
+        if self.first and not request.is_partial:  # a client may leave out what is old
+            same = [at for at, one in enumerate(request.said) if one and one.mark == self.first]
+            self.begins = min(same, key=lambda at: abs(at - self.begins), default=0)
         count = len(request.messages) + len(answer.messages)
         self.length = self.length + count if request.is_partial else count
         self.system = request.system if request.system != "null" else self.system
@@ -161,6 +169,7 @@ class Conversations:
         self._know(self._after(chain[-1] if chain else b"", answer), conversation)
         if answer.id:
             self._know(self._key(conversation.whose, "response", answer.id), conversation)
+            conversation.runs[str(answer.id)] = conversation.run or conversation.last_run
 
     def find_named(
         self, whose: Whose, /, *, conversation: str | None = None, response: str | None = None

@@ -155,8 +155,10 @@ def _edits(request: Request, index: int, text: str) -> tuple[tuple[int, str], ..
     found = fields(body, span.start) if isinstance(span.value, dict) else {}
     content = found.get("content") or found.get("output") or span
     part = json.dumps({"type": _PART[request.dialect], "text": text})
-    if not isinstance(content.value, str):
+    if body.startswith("[", content.start):
         return ((content.end - 1, f", {part}" if content.value else part),)
+    if not isinstance(content.value, str):
+        return ()  # such as null: there is nowhere to put it
     if request.dialect == "messages":  # clients write one text now as a string, now as a list: this is both
         return (content.start, '[{"type": "text", "text": '), (content.end, f"}}, {part}]")
     # Servers that are only compatible may read nothing but strings.

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, Final, Unpack, cast
 
 import lessonbank
-from lessonbank.adapters.following import FollowedRun, RunFollower, harmless
+from lessonbank.adapters.following import FollowedRun, RunFollower, harmless, run_from
 from lessonbank.contracts.records import SECONDS, Observation, Step, Usage
 from lessonbank.contracts.retrieve_options import RetrieveKeywords
 from lessonbank.errors import LessonbankError
@@ -63,11 +63,12 @@ class Memory:
                 case "end":
                     self._end(frame)
                 case "tell":
-                    self._run(frame)
-                    self._follower.tell(frame["run"], **_outcome_in(frame))
-                case _:
+                    self._follower.tell(frame["run"], scope=frame["scope"], **_outcome_in(frame))
+                case "drain":
                     self._bank.drain()
                     self.say({"id": frame["id"], "text": ""})
+                case problem:
+                    log.warning("memory lost what the proxy sent: it is %s", problem)
         except Exception as problem:  # noqa: BLE001 - a frame of any content must not end the memory of all others
             log.warning("memory could not do what the proxy asked for: %s: %s", type(problem).__name__, quoted(problem))
 
@@ -89,7 +90,7 @@ class Memory:
         before, own = messages[: frame["begins"]], messages[frame["begins"] :]
         rules: list[Any] = [m for m in before if isinstance(m, dict) and cast("Frame", m).get("role") in _RULES]
         source = {"messages": [*rules, *own], "system": frame["system"], "tools": frame["tools"]}
-        told = trajectory_from(source, task=run.task or None)
+        told = run_from(source, task=run.task or None)
         requests, asked, said = frame["usage"]
         usage = Usage(requests=requests, input_tokens=asked, output_tokens=said)
         kept, metadata = told.model_copy(update={"usage": usage}), {SECONDS: frame["seconds"]}

@@ -39,6 +39,8 @@ class MemoryProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._asked: dict[int, asyncio.Future[str]] = {}
         self._numbers, self._is_late, self._is_full = count(), False, False
+        self._held = list[bytes]()
+        """What ended while the memory was not there, until it is started again."""
         self._keeping: asyncio.Task[None] | None = None
 
     @property
@@ -62,6 +64,8 @@ class MemoryProcess:
         process, self._process = self._process, None
         if process is None:
             self._keeping.cancel()
+            if self._held:
+                log.warning("%d ends of runs are not remembered: the memory is not there", len(self._held))
         elif process.stdin:
             process.stdin.close()
         _, late = await asyncio.wait([self._keeping], timeout=_ENDING)
@@ -102,11 +106,18 @@ class MemoryProcess:
         """Hand a run over that is over. Returns at once."""
         frame: Frame = {"op": "end", "outcome": outcome, "reward": reward, **ended.whose._asdict()}
         frame |= {name: getattr(ended, name) for name in ("run", "begins", "seconds", "usage", "error", "stopped")}
-        self._send(frame, parts=ended.parts, system=ended.system, tools=ended.tools)
+        self._hand_over(frame, parts=ended.parts, system=ended.system, tools=ended.tools)
 
     def tell(self, run: str, /, *, whose: Whose, outcome: Outcome | None, reward: float | None) -> None:
         """How a run really ended, told when it was over. Returns at once."""
-        self._send({"op": "tell", "run": run, **whose._asdict(), "outcome": outcome, "reward": reward})
+        self._hand_over({"op": "tell", "run": run, **whose._asdict(), "outcome": outcome, "reward": reward})
+
+    def _hand_over(self, frame: Frame, **raw: str | list[str]) -> None:
+        if not self._send(frame, **raw) and self._process is None:
+            self._held.append(packed(frame, **raw))
+        while sum(map(len, self._held)) > _WAITING:
+            del self._held[0]
+            log.warning("a run is not remembered: the memory is away for too long")
 
     async def _ask(self, frame: Frame, seconds: float) -> str | None:
         number = next(self._numbers)
@@ -146,6 +157,8 @@ class MemoryProcess:
             await process.communicate()
             raise problem
         self._process, self._is_late = process, False
+        _input(process).writelines(self._held)
+        self._held.clear()
         return process
 
     async def _greet(self, process: asyncio.subprocess.Process) -> LessonbankError | None:

@@ -107,19 +107,18 @@ class Remembering:
         found = self._conversations.find(request, whose, name=name, hint=hint) if request else None
         if request is None or found is None:
             return None
-        self._take_outcome(found, headers)
+        self._take_outcome(found, request, headers)
         found.enter(request, monotonic())
         exchange = Exchange(self, found, request, hint=hint, body=raw)
         try:
             place = await self._place(found, request)
             texts = {at: text for at, text in (await self._cures(found, request)).items() if text}
+            if place is not None:
+                texts[place] = found.text
+            exchange.body = with_texts(request, texts) if texts else raw
         except BaseException:
             exchange.end(GONE)
             raise
-        if place is not None:
-            texts[place] = found.text
-        if texts:
-            exchange.body = with_texts(request, texts)
         return exchange
 
     def answered(self, conversation: Conversation, request: Request, answer: Answer, /, *, hint: str) -> None:
@@ -138,6 +137,10 @@ class Remembering:
     ) -> str | None:
         """How a run ended, told from outside; the run's id, or `None` if there is no such run."""
         found = self._conversations.find_named(whose, conversation=conversation, response=response)
+        run = found.runs.get(response, "") if found and conversation is None and response else ""
+        if found and run not in ("", found.run):  # the conversation has gone on since
+            self.memory.tell(run, whose=whose, outcome=outcome, reward=reward)
+            return run
         return self._settle(found, outcome, reward) if found else None
 
     async def watch(self) -> None:
@@ -181,9 +184,11 @@ class Remembering:
                 conversation.cures.append((at, said.mark, text))
             return {**known, at: text}
 
-    def _take_outcome(self, conversation: Conversation, headers: Mapping[str, str]) -> None:
+    def _take_outcome(self, conversation: Conversation, request: Request, headers: Mapping[str, str]) -> None:
         if OUTCOME not in headers and REWARD not in headers:
             return
+        if conversation.run and not conversation.has_spoken and conversation.parts == [request.listed]:
+            return  # the request failed and comes again: it told how the run before it ended the first time
         try:
             outcome, reward = read_outcome(headers.get(OUTCOME), headers.get(REWARD))
         except UsageError as error:

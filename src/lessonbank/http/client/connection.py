@@ -58,7 +58,8 @@ class Connection:
     """Connections to one server, with a pool for each event loop that calls: after a fork there is another one."""
 
     def __init__(self, url: str, /, *, key: str | None, timeout: float) -> None:
-        self.url, self.key, self._timeout = _checked(url, key), key, timeout
+        self.key = key.strip() if key else key  # files and environments put a newline behind it
+        self.url, self._timeout = _checked(url, self.key), timeout
         self._is_used, self._most = False, math.inf
         self._pools = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient]()
         self._waits = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, set[anyio.CancelScope]]()
@@ -254,6 +255,8 @@ def _checked(url: str, key: str | None) -> str:
         raise UsageError(
             "the address of a server is https://HOST, without a key or a query: give Server(url, api_key=…)"
         )
+    if key and not (key.isascii() and key.isprintable()):
+        raise UsageError("the key of the server has characters that no key has: copy it again")
     if parts.scheme == "http" and key and parts.hostname not in _LOOPBACK:
         raise UsageError(
             f"the key would travel to {parts.hostname} unencrypted: use https://, or a tunnel to 127.0.0.1"

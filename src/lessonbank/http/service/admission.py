@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final
@@ -14,6 +15,7 @@ from fastapi import Request
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.errors import NotAllowed, Unauthenticated, UsageError, VersionMismatch
 from lessonbank.guard import check_scope
+from lessonbank.guard.identity import identity_of as identity_in_bank
 from lessonbank.guard.names import name_key
 from lessonbank.guard.scope import covers
 from lessonbank.http.client.operations import API, Operation
@@ -53,24 +55,31 @@ class Caller:
     key: Key
     bank: AsyncReasoningBank
     """In the caller's scope, under the name of its key."""
-    has_writer_key: bool
+    writer_key: str | None
 
     @property
     def identity(self) -> str:
         """As whose word the bank takes what the caller tells. A writer's name without its key is a label."""
         return identity_of(self.key)
 
-    def check_person(self, arguments: Mapping[str, Any], /) -> None:
+    async def check_person(self, arguments: Mapping[str, Any], /) -> None:
         """Refuse to act in the name of another person: only an admin's key may, whose holder knows its people.
 
         Raises NotAllowed.
         """
         for name in _PERSONS:
             person = arguments.get(name)
-            trusted = self.has_writer_key or self.key.role == "admin"
-            if person is None or trusted or name_key(person) == name_key(self.key.name):
+            if person is None or self.key.role == "admin" or name_key(person) == name_key(self.key.name):
                 continue
-            raise NotAllowed(f"{name}= is the person who holds the key: give {name}={self.key.name!r}")
+            if not await self._has_key_of(person):
+                raise NotAllowed(f"{name}= is the person who holds the key: give {name}={self.key.name!r}")
+
+    async def _has_key_of(self, person: str) -> bool:
+        """Whether the request has the key that the bank gave this person."""
+        if self.writer_key and name_key(person) == name_key(self.bank.writer):
+            with suppress(UsageError):
+                return bool(await identity_in_bank(self.bank.store, name=person, key=self.writer_key))
+        return False
 
 
 def identity_of(key: Key, /) -> str:
@@ -145,8 +154,8 @@ class Admission:
         writer = _header(request, "lessonbank-writer") or key.name
         writer_key = _header(request, "lessonbank-writer-key")
         if whole_bank and not writer_key:
-            return Caller(key, self._bank, False)
-        return Caller(key, self._bank.scoped(scope, writer=writer, key=writer_key), bool(writer_key))
+            return Caller(key, self._bank, None)
+        return Caller(key, self._bank.scoped(scope, writer=writer, key=writer_key), writer_key)
 
     async def scopes(self, key: Key, /) -> tuple[str, ...]:
         """The scopes that a key covers and that hold anything."""

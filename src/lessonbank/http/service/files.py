@@ -20,6 +20,7 @@ from lessonbank.http.client.operations import Operation, result_of
 
 RESULT: Final = "Lessonbank-Result"
 _LONGEST_NAME: Final = 100
+"""Bytes."""
 
 
 async def send(request: Request, operation: Operation, call: Callable[..., Awaitable[Any]], /) -> Response:
@@ -64,5 +65,5 @@ async def _removed(folder: tempfile.TemporaryDirectory[str]) -> None:
 
 def _name(told: str) -> str:
     """The last part of the caller's name for the file, which can say what format it has."""
-    name = PurePosixPath(unquote(told, errors="replace")).name[:_LONGEST_NAME]
+    name = PurePosixPath(unquote(told, errors="replace")).name.encode()[-_LONGEST_NAME:].decode(errors="ignore")
     return name if name.isprintable() and name.strip(". ") and "\\" not in name else "import.jsonl"

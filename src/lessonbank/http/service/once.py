@@ -30,7 +30,7 @@ class Once:
     async def __call__(self, name: tuple[str, ...], asked: bytes, /, do: Callable[[], Awaitable[Response]]) -> Response:
         """What `do` answers, or answered to the same request. Failures are not held: they may be tried again."""
         self._forget_old()
-        if known := self._answers.get(name):
+        while known := self._answers.get(name):
             if known[1] != asked:
                 return problem("idempotency", "this Idempotency-Key was used for another request: use a new one")
             if answer := await asyncio.shield(known[2]):

@@ -11,6 +11,8 @@ TENANT_BYTES: Final = 16_000_000
 """Bytes of spans, as JSON, that one tenant may have open: a trace's messages come again in each of its calls."""
 ALL_BYTES: Final = 128_000_000
 TENANT_TRACES: Final = 1000
+_DONE: Final = 10_000
+"""Traces of which is known that their runs were made: an exporter that got no answer sends their last spans again."""
 TRACE_SPANS: Final = 5000
 """Spans of a trace that are held until its first one ends, which comes last."""
 
@@ -50,6 +52,7 @@ class OpenTraces:
     def __init__(self, *, tenant_bytes: int = TENANT_BYTES, all_bytes: int = ALL_BYTES) -> None:
         self._most, self._most_of_all = tenant_bytes, all_bytes
         self._tenants = defaultdict[str, _Tenant](_Tenant)
+        self._done = OrderedDict[Name, None]()
         self.dropped = 0
         """Spans that were dropped since the process began."""
 
@@ -57,14 +60,25 @@ class OpenTraces:
         """Keep spans; the traces that are whole now."""
         own = self._tenants[tenant]
         for span in spans:
-            self._keep(own, span)
-        whole = [held for span in spans if span.is_last and (held := own.traces.pop(span.trace, None))]
+            if span.trace not in self._done:
+                self._keep(own, span)
+        ended = [(span.trace, held) for span in spans if span.is_last and (held := own.traces.pop(span.trace, None))]
+        whole = [held for _, held in ended]
+        self._done.update((name, None) for name, _ in ended)
+        while len(self._done) > _DONE:
+            self._done.popitem(last=False)
         own.size -= sum(len(data) for held in whole for data in held)
         while own.traces and (own.size > self._most or len(own.traces) > TENANT_TRACES):
             self._drop_oldest(own)
         while sum(one.size for one in self._tenants.values()) > self._most_of_all:
             self._drop_oldest(max(self._tenants.values(), key=lambda one: one.size))
         return whole
+
+    def reopen(self, tenant: str, spans: Sequence[Span], /) -> None:
+        """Hold spans again whose runs the bank did not take now: their exporter sends the last of them again."""
+        for span in spans:
+            self._done.pop(span.trace, None)
+            self._keep(self._tenants[tenant], span)
 
     def refused(self, tenant: str, spans: int, /) -> None:
         """Count spans of a run that the bank does not take."""

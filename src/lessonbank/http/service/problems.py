@@ -100,7 +100,6 @@ def answer_errors(app: FastAPI, /) -> None:
     app.add_exception_handler(LessonbankError, _of_bank)
     app.add_exception_handler(RequestValidationError, _of_form)
     app.add_exception_handler(HTTPException, _of_http)
-    app.add_exception_handler(Exception, _unexpected)
 
 
 async def _of_bank(_: Request, error: Any) -> Response:
@@ -140,7 +139,7 @@ def _methods(request: Request) -> str:
     return ", ".join(sorted(found))
 
 
-async def _unexpected(_: Request, error: Exception) -> Response:
+def unexpected(error: Exception, /) -> Response:
     """What nobody thought of: the log says where, and not what was in it."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     where = " < ".join(f"{Path(each.filename).name}:{each.lineno}" for each in reversed(frames))

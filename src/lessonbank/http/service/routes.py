@@ -103,7 +103,7 @@ class Routes:
         async def endpoint(request: Request, **told: Any) -> Response:
             caller: Caller = request.state.caller
             given = _given(operation, told)
-            caller.check_person(given)
+            await caller.check_person(given)
             do = partial(self._done, operation, caller, given, request)
             name = request.headers.get("idempotency-key")
             if not name or operation.method == "GET" or operation.file:
@@ -218,7 +218,8 @@ def _link_next(answer: Response, request: Request, result: Any, given: Mapping[s
     """Say where the next page is, if there may be one."""
     if len(result) == given["limit"]:
         last = result[-1].trajectory.id if isinstance(result[-1], Run) else result[-1].id
-        answer.headers["Link"] = f'<{request.url.include_query_params(after=last)}>; rel="next"'
+        to = request.url.include_query_params(after=last)  # without the host: whether there is TLS, a proxy knows
+        answer.headers["Link"] = f'<{to.path}?{to.query}>; rel="next"'
 
 
 def _summary(operation: Operation) -> str:

@@ -47,12 +47,19 @@ class Traces:
         """
         body, kind = await request.body(), request.headers.get("content-type", "").partition(";")[0].strip()
         tenant = caller.key.scope or caller.bank.scope
-        spans = await to_thread.run_sync(_spans, body, kind, (caller.key.id, caller.bank.scope))
-        for trace in self._open.add(tenant, spans):
-            for run in await to_thread.run_sync(_runs, trace):
-                with acting_as(caller.identity):
-                    if not await _submitted(caller.bank, run):
-                        self._open.refused(tenant, len(trace))
+        sender = caller.key.id, caller.bank.scope
+        spans = await to_thread.run_sync(_spans, body, kind, sender)
+        whole = self._open.add(tenant, spans)
+        try:
+            while whole:
+                for run in await to_thread.run_sync(_runs, whole[0]):
+                    with acting_as(caller.identity):
+                        if not await _submitted(caller.bank, run):
+                            self._open.refused(tenant, len(whole[0]))
+                del whole[0]
+        except LessonbankError:
+            self._open.reopen(tenant, [_span(sender, json.loads(span)) for trace in whole for span in trace])
+            raise
         self._metrics.spans_dropped = self._open.dropped
         return _answer(kind, self._open.take_dropped(tenant))
 
@@ -83,7 +90,8 @@ def _runs(spans: list[bytes]) -> list[Trajectory]:
     """The runs of one trace, as a file of it would give them."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
-        path.write_bytes(b'{"resourceSpans": [{"scopeSpans": [{"spans": [%b]}]}]}' % b",".join(spans))
+        each = b",".join(dict.fromkeys(spans))  # an exporter may send a span twice
+        path.write_bytes(b'{"resourceSpans": [{"scopeSpans": [{"spans": [%b]}]}]}' % each)
         try:
             found = list(importers.read(path, format="otel"))
         except LessonbankError:
@@ -96,10 +104,11 @@ def _spans(body: bytes, kind: str, sender: tuple[str, str]) -> list[Span]:
     spans = list(_of_export(_from_protobuf(body) if kind == _PROTOBUF else _from_json(body)))
     if len(spans) > _MOST_AT_ONCE:
         raise TooLarge(f"an export has at most {_MOST_AT_ONCE:,} spans: send smaller batches")
-    return [
-        Span((*sender, str(span.get("traceId", ""))), json.dumps(span).encode(), not span.get("parentSpanId"))
-        for span in spans
-    ]
+    return [_span(sender, span) for span in spans]
+
+
+def _span(sender: tuple[str, str], span: dict[str, Any]) -> Span:
+    return Span((*sender, str(span.get("traceId", ""))), json.dumps(span).encode(), not span.get("parentSpanId"))
 
 
 def _from_json(body: bytes) -> Json:

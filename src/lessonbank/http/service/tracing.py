@@ -47,7 +47,7 @@ class Spans:
             failure = ""
             try:
                 yield told
-                failure = str(told["status"]) if told["status"] >= 500 else ""
+                failure = told.get("failure") or (str(told["status"]) if told["status"] >= 500 else "")
             except BaseException as error:
                 failure = type(error).__name__
                 raise

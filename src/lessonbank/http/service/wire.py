@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, TypeAlias
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lessonbank._base.bodies import Body
@@ -17,6 +18,7 @@ from lessonbank.contracts.records.ids import new_id
 from lessonbank.http.client.operations import API
 
 from .metrics import Metrics
+from .problems import unexpected
 from .tracing import Spans
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -74,6 +76,12 @@ class Bounded:
         with self._metrics.busy(), self._spans.around(scope) as span:
             try:
                 await self._app(scope, self._body(scope, receive), send_logged)
+            except ClientDisconnect:
+                pass  # nobody is there who could be answered
+            except Exception as error:  # noqa: BLE001 - uvicorn would write into the log what the error says
+                answer, span["failure"] = unexpected(error), type(error).__name__
+                if not status:  # else uvicorn cuts the connection
+                    await answer(scope, receive, send_logged)
             finally:
                 self._note(scope, status, perf_counter() - begun, id, span)
 
