@@ -19,7 +19,7 @@ from lessonbank.contracts.retrieve_options import RetrieveKeywords
 from lessonbank.errors import UsageError
 
 from . import client
-from .pieces import Block, Element, Member, OwnFile, Piece, Trace
+from .pieces import Block, Element, Member, OwnFile, Piece, Server, Trace
 from .repositories import COMMON
 
 _NAME: Final = "lessonbank"
@@ -233,7 +233,7 @@ def _qwen_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
 def _settings_and_command(home: Path, wanted: Wanted, events: dict[str, Json]) -> Iterable[Piece]:
     yield from _elements(home / "settings.json", events)
     if wanted.mcp:
-        yield Member(home / "settings.json", ("mcpServers", _NAME), _server_entry(wanted))
+        yield Server(home / "settings.json", ("mcpServers", _NAME), _server_entry(wanted))
         command = f"description = {json.dumps(_ABOUT)}\nprompt = {json.dumps(_SHOW.format('{{args}}'))}\n"
         yield OwnFile(home / "commands/lessons.toml", command)
 
@@ -249,10 +249,12 @@ def _opencode(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     yield OwnFile(folder / "plugin/lessonbank.js", plugin)
     if wanted.mcp:
         place = home if project is None else project
-        named = place / "opencode.jsonc"
+        files = place / "opencode.json", place / "opencode.jsonc"
         command, words_of_server = _server(wanted)
         entry: Json = {"type": "local", "enabled": True, "command": cast("list[Json]", [command, *words_of_server])}
-        yield Member(named if named.exists() else place / "opencode.json", ("mcp", _NAME), entry)
+        for file in files:  # it reads both
+            is_chosen = file == files[files[1].exists()]
+            yield Server(file, ("mcp", _NAME), entry if is_chosen else None)
         yield OwnFile(folder / "command/lessons.md", _command("$ARGUMENTS"))
 
 
@@ -263,7 +265,7 @@ def _cline(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     wanted = replace(wanted, scope=wanted.scope or COMMON)  # its servers do not begin in the folder of a session
     file = Path.home() / ".cline/data/settings/cline_mcp_settings.json"
     entry: dict[str, Json] = {**_server_entry(wanted), "timeout": 60}  # else Cline leaves a server out after 3 s
-    yield Member(file, ("mcpServers", _NAME), entry)
+    yield Server(file, ("mcpServers", _NAME), entry)
 
 
 HOSTS: Final = {

@@ -23,8 +23,10 @@ _CLIENT: Final = re.compile(r"lessonbank/(?:hosts|hooks)/client\.py")
 """The program of a hook, where it is and where it was."""
 _BEGIN: Final = "# >>> lessonbank: `lessonbank install AGENT --remove` takes these lines out"
 _END: Final = "# <<< lessonbank"
-_BLOCK: Final = re.compile(r"^# >>> lessonbank\b[^\n]*\n.*?^# <<< lessonbank\n", re.DOTALL | re.MULTILINE)
-"""Our lines, also those of an earlier version, whose first line named another command."""
+_OUR_MARK: Final = re.compile(r" ?# (?:>>>|<<<) lessonbank\b")
+_OUR_TABLE: Final = re.compile(r"\[mcp_servers\.lessonbank[].]")
+_SERVER: Final = "lessonbank.cli"
+"""What the command of an MCP server says that we wrote, and not a person under the same name."""
 
 
 class Piece(Protocol):
@@ -73,29 +75,51 @@ class Trace(Member):
 
 
 @dataclass(frozen=True, slots=True)
+class Server(Member):
+    """The entry of our MCP server; with no value it is only taken out. One that a person wrote stays."""
+
+    def added(self, text: str, /) -> str:
+        rest = self.removed(text)
+        if self.value is None:
+            return rest
+        rest = rest or settings_file.EMPTY
+        if settings_file.without_member(rest, self.path) != rest:
+            raise FormatError(f"{'.'.join(self.path)} is not ours: give it another name")
+        return settings_file.with_member(rest, self.path, self.value)
+
+    def removed(self, text: str, /) -> str:
+        def is_ours(path: tuple[str, ...], value: Json) -> bool:
+            return path == self.path and _SERVER in str(value)
+
+        return settings_file.without(text, is_ours) if text else text
+
+
+@dataclass(frozen=True, slots=True)
 class Element(Member):
-    """An element of a JSON list that calls our hook."""
+    """An element of a JSON list that calls our hook. A hook that somebody added to it stays."""
 
     def added(self, text: str, /) -> str:
         return settings_file.with_element(self.removed(text) or settings_file.EMPTY, self.path, self.value)
 
     def removed(self, text: str, /) -> str:
         def is_ours(path: tuple[str, ...], value: Json) -> bool:
-            return path == self.path and isinstance(value, dict) and bool(_CLIENT.search(str(value)))
+            if path == self.path and isinstance(value, dict) and isinstance(inner := value.get("hooks"), list):
+                return bool(inner) and all(_CLIENT.search(str(hook)) for hook in inner)
+            return path == (*self.path, "hooks") and isinstance(value, dict) and bool(_CLIENT.search(str(value)))
 
         return settings_file.without(text, is_ours) if text else text
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Lines of a TOML file, between two marks."""
+    """A table of a TOML file, between two marks. Codex moves and drops marks when it writes the file."""
 
     file: Path
     text: str
 
     def added(self, text: str, /) -> str:
         before = self.removed(text)
-        gap = "" if not before or before.endswith("\n") else "\n"
+        gap = "" if not before or before.endswith("\n") else "\n "  # the mark says that the end of a line is ours
         made = f"{before}{gap}{_BEGIN}\n{self.text.strip()}\n{_END}\n"
         try:
             tomllib.loads(made)
@@ -105,10 +129,19 @@ class Block:
 
     def removed(self, text: str, /) -> str:
         try:
-            tomllib.loads(text)
+            servers = tomllib.loads(text).get("mcp_servers")
         except tomllib.TOMLDecodeError as error:
             raise FormatError(f"it is no valid TOML: {error}") from None
-        return _BLOCK.sub("", text, count=1)
+        has_ours = isinstance(servers, dict) and _SERVER in str(servers.get(MARK))
+        rest, is_ours = "", False
+        for line in text.splitlines(keepends=True):
+            goes_on = is_ours and not line.startswith(("[", "#", "\n", "\r"))
+            is_ours = has_ours and (goes_on or bool(_OUR_TABLE.match(line)))
+            if mark := _OUR_MARK.match(line):
+                rest = rest.removesuffix("\n") if mark.group().startswith(" ") else rest
+            elif not is_ours:
+                rest += line
+        return rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +179,9 @@ def remove(pieces: list[Piece], /) -> list[Path]:
     for piece in pieces:
         if piece.file in texts or piece.file.exists():
             texts[piece.file] = _changed(piece.removed, piece.file, texts.get(piece.file))
-    return _write({path: "" if text == settings_file.EMPTY else text for path, text in texts.items()})
+    return _write(
+        {path: "" if text == settings_file.EMPTY and not path.is_symlink() else text for path, text in texts.items()}
+    )
 
 
 def _changed(change: object, file: Path, text: str | None) -> str:
@@ -170,7 +205,7 @@ def _write(texts: dict[Path, str]) -> list[Path]:
     changed = [file for file, text in texts.items() if _text_of(file) != text]
     for file in changed:
         try:
-            if texts[file]:
+            if texts[file] or file.is_symlink():
                 _replace(file, texts[file])
             else:
                 file.unlink()

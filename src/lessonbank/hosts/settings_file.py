@@ -125,7 +125,9 @@ def _cut(text: str, node: Node, place: int) -> str:
         comma = _skip(text, before)
         return text[:comma] + text[comma + 1 : child.start] + text[child.end :]
     if len(siblings) > 1:
-        return text[: child.start] + text[siblings[1].start :]
+        gap = text[child.end : siblings[1].start]
+        behind = siblings[1].start if "/" not in gap else _skip(text, child.end) + 1
+        return text[: child.start] + text[behind:]
     opening = _opening(text, node) + 1
     after = _skip(text, child.end)
     return text[:opening] + text[after + 1 if text[after : after + 1] == "," else child.end :]
