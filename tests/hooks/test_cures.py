@@ -157,6 +157,8 @@ def test_gemini_cli_tells_its_exit_code_in_the_output(hooks: Hooks, resident: Re
     event: dict[str, Any] = {"hook_event_name": "AfterTool", "session_id": "g-1", "cwd": "/"}
     event |= {"tool_name": "run_shell_command", "tool_input": {"command": "make test"}}
     assert hooks({**event, "tool_response": {"llmContent": output.format(0)}}, host="gemini-cli") == ""
+    counted = "\n".join([PROTO, *map(str, range(1000, 1200)), "the last one"])
+    assert hooks({**event, "tool_response": {"llmContent": f"Output: {counted}"}}, host="gemini-cli") == ""
     told = json.loads(hooks({**event, "tool_response": {"llmContent": output.format(2)}}, host="gemini-cli"))
     assert "make proto" in told["hookSpecificOutput"]["additionalContext"]
     assert told["hookSpecificOutput"]["hookEventName"] == "AfterTool"

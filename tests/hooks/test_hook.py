@@ -237,6 +237,9 @@ def test_a_damaged_bank_says_why_once_a_session_and_the_status_says_it_too(
     assert "bank.db" in place.problem()
     assert line(hooks(prompt(SHIP))) == f"lessonbank: no lessons: {place.problem()}"
     assert hooks(prompt(SHIP)) == ""
+    asked = json.loads(hooks(prompt("/lessonbank")))
+    assert asked == {"decision": "block", "reason": f"lessonbank: no lessons: {place.problem()}"}
+    assert hooks(prompt(SHIP)) == ""
     assert line(hooks({**begins, "session_id": "s-2"})).startswith("lessonbank: no lessons: ")
     status()
     said = capfd.readouterr().out
@@ -353,6 +356,18 @@ def test_the_end_of_a_turn_is_noted_without_a_word_and_never_blocked(
     (note,) = Sessions(hooks.spool).notes()
     assert (note.host, note.session, note.scope, note.ended) == ("claude-code", "s-1", "team", False)
     assert "secret" not in note.path.read_text()
+
+
+def test_a_hook_that_began_late_still_notes_the_end_of_a_session(hooks: Hooks, resident: Resident) -> None:
+    hooks.options = {"within": "0.001"}
+    assert hooks({**prompt(SHIP), "unknown": "x" * 8_000_000}) == ""
+    assert hooks({**prompt("", name="SessionEnd"), "unknown": "x" * 8_000_000}) == ""
+    assert [note.session for note in Sessions(hooks.spool).notes()] == ["s-1"]
+
+
+def test_a_session_that_is_kept_in_no_file_is_not_noted(hooks: Hooks, resident: Resident) -> None:
+    assert hooks({**prompt("", name="SessionEnd"), "transcript_path": None}) == ""
+    assert not list(hooks.spool.glob("*.json"))
 
 
 def test_switched_off_memory_does_nothing(hooks: Hooks, resident: Resident, monkeypatch: pytest.MonkeyPatch) -> None:

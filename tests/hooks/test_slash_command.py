@@ -110,6 +110,14 @@ def test_without_a_process_the_prompt_is_kept_from_the_agent_all_the_same(hooks:
     assert client.ask(KEY, {"do": client.STOP})["process"]
 
 
+@pytest.mark.parametrize("words", ["/lessonbank", "/lessonbank\toff", " /lessonbank\noff here"])
+def test_what_is_said_to_memory_never_reaches_the_agent_however_late_its_hook_began(
+    hooks: Hooks, resident: Resident, words: str
+) -> None:
+    hooks.options = {"within": "0.001"}
+    assert json.loads(hooks({**prompt(words), "unknown": "x" * 8_000_000}))["decision"] == "block"
+
+
 def test_an_unknown_word_is_answered_with_the_words_there_are(said: Any) -> None:
     assert said("dance").startswith("lessonbank has no `dance`: write /lessonbank remove ID")
 
