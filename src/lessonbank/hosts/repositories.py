@@ -73,7 +73,8 @@ def repository_of(folder: str, /) -> Repository:
         return Repository(str(root), address_in(_text_of(root / ".git/config")))
     inner = (root / named.group(1).strip()).resolve()
     shared = inner.parent.parent
-    if inner.parent.name == "worktrees" and _text_of(inner / "gitdir").strip() == str(root / ".git"):
+    told = os.path.normpath(inner / _text_of(inner / "gitdir").strip())  # perhaps a relative path
+    if inner.parent.name == "worktrees" and told == str(root / ".git"):
         # The repository names this folder as its worktree: else any folder could name any repository.
         main = shared.parent if shared.name == ".git" else shared
         return Repository(str(main), address_in(_text_of(shared / "config")))
@@ -156,7 +157,11 @@ class Repositories:
             known = table.get(found.shared_scope)
             if known is None:
                 known = table[found.shared_scope] = {name: [] for name in _LISTS}
-                known["roots"] += [] if is_used(found.shared_scope) else [found.root]
+                is_guest = any(found.root in one["waiting"] for one in table.values())
+                if is_used(found.own_scope) and not is_guest:  # from before it had an origin: they stay where they are
+                    known["asked"] = [found.root]
+                elif not is_used(found.shared_scope):
+                    known["roots"] = [found.root]
             if found.root in known["roots"]:
                 return Chosen(found.shared_scope)
             is_asked = not asks or found.root in known["asked"]
