@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +131,45 @@ def test_what_became_of_the_command_settles_the_recall(
     runs = {run.recall_id: run for run in bank.scoped(SCOPE).runs.list()}
     assert runs[settled.id].verdict.outcome == outcome
     assert len(runs[settled.id].trajectory.steps) == (3 if outcome == "success" else 1)
+
+
+def test_a_cure_that_was_not_printed_is_told_at_the_next_failure(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    with socket.socket(socket.AF_UNIX) as impatient:
+        impatient.connect(client.socket_path(KEY))
+        told = {"do": "cure", "host": "claude-code", "session": "s-2", "scope": "team", "folder": "/"}
+        told |= {"command": "make test", "printed": PROTO, "retrieve": {"own": "true"}}
+        told |= {"protocol": client.PROTOCOL, "release": client.release()}
+        impatient.sendall(json.dumps(told).encode() + b"\n")
+        assert b"make proto" in impatient.makefile("rb").readline()
+    until = time.monotonic() + 60
+    while not (printed := hooks(failed())) and time.monotonic() < until:
+        pass
+    assert "make proto" in printed
+
+
+def test_commands_that_fail_at_once_in_a_session_are_told_their_cure_once(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    learned(hooks, bank, resident, "s-9", ("make lint", PROTO), ("make proto", "ok"), ("make lint", "ok"))
+    events = [failed(command) for command in ("make test", "make lint") * 6]
+    answers = [hooks.finished(process) for process in [hooks.start(event) for event in events]]
+    assert sorted(json.loads(one)["systemMessage"].rpartition(" ")[2] for one in answers if one) == ["lint", "test"]
+    assert len(json.loads((hooks.spool / "s-2.cures").read_bytes())) == 2
+
+
+def test_a_session_whose_receipt_was_erased_is_learned(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    assert hooks(failed()) != ""
+    bank.scoped(SCOPE).admin.purge(recall=[one.id for one in recalls(bank)], reason="asked for")
+    learned(hooks, bank, resident, "s-2", FAILED, ("make proto", "ok"), ("make test", "3 passed"))
+    assert len(bank.scoped(SCOPE).runs.list()) == 2
 
 
 @pytest.mark.parametrize("cure", ["git push --force", "sudo make proto", "rm -rf build", "git commit --no-verify -m x"])

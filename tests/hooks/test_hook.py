@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import socket
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from lessonbank.hosts.session_lessons import SessionExtractor
 from lessonbank.hosts.sessions import Sessions, installed
 
 from .conftest import KEY, Hooks, prompt
+from .test_sessions import transcript
 from .writings import WRITINGS
 
 pytestmark = pytest.mark.full
@@ -205,6 +207,22 @@ def test_a_session_has_the_memory_of_its_repository_and_of_no_other(
     (note,) = Sessions(hooks.spool).notes()
     assert (note.scope, note.folder) == ("", str(tmp_path / "shop"))
     assert [recall.scope for recall in shop.recalls.list()] == ["coding/github.com/acme/shop"]
+
+
+def test_a_session_is_learned_in_the_scope_that_it_began_in_though_its_folder_is_gone(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+    config = tmp_path / "shop/.git/config"
+    config.parent.mkdir(parents=True)
+    config.write_text('[remote "origin"]\n\turl = https://github.com/acme/shop\n')
+    hooks.options = {"scope": None}
+    told = {"cwd": str(tmp_path / "shop"), "transcript_path": str(transcript(tmp_path))}
+    assert hooks({**prompt(SHIP), **told}) == ""
+    hooks({**prompt("", name="Stop"), **told})
+    shutil.rmtree(tmp_path / "shop")
+    Sessions(hooks.spool).learn(bank, quiet=0.0)
+    assert len(bank.scoped("coding/github.com/acme/shop").runs.list()) == 1
 
 
 def test_a_second_folder_with_the_same_address_is_asked_about_once_and_gets_nothing_of_the_first(

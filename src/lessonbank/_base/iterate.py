@@ -31,6 +31,14 @@ async def paged(page: Callable[..., Awaitable[Sequence[T]]], id_of: Callable[[T]
         after = id_of(found[-1])
 
 
+def each(page: Callable[..., Sequence[T]], id_of: Callable[[T], str], /) -> Iterator[T]:
+    """The same, of a list that is asked without waiting."""
+    after: str | None = None
+    while found := page(limit=_PAGE, after=after):
+        yield from found
+        after = id_of(found[-1])
+
+
 async def async_batches(records: AsyncIterator[T], /, *, size: int) -> AsyncGenerator[list[T]]:
     """Yield batches of records that come one by one. The source is closed when the consumer leaves early."""
     held: list[T] = []

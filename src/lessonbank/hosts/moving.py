@@ -8,20 +8,20 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, cast
 
+from lessonbank._base.iterate import each
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.records import Lesson, Run
+from lessonbank.contracts.records import Lesson
 
 from . import client
 from .repositories import COMMON, Repositories
 from .sessions import is_used
 
-_PAGE: Final = 200
 _LINES: Final = 200
 """Lines of a transcript in which its folder is looked for."""
 _LONGEST: Final = 1_000_000
@@ -51,7 +51,7 @@ def move(bank: ReasoningBank, repositories: Repositories, /, *, by: str) -> Move
     Lessons that a person approved are written again, in the name of `by`. Raises LessonbankError.
     """
     told, common, gone = Moved(), bank.scoped(COMMON), dict[str, str]()
-    for run in _runs(common):
+    for run in each(common.runs.list, attrgetter("trajectory.id")):
         host = str(run.metadata.get("host", ""))
         folder = folder_of(host, str(run.metadata.get("run_id", "")).partition("/")[0])
         if not folder:
@@ -81,19 +81,8 @@ def _move_lesson(common: ReasoningBank, lesson: Lesson, to: ReasoningBank, *, by
     common.lessons.retire(lesson.id, reason=f"moved to {to.scope}", by=by)
 
 
-def _runs(common: ReasoningBank) -> Iterator[Run]:
-    after: str | None = None
-    while page := common.runs.list(limit=_PAGE, after=after):
-        yield from page
-        after = page[-1].trajectory.id
-
-
 def _lessons(bank: ReasoningBank) -> list[Lesson]:
-    found, after = list[Lesson](), None
-    while page := bank.lessons.list(limit=_PAGE, after=after):
-        found += page
-        after = page[-1].id
-    return found
+    return list(each(bank.lessons.list, attrgetter("id")))
 
 
 def folder_of(host: str, session: str, /) -> str:

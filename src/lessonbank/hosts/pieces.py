@@ -129,7 +129,7 @@ class Block:
 
     def removed(self, text: str, /) -> str:
         try:
-            servers = tomllib.loads(text).get("mcp_servers")
+            servers: Json = tomllib.loads(text).get("mcp_servers")
         except tomllib.TOMLDecodeError as error:
             raise FormatError(f"it is no valid TOML: {error}") from None
         has_ours = isinstance(servers, dict) and _SERVER in str(servers.get(MARK))

@@ -15,6 +15,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from shlex import quote
@@ -33,7 +34,7 @@ from . import client
 from .cures import Cures
 from .inbox import waiting
 from .sessions import QUIET, Sessions, holds, open_bank, problem_in
-from .slash_command import SlashCommand
+from .slash_command import SESSION, SlashCommand
 
 log = logging.getLogger("lessonbank")
 IDLE: Final = 3600.0
@@ -126,12 +127,12 @@ class Resident:
             if self._sessions.switches.is_off(session=session, scope=chosen.scope):
                 return _say(stream, {})
             bank = self._bank.scoped(chosen.scope, writer=request["host"])
-            asked = _asked(request["retrieve"])
+            asked = _asked(request)
             recall = bank.retrieve(request["prompt"], **asked.keywords)
             line = self._line(bank, recall, session, asked, question=chosen.question)
             _say(stream, {"text": recall.text, "line": line})
-            if recall.candidates and (not recall.text or stream.readline(64) == b"printed\n"):
-                self._sessions.remember(session, recall.id, chosen.scope)
+            is_given = bool(recall.candidates) and _is_printed(stream, recall)
+            self._sessions.remember(session, recall.id if is_given else "", chosen.scope)
         except StoreDamaged as error:
             _say(stream, {"line": "" if self._is_greeted(session) else f"lessonbank: no lessons: {quoted(error)}"})
             raise
@@ -142,7 +143,8 @@ class Resident:
     def _again(self, stream: Any, session: str, transcript: str) -> None:
         """Give a session that goes on its recall's text again, unless the conversation still has the text."""
         given = self._sessions.recall_given(self._bank, session) if client.is_session(session) else None
-        is_whole = given is not None and not any(lesson.hidden for lesson in given.shown)
+        is_off = given is not None and self._sessions.switches.is_off(session=session, scope=given.scope)
+        is_whole = given is not None and not is_off and not any(lesson.hidden for lesson in given.shown)
         is_there = given is not None and holds(transcript, given.text)
         _say(stream, {"text": given.text if given and is_whole and not is_there else ""})
 
@@ -154,15 +156,17 @@ class Resident:
         scope = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", "")).scope
         if self._sessions.switches.is_off(session=session, scope=scope):
             return _say(stream, {})
-        asked, command, printed = _asked(request["retrieve"]), str(request["command"]), str(request["printed"])
-        recall = cures.recall(scope, command, printed, session=session, host=str(request["host"]), asked=asked)
-        if recall is None:
-            return _say(stream, {})
-        said = "a cure is told" if recall.text else "a cure is known, and kept back this time to measure what it does"
-        line = f"lessonbank: {said}: {recall.task.partition(' failed: ')[0]}"
-        # Some programs keep it in the result of the command: its reader takes it out by this frame.
-        framed = f"<{client.FRAME}>\n{recall.text}\n</{client.FRAME}>" if recall.text else ""
-        return _say(stream, {"text": framed, "line": line})
+        asked, command, printed = _asked(request), str(request["command"]), str(request["printed"])
+        cures.tell(
+            scope,
+            command,
+            printed,
+            session=session,
+            host=str(request["host"]),
+            asked=asked,
+            show=partial(_show_cure, stream),
+        )
+        return _say(stream, {})  # which nobody reads who was told a cure
 
     def _answer_command(self, request: dict[str, Any]) -> str:
         """What the person is told who wrote `/lessonbank`."""
@@ -170,9 +174,9 @@ class Resident:
         if not client.is_session(session):
             return ""
         scope = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", "")).scope
-        bank, asked = self._bank.scoped(scope, writer=request["host"]), _asked(request["retrieve"])
-        recalls, switches = self._sessions.recalls_of(session, scope), self._sessions.switches
-        command = SlashCommand(bank, self._name, session, recalls, switches, own=bool(asked.own))
+        bank, asked = self._bank.scoped(scope, writer=request["host"]), _asked(request)
+        forget, switches = partial(self._sessions.forget, session), self._sessions.switches
+        command = SlashCommand(bank, self._name, session, forget, switches, own=bool(asked.own))
         return command.answer(str(request["words"]))
 
     def _line(self, bank: ReasoningBank, recall: Recall, session: str, asked: RetrieveOptions, *, question: str) -> str:
@@ -226,15 +230,31 @@ def line_for(shown: int, waiting: int, /, *, bank: str, scope: str, question: st
     return " | ".join(f"lessonbank: {part}" for part in (", ".join(told), question) if part)
 
 
-def _asked(words: dict[str, str]) -> RetrieveOptions:
+def _is_printed(stream: Any, recall: Recall) -> bool:
+    """Whether the hook printed what it was handed, or had nothing to print."""
+    return not recall.text or stream.readline(64) == b"printed\n"
+
+
+def _show_cure(stream: Any, recall: Recall) -> bool:
+    said = "a cure is told" if recall.text else "a cure is known, and kept back this time to measure what it does"
+    line = f"lessonbank: {said}: {recall.task.partition(' failed: ')[0]}"
+    # Some programs keep it in the result of the command: its reader takes it out by this frame.
+    framed = f"<{client.FRAME}>\n{recall.text}\n</{client.FRAME}>" if recall.text else ""
+    _say(stream, {"text": framed, "line": line})
+    return _is_printed(stream, recall)
+
+
+def _asked(request: dict[str, Any]) -> RetrieveOptions:
     """The options of `retrieve` as the hook's command has them: as JSON, or as plain words such as `yes`.
 
-    Raises TypeError, UsageError: `install` did not write the command.
+    The receipt names the session. Raises TypeError, UsageError: `install` did not write the command.
     """
+    words: dict[str, str] = request["retrieve"]
     check_names(words)
     try:
         asked = _RETRIEVE.validate_python({name: _value(word) for name, word in words.items()})
-        return replace(asked, fit="none")  # a prompt waits a tenth of a second
+        of_session = {**(asked.metadata or {}), SESSION: str(request["session"])}
+        return replace(asked, fit="none", metadata=of_session)  # a prompt waits a tenth of a second
     except ValidationError as error:
         raise UsageError(f"an option of the hook is wrong: {quoted(error)}") from None
 
