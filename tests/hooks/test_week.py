@@ -55,7 +55,7 @@ def a_week(bank: ReasoningBank, folder: Path) -> None:
         for name in ("s-1", "s-2"):
             if name == "s-2":
                 asked = RetrieveOptions(own=True)
-                cures.tell(SHOP, "make test", FAILS, session=name, host="codex", asked=asked, show=lambda _: True)
+                cures.tell(SHOP, "make test", FAILS, lambda _: True, session=name, host="codex", asked=asked)
             one = session(name)
             shop.learn(one.trajectory, outcome="success" if name == "s-1" else None)
             cures.learn(SHOP, [one], session=name, host="codex")

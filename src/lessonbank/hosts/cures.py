@@ -12,7 +12,7 @@ import json
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from lessonbank import Evidence, Learning, Parts, connect
 from lessonbank.bank.recall_again import cures_of
@@ -25,6 +25,7 @@ from lessonbank.importers import Failure, Imported, failure_of, failures_in
 from . import client
 from .repositories import COMMON
 
+Show: TypeAlias = Callable[[Recall], bool]
 _CURE: Final = "cure"
 _MOST: Final = 20
 """Failures of one session that are learned from."""
@@ -67,16 +68,7 @@ class Cures:
             yield cls(bank, folder)
 
     def tell(
-        self,
-        scope: str,
-        command: str,
-        printed: str,
-        /,
-        *,
-        session: str,
-        host: str,
-        asked: RetrieveOptions,
-        show: Callable[[Recall], bool],
+        self, scope: str, command: str, printed: str, show: Show, /, *, session: str, host: str, asked: RetrieveOptions
     ) -> None:
         """Show a session, once, the receipt of a cure for a command that failed just now, where one is known.
 

@@ -9,7 +9,6 @@ import json
 import os
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, cast
@@ -19,12 +18,9 @@ from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Lesson
 
 from . import client
-from .repositories import COMMON, Repositories
+from .repositories import COMMON, Repositories, beginning_of
 from .sessions import is_used
 
-_LINES: Final = 200
-"""Lines of a transcript in which its folder is looked for."""
-_LONGEST: Final = 1_000_000
 _TRANSCRIPTS: Final = {
     "claude-code": ("CLAUDE_CONFIG_DIR", ".claude", "projects/*/{}.jsonl"),
     "codex": ("CODEX_HOME", ".codex", "sessions/*/*/*/rollout-*-{}.jsonl"),
@@ -96,16 +92,8 @@ def folder_of(host: str, session: str, /) -> str:
         return ""
     root = place.parents[1] / ".project_root"
     if host == "gemini-cli":
-        return _text(root)
-    return next((folder for line in _lines(place) if (folder := _folder_in(line))), "")
-
-
-def _lines(place: Path) -> list[str]:
-    try:
-        with place.open(encoding="utf-8", errors="replace") as file:
-            return [line[:_LONGEST] for line in islice(file, _LINES)]
-    except OSError:
-        return []
+        return beginning_of(root).strip()[:4096]
+    return next((folder for line in beginning_of(place).split("\n") if (folder := _folder_in(line))), "")
 
 
 def _folder_in(line: str) -> str:
@@ -115,10 +103,3 @@ def _folder_in(line: str) -> str:
     except (ValueError, AttributeError):
         return ""
     return str(found) if isinstance(found, str) else ""
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8").strip()[:4096]
-    except (OSError, UnicodeDecodeError):
-        return ""

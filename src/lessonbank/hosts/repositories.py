@@ -68,17 +68,17 @@ def repository_of(folder: str, /) -> Repository:
     root = next((above for above in [place, *place.parents][:_DEEPEST] if os.path.lexists(above / ".git")), None)
     if root is None:
         return Repository(str(place))
-    named = re.match(r"gitdir:\s*(.+)", _text_of(root / ".git"))
+    named = re.match(r"gitdir:\s*(.+)", beginning_of(root / ".git"))
     if named is None:
-        return Repository(str(root), address_in(_text_of(root / ".git/config")))
+        return Repository(str(root), address_in(beginning_of(root / ".git/config")))
     inner = (root / named.group(1).strip()).resolve()
     shared = inner.parent.parent
-    told = os.path.normpath(inner / _text_of(inner / "gitdir").strip())  # perhaps a relative path
+    told = os.path.normpath(inner / beginning_of(inner / "gitdir").strip())  # perhaps a relative path
     if inner.parent.name == "worktrees" and told == str(root / ".git"):
         # The repository names this folder as its worktree: else any folder could name any repository.
         main = shared.parent if shared.name == ".git" else shared
-        return Repository(str(main), address_in(_text_of(shared / "config")))
-    return Repository(str(root), address_in(_text_of(inner / "config")))
+        return Repository(str(main), address_in(beginning_of(shared / "config")))
+    return Repository(str(root), address_in(beginning_of(inner / "config")))
 
 
 def address_in(config: str, /) -> str:
@@ -106,7 +106,7 @@ def address_of(url: str, /) -> str:
     return "/".join((host.lower(), *parts)) if parts and is_sure else ""
 
 
-def _text_of(path: Path) -> str:
+def beginning_of(path: Path) -> str:
     """The beginning of a regular file; empty where it is none, or cannot be read."""
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

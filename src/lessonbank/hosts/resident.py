@@ -101,6 +101,8 @@ class Resident:
             if (request.get("protocol"), request.get("release")) != (client.PROTOCOL, client.release()):
                 self.stop()
                 _say(stream, {"replace": True})
+            elif not client.is_session(request.get("session", "none")):
+                _say(stream, {})
             elif request.get("do") == client.RECALL:
                 self._recall(stream, request)
             elif request.get("do") == client.AGAIN:
@@ -120,7 +122,7 @@ class Resident:
     def _recall(self, stream: Any, request: dict[str, Any]) -> None:
         """Offer a session its lessons, once. They count as shown only when the hook says that it printed them."""
         session = str(request["session"])
-        if not client.is_session(session) or not self._begins(session):
+        if not self._begins(session):
             return _say(stream, {})
         try:
             chosen = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", ""), asks=True)
@@ -142,37 +144,26 @@ class Resident:
 
     def _again(self, stream: Any, session: str, transcript: str) -> None:
         """Give a session that goes on its recall's text again, unless the conversation still has the text."""
-        given = self._sessions.recall_given(self._bank, session) if client.is_session(session) else None
-        is_off = given is not None and self._sessions.switches.is_off(session=session, scope=given.scope)
-        is_whole = given is not None and not is_off and not any(lesson.hidden for lesson in given.shown)
-        is_there = given is not None and holds(transcript, given.text)
-        _say(stream, {"text": given.text if given and is_whole and not is_there else ""})
+        given = self._sessions.recall_given(self._bank, session)
+        is_off = given is None or self._sessions.switches.is_off(session=session, scope=given.scope)
+        if given is None or is_off or any(lesson.hidden for lesson in given.shown) or holds(transcript, given.text):
+            return _say(stream, {})
+        return _say(stream, {"text": given.text})
 
     def _cure(self, stream: Any, request: dict[str, Any]) -> None:
         """Tell a session what got a command through that failed just now, once."""
         session, cures = str(request["session"]), self._sessions.cures
-        if cures is None or not client.is_session(session):
-            return _say(stream, {})
         scope = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", "")).scope
-        if self._sessions.switches.is_off(session=session, scope=scope):
+        if cures is None or self._sessions.switches.is_off(session=session, scope=scope):
             return _say(stream, {})
-        asked, command, printed = _asked(request), str(request["command"]), str(request["printed"])
-        cures.tell(
-            scope,
-            command,
-            printed,
-            session=session,
-            host=str(request["host"]),
-            asked=asked,
-            show=partial(_show_cure, stream),
-        )
+        command, printed, show = str(request["command"]), str(request["printed"]), partial(_show_cure, stream)
+        host, asked = str(request["host"]), _asked(request)
+        cures.tell(scope, command, printed, show, session=session, host=host, asked=asked)
         return _say(stream, {})  # which nobody reads who was told a cure
 
     def _answer_command(self, request: dict[str, Any]) -> str:
         """What the person is told who wrote `/lessonbank`."""
         session = str(request["session"])
-        if not client.is_session(session):
-            return ""
         scope = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", "")).scope
         bank, asked = self._bank.scoped(scope, writer=request["host"]), _asked(request)
         forget, switches = partial(self._sessions.forget, session), self._sessions.switches
@@ -184,7 +175,12 @@ class Resident:
         shown = sum(candidate.shown for candidate in recall.candidates)
         if self._is_greeted(session) and not (shown or question):
             return ""
-        return line_for(shown, _waiting(bank, asked), bank=self._name, scope=bank.scope, question=question)
+        waits = waiting(bank, own=not asked.trusted, most=_MOST_COUNTED) if asked.trusted or asked.own else 0
+        told = [f"{plural(shown, 'lesson')} shown"] if shown or waits else []
+        if waits:
+            many = f"{waits}{'' if waits < _MOST_COUNTED else ' or more'} wait{'s' if waits == 1 else ''}"
+            told.append(f"{many} for you: lessonbank review {quote(self._name)} --scope {bank.scope}")
+        return " | ".join(f"lessonbank: {part}" for part in (", ".join(told), question) if part)
 
     def _is_greeted(self, session: str) -> bool:
         with self._guard:
@@ -210,24 +206,6 @@ class Resident:
             waker.connect(path)  # `accept` wakes up for nothing else
         Path(path).unlink(missing_ok=True)
         self._lock.close()
-
-
-def _waiting(bank: ReasoningBank, asked: RetrieveOptions) -> int:
-    """How many lessons are shown only when a person approves them; `_MOST_COUNTED` at most."""
-    if not (asked.trusted or asked.own):
-        return 0
-    return waiting(bank, own=not asked.trusted, most=_MOST_COUNTED)
-
-
-def line_for(shown: int, waiting: int, /, *, bank: str, scope: str, question: str = "") -> str:
-    """The line that a person sees at the start of a session; empty where there is nothing to say."""
-    told = [f"{plural(shown, 'lesson')} shown"] if shown or waiting else []
-    if waiting:
-        many = f"{waiting}{'' if waiting < _MOST_COUNTED else ' or more'}"
-        told.append(
-            f"{many} wait{'s' if waiting == 1 else ''} for you: lessonbank review {quote(bank)} --scope {scope}"
-        )
-    return " | ".join(f"lessonbank: {part}" for part in (", ".join(told), question) if part)
 
 
 def _is_printed(stream: Any, recall: Recall) -> bool:

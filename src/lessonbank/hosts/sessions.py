@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from pydantic import TypeAdapter, ValidationError
+
 from lessonbank import Learning, Parts, connect, importers
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Lesson, Recall, Trajectory, Verdict
@@ -53,6 +55,9 @@ class Note:
     at: float
     folder: str = ""
     """Where the session worked."""
+
+
+_NOTE: Final = TypeAdapter(Note)
 
 
 @dataclass(slots=True)
@@ -239,19 +244,11 @@ def holds(transcript: str, block: str, /) -> bool:
 
 
 def _note(path: Path) -> Note | None:
-    told = _read(path)
-    texts = [told.get(name) for name in ("host", "session", "scope", "transcript")]
-    at = told.get("at")
-    if (
-        not all(isinstance(text, str) for text in texts)
-        or not isinstance(at, int | float)
-        or not client.is_session(texts[1])
-    ):
+    try:
+        note = _NOTE.validate_python({**_read(path), "path": path})
+    except ValidationError:
         return None
-    host, session, scope, transcript = cast("list[str]", texts)
-    folder = told.get("folder")
-    place = folder if isinstance(folder, str) else ""
-    return Note(path, host, session, scope, transcript, told.get("ended") is True, float(at), place)
+    return note if client.is_session(note.session) else None
 
 
 def _read(path: Path) -> dict[str, Any]:

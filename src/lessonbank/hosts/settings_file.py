@@ -65,8 +65,7 @@ def with_member(text: str, path: tuple[str, ...], value: Json, /) -> str:
                 value = {outer: value}
             return _inserted(text, node, f"{json.dumps(key)}: {_written(value, depth + 1)}", depth + 1)
         node = child
-    start = node.end - len(_source(text, node))
-    return f"{text[:start]}{_written(value, len(path))}{text[node.end :]}"
+    return f"{text[: _opening(text, node)]}{_written(value, len(path))}{text[node.end :]}"
 
 
 def with_element(text: str, path: tuple[str, ...], value: Json, /) -> str:
@@ -142,11 +141,6 @@ def _inserted(text: str, node: Node, written: str, depth: int) -> str:
 
 def _written(value: Json, depth: int) -> str:
     return json.dumps(value, indent=_INDENT, ensure_ascii=False).replace("\n", "\n" + _INDENT * depth)
-
-
-def _source(text: str, node: Node) -> str:
-    """A value as the file writes it, without the name of a member before it."""
-    return text[_opening(text, node) : node.end]
 
 
 def _opening(text: str, node: Node) -> int:

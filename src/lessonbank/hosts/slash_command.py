@@ -78,8 +78,8 @@ class SlashCommand:
         lessons = [(lesson, is_shown(bank, lesson, own=self.own)) for bank, lesson in self._lessons()]
         lines = [f"{one.id[-8:]}  {'shown' if shown else 'waits'}  {_line(one)}" for one, shown in lessons[:_MOST]]
         if len(lessons) > _MOST:
-            named = f"--bank {quote(self.name)} --scope {quote(self.bank.scope)}"
-            lines.append(f"and {len(lessons) - _MOST} more: lessonbank lessons list {named}")
+            more = f"--bank {quote(self.name)} --scope {quote(self.bank.scope)}"
+            lines.append(f"and {len(lessons) - _MOST} more: lessonbank lessons list {more}")
         waiting = sum(not shown for _, shown in lessons)
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         cost = spent_since(today, [self.bank, self._cures])
