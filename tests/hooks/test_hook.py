@@ -265,6 +265,15 @@ def test_a_damaged_bank_says_why_once_a_session_and_the_status_says_it_too(
     assert place.problem()[:60] in said
 
 
+def test_a_model_that_cannot_be_used_is_said_to_the_person(hooks: Hooks) -> None:
+    hooks.options = {"model": "gpt-5"}
+    assert hooks(prompt(SHIP)) == ""
+    until = time.monotonic() + 60
+    while not (hooks.spool / client.PROBLEM).exists() and time.monotonic() < until:
+        pass
+    assert line(hooks(prompt(SHIP))).startswith("lessonbank: no lessons: the model 'gpt-5' has no provider")
+
+
 @pytest.mark.parametrize(
     "event",
     [

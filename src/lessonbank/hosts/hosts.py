@@ -82,11 +82,7 @@ class Host:
 
 
 def pieces_of(host: Host, wanted: Wanted, project: Path | None) -> list[Piece]:
-    """Everything that is written for a host.
-
-    Raises:
-        UsageError: the host has no settings for one project.
-    """
+    """Everything that is written for a host. Raises UsageError: it has no settings for one project."""
     return list(host.build(wanted, project))
 
 

@@ -163,9 +163,7 @@ class OwnFile:
 def add(pieces: list[Piece], /) -> list[Path]:
     """Write all pieces; the files that changed. No file is written unless every piece fits.
 
-    Raises:
-        FormatError: a file is broken, or what stands in it does not leave room.
-        UsageError: a file cannot be written.
+    Raises FormatError where a file is broken or leaves no room, UsageError where it cannot be written.
     """
     texts: dict[Path, str] = {}
     for piece in pieces:

@@ -145,10 +145,9 @@ class Repositories:
         self._file = file or Path(client.private_folder(folder)) / "roots"
 
     def scope_of(self, folder: str, /, *, is_used: Callable[[str], bool], asks: bool = False) -> Chosen:
-        """The scope of a folder. `is_used`: whether the bank holds anything in a scope; `asks`: a person will see it.
+        """The scope of a folder. Raises ValueError: it is no path.
 
-        Raises:
-            ValueError: it is no path.
+        `is_used`: whether the bank holds anything in a scope; `asks`: a person will see it.
         """
         found = repository_of(folder)
         if not found.address:
@@ -177,11 +176,7 @@ class Repositories:
         return found.shared_scope if known is None or found.root in known["roots"] else found.own_scope
 
     def share(self, folder: str, /) -> tuple[str, bool]:
-        """Let a folder share the lessons of its address. The scope, and whether that is new.
-
-        Raises:
-            UsageError: it has no address.
-        """
+        """Let a folder share the lessons of its address. The scope, and whether that is new. Raises UsageError."""
         found = repository_of(folder)
         if not found.address:
             raise UsageError(f"{printable(found.root)} has no origin: name a repository that has one")

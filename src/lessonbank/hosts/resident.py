@@ -5,12 +5,12 @@ There is one for each bank and its settings. It ends when it was not needed for 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import logging
 import os
 import socket
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -27,13 +27,13 @@ from lessonbank._base.plural import plural
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Recall
 from lessonbank.contracts.retrieve_options import RetrieveOptions, check_names
-from lessonbank.errors import StoreDamaged, StoreError, UsageError
+from lessonbank.errors import LessonbankError, StoreDamaged, UsageError
 from lessonbank.guard.quote import quoted
 
 from . import client
 from .cures import Cures
 from .inbox import waiting
-from .sessions import QUIET, Sessions, holds, open_bank, problem_in
+from .sessions import Sessions, holds, open_bank, problem_in
 from .slash_command import SESSION, SlashCommand
 
 log = logging.getLogger("lessonbank")
@@ -62,25 +62,25 @@ class Resident:
 
     def serve(self) -> None:
         """Answer until nobody asks any more; then learn what is left."""
-        self._later(QUIET)
+        self._later()
         with ThreadPoolExecutor(8, "lessonbank-hook") as answering:
             while not self._stopped.is_set() and time.monotonic() - self._used < IDLE:
                 try:
                     connection, _ = self._listener.accept()
                 except TimeoutError:
-                    self._later(QUIET)
+                    self._later()
                 else:
                     self._used = time.monotonic()
                     answering.submit(self._talk, connection)
             self.stop()
         self._learner.shutdown()
 
-    def _later(self, quiet: float) -> None:
-        self._learner.submit(self._learn, quiet)
+    def _later(self) -> None:
+        self._learner.submit(self._learn)
 
-    def _learn(self, quiet: float) -> None:
+    def _learn(self) -> None:
         try:
-            self._sessions.learn(self._bank, quiet=quiet)
+            self._sessions.learn(self._bank)
         except Exception as error:  # noqa: BLE001 - a background thread: what is not learned now is learned later
             log.warning("learning from the noted sessions failed: %s", type(error).__name__)
 
@@ -113,7 +113,7 @@ class Resident:
                 _say(stream, {"text": self._answer_command(request)})
             elif request.get("do") == client.NOTE:
                 _say(stream, {})
-                self._later(QUIET)
+                self._later()
             else:
                 _say(stream, {"process": os.getpid()})
                 if request.get("do") == client.STOP:
@@ -251,10 +251,8 @@ def _say(stream: Any, reply: dict[str, object]) -> None:
 
 def main() -> None:
     """Serve one bank. The hook that starts this process hands it the lock of the bank's resident process."""
-    parser = argparse.ArgumentParser(prog="lessonbank.hosts.resident")
-    for name in ("key", *client.OPTIONS):
-        parser.add_argument(f"--{name}", default="")
-    options = {name: value for name, value in vars(parser.parse_args()).items() if value}
+    words = sys.argv[1:]
+    options = {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True) if value}
     with os.fdopen(client.LOCK, "a") as lock:
         os.set_inheritable(client.LOCK, False)
         _serve(options, lock)
@@ -284,7 +282,7 @@ def _opened(options: dict[str, str], folder: Path) -> ReasoningBank:
     try:
         bank = open_bank(options)
         bank.lessons.search("warm")  # the first search loads what searching needs
-    except StoreError as error:
+    except LessonbankError as error:  # also of a model, whose key may be missing here
         reason = quoted(error)
         if reason != problem_in(folder):
             client.write_private(str(problem), {"reason": reason})

@@ -305,8 +305,7 @@ def learn_now(place: Installed, /) -> Report:
 def open_bank(options: Mapping[str, str], /) -> ReasoningBank:
     """The bank of an installed hook, with its settings.
 
-    Raises:
-        LessonbankError: it cannot be opened, or memory is switched off: then a note must not be taken for learned.
+    Raises LessonbankError where it cannot be opened, or memory is off: then a note must not be taken for learned.
     """
     learning = Learning(domain="code")
     named = options.get("model")

@@ -52,8 +52,7 @@ def parsed(text: str, /) -> Node:
 def with_member(text: str, path: tuple[str, ...], value: Json, /) -> str:
     """The file with `value` at `path`: in the place of what is there, or as the last member of its object.
 
-    Raises:
-        FormatError: the file is broken, or something other than an object stands on the way.
+    Raises FormatError: the file is broken, or something other than an object stands on the way.
     """
     node = parsed(text)
     for depth, key in enumerate(path):
