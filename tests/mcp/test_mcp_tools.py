@@ -15,7 +15,7 @@ from lessonbank.contracts.ports import Vectors
 from lessonbank.contracts.records import Experience, Found, Lesson, Trajectory, Verdict
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.contracts.settings import TrustPolicy
-from lessonbank.errors import UsageError
+from lessonbank.errors import ModelUnavailable, UsageError
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
@@ -186,6 +186,18 @@ async def test_what_an_earlier_server_left_behind_is_learned_by_the_next_one(whe
     with opened(where) as bank:
         assert bank.runs.get(run.id).verdict.outcome == "failure"
         assert bank.lessons.list()
+
+
+async def test_what_the_model_of_an_earlier_server_had_no_answer_for_is_learned_by_the_next_one(where: Path) -> None:
+    async def is_down(run: Trajectory) -> Verdict:
+        raise ModelUnavailable("refused")
+
+    async with served(where, parts=Parts(judge=is_down)) as client:
+        kept = told(await client.call_tool("record", {"task": TASK, "steps": STEPS}))
+    async with served(where, parts=judge_says("failure")) as client:
+        await client.call_tool("recall", {"task": TASK})
+    with opened(where) as bank:
+        assert bank.runs.get(kept["run_id"]).verdict.outcome == "failure"
 
 
 @pytest.mark.parametrize("words", [{"task": TASK}, {"task": "  ship a PARCEL abroad "}, {"task": "the parcel is sent"}])

@@ -107,7 +107,7 @@ async def promptly() -> AsyncGenerator[None]:
 async def _catch_up(bank: AsyncReasoningBank) -> None:
     """Learn from what an earlier server left behind: most clients end theirs two seconds after they leave it."""
     left = await bank.runs.list(status="pending", metadata=SOURCE, limit=_LEFT)
-    if any(run.verdict.reason == NOT_JUDGED for run in left):
+    if any(run.verdict.reason == NOT_JUDGED or run.verdict.error for run in left):
         await bank.runs.retry(limit=_LEFT)
 
 
