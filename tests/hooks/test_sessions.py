@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from lessonbank import Evidence, Parts, ReasoningBank, Trajectory, connect
+from lessonbank.cli.hook import status
 from lessonbank.contracts.records import Extraction, Run, Verdict
 from lessonbank.errors import ModelUnavailable
 from lessonbank.hosts.repositories import Repositories
@@ -286,6 +288,24 @@ def test_a_session_that_cannot_be_learned_holds_up_no_other(tmp_path: Path) -> N
         note(tmp_path, transcript(tmp_path, "s-2", asked="Ship a parcel to Chile"), session="s-2")
         report = Sessions(tmp_path).learn(bank)
     assert (report.learned, report.waiting) == (1, 1)
+
+
+def test_a_bank_that_cannot_be_opened_keeps_no_other_from_learning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    for key, written in (("a", b"SQLite format 3\0" + b"nonsense " * 1000), ("b", None)):
+        (tmp_path / f"lessonbank/sessions-{key}").mkdir(parents=True, mode=0o700)
+        place = tmp_path / f"{key}.db"
+        if written:
+            place.write_bytes(written)
+        (tmp_path / f"lessonbank/sessions-{key}/options").write_text(json.dumps({"key": key, "bank": str(place)}))
+        note(tmp_path / f"lessonbank/sessions-{key}", transcript(tmp_path))
+    with pytest.raises(typer.Exit) as left:
+        status(learn=True)
+    out, err = capfd.readouterr()
+    assert (left.value.exit_code, out) == (3, "sessions learned: 1, waiting: 0, without a transcript: 0\n")
+    assert f"nothing was learned for {tmp_path / 'a.db'}" in err.replace("\n", " ")
 
 
 def test_a_run_for_which_the_model_had_no_answer_is_learned_later(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import typer
 from lessonbank._base.plural import plural
 
 from . import _options as options
-from ._output import say, show_json, show_table
+from ._output import say, show_json, show_table, warn
 
 if TYPE_CHECKING:
     from lessonbank.hosts.repositories import Repositories
@@ -40,14 +40,22 @@ def status(
 
 
 def _learn(places: Sequence[Installed], *, as_json: bool) -> None:
-    from lessonbank.hosts.sessions import learn_now
+    from lessonbank.errors import LessonbankError
+    from lessonbank.hosts.sessions import Report, learn_now
 
-    reports = [learn_now(place) for place in places]
+    reports = list[Report]()
+    for place in places:
+        try:
+            reports.append(learn_now(place))
+        except LessonbankError as error:  # such as of a bank that is not there any more
+            warn(f"nothing was learned for {place.options['bank']}: {error}")
     told = {name: sum(getattr(one, name) for one in reports) for name in ("learned", "waiting", "lost")}
     if as_json:
         show_json(told)
     else:
         say("sessions learned: {learned}, waiting: {waiting}, without a transcript: {lost}".format(**told))
+    if len(reports) < len(places):
+        raise typer.Exit(3)
 
 
 def _stop(places: Sequence[Installed], *, as_json: bool) -> None:
