@@ -27,7 +27,7 @@ from lessonbank.hosts import client
 from lessonbank.hosts.repositories import Repositories
 from lessonbank.hosts.resident import Resident
 from lessonbank.hosts.session_lessons import SessionExtractor
-from lessonbank.hosts.sessions import Sessions, installed
+from lessonbank.hosts.sessions import Sessions, installed, problem_in
 
 from .conftest import KEY, Hooks, prompt
 from .test_sessions import transcript
@@ -252,17 +252,17 @@ def test_a_damaged_bank_says_why_once_a_session_and_the_status_says_it_too(
     while not (hooks.spool / client.PROBLEM).exists() and time.monotonic() < until:
         pass
     (place,) = installed()
-    assert "bank.db" in place.problem()
-    assert line(hooks(prompt(SHIP))) == f"lessonbank: no lessons: {place.problem()}"
+    assert "bank.db" in problem_in(place.folder)
+    assert line(hooks(prompt(SHIP))) == f"lessonbank: no lessons: {problem_in(place.folder)}"
     assert hooks(prompt(SHIP)) == ""
     asked = json.loads(hooks(prompt("/lessonbank")))
-    assert asked == {"decision": "block", "reason": f"lessonbank: no lessons: {place.problem()}"}
+    assert asked == {"decision": "block", "reason": f"lessonbank: no lessons: {problem_in(place.folder)}"}
     assert hooks(prompt(SHIP)) == ""
     assert line(hooks({**begins, "session_id": "s-2"})).startswith("lessonbank: no lessons: ")
     status()
     said = capfd.readouterr().out
     assert "not running for" in said
-    assert place.problem()[:60] in said
+    assert problem_in(place.folder)[:60] in said
 
 
 def test_a_model_that_cannot_be_used_is_said_to_the_person(hooks: Hooks) -> None:

@@ -144,6 +144,25 @@ def test_lines_of_an_earlier_version_are_replaced_and_removed(tmp_path: Path, ru
     assert config.read_text(encoding="utf-8") == mine + mine.replace("model", "review_model")
 
 
+@pytest.mark.parametrize(
+    ("host", "file", "text"),
+    [
+        ("cline", ".cline/data/settings/cline_mcp_settings.json", '{"mcpServers": {}}'),
+        ("codex", ".codex/hooks.json", '\ufeff{"hooks": {"Stop": [ ], "SessionEnd": [// mine\r\n]},}\r\n'),
+        ("claude-code", ".claude/settings.json", '{\n  "enabledPlugins": {},\n  "extraKnownMarketplaces": {}\n}\n'),
+    ],
+)
+def test_what_was_empty_before_is_empty_again(tmp_path: Path, run: Run, host: str, file: str, text: str) -> None:
+    pytest.importorskip("mcp")
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_bytes(text.encode())
+    before = files(tmp_path)
+    assert run("install", host).returncode == 0
+    assert files(tmp_path) != before
+    assert run("install", host, "--remove").returncode == 0
+    assert files(tmp_path) == before
+
+
 BY_HAND = {"command": "lessonbank", "args": ["mcp", "--bank", "lessons.db", "--scope", "me/shop"]}
 
 

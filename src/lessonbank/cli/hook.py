@@ -69,8 +69,9 @@ def _stop(places: Sequence[Installed], *, as_json: bool) -> None:
 
 def _show(places: Sequence[Installed], *, as_json: bool) -> None:
     from lessonbank.hosts.repositories import Repositories
+    from lessonbank.hosts.sessions import problem_in
 
-    found = [(place.options["bank"], place.process(), place.waiting(), place.problem()) for place in places]
+    found = [(place.options["bank"], place.process(), place.waiting(), problem_in(place.folder)) for place in places]
     if as_json:
         show_json([dict(zip(("bank", "process", "waiting", "problem"), one, strict=True)) for one in found])
         return

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -182,10 +183,9 @@ def remove(pieces: list[Piece], /) -> list[Path]:
     )
 
 
-def _changed(change: object, file: Path, text: str | None) -> str:
-    assert callable(change)
+def _changed(change: Callable[[str], str], file: Path, text: str | None) -> str:
     try:
-        return str(change(_text_of(file) if text is None else text))
+        return change(_text_of(file) if text is None else text)
     except FormatError as error:
         raise FormatError(f"{short_path(file)} was not changed: {error}") from None
 

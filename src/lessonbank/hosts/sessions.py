@@ -275,10 +275,6 @@ class Installed:
         """How many sessions wait to be learned."""
         return sum(1 for _ in Sessions(self.folder).notes())
 
-    def problem(self) -> str:
-        """Why the last resident process could not begin; empty where it could."""
-        return problem_in(self.folder)
-
     def process(self, *, stop: bool = False) -> int | None:
         """The number of the resident process, which is asked to end with `stop`; `None` where there is none."""
         try:

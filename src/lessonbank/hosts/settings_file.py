@@ -82,11 +82,11 @@ def with_element(text: str, path: tuple[str, ...], value: Json, /) -> str:
 
 
 def without(text: str, is_ours: Callable[[tuple[str, ...], Json], bool], /) -> str:
-    """The file without the values that `is_ours` says are ours, and without what held nothing but them.
+    """The file without the values that `is_ours` says are ours, and without what was made to hold them.
 
     `is_ours` gets the names on the way to a value (a list adds none), and the value. Raises FormatError.
     """
-    while found := _find(parsed(text), (), is_ours):
+    while found := _find(text, parsed(text), (), is_ours, depth=1):
         text = _cut(text, *found)
     return text
 
@@ -101,16 +101,24 @@ def without_member(text: str, path: tuple[str, ...], /) -> str:
 
 
 def _find(
-    node: Node, path: tuple[str, ...], is_ours: Callable[[tuple[str, ...], Json], bool]
+    text: str, node: Node, path: tuple[str, ...], is_ours: Callable[[tuple[str, ...], Json], bool], *, depth: int
 ) -> tuple[Node, int] | None:
-    """Where the first value of ours is: what holds it, and at which place. What holds only ours goes as a whole."""
+    """Where the first value of ours is: what holds it, and at which place. What was made for ours goes as a whole."""
     for place, child in enumerate(node.children):
         inner = path if child.key is None else (*path, child.key)
         if is_ours(inner, child.value):
             return node, place
-        if (found := _find(child, inner, is_ours)) is not None:
-            return (node, place) if len(found[0].children) == 1 and found[0] is child else found
+        if (found := _find(text, child, inner, is_ours, depth=depth + 1)) is not None:
+            is_whole = len(found[0].children) == 1 and found[0] is child and not _was_empty(text, child, depth)
+            return (node, place) if is_whole else found
     return None
+
+
+def _was_empty(text: str, node: Node, depth: int) -> bool:
+    """Whether the one thing in it was put into what was there, and not written together with what holds it."""
+    inner, line = node.children[0], "\n" + _INDENT * depth
+    before, after = text[_opening(text, node) + 1 : inner.start], text[inner.end : node.end - 1]
+    return before == line + _INDENT and after != line
 
 
 def _cut(text: str, node: Node, place: int) -> str:
