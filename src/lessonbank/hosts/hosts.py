@@ -19,7 +19,7 @@ from lessonbank.contracts.retrieve_options import RetrieveKeywords
 from lessonbank.errors import UsageError
 
 from . import client
-from .pieces import Block, Element, Member, OwnFile, Piece, Server, Trace
+from .pieces import SERVER, Block, Element, Member, OwnFile, Piece, Trace
 from .repositories import COMMON
 
 _NAME: Final = "lessonbank"
@@ -229,7 +229,7 @@ def _qwen_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
 def _settings_and_command(home: Path, wanted: Wanted, events: dict[str, Json]) -> Iterable[Piece]:
     yield from _elements(home / "settings.json", events)
     if wanted.mcp:
-        yield Server(home / "settings.json", ("mcpServers", _NAME), _server_entry(wanted))
+        yield Member(home / "settings.json", ("mcpServers", _NAME), _server_entry(wanted), SERVER)
         command = f"description = {json.dumps(_ABOUT)}\nprompt = {json.dumps(_SHOW.format('{{args}}'))}\n"
         yield OwnFile(home / "commands/lessons.toml", command)
 
@@ -250,7 +250,7 @@ def _opencode(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
         entry: Json = {"type": "local", "enabled": True, "command": cast("list[Json]", [command, *words_of_server])}
         for file in files:  # it reads both
             is_chosen = file == files[files[1].exists()]
-            yield Server(file, ("mcp", _NAME), entry if is_chosen else None)
+            yield Member(file, ("mcp", _NAME), entry if is_chosen else None, SERVER)
         yield OwnFile(folder / "command/lessons.md", _command("$ARGUMENTS"))
 
 
@@ -261,7 +261,7 @@ def _cline(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     wanted = replace(wanted, scope=wanted.scope or COMMON)  # its servers do not begin in the folder of a session
     file = Path.home() / ".cline/data/settings/cline_mcp_settings.json"
     entry: dict[str, Json] = {**_server_entry(wanted), "timeout": 60}  # else Cline leaves a server out after 3 s
-    yield Server(file, ("mcpServers", _NAME), entry)
+    yield Member(file, ("mcpServers", _NAME), entry, SERVER)
 
 
 HOSTS: Final = {

@@ -26,7 +26,7 @@ _BEGIN: Final = "# >>> lessonbank: `lessonbank install AGENT --remove` takes the
 _END: Final = "# <<< lessonbank"
 _OUR_MARK: Final = re.compile(r" ?# (?:>>>|<<<) lessonbank\b")
 _OUR_TABLE: Final = re.compile(r"\[mcp_servers\.lessonbank[].]")
-_SERVER: Final = "lessonbank.cli"
+SERVER: Final = "lessonbank.cli"
 """What the command of an MCP server says that we wrote, and not a person under the same name."""
 
 
@@ -49,24 +49,33 @@ class Piece(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a JSON object, under a name that is ours alone."""
+    """A member of a JSON object. Without a value it is only taken out."""
 
     file: Path
     path: tuple[str, ...]
-    value: Json
+    value: Json = None
+    sign: str = ""
+    """What our value says. Another one, which a person wrote under our name, stays."""
 
     def added(self, text: str, /) -> str:
-        return settings_file.with_member(self.removed(text) or settings_file.EMPTY, self.path, self.value)
+        rest = self.removed(text)
+        return rest if self.value is None else self._into(rest or settings_file.EMPTY)
 
     def removed(self, text: str, /) -> str:
-        return settings_file.without(text, lambda path, _: path == self.path) if text else text
+        return settings_file.without(text, self._is_ours) if text else text
+
+    def _into(self, text: str) -> str:
+        if settings_file.without_member(text, self.path) != text:
+            raise FormatError(f"{'.'.join(self.path)} is not ours: give it another name")
+        return settings_file.with_member(text, self.path, self.value)
+
+    def _is_ours(self, path: tuple[str, ...], value: Json) -> bool:
+        return path == self.path and self.sign in str(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Trace(Member):
-    """A member that the program itself wrote down of us: it is only taken out, and what held it stays."""
-
-    value: Json = None
+    """A member that the program itself wrote down of us: it goes when we go, and what held it stays."""
 
     def added(self, text: str, /) -> str:
         return text
@@ -76,39 +85,16 @@ class Trace(Member):
 
 
 @dataclass(frozen=True, slots=True)
-class Server(Member):
-    """The entry of our MCP server; with no value it is only taken out. One that a person wrote stays."""
-
-    def added(self, text: str, /) -> str:
-        rest = self.removed(text)
-        if self.value is None:
-            return rest
-        rest = rest or settings_file.EMPTY
-        if settings_file.without_member(rest, self.path) != rest:
-            raise FormatError(f"{'.'.join(self.path)} is not ours: give it another name")
-        return settings_file.with_member(rest, self.path, self.value)
-
-    def removed(self, text: str, /) -> str:
-        def is_ours(path: tuple[str, ...], value: Json) -> bool:
-            return path == self.path and _SERVER in str(value)
-
-        return settings_file.without(text, is_ours) if text else text
-
-
-@dataclass(frozen=True, slots=True)
 class Element(Member):
     """An element of a JSON list that calls our hook. A hook that somebody added to it stays."""
 
-    def added(self, text: str, /) -> str:
-        return settings_file.with_element(self.removed(text) or settings_file.EMPTY, self.path, self.value)
+    def _into(self, text: str) -> str:
+        return settings_file.with_element(text, self.path, self.value)
 
-    def removed(self, text: str, /) -> str:
-        def is_ours(path: tuple[str, ...], value: Json) -> bool:
-            if path == self.path and isinstance(value, dict) and isinstance(inner := value.get("hooks"), list):
-                return bool(inner) and all(_CLIENT.search(str(hook)) for hook in inner)
-            return path == (*self.path, "hooks") and isinstance(value, dict) and bool(_CLIENT.search(str(value)))
-
-        return settings_file.without(text, is_ours) if text else text
+    def _is_ours(self, path: tuple[str, ...], value: Json) -> bool:
+        if path == self.path and isinstance(value, dict) and isinstance(inner := value.get("hooks"), list):
+            return bool(inner) and all(_CLIENT.search(str(hook)) for hook in inner)
+        return path == (*self.path, "hooks") and isinstance(value, dict) and bool(_CLIENT.search(str(value)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +119,7 @@ class Block:
             servers: Json = tomllib.loads(text).get("mcp_servers")
         except tomllib.TOMLDecodeError as error:
             raise FormatError(f"it is no valid TOML: {error}") from None
-        has_ours = isinstance(servers, dict) and _SERVER in str(servers.get(MARK))
+        has_ours = isinstance(servers, dict) and SERVER in str(servers.get(MARK))
         rest, is_ours = "", False
         for line in text.splitlines(keepends=True):
             goes_on = is_ours and not line.startswith(("[", "#", "\n", "\r"))

@@ -304,9 +304,9 @@ def open_bank(options: Mapping[str, str], /) -> ReasoningBank:
     Raises LessonbankError where it cannot be opened, or memory is off: then a note must not be taken for learned.
     """
     learning = Learning(domain="code")
-    named = options.get("model")
-    is_own = named is not None and named.startswith(PREFIX)
-    model = host_model(named, Path(client.spool_folder(options["key"]))) if named and is_own else named
+    named = options.get("model", "")
+    is_own = named.startswith(PREFIX)
+    model = host_model(named, Path(client.spool_folder(options["key"]))) if is_own else named or None
     parts = Parts() if model else Parts(extractor=SessionExtractor())
     bank = connect(
         options["bank"], scope=COMMON, model=model, evidence=evidence_of(options), learning=learning, parts=parts
