@@ -32,7 +32,7 @@ async def every_record(page: Callable[..., Awaitable[Sequence[T]]], id_of: Calla
 
 
 def each(page: Callable[..., Sequence[T]], id_of: Callable[[T], str], /) -> Iterator[T]:
-    """The same, of a list that is asked without waiting."""
+    """Every record of a list that is asked page by page, where nothing is awaited."""
     after: str | None = None
     while found := page(limit=_PAGE, after=after):
         yield from found

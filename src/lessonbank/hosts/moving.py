@@ -48,7 +48,8 @@ def move(bank: ReasoningBank, repositories: Repositories, /, *, by: str) -> Move
     """
     told, common, gone = Moved(), bank.scoped(COMMON), dict[str, str]()
     for run in each(common.runs.list, attrgetter("trajectory.id")):
-        host = str(run.metadata.get("host", ""))
+        # What `lessonbank learn` read names no host, but the program that wrote the file.
+        host = str(run.metadata.get("host") or run.metadata.get("source", ""))
         folder = folder_of(host, str(run.metadata.get("run_id", "")).partition("/")[0])
         if not folder:
             told.stay += 1
