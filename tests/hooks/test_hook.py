@@ -265,6 +265,16 @@ def test_a_damaged_bank_says_why_once_a_session_and_the_status_says_it_too(
     assert problem_in(place.folder)[:60] in said
 
 
+def test_a_bank_that_was_replaced_is_opened_by_the_next_process(hooks: Hooks, resident: Resident) -> None:
+    for file in hooks.folder.glob("bank.db*"):
+        file.unlink()
+    assert hooks(prompt(SHIP)) == ""
+    until = time.monotonic() + 60
+    while Path(client.socket_path(KEY)).exists() and time.monotonic() < until:
+        pass
+    assert not Path(client.socket_path(KEY)).exists()
+
+
 def test_a_model_that_cannot_be_used_is_said_to_the_person(hooks: Hooks) -> None:
     hooks.options = {"model": "gpt-5"}
     assert hooks(prompt(SHIP)) == ""

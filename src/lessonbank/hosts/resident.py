@@ -27,7 +27,7 @@ from lessonbank._base.plural import plural
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Recall
 from lessonbank.contracts.retrieve_options import RetrieveOptions, check_names
-from lessonbank.errors import LessonbankError, StoreDamaged, UsageError
+from lessonbank.errors import LessonbankError, StoreDamaged, StoreUnavailable, UsageError
 from lessonbank.guard.quote import quoted
 
 from . import client
@@ -94,6 +94,8 @@ class Resident:
                 pass
             except Exception as error:  # noqa: BLE001 - one hook gets nothing; the others go on
                 log.warning("a hook was not answered: %s", type(error).__name__)
+                if isinstance(error, StoreUnavailable):  # the file was replaced: the next process opens the new one
+                    self.stop()
 
     def _answer(self, connection: socket.socket) -> None:
         with connection.makefile("rwb") as stream:
