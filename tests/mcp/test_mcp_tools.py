@@ -22,7 +22,11 @@ pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonba
 from mcp import Client, MCPError
 from mcp_types import CallToolResult
 
+from lessonbank.cli._reviewing import key_of
 from lessonbank.mcp import memory, server
+from lessonbank.mcp.keys import Keys
+from lessonbank.mcp.memory import OpenRecalls
+from lessonbank.mcp.tools import SCOPE
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 TASK = "Ship a parcel abroad"
@@ -428,6 +432,27 @@ async def test_an_agent_looks_again_and_what_it_was_shown_then_is_settled_with_i
         await client.call_tool("record", {"task": TASK, "steps": ["ship it"], "recall_id": first})
     with opened(where) as bank:
         assert len(bank.recalls.list(settled=True)) == 2
+
+
+async def test_what_was_looked_up_again_is_known_until_the_record_is_taken(where: Path) -> None:
+    """A record that the bank could not take is sent again."""
+    recalls = OpenRecalls()
+    with opened(where) as bank:
+        first, again = bank.retrieve(TASK), bank.retrieve(TASK)
+    recalls.later(first, again)
+    assert recalls.later_ones(first) == recalls.later_ones(first) == [again.id]
+    recalls.end(first)
+    assert recalls.later_ones(first) == []
+
+
+async def test_a_file_of_keys_may_begin_with_the_mark_that_editors_write(where: Path) -> None:
+    key = "k" * 32
+    where.write_bytes(f"\ufeff{key} acme/support\r\n".encode())
+    assert key_of("Ana", where) == f"{key} acme/support"
+    token = await Keys.read(where, scope="t").verify_token(key)
+    assert token is not None
+    assert token.claims
+    assert token.claims[SCOPE] == "acme/support"
 
 
 @pytest.mark.parametrize("trust", get_args(TrustPolicy))
