@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from lessonbank import Learning, Parts, connect, importers
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Lesson, Recall, Trajectory, Verdict
-from lessonbank.errors import LessonbankError, UsageError
+from lessonbank.errors import LessonbankError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
 from lessonbank.importers import Imported
 
 from . import client
@@ -36,6 +36,7 @@ _MOST_SEARCHED: Final = 16 * 2**20
 """Bytes of a conversation, from its end, in which lessons are looked for that it may have already."""
 _COMPACTED: Final = b'"compact_boundary"'
 _RETRY_AFTER: Final = 3600.0
+_AWAY: Final = (ModelUnavailable.code, ModelTimeout.code, TransientModelError.code)
 _MOST_RETRIED: Final = 20
 _MOST_REVERTED: Final = 100
 """Runs before a revert among which the one is looked for that it takes back."""
@@ -159,7 +160,7 @@ class Sessions:
         self._retry_at = time.monotonic() + _RETRY_AFTER
         for memory in map(bank.scoped, bank.admin.scopes()):
             left = memory.runs.list(status="pending", limit=_MOST_RETRIED)
-            if ids := [run.trajectory.id for run in left if run.verdict.error and "host" in run.metadata]:
+            if ids := [run.trajectory.id for run in left if run.verdict.error in _AWAY and "host" in run.metadata]:
                 memory.runs.retry(*ids)
 
     def _remove(self, note: Note) -> None:
