@@ -189,6 +189,22 @@ def test_a_server_that_a_person_wrote_under_our_name_stays(tmp_path: Path, run: 
     assert files(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    ("host", "file"),
+    [("gemini-cli", ".gemini/commands/lessons.toml"), ("opencode", ".config/opencode/command/lessons.md")],
+)
+def test_a_command_that_a_person_wrote_under_our_name_stays(tmp_path: Path, run: Run, host: str, file: str) -> None:
+    pytest.importorskip("mcp")
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text('prompt = "Call !{lessonbank lessons list}"')
+    before = files(tmp_path)
+    assert "it is not ours" in run("install", host, "--mcp").stderr
+    assert files(tmp_path) == before
+    for words in ((), ("--remove",)):
+        assert run("install", host, *words).returncode == 0
+        assert before.items() <= files(tmp_path).items()
+
+
 def test_a_hook_that_a_person_added_to_our_entry_stays(tmp_path: Path, run: Run) -> None:
     mine = {"type": "command", "command": "mine"}
     run("install", "codex")

@@ -23,7 +23,8 @@ from .pieces import SERVER, Block, Element, Member, OwnFile, Piece, Trace
 from .repositories import COMMON
 
 _NAME: Final = "lessonbank"
-_ABOUT: Final = "Lessons from earlier sessions (lessonbank)"
+_OURS: Final = "(lessonbank)"
+_ABOUT: Final = f"Lessons from earlier sessions {_OURS}"
 _SHOW: Final = (
     "Call the tool `recall` of the MCP server `lessonbank` with this task: {}. If no task is given, use the task of "
     "this session. Show the lessons that it returns, each with its id. Do nothing else."
@@ -193,7 +194,7 @@ def _claude_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
 
 
 def _command(task: str) -> str:
-    return f"---\ndescription: Show the lessons for a task (lessonbank)\n---\n{_SHOW.format(task)}\n"
+    return f"---\ndescription: Show the lessons for a task {_OURS}\n---\n{_SHOW.format(task)}\n"
 
 
 def _codex(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
@@ -231,7 +232,7 @@ def _settings_and_command(home: Path, wanted: Wanted, events: dict[str, Json]) -
     if wanted.mcp:
         yield Member(home / "settings.json", ("mcpServers", _NAME), _server_entry(wanted), SERVER)
         command = f"description = {json.dumps(_ABOUT)}\nprompt = {json.dumps(_SHOW.format('{{args}}'))}\n"
-        yield OwnFile(home / "commands/lessons.toml", command)
+        yield OwnFile(home / "commands/lessons.toml", command, _OURS)
 
 
 def _opencode(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
@@ -251,7 +252,7 @@ def _opencode(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
         for file in files:  # it reads both
             is_chosen = file == files[files[1].exists()]
             yield Member(file, ("mcp", _NAME), entry if is_chosen else None, SERVER)
-        yield OwnFile(folder / "command/lessons.md", _command("$ARGUMENTS"))
+        yield OwnFile(folder / "command/lessons.md", _command("$ARGUMENTS"), _OURS)
 
 
 def _cline(wanted: Wanted, project: Path | None) -> Iterable[Piece]:

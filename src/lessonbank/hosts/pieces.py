@@ -137,14 +137,15 @@ class OwnFile:
 
     file: Path
     text: str
+    sign: str = MARK
 
     def added(self, text: str, /) -> str:
-        if text and MARK not in text:
+        if text and self.sign not in text:
             raise FormatError("it is not ours: move it away")
         return self.text
 
     def removed(self, text: str, /) -> str:
-        return "" if MARK in text else text
+        return "" if self.sign in text else text
 
 
 def add(pieces: list[Piece], /) -> list[Path]:
