@@ -17,7 +17,7 @@ from lessonbank.hosts import client
 from lessonbank.hosts.resident import Resident
 from lessonbank.hosts.sessions import Sessions
 
-from .conftest import KEY, Hooks
+from .conftest import KEY, Hooks, prompt
 
 pytestmark = pytest.mark.full
 PROTO = "Exit code 2\nModuleNotFoundError: No module named 'billing.rates_pb'\nmake: *** [test] Error 1"
@@ -161,6 +161,15 @@ def test_commands_that_fail_at_once_in_a_session_are_told_their_cure_once(
     answers = [hooks.finished(process) for process in [hooks.start(event) for event in events]]
     assert sorted(json.loads(one)["systemMessage"].rpartition(" ")[2] for one in answers if one) == ["lint", "test"]
     assert len(json.loads((hooks.spool / "s-2.cures").read_bytes())) == 2
+
+
+def test_an_erased_session_leaves_no_receipt_of_a_cure(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    assert hooks(failed()) != ""
+    assert hooks(failed(session="s-3")) != ""
+    assert "erased: " in hooks(prompt("/lessonbank erase this session", session="s-2"))
+    assert [recall.metadata["session"] for recall in recalls(bank)] == ["s-3"]
 
 
 def test_a_session_whose_receipt_was_erased_is_learned(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
