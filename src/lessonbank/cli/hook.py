@@ -50,10 +50,8 @@ def _learn(places: Sequence[Installed], *, as_json: bool) -> None:
         except LessonbankError as error:  # such as of a bank that is not there any more
             warn(f"nothing was learned for {place.options['bank']}: {error}")
     told = {name: sum(getattr(one, name) for one in reports) for name in ("learned", "waiting", "lost")}
-    if as_json:
-        show_json(told)
-    else:
-        say("sessions learned: {learned}, waiting: {waiting}, without a transcript: {lost}".format(**told))
+    said = "sessions learned: {learned}, waiting: {waiting}, without a transcript: {lost}".format(**told)
+    (show_json(told) if as_json else say(said))
     if len(reports) < len(places):
         raise typer.Exit(3)
 
@@ -106,12 +104,11 @@ def scope(
 
     if move:
         _move(Repositories(), by)
-        return
-    if not share:
+    elif share:
+        scope, is_new = Repositories().share(str(folder))
+        say(f"{'it shares' if is_new else 'it shared already'} the lessons of {scope}")
+    else:
         say(Repositories().look_up(str(folder)))
-        return
-    scope, is_new = Repositories().share(str(folder))
-    say(f"{'it shares' if is_new else 'it shared already'} the lessons of {scope}")
 
 
 def _move(repositories: Repositories, by: str | None) -> None:

@@ -144,12 +144,10 @@ def _has_common(bank: str) -> bool:
     from lessonbank.errors import LessonbankError
     from lessonbank.hosts.repositories import COMMON
 
-    if not Path(bank).exists():
-        return False
     try:
         with connect(File(bank, read_only=True), scope=COMMON) as memory:
             return memory.admin.counts().lessons > 0
-    except LessonbankError:  # the next session says what is wrong with it
+    except LessonbankError:  # it is not there yet, or the next session says what is wrong with it
         return False
 
 
@@ -165,9 +163,7 @@ def _approving(bank: str, asked: RetrieveKeywords) -> str:
 def _check_removal(given: Mapping[str, str]) -> None:
     """Refuse what a removal would ignore. Raises BadParameter."""
     if "show" in given:
-        raise typer.BadParameter(
-            "it takes files out, and --show writes nothing: give one of them", param_hint="--remove"
-        )
+        raise typer.BadParameter("--show writes nothing: give one of them", param_hint="--remove")
     ignored = [written for name, written in given.items() if name not in ("agent", "project", "remove")]
     if ignored:
         raise typer.BadParameter("it says how to install: leave it out with --remove", param_hint=ignored[0])
