@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from lessonbank.hosts import client
 from lessonbank.hosts.resident import Resident
 from lessonbank.hosts.sessions import Sessions
 
-from .conftest import KEY, Hooks
+from .conftest import KEY, Hooks, prompt
 
 pytestmark = pytest.mark.full
 PROTO = "Exit code 2\nModuleNotFoundError: No module named 'billing.rates_pb'\nmake: *** [test] Error 1"
@@ -131,6 +133,54 @@ def test_what_became_of_the_command_settles_the_recall(
     assert len(runs[settled.id].trajectory.steps) == (3 if outcome == "success" else 1)
 
 
+def test_a_cure_that_was_not_printed_is_told_at_the_next_failure(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    with socket.socket(socket.AF_UNIX) as impatient:
+        impatient.connect(client.socket_path(KEY))
+        told = {"do": "cure", "host": "claude-code", "session": "s-2", "scope": "team", "folder": "/"}
+        told |= {"command": "make test", "printed": PROTO, "retrieve": {"own": "true"}}
+        told |= {"protocol": client.PROTOCOL, "release": client.release()}
+        impatient.sendall(json.dumps(told).encode() + b"\n")
+        assert b"make proto" in impatient.makefile("rb").readline()
+    until = time.monotonic() + 60
+    while not (printed := hooks(failed())) and time.monotonic() < until:
+        pass
+    assert "make proto" in printed
+
+
+def test_commands_that_fail_at_once_in_a_session_are_told_their_cure_once(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    learned(hooks, bank, resident, "s-9", ("make lint", PROTO), ("make proto", "ok"), ("make lint", "ok"))
+    events = [failed(command) for command in ("make test", "make lint") * 6]
+    answers = [hooks.finished(process) for process in [hooks.start(event) for event in events]]
+    assert sorted(json.loads(one)["systemMessage"].rpartition(" ")[2] for one in answers if one) == ["lint", "test"]
+    assert len(json.loads((hooks.spool / "s-2.cures").read_bytes())) == 2
+
+
+def test_an_erased_session_leaves_no_receipt_of_a_cure(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    assert hooks(failed()) != ""
+    assert hooks(failed(session="s-3")) != ""
+    assert "erased: " in hooks(prompt("/lessonbank erase this session", session="s-2"))
+    assert [recall.metadata["session"] for recall in recalls(bank)] == ["s-3"]
+
+
+def test_a_session_whose_receipt_was_erased_is_learned(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    assert hooks(failed()) != ""
+    bank.scoped(SCOPE).admin.purge(recall=[one.id for one in recalls(bank)], reason="asked for")
+    learned(hooks, bank, resident, "s-2", FAILED, ("make proto", "ok"), ("make test", "3 passed"))
+    assert len(bank.scoped(SCOPE).runs.list()) == 2
+
+
 @pytest.mark.parametrize("cure", ["git push --force", "sudo make proto", "rm -rf build", "git commit --no-verify -m x"])
 def test_a_cure_that_weakens_a_check_or_destroys_waits_for_a_person(
     hooks: Hooks, resident: Resident, bank: ReasoningBank, cure: str
@@ -157,6 +207,8 @@ def test_gemini_cli_tells_its_exit_code_in_the_output(hooks: Hooks, resident: Re
     event: dict[str, Any] = {"hook_event_name": "AfterTool", "session_id": "g-1", "cwd": "/"}
     event |= {"tool_name": "run_shell_command", "tool_input": {"command": "make test"}}
     assert hooks({**event, "tool_response": {"llmContent": output.format(0)}}, host="gemini-cli") == ""
+    counted = "\n".join([PROTO, *map(str, range(1000, 1200)), "the last one"])
+    assert hooks({**event, "tool_response": {"llmContent": f"Output: {counted}"}}, host="gemini-cli") == ""
     told = json.loads(hooks({**event, "tool_response": {"llmContent": output.format(2)}}, host="gemini-cli"))
     assert "make proto" in told["hookSpecificOutput"]["additionalContext"]
     assert told["hookSpecificOutput"]["hookEventName"] == "AfterTool"

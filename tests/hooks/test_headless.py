@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lessonbank.contracts.records import Action, Step, Trajectory
-from lessonbank.errors import ModelError, ModelUnavailable, UsageError
+from lessonbank.errors import ModelUnavailable, UsageError
 from lessonbank.hosts.headless import MOST_A_DAY, host_model, model_of
 from lessonbank.hosts.sessions import open_bank
 
@@ -106,7 +106,7 @@ def test_processes_that_ask_at_once_take_no_call_more(tmp_path: Path) -> None:
 def test_what_it_says_when_it_fails_is_the_error(claude: Path) -> None:
     (claude / "says").write_text("Invalid API key")
     (claude / "code").write_text("1")
-    with pytest.raises(ModelError, match="Invalid API key"):
+    with pytest.raises(ModelUnavailable, match="Invalid API key"):
         answer(claude)
 
 

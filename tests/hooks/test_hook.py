@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import socket
 import subprocess
 import sys
@@ -26,9 +27,10 @@ from lessonbank.hosts import client
 from lessonbank.hosts.repositories import Repositories
 from lessonbank.hosts.resident import Resident
 from lessonbank.hosts.session_lessons import SessionExtractor
-from lessonbank.hosts.sessions import Sessions, installed
+from lessonbank.hosts.sessions import Sessions, installed, problem_in
 
 from .conftest import KEY, Hooks, prompt
+from .test_sessions import transcript
 from .writings import WRITINGS
 
 pytestmark = pytest.mark.full
@@ -207,6 +209,22 @@ def test_a_session_has_the_memory_of_its_repository_and_of_no_other(
     assert [recall.scope for recall in shop.recalls.list()] == ["coding/github.com/acme/shop"]
 
 
+def test_a_session_is_learned_in_the_scope_that_it_began_in_though_its_folder_is_gone(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+    config = tmp_path / "shop/.git/config"
+    config.parent.mkdir(parents=True)
+    config.write_text('[remote "origin"]\n\turl = https://github.com/acme/shop\n')
+    hooks.options = {"scope": None}
+    told = {"cwd": str(tmp_path / "shop"), "transcript_path": str(transcript(tmp_path))}
+    assert hooks({**prompt(SHIP), **told}) == ""
+    hooks({**prompt("", name="Stop"), **told})
+    shutil.rmtree(tmp_path / "shop")
+    Sessions(hooks.spool).learn(bank, quiet=0.0)
+    assert len(bank.scoped("coding/github.com/acme/shop").runs.list()) == 1
+
+
 def test_a_second_folder_with_the_same_address_is_asked_about_once_and_gets_nothing_of_the_first(
     hooks: Hooks, resident: Resident, bank: ReasoningBank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,14 +252,36 @@ def test_a_damaged_bank_says_why_once_a_session_and_the_status_says_it_too(
     while not (hooks.spool / client.PROBLEM).exists() and time.monotonic() < until:
         pass
     (place,) = installed()
-    assert "bank.db" in place.problem()
-    assert line(hooks(prompt(SHIP))) == f"lessonbank: no lessons: {place.problem()}"
+    assert "bank.db" in problem_in(place.folder)
+    assert line(hooks(prompt(SHIP))) == f"lessonbank: no lessons: {problem_in(place.folder)}"
+    assert hooks(prompt(SHIP)) == ""
+    asked = json.loads(hooks(prompt("/lessonbank")))
+    assert asked == {"decision": "block", "reason": f"lessonbank: no lessons: {problem_in(place.folder)}"}
     assert hooks(prompt(SHIP)) == ""
     assert line(hooks({**begins, "session_id": "s-2"})).startswith("lessonbank: no lessons: ")
     status()
     said = capfd.readouterr().out
     assert "not running for" in said
-    assert place.problem()[:60] in said
+    assert problem_in(place.folder)[:60] in said
+
+
+def test_a_bank_that_was_replaced_is_opened_by_the_next_process(hooks: Hooks, resident: Resident) -> None:
+    for file in hooks.folder.glob("bank.db*"):
+        file.unlink()
+    assert hooks(prompt(SHIP)) == ""
+    until = time.monotonic() + 60
+    while Path(client.socket_path(KEY)).exists() and time.monotonic() < until:
+        pass
+    assert not Path(client.socket_path(KEY)).exists()
+
+
+def test_a_model_that_cannot_be_used_is_said_to_the_person(hooks: Hooks) -> None:
+    hooks.options = {"model": "gpt-5"}
+    assert hooks(prompt(SHIP)) == ""
+    until = time.monotonic() + 60
+    while not (hooks.spool / client.PROBLEM).exists() and time.monotonic() < until:
+        pass
+    assert line(hooks(prompt(SHIP))).startswith("lessonbank: no lessons: the model 'gpt-5' has no provider")
 
 
 @pytest.mark.parametrize(
@@ -353,6 +393,18 @@ def test_the_end_of_a_turn_is_noted_without_a_word_and_never_blocked(
     (note,) = Sessions(hooks.spool).notes()
     assert (note.host, note.session, note.scope, note.ended) == ("claude-code", "s-1", "team", False)
     assert "secret" not in note.path.read_text()
+
+
+def test_a_hook_that_began_late_still_notes_the_end_of_a_session(hooks: Hooks, resident: Resident) -> None:
+    hooks.options = {"within": "0.001"}
+    assert hooks({**prompt(SHIP), "unknown": "x" * 8_000_000}) == ""
+    assert hooks({**prompt("", name="SessionEnd"), "unknown": "x" * 8_000_000}) == ""
+    assert [note.session for note in Sessions(hooks.spool).notes()] == ["s-1"]
+
+
+def test_a_session_that_is_kept_in_no_file_is_not_noted(hooks: Hooks, resident: Resident) -> None:
+    assert hooks({**prompt("", name="SessionEnd"), "transcript_path": None}) == ""
+    assert not list(hooks.spool.glob("*.json"))
 
 
 def test_switched_off_memory_does_nothing(hooks: Hooks, resident: Resident, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,6 +144,133 @@ def test_lines_of_an_earlier_version_are_replaced_and_removed(tmp_path: Path, ru
     assert config.read_text(encoding="utf-8") == mine + mine.replace("model", "review_model")
 
 
+@pytest.mark.parametrize(
+    ("host", "file", "text"),
+    [
+        ("cline", ".cline/data/settings/cline_mcp_settings.json", '{"mcpServers": {}}'),
+        ("codex", ".codex/hooks.json", '\ufeff{"hooks": {"Stop": [ ], "SessionEnd": [// mine\r\n]},}\r\n'),
+        ("claude-code", ".claude/settings.json", '{\n  "enabledPlugins": {},\n  "extraKnownMarketplaces": {}\n}\n'),
+    ],
+)
+def test_what_was_empty_before_is_empty_again(tmp_path: Path, run: Run, host: str, file: str, text: str) -> None:
+    pytest.importorskip("mcp")
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_bytes(text.encode())
+    before = files(tmp_path)
+    assert run("install", host).returncode == 0
+    assert files(tmp_path) != before
+    assert run("install", host, "--remove").returncode == 0
+    assert files(tmp_path) == before
+
+
+BY_HAND = {"command": "lessonbank", "args": ["mcp", "--bank", "lessons.db", "--scope", "me/shop"]}
+
+
+@pytest.mark.parametrize(
+    ("host", "file"),
+    [
+        ("gemini-cli", ".gemini/settings.json"),
+        ("qwen-code", ".qwen/settings.json"),
+        ("cline", ".cline/data/settings/cline_mcp_settings.json"),
+    ],
+)
+def test_a_server_that_a_person_wrote_under_our_name_stays(tmp_path: Path, run: Run, host: str, file: str) -> None:
+    pytest.importorskip("mcp")
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(json.dumps({"mcpServers": {"lessonbank": BY_HAND}}))
+    before = files(tmp_path)
+    refused = run("install", host, "--mcp")
+    assert "mcpServers.lessonbank is not ours" in refused.stderr
+    assert files(tmp_path) == before
+    if host != "cline":
+        assert run("install", host).returncode == 0
+        assert json.loads((tmp_path / file).read_text())["mcpServers"] == {"lessonbank": BY_HAND}
+    assert run("install", host, "--remove").returncode == 0
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("host", "file"),
+    [("gemini-cli", ".gemini/commands/lessons.toml"), ("opencode", ".config/opencode/command/lessons.md")],
+)
+def test_a_command_that_a_person_wrote_under_our_name_stays(tmp_path: Path, run: Run, host: str, file: str) -> None:
+    pytest.importorskip("mcp")
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text('prompt = "Call !{lessonbank lessons list}"')
+    before = files(tmp_path)
+    assert "it is not ours" in run("install", host, "--mcp").stderr
+    assert files(tmp_path) == before
+    for words in ((), ("--remove",)):
+        assert run("install", host, *words).returncode == 0
+        assert before.items() <= files(tmp_path).items()
+
+
+def test_a_hook_that_a_person_added_to_our_entry_stays(tmp_path: Path, run: Run) -> None:
+    mine = {"type": "command", "command": "mine"}
+    run("install", "codex")
+    file = tmp_path / ".codex/hooks.json"
+    settings = json.loads(file.read_text())
+    settings["hooks"]["Stop"][0]["hooks"].append(mine)
+    file.write_text(json.dumps(settings))
+    for words in ((), ("--remove",)):
+        assert run("install", "codex", *words).returncode == 0
+        assert json.loads(file.read_text())["hooks"]["Stop"][0]["hooks"] == [mine]
+    assert json.loads(file.read_text())["hooks"].keys() == {"Stop"}
+
+
+CODEX_WROTE = """model = "x"
+
+{table}
+[mcp_servers.lessonbank.tools.recall]
+approval_mode = "approve"
+
+[mcp_servers.mine]
+command = "echo"
+# <<< lessonbank
+"""
+
+
+@pytest.mark.parametrize("change", [str, str.rstrip, lambda text: text.replace("\n", "\r\n")])
+def test_a_table_whose_marks_codex_or_an_editor_changed_is_taken_out_and_nothing_else(
+    tmp_path: Path, run: Run, change: Callable[[str], str]
+) -> None:
+    """Codex drops the mark above the table, and leaves the one below it at the end of the file."""
+    pytest.importorskip("mcp")
+    run("install", "codex", "--mcp")
+    file = tmp_path / ".codex/config.toml"
+    table = "".join(file.read_text().splitlines(keepends=True)[1:-1])
+    written = change(CODEX_WROTE.format(table=table)).encode()
+    file.write_bytes(written)
+    assert run("install", "codex", "--mcp").returncode == 0
+    assert file.read_text().count("[mcp_servers.lessonbank]") == 1
+    file.write_bytes(written)
+    assert run("install", "codex", "--remove").returncode == 0
+    lines = list(filter(None, file.read_text().splitlines()))
+    assert lines == ['model = "x"', "[mcp_servers.mine]", 'command = "echo"']
+
+
+def test_a_toml_file_whose_last_line_has_no_end_is_as_it_was(tmp_path: Path, run: Run) -> None:
+    pytest.importorskip("mcp")
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex/config.toml").write_bytes(b'model = "x"')
+    before = files(tmp_path)
+    assert run("install", "codex", "--mcp").returncode == 0
+    assert run("install", "codex", "--remove").returncode == 0
+    assert files(tmp_path) == before
+
+
+def test_what_opencode_reads_from_its_other_settings_file_is_taken_out_of_both(tmp_path: Path, run: Run) -> None:
+    pytest.importorskip("mcp")
+    run("install", "opencode", "--mcp")
+    commented = tmp_path / ".config/opencode/opencode.jsonc"
+    commented.write_text("{} // mine")
+    for words in (("--mcp",), ("--remove",)):
+        assert run("install", "opencode", *words).returncode == 0
+        held = b"".join(held for name, held in files(tmp_path).items() if "opencode.json" in name)
+        assert held.count(b"lessonbank.cli") == (words == ("--mcp",))
+    assert commented.read_text() == "{} // mine"
+
+
 @pytest.mark.parametrize("host", ["codex", "gemini-cli"])
 def test_hooks_whose_program_has_moved_are_replaced_and_removed(tmp_path: Path, run: Run, host: str) -> None:
     run("install", host)
@@ -296,6 +423,18 @@ def test_what_claude_code_wrote_down_of_us_goes_with_the_rest(tmp_path: Path, ru
     assert json.loads((own / "installed_plugins.json").read_text()) == {"version": 2, "plugins": {}}
 
 
+@pytest.mark.parametrize("bank", ["postgresql://ana:pw@db/bank", "https://memory.acme.example", ":memory:"])
+def test_a_bank_that_is_no_file_is_refused_and_named_in_no_file(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, bank: str
+) -> None:
+    monkeypatch.setenv("LESSONBANK_BANK", bank)
+    done = run("install", "codex")
+    assert (done.returncode, "hooks keep their bank in a file" in done.stderr) == (2, True)
+    assert bank not in done.stderr
+    assert files(tmp_path) == {}
+    assert f"bank: {tmp_path}/bank.db," in run("install", "codex", "--bank", "sqlite:bank.db").stdout
+
+
 def test_each_repository_has_a_scope_of_its_own_unless_one_is_named(tmp_path: Path, run: Run) -> None:
     hooks = tmp_path / ".codex/hooks.json"
     assert "one for each repository" in run("install", "codex").stdout
@@ -358,6 +497,11 @@ def test_a_link_to_a_settings_file_stays_a_link(tmp_path: Path, run: Run) -> Non
     assert (tmp_path / ".gemini/settings.json").is_symlink()
     assert "BeforeAgent" in (tmp_path / "dotfiles.json").read_text()
     assert (tmp_path / "dotfiles.json").stat().st_mode & 0o777 == 0o640
+    (tmp_path / "dotfiles.json").write_text("")
+    run("install", "gemini-cli")
+    run("install", "gemini-cli", "--remove")
+    assert (tmp_path / ".gemini/settings.json").is_symlink()
+    assert json.loads((tmp_path / "dotfiles.json").read_text()) == {}
 
 
 VALUES = st.recursive(
@@ -380,6 +524,11 @@ def test_entries_go_in_and_out_of_any_settings(settings: dict[str, Json], indent
         "ours-too": {"Stop": [{"command": "ours"}]},
     }
     assert without(added, lambda path, _: path in (("ours", "servers"), ("ours-too", "Stop"))) == text
+
+
+def test_a_comment_that_somebody_wrote_behind_our_entry_stays() -> None:
+    text = '{\n  "ours": 1,\n  // mine\n  "b": 2\n}\n'
+    assert without(text, lambda path, _: path == ("ours",)) == '{\n  \n  // mine\n  "b": 2\n}\n'
 
 
 @given(st.text(alphabet='{}[]",:/*0ae\n\\ ', max_size=30))

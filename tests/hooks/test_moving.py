@@ -63,6 +63,15 @@ def test_runs_and_lessons_move_to_the_scopes_of_their_folders(tmp_path: Path, ba
     assert any(lesson.approved for lesson in bank.scoped(site).lessons.list())
 
 
+def test_sessions_that_were_read_from_files_move_too(tmp_path: Path, bank: ReasoningBank) -> None:
+    transcript(tmp_path, "s-1", tmp_path / "shop")
+    for task in ("one", "two"):
+        run = Trajectory(task=f"Do {task}", steps=(), answer="x", metadata={"run_id": "s-1", "source": "claude-code"})
+        bank.learn(run, outcome="success")
+    told = move(bank, Repositories(tmp_path / "roots"), by="Ana")
+    assert (dict(told.runs), told.stay) == ({f"{COMMON}/@folder{tmp_path}/shop": 2}, 0)
+
+
 def test_to_move_twice_moves_nothing_the_second_time(tmp_path: Path, bank: ReasoningBank) -> None:
     learned(bank, "s-1", "make rates")
     transcript(tmp_path, "s-1", tmp_path / "shop")

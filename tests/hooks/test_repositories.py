@@ -105,6 +105,25 @@ def test_a_folder_that_claims_an_address_with_lessons_gets_none_of_them(tmp_path
     assert scope_of(roots, archive, used=True) == f"coding/@folder{archive}"
 
 
+def test_a_folder_that_gets_an_origin_goes_on_with_the_lessons_that_it_had(tmp_path: Path, roots: Repositories) -> None:
+    own = f"coding/@folder{tmp_path / 'shop'}"
+    folder = repository(tmp_path / "shop", SHOP)
+    chosen = roots.scope_of(str(folder), is_used=lambda scope: scope == own, asks=True)
+    assert (chosen.scope, chosen.question) == (own, "")
+    assert roots.look_up(str(folder)) == own
+    assert roots.share(str(folder)) == ("coding/github.com/acme/shop", True)
+    assert scope_of(roots, folder) == "coding/github.com/acme/shop"
+
+
+def test_a_folder_that_another_repository_was_in_gets_none_of_its_lessons(tmp_path: Path, roots: Repositories) -> None:
+    scope_of(roots, repository(tmp_path / "first", SHOP))
+    folder = repository(tmp_path / "work", SHOP)
+    own = scope_of(roots, folder)
+    assert own.endswith("/work")
+    (folder / ".git/config").write_text('[remote "origin"]\n\turl = https://github.com/acme/site\n')
+    assert roots.scope_of(str(folder), is_used=lambda scope: scope == own).scope == "coding/github.com/acme/site"
+
+
 def test_real_worktrees_and_clones_belong_together(tmp_path: Path) -> None:
     def git(*words: str, cwd: Path) -> None:
         named = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
@@ -118,6 +137,10 @@ def test_real_worktrees_and_clones_belong_together(tmp_path: Path) -> None:
     git("worktree", "add", "../tree", cwd=main)
     assert repository_of(str(tmp_path / "tree")) == repository_of(str(main))
     assert repository_of(str(main)).address == "github.com/acme/shop"
+    # As `git worktree add --relative-paths` writes them.
+    (tmp_path / "tree/.git").write_text("gitdir: ../main/.git/worktrees/tree\n")
+    (main / ".git/worktrees/tree/gitdir").write_text("../../../../tree/.git\n")
+    assert repository_of(str(tmp_path / "tree")) == repository_of(str(main))
 
 
 def test_a_folder_that_names_another_repository_as_its_own_is_a_root_of_its_own(tmp_path: Path) -> None:

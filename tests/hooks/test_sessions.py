@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
-from lessonbank import Evidence, ReasoningBank, connect
+from lessonbank import Evidence, Parts, ReasoningBank, Trajectory, connect
+from lessonbank.cli.hook import status
+from lessonbank.contracts.records import Extraction, Run, Verdict
+from lessonbank.errors import ModelUnavailable
 from lessonbank.hosts.repositories import Repositories
 from lessonbank.hosts.sessions import Sessions
 
@@ -259,6 +263,69 @@ def test_a_missing_transcript_is_waited_for_and_then_given_up(tmp_path: Path, ba
     note(tmp_path, gone, age=8 * DAY)
     assert sessions.learn(bank).lost == 1
     assert list(sessions.notes()) == []
+
+
+def test_a_session_whose_receipt_was_erased_is_learned(tmp_path: Path, bank: ReasoningBank) -> None:
+    recall, sessions = bank.retrieve("Ship a parcel to Norway"), Sessions(tmp_path)
+    sessions.remember("s-1", recall.id, "team")
+    bank.admin.purge(recall=[recall.id], reason="asked for")
+    note(tmp_path, transcript(tmp_path))
+    assert sessions.learn(bank).learned == 1
+    assert len(bank.runs.list()) == 1
+
+
+def test_a_session_that_cannot_be_learned_holds_up_no_other(tmp_path: Path) -> None:
+    class Fails:
+        asks_model = False
+
+        async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
+            if "Norway" in attempts[0].trajectory.task:
+                raise KeyError("not thought of")
+            return Extraction()
+
+    with connect(":memory:", scope="team", parts=Parts(extractor=Fails())) as bank:
+        note(tmp_path, transcript(tmp_path), age=9)
+        note(tmp_path, transcript(tmp_path, "s-2", asked="Ship a parcel to Chile"), session="s-2")
+        report = Sessions(tmp_path).learn(bank)
+    assert (report.learned, report.waiting) == (1, 1)
+
+
+def test_a_bank_that_cannot_be_opened_keeps_no_other_from_learning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    for key, written in (("a", b"SQLite format 3\0" + b"nonsense " * 1000), ("b", None)):
+        (tmp_path / f"lessonbank/sessions-{key}").mkdir(parents=True, mode=0o700)
+        place = tmp_path / f"{key}.db"
+        if written:
+            place.write_bytes(written)
+        (tmp_path / f"lessonbank/sessions-{key}/options").write_text(json.dumps({"key": key, "bank": str(place)}))
+        note(tmp_path / f"lessonbank/sessions-{key}", transcript(tmp_path))
+    with pytest.raises(typer.Exit) as left:
+        status(learn=True)
+    out, err = capfd.readouterr()
+    assert (left.value.exit_code, out) == (3, "sessions learned: 1, waiting: 0, without a transcript: 0\n")
+    assert f"nothing was learned for {tmp_path / 'a.db'}" in err.replace("\n", " ")
+
+
+def test_a_run_for_which_the_model_had_no_answer_is_learned_later(tmp_path: Path) -> None:
+    answers = list[Exception | Verdict]([ModelUnavailable("none left today")])
+
+    class Judge:
+        async def __call__(self, run: Trajectory, /) -> Verdict:
+            if isinstance(answers[-1], Exception):
+                raise answers[-1]
+            return answers[-1]
+
+    with connect(":memory:", scope="team", parts=Parts(judge=Judge())) as bank:
+        path = transcript(tmp_path)
+        path.write_text(path.read_text().replace("pytest -q", "ls"))
+        note(tmp_path, path)
+        assert Sessions(tmp_path).learn(bank).learned == 1
+        assert bank.runs.list()[0].verdict.outcome == "unknown"
+        answers.append(Verdict(outcome="success", source="judge", confidence=1.0, reason="it is done"))
+        Sessions(tmp_path).learn(bank)
+        assert bank.runs.list()[0].verdict.outcome == "success"
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,17 @@ def test_what_lets_a_lesson_out_is_named_for_a_terminal_and_not_done(said: Any, 
     assert said("keep zzz") == "there is no lesson zzz: /lessonbank lists them"
 
 
+def test_of_many_lessons_the_newest_are_listed_and_every_one_is_found(said: Any, bank: ReasoningBank) -> None:
+    (oldest,) = bank.lessons.list()
+    for number in range(40):
+        bank.lessons.add(task="Sail by night", title=f"Lamp {number}", content=f"Light lamp {number}.", by="Ana")
+    lines = said().splitlines()
+    assert lines[0].startswith("lessonbank: 41 lessons of team, 0 of them wait")
+    assert "Light lamp 39." in lines[1]
+    assert lines[31].startswith("and 11 more: lessonbank lessons list --bank ")
+    assert "somebody approved it" in said(f"remove {oldest.id[-8:]}")
+
+
 def test_a_lesson_is_removed_unless_a_person_approved_it(said: Any, hooks: Hooks, bank: ReasoningBank) -> None:
     (approved,) = bank.lessons.list()
     bank.learn("The form is on page 2.", task="Fill the form", outcome="success")
@@ -65,8 +76,11 @@ def test_a_lesson_is_removed_unless_a_person_approved_it(said: Any, hooks: Hooks
 def test_switched_off_nothing_is_shown_or_learned_until_it_is_on_again(
     said: Any, hooks: Hooks, resident: Resident, bank: ReasoningBank, word: str
 ) -> None:
+    text = json.loads(hooks(prompt(SHIP, session="before")))["hookSpecificOutput"]["additionalContext"]
     assert "memory is off" in said(word)
     assert hooks(prompt(SHIP)) == ""
+    again = {"hook_event_name": "SessionStart", "session_id": "s-1", "source": "compact", "cwd": "/"}
+    assert bool(hooks({**again, "session_id": "before"})) is (word == "off")
     assert bool(hooks(prompt(SHIP, session="s-2"))) is (word == "off")
     assert any("off in this" in line for line in said().splitlines())
     line = {"type": "user", "sessionId": "s-1", "message": {"role": "user", "content": SHIP}}
@@ -77,7 +91,11 @@ def test_switched_off_nothing_is_shown_or_learned_until_it_is_on_again(
     (hooks.spool / "s-1.json").write_text(json.dumps({**note, "ended": True, "at": 1.0}))
     Sessions(hooks.spool).learn(bank)
     assert (bank.runs.list(), list(hooks.spool.glob("*.json"))) == ((), [])
+    other = Sessions(hooks.spool.with_name("sessions-otherwise"))  # as installed with other options
+    assert other.switches.is_off(session="s-1", scope="team")
     assert "memory is on" in said(word.replace("off", "on"))
+    told = json.loads(hooks({**again, "session_id": "before"}))
+    assert told["hookSpecificOutput"]["additionalContext"] == text
     assert hooks(prompt(SHIP)) != ""
 
 
@@ -95,6 +113,19 @@ def test_a_session_is_erased_with_its_runs_lessons_and_recalls(
     assert hooks(prompt(SHIP)) == ""
 
 
+def test_an_erased_session_leaves_no_word_of_its_prompts_and_goes_on_when_it_is_on_again(
+    said: Any, hooks: Hooks, bank: ReasoningBank
+) -> None:
+    hooks(prompt("zzz qqq, the secret plan"))
+    hooks(prompt(SHIP))
+    hooks(prompt("zzz qqq, another plan", session="s-2"))
+    for _ in range(2):
+        assert said("erase this session").startswith("erased: 0 runs")
+        assert [recall.task for recall in bank.recalls.list()] == ["zzz qqq, another plan"]
+    said("on")
+    assert "customs" in hooks(prompt(SHIP))
+
+
 def test_a_session_that_was_shown_nothing_is_erased_too(said: Any, bank: ReasoningBank) -> None:
     bank.learn("Done.", task=SHIP, outcome="success", metadata={"run_id": "s-1"})
     assert said("erase this session").startswith("erased: 1 run ")
@@ -110,6 +141,14 @@ def test_without_a_process_the_prompt_is_kept_from_the_agent_all_the_same(hooks:
     assert client.ask(KEY, {"do": client.STOP})["process"]
 
 
+@pytest.mark.parametrize("words", ["/lessonbank", "/lessonbank\toff", " /lessonbank\noff here"])
+def test_what_is_said_to_memory_never_reaches_the_agent_however_late_its_hook_began(
+    hooks: Hooks, resident: Resident, words: str
+) -> None:
+    hooks.options = {"within": "0.001"}
+    assert json.loads(hooks({**prompt(words), "unknown": "x" * 8_000_000}))["decision"] == "block"
+
+
 def test_an_unknown_word_is_answered_with_the_words_there_are(said: Any) -> None:
     assert said("dance").startswith("lessonbank has no `dance`: write /lessonbank remove ID")
 
@@ -119,5 +158,5 @@ def test_a_prompt_that_only_speaks_of_it_is_a_task(hooks: Hooks, resident: Resid
 
 
 def test_a_broken_file_of_switches_says_nothing(hooks: Hooks, resident: Resident, tmp_path: Path) -> None:
-    (hooks.spool / "off").write_text("{")
+    (hooks.spool.parent / "off").write_text("{")
     assert hooks(prompt(SHIP)) != ""

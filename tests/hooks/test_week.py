@@ -55,7 +55,7 @@ def a_week(bank: ReasoningBank, folder: Path) -> None:
         for name in ("s-1", "s-2"):
             if name == "s-2":
                 asked = RetrieveOptions(own=True)
-                cures.recall(SHOP, "make test", FAILS, session=name, host="codex", asked=asked)
+                cures.tell(SHOP, "make test", FAILS, lambda _: True, session=name, host="codex", asked=asked)
             one = session(name)
             shop.learn(one.trajectory, outcome="success" if name == "s-1" else None)
             cures.learn(SHOP, [one], session=name, host="codex")
@@ -93,6 +93,13 @@ def test_the_command_prints_it_and_names_what_waits(bank: ReasoningBank, tmp_pat
     told = json.loads(subprocess.run([*words, "--json"], capture_output=True, text=True, check=True).stdout)
     assert told["told"] == 1
     assert told["sessions"] == ["s-1", "s-2"]
+
+
+def test_sessions_in_a_scope_that_a_person_named_count(bank: ReasoningBank) -> None:
+    bank.scoped("acme/support").learn("Done.", task="Refund an order", outcome="success")
+    bank.scoped("acme/team").learn(session("s-1").trajectory, outcome="success", metadata={"host": "codex"})
+    told = week_of(bank, NOW - timedelta(days=7))
+    assert (told.repositories, told.sessions, told.tasks) == ({"acme/team"}, {"s-1"}, 1)
 
 
 def test_a_bank_that_no_coding_agent_used_says_so_and_what_to_ask_in_its_place(bank: ReasoningBank) -> None:

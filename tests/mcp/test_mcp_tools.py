@@ -15,14 +15,18 @@ from lessonbank.contracts.ports import Vectors
 from lessonbank.contracts.records import Experience, Found, Lesson, Trajectory, Verdict
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.contracts.settings import TrustPolicy
-from lessonbank.errors import UsageError
+from lessonbank.errors import ModelUnavailable, UsageError
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
 from mcp import Client, MCPError
 from mcp_types import CallToolResult
 
+from lessonbank.cli._reviewing import key_of
 from lessonbank.mcp import memory, server
+from lessonbank.mcp.keys import Keys
+from lessonbank.mcp.memory import OpenRecalls
+from lessonbank.mcp.tools import SCOPE
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 TASK = "Ship a parcel abroad"
@@ -186,6 +190,18 @@ async def test_what_an_earlier_server_left_behind_is_learned_by_the_next_one(whe
     with opened(where) as bank:
         assert bank.runs.get(run.id).verdict.outcome == "failure"
         assert bank.lessons.list()
+
+
+async def test_what_the_model_of_an_earlier_server_had_no_answer_for_is_learned_by_the_next_one(where: Path) -> None:
+    async def is_down(run: Trajectory) -> Verdict:
+        raise ModelUnavailable("refused")
+
+    async with served(where, parts=Parts(judge=is_down)) as client:
+        kept = told(await client.call_tool("record", {"task": TASK, "steps": STEPS}))
+    async with served(where, parts=judge_says("failure")) as client:
+        await client.call_tool("recall", {"task": TASK})
+    with opened(where) as bank:
+        assert bank.runs.get(kept["run_id"]).verdict.outcome == "failure"
 
 
 @pytest.mark.parametrize("words", [{"task": TASK}, {"task": "  ship a PARCEL abroad "}, {"task": "the parcel is sent"}])
@@ -416,6 +432,27 @@ async def test_an_agent_looks_again_and_what_it_was_shown_then_is_settled_with_i
         await client.call_tool("record", {"task": TASK, "steps": ["ship it"], "recall_id": first})
     with opened(where) as bank:
         assert len(bank.recalls.list(settled=True)) == 2
+
+
+async def test_what_was_looked_up_again_is_known_until_the_record_is_taken(where: Path) -> None:
+    """A record that the bank could not take is sent again."""
+    recalls = OpenRecalls()
+    with opened(where) as bank:
+        first, again = bank.retrieve(TASK), bank.retrieve(TASK)
+    recalls.later(first, again)
+    assert recalls.later_ones(first) == recalls.later_ones(first) == [again.id]
+    recalls.end(first)
+    assert recalls.later_ones(first) == []
+
+
+async def test_a_file_of_keys_may_begin_with_the_mark_that_editors_write(where: Path) -> None:
+    key = "k" * 32
+    where.write_bytes(f"\ufeff{key} acme/support\r\n".encode())
+    assert key_of("Ana", where) == f"{key} acme/support"
+    token = await Keys.read(where, scope="t").verify_token(key)
+    assert token is not None
+    assert token.claims
+    assert token.claims[SCOPE] == "acme/support"
 
 
 @pytest.mark.parametrize("trust", get_args(TrustPolicy))

@@ -31,6 +31,14 @@ async def every_record(page: Callable[..., Awaitable[Sequence[T]]], id_of: Calla
         after = id_of(found[-1])
 
 
+def each(page: Callable[..., Sequence[T]], id_of: Callable[[T], str], /) -> Iterator[T]:
+    """Every record of a list that is asked page by page, where nothing is awaited."""
+    after: str | None = None
+    while found := page(limit=_PAGE, after=after):
+        yield from found
+        after = id_of(found[-1])
+
+
 async def async_batches(records: AsyncIterator[T], /, *, size: int) -> AsyncGenerator[list[T]]:
     """Yield batches of records that come one by one. The source is closed when the consumer leaves early."""
     held: list[T] = []

@@ -76,7 +76,7 @@ def key_of(by: str, key_file: Path | None, /) -> str:
     """The key of a reviewer, from a file, or typed where nobody sees it. Raises UsageError, NotAllowed."""
     if key_file is not None:
         try:
-            return key_file.expanduser().read_text(encoding="utf-8").strip()
+            return key_file.expanduser().read_text(encoding="utf-8-sig").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"the key in {short_path(key_file)} cannot be read: {type(error).__name__}") from None
     if not sys.stdin.isatty():

@@ -12,7 +12,7 @@ import typer
 from lessonbank._base.plural import plural
 
 from . import _options as options
-from ._output import say, show_json, show_table
+from ._output import say, show_json, show_table, warn
 
 if TYPE_CHECKING:
     from lessonbank.hosts.repositories import Repositories
@@ -40,14 +40,20 @@ def status(
 
 
 def _learn(places: Sequence[Installed], *, as_json: bool) -> None:
-    from lessonbank.hosts.sessions import learn_now
+    from lessonbank.errors import LessonbankError
+    from lessonbank.hosts.sessions import Report, learn_now
 
-    reports = [learn_now(place) for place in places]
+    reports = list[Report]()
+    for place in places:
+        try:
+            reports.append(learn_now(place))
+        except LessonbankError as error:  # such as of a bank that is not there any more
+            warn(f"nothing was learned for {place.options['bank']}: {error}")
     told = {name: sum(getattr(one, name) for one in reports) for name in ("learned", "waiting", "lost")}
-    if as_json:
-        show_json(told)
-    else:
-        say("sessions learned: {learned}, waiting: {waiting}, without a transcript: {lost}".format(**told))
+    said = "sessions learned: {learned}, waiting: {waiting}, without a transcript: {lost}".format(**told)
+    (show_json(told) if as_json else say(said))
+    if len(reports) < len(places):
+        raise typer.Exit(3)
 
 
 def _stop(places: Sequence[Installed], *, as_json: bool) -> None:
@@ -61,8 +67,9 @@ def _stop(places: Sequence[Installed], *, as_json: bool) -> None:
 
 def _show(places: Sequence[Installed], *, as_json: bool) -> None:
     from lessonbank.hosts.repositories import Repositories
+    from lessonbank.hosts.sessions import problem_in
 
-    found = [(place.options["bank"], place.process(), place.waiting(), place.problem()) for place in places]
+    found = [(place.options["bank"], place.process(), place.waiting(), problem_in(place.folder)) for place in places]
     if as_json:
         show_json([dict(zip(("bank", "process", "waiting", "problem"), one, strict=True)) for one in found])
         return
@@ -97,12 +104,11 @@ def scope(
 
     if move:
         _move(Repositories(), by)
-        return
-    if not share:
+    elif share:
+        scope, is_new = Repositories().share(str(folder))
+        say(f"{'it shares' if is_new else 'it shared already'} the lessons of {scope}")
+    else:
         say(Repositories().look_up(str(folder)))
-        return
-    scope, is_new = Repositories().share(str(folder))
-    say(f"{'it shares' if is_new else 'it shared already'} the lessons of {scope}")
 
 
 def _move(repositories: Repositories, by: str | None) -> None:

@@ -14,6 +14,7 @@ from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOpti
 from lessonbank.errors import UsageError
 
 from . import _options as options
+from ._bank import path_of
 from ._output import say
 
 _COMMON_AGAIN = "`lessonbank hook scope --move` moves them, `--scope coding` goes on with them"
@@ -76,7 +77,7 @@ def install(
         return
     Evidence(holdout=holdout or None)
     retrieve = _retrieve_options(asked, untrusted=untrusted)
-    place = str(Path(bank).expanduser().resolve()) if bank else str(Path.home() / ".local/share/lessonbank/bank.db")
+    place = str(_file(bank) if bank else Path.home() / ".local/share/lessonbank/bank.db")
     host = _host(agent)
     if (mcp or host.name == "cline") and not hosts.has_mcp():
         only = "Cline can only use the MCP server" if host.name == "cline" else "--mcp needs one more package"
@@ -105,6 +106,13 @@ def install(
         say(f"at most {MOST_A_DAY} a day, in the background; what the session said and did is in them")
     say(f"now: {host.next_step}")
     say(_approving(place, retrieve))
+
+
+def _file(bank: str) -> Path:
+    """The whole path of a bank's file. Raises UsageError: it is none."""
+    if "://" in bank or bank == ":memory:":
+        raise UsageError("hooks keep their bank in a file: give --bank PATH, whatever LESSONBANK_BANK says")
+    return path_of(bank).resolve()
 
 
 def _check_left_out(without: list[str], *, is_served: bool) -> None:
@@ -136,12 +144,10 @@ def _has_common(bank: str) -> bool:
     from lessonbank.errors import LessonbankError
     from lessonbank.hosts.repositories import COMMON
 
-    if not Path(bank).exists():
-        return False
     try:
         with connect(File(bank, read_only=True), scope=COMMON) as memory:
             return memory.admin.counts().lessons > 0
-    except LessonbankError:  # the next session says what is wrong with it
+    except LessonbankError:  # it is not there yet, or the next session says what is wrong with it
         return False
 
 
@@ -157,9 +163,7 @@ def _approving(bank: str, asked: RetrieveKeywords) -> str:
 def _check_removal(given: Mapping[str, str]) -> None:
     """Refuse what a removal would ignore. Raises BadParameter."""
     if "show" in given:
-        raise typer.BadParameter(
-            "it takes files out, and --show writes nothing: give one of them", param_hint="--remove"
-        )
+        raise typer.BadParameter("--show writes nothing: give one of them", param_hint="--remove")
     ignored = [written for name, written in given.items() if name not in ("agent", "project", "remove")]
     if ignored:
         raise typer.BadParameter("it says how to install: leave it out with --remove", param_hint=ignored[0])

@@ -187,10 +187,10 @@ def main(words: list[str]) -> None:
     """Answer one event. Whatever happens, the host goes on: exit code 0, and on stdout JSON or nothing."""
     signal.signal(signal.SIGALRM, lambda _number, _frame: os._exit(0))
     options = dict(zip(words[1::2], words[2::2], strict=False))
-    left = float(options.get("--within", ANSWER_WITHIN)) - _age()
-    signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
+    until = time.monotonic() + float(options.get("--within", ANSWER_WITHIN)) - _age()
+    signal.setitimer(signal.ITIMER_REAL, NOTE_WITHIN)  # what may take longer stands in the event
     try:
-        _answer(words[0], options)
+        _answer(words[0], options, until)
     except Exception:  # noqa: BLE001 - a hook that fails must neither fail its host nor print anything
         os._exit(0)
     os._exit(0)
@@ -206,22 +206,23 @@ def _age() -> float:
         return 0.03  # no Linux: the usual time
 
 
-def _answer(host: str, options: dict[str, str]) -> None:
+def _answer(host: str, options: dict[str, str], until: float) -> None:
     if os.environ.get("LESSONBANK_OFF", "").strip().lower() not in ("", "0", "false", "no"):
         return
     with open(0, "rb", closefd=False) as stdin:
         event = read_json(stdin.read(MOST_READ))
-    action, session = ACTIONS.get(event["hook_event_name"]), event.get("session_id")
+    name, session = event["hook_event_name"], event.get("session_id")
+    action, prompt = _action_of(event)
     if not is_session(session) or event.get("agent_id"):  # what a sub-agent is asked is not the user's task
         return
-    name = event["hook_event_name"]
+    longer = {NOTE: NOTE_WITHIN, SAY: SAY_WITHIN}
+    signal.setitimer(signal.ITIMER_REAL, longer.get(action, max(until - time.monotonic(), 0.001)))
     if action == WAKE and event.get("source") in GOES_ON:
         told = {"transcript": event.get("transcript_path") if event["source"] == RESUMED else ""}
         _ask(options, {"do": AGAIN, "session": session, **told}, event=name, session=session)
     elif action == WAKE:
         _ask(options, {"do": WAKE}, session=session)
     elif action == NOTE:
-        signal.setitimer(signal.ITIMER_REAL, NOTE_WITHIN)
         _note(host, options, event)
         _ask(options, {"do": NOTE})
     elif action == CURE:
@@ -230,14 +231,21 @@ def _answer(host: str, options: dict[str, str]) -> None:
         told.update(command=event["tool_input"]["command"], scope=options.get("--scope", ""))
         if printed:
             _ask(options, {"do": CURE, "retrieve": _asked(options), **told}, event=name)
-    elif action == RECALL and str(event.get("prompt") or "").strip():
+    elif action in (RECALL, SAY):
         told = {"host": host, "session": session, "prompt": event["prompt"], "folder": _folder(host, event)}
         told.update(scope=options.get("--scope", ""), retrieve=_asked(options))
-        first, _, words = event["prompt"].strip().partition(" ")
-        if first == SLASH_COMMAND:
-            _say(options, {"do": SAY, "words": words[:200], **told})
+        if action == SAY:
+            _say(options, {"do": SAY, "words": "".join(prompt[1:])[:200], **told})
         else:
             _ask(options, {"do": RECALL, **told}, event=name, session=session)
+
+
+def _action_of(event: dict[str, object]) -> tuple[str, list[str]]:
+    """What the hook does at an event, and the first word of its prompt with the rest."""
+    action, prompt = ACTIONS.get(str(event["hook_event_name"]), ""), str(event.get("prompt") or "").split(None, 1)
+    if action == RECALL:
+        action = SAY if prompt[:1] == [SLASH_COMMAND] else RECALL if prompt else ""
+    return action, prompt
 
 
 def _asked(options: dict[str, str]) -> dict[str, str]:
@@ -261,9 +269,10 @@ def _failed(host: str, event: dict[str, object]) -> str:
         return ""
     if said.startswith("Exit code "):
         return said[-MOST_PRINTED:]
-    code = said[-500:].rpartition("\nExit Code: ")[2].split("\n")[0].strip()
+    _, is_told, code = said[-500:].rpartition("\nExit Code: ")
+    code = code.split("\n")[0].strip()
     output = said.partition("\nOutput: ")[2] if said.startswith("Command: ") else said
-    return output[-MOST_PRINTED:] if code.isdigit() and code != "0" else ""
+    return output[-MOST_PRINTED:] if is_told and code.isdigit() and code != "0" else ""
 
 
 def _code_in_file(event: dict[str, object]) -> int:
@@ -292,7 +301,9 @@ def _folder(host: str, event: dict[str, str]) -> str:
 def _note(host: str, options: dict[str, str], event: dict[str, str]) -> None:
     """Paths and ids, and nothing that was said. A later note of a session replaces its earlier one."""
     session = event["session_id"]
-    note = {"host": host, "session": session, "transcript": event.get("transcript_path")}
+    if not event.get("transcript_path"):  # of a session that is kept nowhere
+        return
+    note = {"host": host, "session": session, "transcript": event["transcript_path"]}
     note.update(scope=options.get("--scope", ""), folder=_folder(host, event))
     is_last = event["hook_event_name"] == LAST
     folder = spool_folder(options["--key"])
@@ -348,11 +359,11 @@ def _ask(options: dict[str, str], request: dict[str, object], *, event: str = ""
 
 def _say(options: dict[str, str], request: dict[str, object]) -> None:
     """Answer the person, and keep the prompt from the agent, also where there is no answer yet."""
-    signal.setitimer(signal.ITIMER_REAL, SAY_WITHIN)
     try:
         reply = ask(options["--key"], request)
     except OSError:
-        reply = {"replace": True}
+        reason = _problem(options["--key"], "")
+        reply = {"replace": True, "text": f"lessonbank: no lessons: {reason}"} if reason else {"replace": True}
     if reply.get("replace"):
         _start(options)
     _print(
@@ -361,7 +372,7 @@ def _say(options: dict[str, str], request: dict[str, object]) -> None:
 
 
 def _problem(key: str, session: str) -> str:
-    """Why the last resident process could not begin; once for each session."""
+    """Why the last resident process could not begin; once for each session, if one is named."""
     path = os.path.join(spool_folder(key), PROBLEM)
     try:
         with open(path, "rb") as file:
@@ -370,7 +381,8 @@ def _problem(key: str, session: str) -> str:
         return ""
     if told.get("session") == session:
         return ""
-    write_private(path, {**told, "session": session})
+    if session:
+        write_private(path, {**told, "session": session})
     return str(told["reason"])
 
 

@@ -9,20 +9,23 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Generator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from lessonbank import Evidence, Learning, Parts, connect
 from lessonbank.bank.recall_again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Extraction, Lesson, Recall, Run, Trajectory
 from lessonbank.contracts.retrieve_options import RetrieveOptions
+from lessonbank.errors import NotFound
 from lessonbank.importers import Failure, Imported, failure_of, failures_in
 
 from . import client
 from .repositories import COMMON
 
+Show: TypeAlias = Callable[[Recall], bool]
 _CURE: Final = "cure"
 _MOST: Final = 20
 """Failures of one session that are learned from."""
@@ -53,6 +56,7 @@ class Cures:
 
     def __init__(self, bank: ReasoningBank, folder: Path, /) -> None:
         self._bank, self._folder = bank, folder
+        self._busy, self._guard = set[tuple[str, str]](), threading.Lock()
 
     @classmethod
     @contextlib.contextmanager
@@ -63,23 +67,35 @@ class Cures:
         with connect(options["bank"], scope=COMMON, evidence=evidence, learning=learning, parts=parts) as bank:
             yield cls(bank, folder)
 
-    def recall(
-        self, scope: str, command: str, printed: str, /, *, session: str, host: str, asked: RetrieveOptions
-    ) -> Recall | None:
-        """The receipt of a cure for a command that failed just now; `None` where none is known or it was told before.
+    def tell(
+        self, scope: str, command: str, printed: str, show: Show, /, *, session: str, host: str, asked: RetrieveOptions
+    ) -> None:
+        """Show a session, once, the receipt of a cure for a command that failed just now, where one is known.
 
-        Its text is empty where it was kept back at random.
+        Its text is empty where it was kept back at random. `show` says whether it was printed: else it is told again.
         """
         failure = failure_of(command, printed)
-        given = self._given(session)
-        if failure is None or failure.key in given:
-            return None
-        bank = self._bank.scoped(scope, writer=host)
-        recall = bank.recall_again(printed, doing=command, cured=True, trusted=asked.trusted, own=asked.own)
-        if not recall.candidates:
-            return None
-        client.write_private(str(self._file(session)), {**given, failure.key: recall.id})
-        return recall
+        if failure is None or not self._begins(session, failure.key):
+            return
+        try:
+            bank = self._bank.scoped(scope, writer=host)
+            recall = bank.recall_again(
+                printed, doing=command, cured=True, trusted=asked.trusted, own=asked.own, metadata=asked.metadata
+            )
+            if recall.candidates and show(recall):
+                with self._guard:
+                    client.write_private(str(self._file(session)), {**self._given(session), failure.key: recall.id})
+        finally:
+            with self._guard:
+                self._busy.discard((session, failure.key))
+
+    def _begins(self, session: str, key: str) -> bool:
+        """Whether a session was not told a cure for this and is not being told one: it may run commands at once."""
+        with self._guard:
+            if (session, key) in self._busy or key in self._given(session):
+                return False
+            self._busy.add((session, key))
+            return True
 
     def learn(self, scope: str, runs: Sequence[Imported], /, *, session: str, host: str) -> None:
         """Settle what a session was told by what became of its commands, and learn the cures that it found."""
@@ -92,7 +108,9 @@ class Cures:
                 continue
             seen.add(failure.key)
             outcome = "failure" if failure.through_at is None else "success"
-            bank.learn(_episode(run, failure), recall=recall, outcome=outcome, metadata={"host": host})
+            bank.learn(
+                _episode(run, failure), recall=receipt_of(bank, recall or ""), outcome=outcome, metadata={"host": host}
+            )
 
     def _given(self, session: str) -> dict[str, str]:
         try:
@@ -103,6 +121,12 @@ class Cures:
 
     def _file(self, session: str) -> Path:
         return self._folder / f"{session}.cures"
+
+
+def receipt_of(bank: ReasoningBank, recall: str, /) -> Recall | None:
+    """A receipt by its id; `None` without one, or where it was erased."""
+    with contextlib.suppress(NotFound):
+        return bank.recalls.get(recall) if recall else None
 
 
 def _episode(run: Trajectory, failure: Failure) -> Trajectory:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from lessonbank.errors import ModelError, ModelUnavailable, UsageError
+from lessonbank.errors import ModelUnavailable, UsageError
 from lessonbank.guard.quote import quoted
 
 PREFIX: Final = "host:"
@@ -79,7 +79,7 @@ def _answer(host: str, prompt: str, folder: Path) -> str:
             timeout=_PATIENCE,
         )
     if done.returncode or not done.stdout.strip():
-        raise ModelError(f"{program} ended with {done.returncode}: {quoted(done.stdout or done.stderr)}")
+        raise ModelUnavailable(f"{program} ended with {done.returncode}: {quoted(done.stdout or done.stderr)}")
     return done.stdout
 
 

@@ -19,11 +19,12 @@ from lessonbank.contracts.retrieve_options import RetrieveKeywords
 from lessonbank.errors import UsageError
 
 from . import client
-from .pieces import Block, Element, Member, OwnFile, Piece, Trace
+from .pieces import SERVER, Block, Element, Member, OwnFile, Piece, Trace
 from .repositories import COMMON
 
 _NAME: Final = "lessonbank"
-_ABOUT: Final = "Lessons from earlier sessions (lessonbank)"
+_OURS: Final = "(lessonbank)"
+_ABOUT: Final = f"Lessons from earlier sessions {_OURS}"
 _SHOW: Final = (
     "Call the tool `recall` of the MCP server `lessonbank` with this task: {}. If no task is given, use the task of "
     "this session. Show the lessons that it returns, each with its id. Do nothing else."
@@ -82,11 +83,7 @@ class Host:
 
 
 def pieces_of(host: Host, wanted: Wanted, project: Path | None) -> list[Piece]:
-    """Everything that is written for a host.
-
-    Raises:
-        UsageError: the host has no settings for one project.
-    """
+    """Everything that is written for a host. Raises UsageError: it has no settings for one project."""
     return list(host.build(wanted, project))
 
 
@@ -197,7 +194,7 @@ def _claude_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
 
 
 def _command(task: str) -> str:
-    return f"---\ndescription: Show the lessons for a task (lessonbank)\n---\n{_SHOW.format(task)}\n"
+    return f"---\ndescription: Show the lessons for a task {_OURS}\n---\n{_SHOW.format(task)}\n"
 
 
 def _codex(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
@@ -233,9 +230,9 @@ def _qwen_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
 def _settings_and_command(home: Path, wanted: Wanted, events: dict[str, Json]) -> Iterable[Piece]:
     yield from _elements(home / "settings.json", events)
     if wanted.mcp:
-        yield Member(home / "settings.json", ("mcpServers", _NAME), _server_entry(wanted))
+        yield Member(home / "settings.json", ("mcpServers", _NAME), _server_entry(wanted), SERVER)
         command = f"description = {json.dumps(_ABOUT)}\nprompt = {json.dumps(_SHOW.format('{{args}}'))}\n"
-        yield OwnFile(home / "commands/lessons.toml", command)
+        yield OwnFile(home / "commands/lessons.toml", command, _OURS)
 
 
 def _opencode(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
@@ -249,11 +246,13 @@ def _opencode(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     yield OwnFile(folder / "plugin/lessonbank.js", plugin)
     if wanted.mcp:
         place = home if project is None else project
-        named = place / "opencode.jsonc"
+        files = place / "opencode.json", place / "opencode.jsonc"
         command, words_of_server = _server(wanted)
         entry: Json = {"type": "local", "enabled": True, "command": cast("list[Json]", [command, *words_of_server])}
-        yield Member(named if named.exists() else place / "opencode.json", ("mcp", _NAME), entry)
-        yield OwnFile(folder / "command/lessons.md", _command("$ARGUMENTS"))
+        for file in files:  # it reads both
+            is_chosen = file == files[files[1].exists()]
+            yield Member(file, ("mcp", _NAME), entry if is_chosen else None, SERVER)
+        yield OwnFile(folder / "command/lessons.md", _command("$ARGUMENTS"), _OURS)
 
 
 def _cline(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
@@ -263,7 +262,7 @@ def _cline(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     wanted = replace(wanted, scope=wanted.scope or COMMON)  # its servers do not begin in the folder of a session
     file = Path.home() / ".cline/data/settings/cline_mcp_settings.json"
     entry: dict[str, Json] = {**_server_entry(wanted), "timeout": 60}  # else Cline leaves a server out after 3 s
-    yield Member(file, ("mcpServers", _NAME), entry)
+    yield Member(file, ("mcpServers", _NAME), entry, SERVER)
 
 
 HOSTS: Final = {

@@ -8,23 +8,19 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, cast
 
+from lessonbank._base.iterate import each
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.records import Lesson, Run
+from lessonbank.contracts.records import Lesson
 
 from . import client
-from .repositories import COMMON, Repositories
+from .repositories import COMMON, Repositories, beginning_of
 from .sessions import is_used
 
-_PAGE: Final = 200
-_LINES: Final = 200
-"""Lines of a transcript in which its folder is looked for."""
-_LONGEST: Final = 1_000_000
 _TRANSCRIPTS: Final = {
     "claude-code": ("CLAUDE_CONFIG_DIR", ".claude", "projects/*/{}.jsonl"),
     "codex": ("CODEX_HOME", ".codex", "sessions/*/*/*/rollout-*-{}.jsonl"),
@@ -51,8 +47,9 @@ def move(bank: ReasoningBank, repositories: Repositories, /, *, by: str) -> Move
     Lessons that a person approved are written again, in the name of `by`. Raises LessonbankError.
     """
     told, common, gone = Moved(), bank.scoped(COMMON), dict[str, str]()
-    for run in _runs(common):
-        host = str(run.metadata.get("host", ""))
+    for run in each(common.runs.list, attrgetter("trajectory.id")):
+        # What `lessonbank learn` read names no host, but the program that wrote the file.
+        host = str(run.metadata.get("host") or run.metadata.get("source", ""))
         folder = folder_of(host, str(run.metadata.get("run_id", "")).partition("/")[0])
         if not folder:
             told.stay += 1
@@ -81,19 +78,8 @@ def _move_lesson(common: ReasoningBank, lesson: Lesson, to: ReasoningBank, *, by
     common.lessons.retire(lesson.id, reason=f"moved to {to.scope}", by=by)
 
 
-def _runs(common: ReasoningBank) -> Iterator[Run]:
-    after: str | None = None
-    while page := common.runs.list(limit=_PAGE, after=after):
-        yield from page
-        after = page[-1].trajectory.id
-
-
 def _lessons(bank: ReasoningBank) -> list[Lesson]:
-    found, after = list[Lesson](), None
-    while page := bank.lessons.list(limit=_PAGE, after=after):
-        found += page
-        after = page[-1].id
-    return found
+    return list(each(bank.lessons.list, attrgetter("id")))
 
 
 def folder_of(host: str, session: str, /) -> str:
@@ -107,16 +93,8 @@ def folder_of(host: str, session: str, /) -> str:
         return ""
     root = place.parents[1] / ".project_root"
     if host == "gemini-cli":
-        return _text(root)
-    return next((folder for line in _lines(place) if (folder := _folder_in(line))), "")
-
-
-def _lines(place: Path) -> list[str]:
-    try:
-        with place.open(encoding="utf-8", errors="replace") as file:
-            return [line[:_LONGEST] for line in islice(file, _LINES)]
-    except OSError:
-        return []
+        return beginning_of(root).strip()[:4096]
+    return next((folder for line in beginning_of(place).split("\n") if (folder := _folder_in(line))), "")
 
 
 def _folder_in(line: str) -> str:
@@ -126,10 +104,3 @@ def _folder_in(line: str) -> str:
     except (ValueError, AttributeError):
         return ""
     return str(found) if isinstance(found, str) else ""
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8").strip()[:4096]
-    except (OSError, UnicodeDecodeError):
-        return ""

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -23,8 +24,10 @@ _CLIENT: Final = re.compile(r"lessonbank/(?:hosts|hooks)/client\.py")
 """The program of a hook, where it is and where it was."""
 _BEGIN: Final = "# >>> lessonbank: `lessonbank install AGENT --remove` takes these lines out"
 _END: Final = "# <<< lessonbank"
-_BLOCK: Final = re.compile(r"^# >>> lessonbank\b[^\n]*\n.*?^# <<< lessonbank\n", re.DOTALL | re.MULTILINE)
-"""Our lines, also those of an earlier version, whose first line named another command."""
+_OUR_MARK: Final = re.compile(r" ?# (?:>>>|<<<) lessonbank\b")
+_OUR_TABLE: Final = re.compile(r"\[mcp_servers\.lessonbank[].]")
+SERVER: Final = "lessonbank.cli"
+"""What the command of an MCP server says that we wrote, and not a person under the same name."""
 
 
 class Piece(Protocol):
@@ -46,24 +49,33 @@ class Piece(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a JSON object, under a name that is ours alone."""
+    """A member of a JSON object. Without a value it is only taken out."""
 
     file: Path
     path: tuple[str, ...]
-    value: Json
+    value: Json = None
+    sign: str = ""
+    """What our value says. Another one, which a person wrote under our name, stays."""
 
     def added(self, text: str, /) -> str:
-        return settings_file.with_member(self.removed(text) or settings_file.EMPTY, self.path, self.value)
+        rest = self.removed(text)
+        return rest if self.value is None else self._into(rest or settings_file.EMPTY)
 
     def removed(self, text: str, /) -> str:
-        return settings_file.without(text, lambda path, _: path == self.path) if text else text
+        return settings_file.without(text, self._is_ours) if text else text
+
+    def _into(self, text: str) -> str:
+        if settings_file.without_member(text, self.path) != text:
+            raise FormatError(f"{'.'.join(self.path)} is not ours: give it another name")
+        return settings_file.with_member(text, self.path, self.value)
+
+    def _is_ours(self, path: tuple[str, ...], value: Json) -> bool:
+        return path == self.path and self.sign in str(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Trace(Member):
-    """A member that the program itself wrote down of us: it is only taken out, and what held it stays."""
-
-    value: Json = None
+    """A member that the program itself wrote down of us: it goes when we go, and what held it stays."""
 
     def added(self, text: str, /) -> str:
         return text
@@ -74,28 +86,27 @@ class Trace(Member):
 
 @dataclass(frozen=True, slots=True)
 class Element(Member):
-    """An element of a JSON list that calls our hook."""
+    """An element of a JSON list that calls our hook. A hook that somebody added to it stays."""
 
-    def added(self, text: str, /) -> str:
-        return settings_file.with_element(self.removed(text) or settings_file.EMPTY, self.path, self.value)
+    def _into(self, text: str) -> str:
+        return settings_file.with_element(text, self.path, self.value)
 
-    def removed(self, text: str, /) -> str:
-        def is_ours(path: tuple[str, ...], value: Json) -> bool:
-            return path == self.path and isinstance(value, dict) and bool(_CLIENT.search(str(value)))
-
-        return settings_file.without(text, is_ours) if text else text
+    def _is_ours(self, path: tuple[str, ...], value: Json) -> bool:
+        if path == self.path and isinstance(value, dict) and isinstance(inner := value.get("hooks"), list):
+            return bool(inner) and all(_CLIENT.search(str(hook)) for hook in inner)
+        return path == (*self.path, "hooks") and isinstance(value, dict) and bool(_CLIENT.search(str(value)))
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Lines of a TOML file, between two marks."""
+    """A table of a TOML file, between two marks. Codex moves and drops marks when it writes the file."""
 
     file: Path
     text: str
 
     def added(self, text: str, /) -> str:
         before = self.removed(text)
-        gap = "" if not before or before.endswith("\n") else "\n"
+        gap = "" if not before or before.endswith("\n") else "\n "  # the mark says that the end of a line is ours
         made = f"{before}{gap}{_BEGIN}\n{self.text.strip()}\n{_END}\n"
         try:
             tomllib.loads(made)
@@ -105,10 +116,19 @@ class Block:
 
     def removed(self, text: str, /) -> str:
         try:
-            tomllib.loads(text)
+            servers: Json = tomllib.loads(text).get("mcp_servers")
         except tomllib.TOMLDecodeError as error:
             raise FormatError(f"it is no valid TOML: {error}") from None
-        return _BLOCK.sub("", text, count=1)
+        has_ours = isinstance(servers, dict) and SERVER in str(servers.get(MARK))
+        rest, is_ours = "", False
+        for line in text.splitlines(keepends=True):
+            goes_on = is_ours and not line.startswith(("[", "#", "\n", "\r"))
+            is_ours = has_ours and (goes_on or bool(_OUR_TABLE.match(line)))
+            if mark := _OUR_MARK.match(line):
+                rest = rest.removesuffix("\n") if mark.group().startswith(" ") else rest
+            elif not is_ours:
+                rest += line
+        return rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +137,21 @@ class OwnFile:
 
     file: Path
     text: str
+    sign: str = MARK
 
     def added(self, text: str, /) -> str:
-        if text and MARK not in text:
+        if text and self.sign not in text:
             raise FormatError("it is not ours: move it away")
         return self.text
 
     def removed(self, text: str, /) -> str:
-        return "" if MARK in text else text
+        return "" if self.sign in text else text
 
 
 def add(pieces: list[Piece], /) -> list[Path]:
     """Write all pieces; the files that changed. No file is written unless every piece fits.
 
-    Raises:
-        FormatError: a file is broken, or what stands in it does not leave room.
-        UsageError: a file cannot be written.
+    Raises FormatError where a file is broken or leaves no room, UsageError where it cannot be written.
     """
     texts: dict[Path, str] = {}
     for piece in pieces:
@@ -146,13 +165,14 @@ def remove(pieces: list[Piece], /) -> list[Path]:
     for piece in pieces:
         if piece.file in texts or piece.file.exists():
             texts[piece.file] = _changed(piece.removed, piece.file, texts.get(piece.file))
-    return _write({path: "" if text == settings_file.EMPTY else text for path, text in texts.items()})
+    return _write(
+        {path: "" if text == settings_file.EMPTY and not path.is_symlink() else text for path, text in texts.items()}
+    )
 
 
-def _changed(change: object, file: Path, text: str | None) -> str:
-    assert callable(change)
+def _changed(change: Callable[[str], str], file: Path, text: str | None) -> str:
     try:
-        return str(change(_text_of(file) if text is None else text))
+        return change(_text_of(file) if text is None else text)
     except FormatError as error:
         raise FormatError(f"{short_path(file)} was not changed: {error}") from None
 
@@ -170,7 +190,7 @@ def _write(texts: dict[Path, str]) -> list[Path]:
     changed = [file for file, text in texts.items() if _text_of(file) != text]
     for file in changed:
         try:
-            if texts[file]:
+            if texts[file] or file.is_symlink():
                 _replace(file, texts[file])
             else:
                 file.unlink()

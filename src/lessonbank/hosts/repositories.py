@@ -68,16 +68,17 @@ def repository_of(folder: str, /) -> Repository:
     root = next((above for above in [place, *place.parents][:_DEEPEST] if os.path.lexists(above / ".git")), None)
     if root is None:
         return Repository(str(place))
-    named = re.match(r"gitdir:\s*(.+)", _text_of(root / ".git"))
+    named = re.match(r"gitdir:\s*(.+)", beginning_of(root / ".git"))
     if named is None:
-        return Repository(str(root), address_in(_text_of(root / ".git/config")))
+        return Repository(str(root), address_in(beginning_of(root / ".git/config")))
     inner = (root / named.group(1).strip()).resolve()
     shared = inner.parent.parent
-    if inner.parent.name == "worktrees" and _text_of(inner / "gitdir").strip() == str(root / ".git"):
+    told = os.path.normpath(inner / beginning_of(inner / "gitdir").strip())  # perhaps a relative path
+    if inner.parent.name == "worktrees" and told == str(root / ".git"):
         # The repository names this folder as its worktree: else any folder could name any repository.
         main = shared.parent if shared.name == ".git" else shared
-        return Repository(str(main), address_in(_text_of(shared / "config")))
-    return Repository(str(root), address_in(_text_of(inner / "config")))
+        return Repository(str(main), address_in(beginning_of(shared / "config")))
+    return Repository(str(root), address_in(beginning_of(inner / "config")))
 
 
 def address_in(config: str, /) -> str:
@@ -105,7 +106,7 @@ def address_of(url: str, /) -> str:
     return "/".join((host.lower(), *parts)) if parts and is_sure else ""
 
 
-def _text_of(path: Path) -> str:
+def beginning_of(path: Path) -> str:
     """The beginning of a regular file; empty where it is none, or cannot be read."""
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -144,10 +145,9 @@ class Repositories:
         self._file = file or Path(client.private_folder(folder)) / "roots"
 
     def scope_of(self, folder: str, /, *, is_used: Callable[[str], bool], asks: bool = False) -> Chosen:
-        """The scope of a folder. `is_used`: whether the bank holds anything in a scope; `asks`: a person will see it.
+        """The scope of a folder. Raises ValueError: it is no path.
 
-        Raises:
-            ValueError: it is no path.
+        `is_used`: whether the bank holds anything in a scope; `asks`: a person will see it.
         """
         found = repository_of(folder)
         if not found.address:
@@ -156,7 +156,11 @@ class Repositories:
             known = table.get(found.shared_scope)
             if known is None:
                 known = table[found.shared_scope] = {name: [] for name in _LISTS}
-                known["roots"] += [] if is_used(found.shared_scope) else [found.root]
+                is_guest = any(found.root in one["waiting"] for one in table.values())
+                if is_used(found.own_scope) and not is_guest:  # from before it had an origin: they stay where they are
+                    known["asked"] = [found.root]
+                elif not is_used(found.shared_scope):
+                    known["roots"] = [found.root]
             if found.root in known["roots"]:
                 return Chosen(found.shared_scope)
             is_asked = not asks or found.root in known["asked"]
@@ -172,11 +176,7 @@ class Repositories:
         return found.shared_scope if known is None or found.root in known["roots"] else found.own_scope
 
     def share(self, folder: str, /) -> tuple[str, bool]:
-        """Let a folder share the lessons of its address. The scope, and whether that is new.
-
-        Raises:
-            UsageError: it has no address.
-        """
+        """Let a folder share the lessons of its address. The scope, and whether that is new. Raises UsageError."""
         found = repository_of(folder)
         if not found.address:
             raise UsageError(f"{printable(found.root)} has no origin: name a repository that has one")

@@ -5,16 +5,17 @@ There is one for each bank and its settings. It ends when it was not needed for 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import logging
 import os
 import socket
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from shlex import quote
@@ -26,14 +27,14 @@ from lessonbank._base.plural import plural
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Recall
 from lessonbank.contracts.retrieve_options import RetrieveOptions, check_names
-from lessonbank.errors import StoreDamaged, StoreError, UsageError
+from lessonbank.errors import LessonbankError, StoreDamaged, StoreUnavailable, UsageError
 from lessonbank.guard.quote import quoted
 
 from . import client
 from .cures import Cures
 from .inbox import waiting
-from .sessions import QUIET, Sessions, holds, open_bank, problem_in
-from .slash_command import SlashCommand
+from .sessions import Sessions, holds, open_bank, problem_in
+from .slash_command import SESSION, SlashCommand
 
 log = logging.getLogger("lessonbank")
 IDLE: Final = 3600.0
@@ -61,25 +62,25 @@ class Resident:
 
     def serve(self) -> None:
         """Answer until nobody asks any more; then learn what is left."""
-        self._later(QUIET)
+        self._later()
         with ThreadPoolExecutor(8, "lessonbank-hook") as answering:
             while not self._stopped.is_set() and time.monotonic() - self._used < IDLE:
                 try:
                     connection, _ = self._listener.accept()
                 except TimeoutError:
-                    self._later(QUIET)
+                    self._later()
                 else:
                     self._used = time.monotonic()
                     answering.submit(self._talk, connection)
             self.stop()
         self._learner.shutdown()
 
-    def _later(self, quiet: float) -> None:
-        self._learner.submit(self._learn, quiet)
+    def _later(self) -> None:
+        self._learner.submit(self._learn)
 
-    def _learn(self, quiet: float) -> None:
+    def _learn(self) -> None:
         try:
-            self._sessions.learn(self._bank, quiet=quiet)
+            self._sessions.learn(self._bank)
         except Exception as error:  # noqa: BLE001 - a background thread: what is not learned now is learned later
             log.warning("learning from the noted sessions failed: %s", type(error).__name__)
 
@@ -93,6 +94,8 @@ class Resident:
                 pass
             except Exception as error:  # noqa: BLE001 - one hook gets nothing; the others go on
                 log.warning("a hook was not answered: %s", type(error).__name__)
+                if isinstance(error, StoreUnavailable):  # the file was replaced: the next process opens the new one
+                    self.stop()
 
     def _answer(self, connection: socket.socket) -> None:
         with connection.makefile("rwb") as stream:
@@ -100,6 +103,8 @@ class Resident:
             if (request.get("protocol"), request.get("release")) != (client.PROTOCOL, client.release()):
                 self.stop()
                 _say(stream, {"replace": True})
+            elif not client.is_session(request.get("session", "none")):
+                _say(stream, {})
             elif request.get("do") == client.RECALL:
                 self._recall(stream, request)
             elif request.get("do") == client.AGAIN:
@@ -110,7 +115,7 @@ class Resident:
                 _say(stream, {"text": self._answer_command(request)})
             elif request.get("do") == client.NOTE:
                 _say(stream, {})
-                self._later(QUIET)
+                self._later()
             else:
                 _say(stream, {"process": os.getpid()})
                 if request.get("do") == client.STOP:
@@ -119,19 +124,19 @@ class Resident:
     def _recall(self, stream: Any, request: dict[str, Any]) -> None:
         """Offer a session its lessons, once. They count as shown only when the hook says that it printed them."""
         session = str(request["session"])
-        if not client.is_session(session) or not self._begins(session):
+        if not self._begins(session):
             return _say(stream, {})
         try:
             chosen = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", ""), asks=True)
             if self._sessions.switches.is_off(session=session, scope=chosen.scope):
                 return _say(stream, {})
             bank = self._bank.scoped(chosen.scope, writer=request["host"])
-            asked = _asked(request["retrieve"])
+            asked = _asked(request)
             recall = bank.retrieve(request["prompt"], **asked.keywords)
             line = self._line(bank, recall, session, asked, question=chosen.question)
             _say(stream, {"text": recall.text, "line": line})
-            if recall.candidates and (not recall.text or stream.readline(64) == b"printed\n"):
-                self._sessions.remember(session, recall.id, chosen.scope)
+            is_given = bool(recall.candidates) and _is_printed(stream, recall)
+            self._sessions.remember(session, recall.id if is_given else "", chosen.scope)
         except StoreDamaged as error:
             _say(stream, {"line": "" if self._is_greeted(session) else f"lessonbank: no lessons: {quoted(error)}"})
             raise
@@ -141,38 +146,30 @@ class Resident:
 
     def _again(self, stream: Any, session: str, transcript: str) -> None:
         """Give a session that goes on its recall's text again, unless the conversation still has the text."""
-        given = self._sessions.recall_given(self._bank, session) if client.is_session(session) else None
-        is_whole = given is not None and not any(lesson.hidden for lesson in given.shown)
-        is_there = given is not None and holds(transcript, given.text)
-        _say(stream, {"text": given.text if given and is_whole and not is_there else ""})
+        given = self._sessions.recall_given(self._bank, session)
+        is_off = given is None or self._sessions.switches.is_off(session=session, scope=given.scope)
+        if given is None or is_off or any(lesson.hidden for lesson in given.shown) or holds(transcript, given.text):
+            return _say(stream, {})
+        return _say(stream, {"text": given.text})
 
     def _cure(self, stream: Any, request: dict[str, Any]) -> None:
         """Tell a session what got a command through that failed just now, once."""
         session, cures = str(request["session"]), self._sessions.cures
-        if cures is None or not client.is_session(session):
-            return _say(stream, {})
         scope = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", "")).scope
-        if self._sessions.switches.is_off(session=session, scope=scope):
+        if cures is None or self._sessions.switches.is_off(session=session, scope=scope):
             return _say(stream, {})
-        asked, command, printed = _asked(request["retrieve"]), str(request["command"]), str(request["printed"])
-        recall = cures.recall(scope, command, printed, session=session, host=str(request["host"]), asked=asked)
-        if recall is None:
-            return _say(stream, {})
-        said = "a cure is told" if recall.text else "a cure is known, and kept back this time to measure what it does"
-        line = f"lessonbank: {said}: {recall.task.partition(' failed: ')[0]}"
-        # Some programs keep it in the result of the command: its reader takes it out by this frame.
-        framed = f"<{client.FRAME}>\n{recall.text}\n</{client.FRAME}>" if recall.text else ""
-        return _say(stream, {"text": framed, "line": line})
+        command, printed, show = str(request["command"]), str(request["printed"]), partial(_show_cure, stream)
+        host, asked = str(request["host"]), _asked(request)
+        cures.tell(scope, command, printed, show, session=session, host=host, asked=asked)
+        return _say(stream, {})  # which nobody reads who was told a cure
 
     def _answer_command(self, request: dict[str, Any]) -> str:
         """What the person is told who wrote `/lessonbank`."""
         session = str(request["session"])
-        if not client.is_session(session):
-            return ""
         scope = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", "")).scope
-        bank, asked = self._bank.scoped(scope, writer=request["host"]), _asked(request["retrieve"])
-        recalls, switches = self._sessions.recalls_of(session, scope), self._sessions.switches
-        command = SlashCommand(bank, self._name, session, recalls, switches, own=bool(asked.own))
+        bank, asked = self._bank.scoped(scope, writer=request["host"]), _asked(request)
+        forget, switches = partial(self._sessions.forget, session), self._sessions.switches
+        command = SlashCommand(bank, self._name, session, forget, switches, own=bool(asked.own))
         return command.answer(str(request["words"]))
 
     def _line(self, bank: ReasoningBank, recall: Recall, session: str, asked: RetrieveOptions, *, question: str) -> str:
@@ -180,7 +177,12 @@ class Resident:
         shown = sum(candidate.shown for candidate in recall.candidates)
         if self._is_greeted(session) and not (shown or question):
             return ""
-        return line_for(shown, _waiting(bank, asked), bank=self._name, scope=bank.scope, question=question)
+        waits = waiting(bank, own=not asked.trusted, most=_MOST_COUNTED) if asked.trusted or asked.own else 0
+        told = [f"{plural(shown, 'lesson')} shown"] if shown or waits else []
+        if waits:
+            many = f"{waits}{'' if waits < _MOST_COUNTED else ' or more'} wait{'s' if waits == 1 else ''}"
+            told.append(f"{many} for you: lessonbank review {quote(self._name)} --scope {bank.scope}")
+        return " | ".join(f"lessonbank: {part}" for part in (", ".join(told), question) if part)
 
     def _is_greeted(self, session: str) -> bool:
         with self._guard:
@@ -208,33 +210,31 @@ class Resident:
         self._lock.close()
 
 
-def _waiting(bank: ReasoningBank, asked: RetrieveOptions) -> int:
-    """How many lessons are shown only when a person approves them; `_MOST_COUNTED` at most."""
-    if not (asked.trusted or asked.own):
-        return 0
-    return waiting(bank, own=not asked.trusted, most=_MOST_COUNTED)
+def _is_printed(stream: Any, recall: Recall) -> bool:
+    """Whether the hook printed what it was handed, or had nothing to print."""
+    return not recall.text or stream.readline(64) == b"printed\n"
 
 
-def line_for(shown: int, waiting: int, /, *, bank: str, scope: str, question: str = "") -> str:
-    """The line that a person sees at the start of a session; empty where there is nothing to say."""
-    told = [f"{plural(shown, 'lesson')} shown"] if shown or waiting else []
-    if waiting:
-        many = f"{waiting}{'' if waiting < _MOST_COUNTED else ' or more'}"
-        told.append(
-            f"{many} wait{'s' if waiting == 1 else ''} for you: lessonbank review {quote(bank)} --scope {scope}"
-        )
-    return " | ".join(f"lessonbank: {part}" for part in (", ".join(told), question) if part)
+def _show_cure(stream: Any, recall: Recall) -> bool:
+    said = "a cure is told" if recall.text else "a cure is known, and kept back this time to measure what it does"
+    line = f"lessonbank: {said}: {recall.task.partition(' failed: ')[0]}"
+    # Some programs keep it in the result of the command: its reader takes it out by this frame.
+    framed = f"<{client.FRAME}>\n{recall.text}\n</{client.FRAME}>" if recall.text else ""
+    _say(stream, {"text": framed, "line": line})
+    return _is_printed(stream, recall)
 
 
-def _asked(words: dict[str, str]) -> RetrieveOptions:
+def _asked(request: dict[str, Any]) -> RetrieveOptions:
     """The options of `retrieve` as the hook's command has them: as JSON, or as plain words such as `yes`.
 
-    Raises TypeError, UsageError: `install` did not write the command.
+    The receipt names the session. Raises TypeError, UsageError: `install` did not write the command.
     """
+    words: dict[str, str] = request["retrieve"]
     check_names(words)
     try:
         asked = _RETRIEVE.validate_python({name: _value(word) for name, word in words.items()})
-        return replace(asked, fit="none")  # a prompt waits a tenth of a second
+        of_session = {**(asked.metadata or {}), SESSION: str(request["session"])}
+        return replace(asked, fit="none", metadata=of_session)  # a prompt waits a tenth of a second
     except ValidationError as error:
         raise UsageError(f"an option of the hook is wrong: {quoted(error)}") from None
 
@@ -253,10 +253,8 @@ def _say(stream: Any, reply: dict[str, object]) -> None:
 
 def main() -> None:
     """Serve one bank. The hook that starts this process hands it the lock of the bank's resident process."""
-    parser = argparse.ArgumentParser(prog="lessonbank.hosts.resident")
-    for name in ("key", *client.OPTIONS):
-        parser.add_argument(f"--{name}", default="")
-    options = {name: value for name, value in vars(parser.parse_args()).items() if value}
+    words = sys.argv[1:]
+    options = {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True) if value}
     with os.fdopen(client.LOCK, "a") as lock:
         os.set_inheritable(client.LOCK, False)
         _serve(options, lock)
@@ -286,7 +284,7 @@ def _opened(options: dict[str, str], folder: Path) -> ReasoningBank:
     try:
         bank = open_bank(options)
         bank.lessons.search("warm")  # the first search loads what searching needs
-    except StoreError as error:
+    except LessonbankError as error:  # also of a model, whose key may be missing here
         reason = quoted(error)
         if reason != problem_in(folder):
             client.write_private(str(problem), {"reason": reason})

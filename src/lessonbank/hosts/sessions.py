@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from pydantic import TypeAdapter, ValidationError
+
 from lessonbank import Learning, Parts, connect, importers
-from lessonbank.bank.recall_again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Lesson, Recall, Trajectory, Verdict
-from lessonbank.errors import LessonbankError, UsageError
+from lessonbank.errors import LessonbankError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
 from lessonbank.importers import Imported
 
 from . import client
-from .cures import Cures, evidence_of
+from .cures import Cures, evidence_of, receipt_of
 from .headless import PREFIX, host_model
 from .repositories import COMMON, Chosen, Repositories
 from .session_lessons import SessionExtractor
@@ -34,6 +35,9 @@ _KEPT_FOR: Final = 7 * 24 * 3600.0
 _MOST_SEARCHED: Final = 16 * 2**20
 """Bytes of a conversation, from its end, in which lessons are looked for that it may have already."""
 _COMPACTED: Final = b'"compact_boundary"'
+_RETRY_AFTER: Final = 3600.0
+_AWAY: Final = (ModelUnavailable.code, ModelTimeout.code, TransientModelError.code)
+_MOST_RETRIED: Final = 20
 _MOST_REVERTED: Final = 100
 """Runs before a revert among which the one is looked for that it takes back."""
 
@@ -54,6 +58,9 @@ class Note:
     """Where the session worked."""
 
 
+_NOTE: Final = TypeAdapter(Note)
+
+
 @dataclass(slots=True)
 class Report:
     """What learning from the notes came to."""
@@ -68,30 +75,29 @@ class Sessions:
 
     def __init__(self, folder: Path, /, repositories: Repositories | None = None, cures: Cures | None = None) -> None:
         self._folder, self._repositories, self.cures = folder, repositories, cures
-        self.switches = Switches(folder)
+        self.switches = Switches(folder.parent)
+        self._retry_at = 0.0
 
-    def recall_of(self, session: str, /) -> str | None:
-        """The id of the recall that a session was given; `None` if it was given none."""
-        told = _read(self._folder / f"{session}.recall")
-        return told.get("id") if isinstance(told.get("id"), str) else None
+    def recall_of(self, session: str, /) -> str:
+        """The id of the recall that a session was given; empty if it was given none."""
+        return str(_read(self._folder / f"{session}.recall").get("id") or "")
+
+    def scope_of(self, session: str, /) -> str:
+        """The scope in which a session asked for lessons; empty where it did not."""
+        return str(_read(self._folder / f"{session}.recall").get("scope") or "")
 
     def recall_given(self, bank: ReasoningBank, session: str, /) -> Recall | None:
         """The receipt that a session was given, with its lessons as they are now. Raises LessonbankError."""
-        told = _read(self._folder / f"{session}.recall")
-        if not isinstance(told.get("id"), str):
-            return None
-        return bank.scoped(str(told.get("scope") or COMMON)).recalls.get(told["id"])
-
-    def recalls_of(self, session: str, scope: str, /) -> dict[str, list[str]]:
-        """The recalls that a session in this scope was given, by their scopes."""
-        told = _read(self._folder / f"{session}.recall")
-        own = [told["id"]] if isinstance(told.get("id"), str) else []
-        cures = [str(id) for id in _read(self._folder / f"{session}.cures").values()]
-        return {str(told.get("scope") or scope): own, cures_of(scope): cures}
+        return receipt_of(bank.scoped(self.scope_of(session) or bank.scope), self.recall_of(session))
 
     def remember(self, session: str, recall: str, /, scope: str = "") -> None:
-        """Note that a session was given this recall: its run settles it, and belongs to the same scope."""
+        """Note the scope of a session and the recall that it was given, which its run settles; empty: none yet."""
         client.write_private(str(self._folder / f"{session}.recall"), {"id": recall, "scope": scope})
+
+    def forget(self, session: str, /) -> None:
+        """Forget what a session was given."""
+        for kind in ("recall", "cures"):
+            (self._folder / f"{session}.{kind}").unlink(missing_ok=True)
 
     def scope_for(self, bank: ReasoningBank, scope: str, folder: str, /, *, asks: bool = False) -> Chosen:
         """The scope that a hook was installed with, else that of a working folder, see `Repositories.scope_of`."""
@@ -111,6 +117,7 @@ class Sessions:
     def learn(self, bank: ReasoningBank, /, *, quiet: float = QUIET) -> Report:
         """Learn from each session that ended, or was quiet for `quiet` seconds. A note that was used is removed."""
         self.forget_recalls()
+        self._retry(bank)
         report = Report()
         for note in self.notes():
             age = time.time() - note.at
@@ -128,23 +135,33 @@ class Sessions:
 
     def _is_learned(self, bank: ReasoningBank, note: Note) -> bool:
         try:
-            told = _read(self._folder / f"{note.session}.recall")
-            scope = str(told.get("scope") or self.scope_for(bank, note.scope, note.folder).scope)
+            # The folder may be gone by now, such as a worktree.
+            scope = self.scope_of(note.session) or self.scope_for(bank, note.scope, note.folder).scope
             if self.switches.is_off(session=note.session, scope=scope):
                 return True
             runs, memory = _runs_of(note), bank.scoped(scope, writer=note.host)
             own = [entry for entry in runs if entry.trajectory.metadata.get("run_id") == note.session]
-            recall = memory.recalls.get(told["id"]) if isinstance(told.get("id"), str) else None
+            recall = self.recall_given(memory, note.session)
             shown = _asked_with(own, recall) if recall else None
             if self.cures:  # before a model is asked, which may have no answer today
                 self.cures.learn(scope, own, session=note.session, host=note.host)
             for entry in runs:
                 learn_run(memory, entry, recall=recall if entry is shown else None, host=note.host)
-        except (LessonbankError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - a session that cannot be learned must not hold up the others
             code = error.code if isinstance(error, LessonbankError) else type(error).__name__
             log.warning("a session of %s was not learned and waits: %s", note.host, code)
             return False
         return bool(runs)
+
+    def _retry(self, bank: ReasoningBank) -> None:
+        """Learn again, once an hour, from runs of sessions for which a model had no answer."""
+        if time.monotonic() < self._retry_at:
+            return
+        self._retry_at = time.monotonic() + _RETRY_AFTER
+        for memory in map(bank.scoped, bank.admin.scopes()):
+            left = memory.runs.list(status="pending", limit=_MOST_RETRIED)
+            if ids := [run.trajectory.id for run in left if run.verdict.error in _AWAY and "host" in run.metadata]:
+                memory.runs.retry(*ids)
 
     def _remove(self, note: Note) -> None:
         """Unless a newer note of the session took its place meanwhile."""
@@ -228,19 +245,11 @@ def holds(transcript: str, block: str, /) -> bool:
 
 
 def _note(path: Path) -> Note | None:
-    told = _read(path)
-    texts = [told.get(name) for name in ("host", "session", "scope", "transcript")]
-    at = told.get("at")
-    if (
-        not all(isinstance(text, str) for text in texts)
-        or not isinstance(at, int | float)
-        or not client.is_session(texts[1])
-    ):
+    try:
+        note = _NOTE.validate_python({**_read(path), "path": path})
+    except ValidationError:
         return None
-    host, session, scope, transcript = cast("list[str]", texts)
-    folder = told.get("folder")
-    place = folder if isinstance(folder, str) else ""
-    return Note(path, host, session, scope, transcript, told.get("ended") is True, float(at), place)
+    return note if client.is_session(note.session) else None
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -266,10 +275,6 @@ class Installed:
     def waiting(self) -> int:
         """How many sessions wait to be learned."""
         return sum(1 for _ in Sessions(self.folder).notes())
-
-    def problem(self) -> str:
-        """Why the last resident process could not begin; empty where it could."""
-        return problem_in(self.folder)
 
     def process(self, *, stop: bool = False) -> int | None:
         """The number of the resident process, which is asked to end with `stop`; `None` where there is none."""
@@ -297,13 +302,12 @@ def learn_now(place: Installed, /) -> Report:
 def open_bank(options: Mapping[str, str], /) -> ReasoningBank:
     """The bank of an installed hook, with its settings.
 
-    Raises:
-        LessonbankError: it cannot be opened, or memory is switched off: then a note must not be taken for learned.
+    Raises LessonbankError where it cannot be opened, or memory is off: then a note must not be taken for learned.
     """
     learning = Learning(domain="code")
-    named = options.get("model")
-    is_own = named is not None and named.startswith(PREFIX)
-    model = host_model(named, Path(client.spool_folder(options["key"]))) if named and is_own else named
+    named = options.get("model", "")
+    is_own = named.startswith(PREFIX)
+    model = host_model(named, Path(client.spool_folder(options["key"]))) if is_own else named or None
     parts = Parts() if model else Parts(extractor=SessionExtractor())
     bank = connect(
         options["bank"], scope=COMMON, model=model, evidence=evidence_of(options), learning=learning, parts=parts

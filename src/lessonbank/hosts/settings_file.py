@@ -52,8 +52,7 @@ def parsed(text: str, /) -> Node:
 def with_member(text: str, path: tuple[str, ...], value: Json, /) -> str:
     """The file with `value` at `path`: in the place of what is there, or as the last member of its object.
 
-    Raises:
-        FormatError: the file is broken, or something other than an object stands on the way.
+    Raises FormatError: the file is broken, or something other than an object stands on the way.
     """
     node = parsed(text)
     for depth, key in enumerate(path):
@@ -65,8 +64,7 @@ def with_member(text: str, path: tuple[str, ...], value: Json, /) -> str:
                 value = {outer: value}
             return _inserted(text, node, f"{json.dumps(key)}: {_written(value, depth + 1)}", depth + 1)
         node = child
-    start = node.end - len(_source(text, node))
-    return f"{text[:start]}{_written(value, len(path))}{text[node.end :]}"
+    return f"{text[: _opening(text, node)]}{_written(value, len(path))}{text[node.end :]}"
 
 
 def with_element(text: str, path: tuple[str, ...], value: Json, /) -> str:
@@ -84,11 +82,11 @@ def with_element(text: str, path: tuple[str, ...], value: Json, /) -> str:
 
 
 def without(text: str, is_ours: Callable[[tuple[str, ...], Json], bool], /) -> str:
-    """The file without the values that `is_ours` says are ours, and without what held nothing but them.
+    """The file without the values that `is_ours` says are ours, and without what was made to hold them.
 
     `is_ours` gets the names on the way to a value (a list adds none), and the value. Raises FormatError.
     """
-    while found := _find(parsed(text), (), is_ours):
+    while found := _find(text, parsed(text), (), is_ours, depth=1):
         text = _cut(text, *found)
     return text
 
@@ -103,16 +101,24 @@ def without_member(text: str, path: tuple[str, ...], /) -> str:
 
 
 def _find(
-    node: Node, path: tuple[str, ...], is_ours: Callable[[tuple[str, ...], Json], bool]
+    text: str, node: Node, path: tuple[str, ...], is_ours: Callable[[tuple[str, ...], Json], bool], *, depth: int
 ) -> tuple[Node, int] | None:
-    """Where the first value of ours is: what holds it, and at which place. What holds only ours goes as a whole."""
+    """Where the first value of ours is: what holds it, and at which place. What was made for ours goes as a whole."""
     for place, child in enumerate(node.children):
         inner = path if child.key is None else (*path, child.key)
         if is_ours(inner, child.value):
             return node, place
-        if (found := _find(child, inner, is_ours)) is not None:
-            return (node, place) if len(found[0].children) == 1 and found[0] is child else found
+        if (found := _find(text, child, inner, is_ours, depth=depth + 1)) is not None:
+            is_whole = len(found[0].children) == 1 and found[0] is child and not _was_empty(text, child, depth)
+            return (node, place) if is_whole else found
     return None
+
+
+def _was_empty(text: str, node: Node, depth: int) -> bool:
+    """Whether the one thing in it was put into what was there, and not written together with what holds it."""
+    inner, line = node.children[0], "\n" + _INDENT * depth
+    before, after = text[_opening(text, node) + 1 : inner.start], text[inner.end : node.end - 1]
+    return before == line + _INDENT and after != line
 
 
 def _cut(text: str, node: Node, place: int) -> str:
@@ -125,7 +131,9 @@ def _cut(text: str, node: Node, place: int) -> str:
         comma = _skip(text, before)
         return text[:comma] + text[comma + 1 : child.start] + text[child.end :]
     if len(siblings) > 1:
-        return text[: child.start] + text[siblings[1].start :]
+        gap = text[child.end : siblings[1].start]
+        behind = siblings[1].start if "/" not in gap else _skip(text, child.end) + 1
+        return text[: child.start] + text[behind:]
     opening = _opening(text, node) + 1
     after = _skip(text, child.end)
     return text[:opening] + text[after + 1 if text[after : after + 1] == "," else child.end :]
@@ -140,11 +148,6 @@ def _inserted(text: str, node: Node, written: str, depth: int) -> str:
 
 def _written(value: Json, depth: int) -> str:
     return json.dumps(value, indent=_INDENT, ensure_ascii=False).replace("\n", "\n" + _INDENT * depth)
-
-
-def _source(text: str, node: Node) -> str:
-    """A value as the file writes it, without the name of a member before it."""
-    return text[_opening(text, node) : node.end]
 
 
 def _opening(text: str, node: Node) -> int:

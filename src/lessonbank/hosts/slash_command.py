@@ -5,12 +5,15 @@ What lets a lesson out (`keep`, `edit`) is only named here: a person does it in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from operator import attrgetter
 from shlex import quote
 from typing import Final
 
+from lessonbank._base.iterate import each
 from lessonbank._base.plural import plural
 from lessonbank.bank.recall_again import cures_of
 from lessonbank.bank.sync import ReasoningBank
@@ -25,6 +28,8 @@ _MOST: Final = 30
 _LONGEST: Final = 110
 _ERASED: Final = 500
 """The latest runs of a scope among which those of a session are looked for."""
+SESSION: Final = "session"
+"""The metadata of a recall that names the session which asked."""
 _HELP: Final = "remove ID | keep ID | edit ID | off, on (this session) | off here, on here | erase this session"
 
 
@@ -37,8 +42,8 @@ class SlashCommand:
     name: str
     """Where the bank is, for commands in a terminal."""
     session: str
-    recalls: dict[str, list[str]]
-    """The recalls that the session was given, by their scopes."""
+    forget: Callable[[], None]
+    """Forgets what the session was given."""
     switches: Switches
     own: bool = True
     """Whether lessons of one's own sessions are shown before somebody approves them."""
@@ -71,11 +76,14 @@ class SlashCommand:
 
     def _list(self) -> str:
         lessons = [(lesson, is_shown(bank, lesson, own=self.own)) for bank, lesson in self._lessons()]
-        lines = [f"{one.id[-8:]}  {'shown' if shown else 'waits'}  {_line(one)}" for one, shown in lessons]
+        lines = [f"{one.id[-8:]}  {'shown' if shown else 'waits'}  {_line(one)}" for one, shown in lessons[:_MOST]]
+        if len(lessons) > _MOST:
+            more = f"--bank {quote(self.name)} --scope {quote(self.bank.scope)}"
+            lines.append(f"and {len(lessons) - _MOST} more: lessonbank lessons list {more}")
         waiting = sum(not shown for _, shown in lessons)
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         cost = spent_since(today, [self.bank, self._cures])
-        head = f"lessonbank: {plural(len(lines), 'lesson')} of {self.bank.scope}, {waiting} of them wait for you"
+        head = f"lessonbank: {plural(len(lessons), 'lesson')} of {self.bank.scope}, {waiting} of them wait for you"
         off = ["off in this session"] * self.switches.is_off(session=self.session)
         off += ["off in this repository"] * self.switches.is_off(scope=self.bank.scope)
         return "\n".join([head, *lines, *off, f"today: {cost}", f"/lessonbank {_HELP}"])
@@ -84,10 +92,12 @@ class SlashCommand:
     def _cures(self) -> ReasoningBank:
         return self.bank.scoped(cures_of(self.bank.scope))
 
-    def _lessons(self) -> Iterator[tuple[ReasoningBank, Lesson]]:
-        for bank in (self.bank, self._cures):
-            for lesson in bank.lessons.list(limit=_MOST):
-                yield bank, lesson
+    def _lessons(self) -> list[tuple[ReasoningBank, Lesson]]:
+        """Of both scopes, the newest first."""
+        both = [
+            (bank, lesson) for bank in (self.bank, self._cures) for lesson in each(bank.lessons.list, attrgetter("id"))
+        ]
+        return sorted(both, key=lambda one: one[1].created_at, reverse=True)
 
     def _find(self, id: str) -> tuple[ReasoningBank, Lesson] | None:
         found = [(bank, lesson) for bank, lesson in self._lessons() if id and lesson.id.endswith(id)]
@@ -120,10 +130,12 @@ class SlashCommand:
         for bank in (self.bank, self._cures):
             runs = [run.trajectory for run in bank.runs.list(limit=_ERASED)]
             ids = [run.id for run in runs if _is_of(str(run.metadata.get("run_id", "")), self.session)]
-            recalls = self.recalls.get(bank.scope, [])
+            given = each(partial(bank.recalls.list, metadata={SESSION: self.session}), attrgetter("id"))
+            recalls = [recall.id for recall in given]
             if ids or recalls:
                 bank.admin.purge(run=ids or None, recall=recalls or None, reason="a person erased the session")
                 gone += len(ids)
+        self.forget()
         return f"erased: {plural(gone, 'run')} with their lessons; nothing more is kept of this session"
 
 

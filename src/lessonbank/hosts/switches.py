@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-import threading
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +15,10 @@ _KEPT_FOR: Final = 30 * 24 * 3600.0
 
 
 class Switches:
-    """The switches of one bank, in a file beside its notes."""
+    """The switches of a person for all programs and banks, in one file: to install in another way leaves them."""
 
     def __init__(self, folder: Path, /) -> None:
-        self._file, self._lock = folder / "off", threading.Lock()
+        self._file = folder / "off"
 
     def is_off(self, *, session: str = "", scope: str = "") -> bool:
         """Whether memory is off in this session or in this scope."""
@@ -28,7 +28,8 @@ class Switches:
     def set(self, *, session: str = "", scope: str = "", off: bool) -> str:
         """Switch a session or a scope; a sentence about it. Raises OSError."""
         key, name = ("sessions", session) if session else ("scopes", scope)
-        with self._lock:
+        with self._file.with_suffix(".lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             told = self._read()
             told[key].pop(name, None)
             told[key] |= {name: time.time()} if off else {}

@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from itertools import takewhile
+from operator import attrgetter
 from typing import Final
 
+from lessonbank._base.iterate import each
 from lessonbank._base.plural import plural
 from lessonbank.bank.recall_again import is_of_cures
 from lessonbank.bank.sync import ReasoningBank
@@ -15,6 +18,7 @@ from lessonbank.contracts.records import Add, Experience, Json, Recall, Retire, 
 from lessonbank.errors import NotFound
 from lessonbank.importers import WENT_ON
 
+from .hosts import HOSTS
 from .inbox import waiting
 from .repositories import COMMON
 
@@ -97,9 +101,15 @@ def week_of(bank: ReasoningBank, since: datetime, /) -> Week:
     """What memory did for coding agents since then. Raises LessonbankError."""
     told = Week()
     for scope in bank.admin.scopes():
-        if scope == COMMON or scope.startswith(f"{COMMON}/"):
-            _count(told, bank.scoped(scope), since)
+        memory = bank.scoped(scope)
+        if scope == COMMON or scope.startswith(f"{COMMON}/") or _is_of_agents(memory):
+            _count(told, memory, since)
     return told
+
+
+def _is_of_agents(bank: ReasoningBank) -> bool:
+    """Whether sessions of coding agents were learned in a scope that a person named."""
+    return any(bank.runs.list(metadata={"host": host}, limit=1) for host in HOSTS)
 
 
 def _count(told: Week, bank: ReasoningBank, since: datetime) -> None:
@@ -159,13 +169,7 @@ def _tokens(recall: Recall) -> int:
 
 
 def _recalls(bank: ReasoningBank, since: datetime) -> Iterator[Recall]:
-    after: str | None = None
-    while page := bank.recalls.list(limit=_PAGE, after=after):
-        for recall in page:
-            if recall.created_at < since:
-                return
-            yield recall
-        after = page[-1].id
+    return takewhile(lambda recall: recall.created_at >= since, each(bank.recalls.list, attrgetter("id")))
 
 
 def _ends(bank: ReasoningBank, recalls: Sequence[Recall]) -> Iterator[list[str]]:

@@ -94,7 +94,7 @@ class _File:
     def read(self) -> dict[str, str]:
         """From key to scope. Raises UsageError."""
         try:
-            lines = self._path.read_text(encoding="utf-8").splitlines()
+            lines = self._path.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"the keys in {short_path(self._path)} cannot be read: {type(error).__name__}") from None
         found = dict[str, str]()

@@ -107,7 +107,7 @@ async def promptly() -> AsyncGenerator[None]:
 async def _catch_up(bank: AsyncReasoningBank) -> None:
     """Learn from what an earlier server left behind: most clients end theirs two seconds after they leave it."""
     left = await bank.runs.list(status="pending", metadata=SOURCE, limit=_LEFT)
-    if any(run.verdict.reason == NOT_JUDGED for run in left):
+    if any(run.verdict.reason == NOT_JUDGED or run.verdict.error for run in left):
         await bank.runs.retry(limit=_LEFT)
 
 
@@ -127,7 +127,7 @@ class OpenRecalls:
 
     def later_ones(self, first: Recall | str | None, /) -> list[str]:
         """The recalls in the middle of the task of `first`."""
-        return self._later.pop(_id(first), []) if first else []
+        return self._later.get(_id(first), []) if first else []
 
     def add(self, session: str | None, recall: Recall, /) -> None:
         """Remember a recall. `session`: `None` where the client has none; then only its id finds it again."""
@@ -152,6 +152,7 @@ class OpenRecalls:
     def end(self, recall: Recall | str | None, /) -> None:
         """Forget a recall: its task has ended."""
         self._open.pop(_id(recall), None)
+        self._later.pop(_id(recall), None)
 
 
 def _id(recall: Recall | str | None) -> str:

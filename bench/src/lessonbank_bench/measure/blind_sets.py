@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from lessonbank.contracts.records import Action, Observation, Step, ToolCall, Trajectory
+from lessonbank.contracts.records import Action, Observation, Recall, Step, ToolCall, Trajectory
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.hosts.cures import Cures
 from lessonbank.importers import Imported, read
@@ -86,10 +86,20 @@ def pairs_told(folder: Path) -> dict[str, str]:
             scope, id = f"coding/{pair['id']}", pair["id"]
             run, codes = run_of(id, _turns_of(pair))
             cures.learn(scope, [Imported(run, exit_codes=codes)], session=id, host="claude-code")
-            again = {"session": f"{id}-again", "host": "claude-code", "asked": _AS_INSTALLED}
-            recall = cures.recall(scope, pair["failed"], f"Exit code 1\n{pair['error']}", **again)
-            told[id] = recall.text if recall else ""
+            told[id] = _told_again(cures, scope, pair)
     return told
+
+
+def _told_again(cures: Cures, scope: str, pair: Mapping[str, Any]) -> str:
+    shown = list[str]()
+
+    def show(recall: Recall) -> bool:
+        shown.append(recall.text)
+        return True
+
+    failed, again = f"Exit code 1\n{pair['error']}", f"{pair['id']}-again"
+    cures.tell(scope, pair["failed"], failed, show, session=again, host="claude-code", asked=_AS_INSTALLED)
+    return "".join(shown)
 
 
 @dataclass(frozen=True, slots=True)
