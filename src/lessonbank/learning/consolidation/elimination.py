@@ -10,7 +10,7 @@ from lessonbank._version import VERSION
 from lessonbank.contracts.ports import Consolidator, Decision, Retriever
 from lessonbank.contracts.records import Add, Change, Choice, Duplicate, Experience, Lesson, Relation
 from lessonbank.contracts.records.ids import new_id
-from lessonbank.contracts.records.repeats import taught_again
+from lessonbank.contracts.records.repeats import taught_again, with_repeats
 from lessonbank.guard.gate import doubt
 
 from ._normal_form import read_text
@@ -122,7 +122,7 @@ class _Joining:
         one = change.experience
         order = {lesson.id: number for number, lesson in enumerate(self._new.lessons)}
         lessons = sorted((*one.lessons, *self._kept), key=lambda lesson: order.get(lesson.id, len(order)))
-        told = {"lessons": tuple(lessons), "repeats": one.repeats | self._repeats}
+        told = {"lessons": tuple(lessons), "repeats": with_repeats(one.repeats, self._repeats)}
         return change.model_copy(update={"experience": one.model_copy(update=told)})
 
 

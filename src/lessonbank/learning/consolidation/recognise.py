@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from lessonbank._base.aio import gather
 from lessonbank.contracts.ports import Decision, Embedder, LanguageModel, Retriever
 from lessonbank.contracts.records import Add, Duplicate, Experience, Lesson, Neighbour, Usage
-from lessonbank.contracts.records.repeats import taught_again
+from lessonbank.contracts.records.repeats import taught_again, with_repeats
 from lessonbank.errors import ModelError
 from lessonbank.guard import fence, nonce
 from lessonbank.guard.quote import quoted
@@ -128,7 +128,7 @@ class Deduplication:
         """`new` with the kept lessons, and what it repeats."""
         if not self.repeats:
             return new
-        return new.model_copy(update={"lessons": self.kept, "repeats": new.repeats | self.repeats})
+        return new.model_copy(update={"lessons": self.kept, "repeats": with_repeats(new.repeats, self.repeats)})
 
 
 async def nearby_lessons(
