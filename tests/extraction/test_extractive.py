@@ -29,6 +29,7 @@ from lessonbank.contracts.records import (
     Verdict,
 )
 from lessonbank.learning.extraction import ExtractiveExtractor
+from lessonbank.pages.evidence_steps import named_steps
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 TASK = "In the shed, mend the gate of lot K-204."
@@ -381,9 +382,24 @@ def test_several_attempts_are_contrasted_where_they_part() -> None:
     lesson = headed(extraction.lessons, "What made the difference")
     assert "Step 2, after `open`: choose `choose red`." in lesson.content
     assert "Step 2: do not choose `choose blue`." in lesson.content
-    assert lesson.provenance.evidence == ("run 2, step 2", "run 1, step 2")
-    assert set(lesson.provenance.trajectory_ids) == {"good", "bad"}
-    assert headed(extraction.lessons, "What worked").provenance.evidence[0] == "run 2, step 1"
+    assert named_steps(lesson) == {"good": {2}, "bad": {2}}
+    assert lesson.provenance.trajectory_ids == ("good", "bad")
+    assert named_steps(headed(extraction.lessons, "What worked")) == {"good": {1, 2, 3}}
+
+
+def test_nothing_is_advised_against_that_another_run_did_and_that_worked() -> None:
+    short = run(("open", "Opened."), ("choose red", "Red it is."), ("send", "Saved."), id="short")
+    long = run(("open", "Opened."), ("choose blue", "Blue."), ("choose paper", "White."), ("send", "Sent."), id="long")
+    bad = run(("open", "Opened."), ("choose blue", "Blue."), ("drop it", "It falls."), id="bad")
+    told = extract(attempt(bad, "failure"), attempt(short, "success"), attempt(long, "success")).lessons
+    assert [lesson.title.partition(":")[0] for lesson in told] == ["What worked"]
+
+
+def test_a_success_that_did_nothing_hides_no_run_that_worked() -> None:
+    idle = Trajectory(task=TASK, answer="It is mended already.")
+    good = run(("open", "Opened."), ("choose red", "Red it is."), ("send", "Saved."), id="good")
+    (lesson,) = extract(attempt(idle, "success"), attempt(good, "success")).lessons
+    assert lesson.provenance.trajectory_ids == ("good",)
 
 
 def test_attempts_that_all_failed_are_reported_without_a_contrast() -> None:

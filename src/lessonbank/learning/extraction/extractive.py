@@ -187,10 +187,10 @@ def _of_one(run: _Run) -> Iterator[_Lesson]:
 
 
 def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
-    worked = sorted((r for r in runs if r.succeeded), key=lambda r: len(r.path))
+    worked = sorted((r for r in runs if r.succeeded), key=lambda r: (not r.path, len(r.path)))
     failed = [r for r in runs if not r.succeeded]
     if worked:
-        yield from _parting(worked[0], failed)
+        yield from _parting(worked, failed)
         yield from _order(worked[0])
     else:
         for run in failed:
@@ -471,13 +471,15 @@ def _loops(run: _Run) -> Iterator[_Lesson]:
     )
 
 
-def _parting(worked: _Run, failed: Sequence[_Run]) -> Iterator[_Lesson]:
-    """Where failed attempts left the path of the one that worked."""
+def _parting(several: Sequence[_Run], failed: Sequence[_Run]) -> Iterator[_Lesson]:
+    """Where failed attempts left the path of the shortest that worked, by what none of the others that worked did."""
+    worked, *others = several
+    done = {told for run in others for move in run.path for told in (move.raw, move.label)}
     wrong: dict[int, dict[str, tuple[_Run, Move]]] = {}
     for run in failed:
         pairs = enumerate(zip(worked.path, run.path, strict=False))
         at = next((i for i, (ours, theirs) in pairs if _differ(ours, theirs)), None)
-        if at is not None:
+        if at is not None and done.isdisjoint({run.path[at].raw, run.path[at].label} - {worked.path[at].label}):
             wrong.setdefault(at, {})[run.path[at].label] = (run, run.path[at])
     if not wrong:
         return
@@ -546,8 +548,11 @@ def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:
 
 def _provenance(lesson: _Lesson, *, several: bool) -> Provenance:
     runs = {run.number: run.attempt for run, _ in lesson.shown_by}
+    place = {
+        number: place for place, number in enumerate(runs, 1)
+    }  # in `trajectory_ids`, by which readers find the run
     steps = [
-        f"run {run.number}, step {move.number}" if several else f"step {move.number}" for run, move in lesson.shown_by
+        f"run {place[run.number]}, step {m.number}" if several else f"step {m.number}" for run, m in lesson.shown_by
     ]
     outcome = "success" if lesson.kind == "strategy" else "failure"
     return Provenance(
