@@ -342,7 +342,13 @@ def test_another_command_of_git_is_another_program() -> None:
     assert not any("got past" in lesson.title for lesson in extract(attempt(tried, "failure")).lessons)
 
 
-@pytest.mark.parametrize("tool", ["transfer_to_human_agents", "escalateToSupervisor", "report_infeasible"])
+@pytest.mark.parametrize(
+    "tool",
+    [
+        *("transfer_to_human_agents", "escalateToSupervisor", "report_infeasible"),
+        *("mcp__desk__transfer_to_human_agents", "support.escalate_to_supervisor"),
+    ],
+)
 def test_a_task_that_was_handed_over_shows_no_order_that_worked(tool: str) -> None:
     def told(last: str) -> list[str]:
         done = calls(("find_order", {"id": "A-7"}, "order A-7: paid"), (last, {"note": "A-7 waits"}, "done: A-7"))

@@ -34,7 +34,7 @@ _WRONG_ANSWER = re.compile(r"\b(?:answer|response|result|submission)\b.{0,20}\b(
 """A message that judges what was said and tells nothing more of it."""
 _SCROLLING = re.compile(r"(?:scroll|noop|wait)(?![a-z])", re.IGNORECASE)
 _HANDS_OVER = re.compile(
-    r"(?:transfer|hand|escalate|forward|route)\w{0,20}(?:human|person|agent|operator|supervisor|support|staff)"
+    r"(?:\w{1,60}(?:__|[./:]))?(?:transfer|hand|escalate|forward|route)\w{0,20}(?:human|person|agent|operator|supervisor|support|staff)"
     r"|report_infeasible|give_?up",
     re.IGNORECASE,
 )
