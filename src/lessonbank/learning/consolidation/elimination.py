@@ -52,7 +52,8 @@ class Eliminating:
         if not told:
             return await self.inner(new)
         known = await nearby_lessons(self.retriever, new, among=self.among)
-        step = _Joining([(one, owner) for one, owner in known.values() if not one.hidden], new)
+        # What a person kept to some tasks would come to all, joined.
+        step = _Joining([pair for pair in known.values() if not (pair[0].hidden or pair[0].only_for_tasks)], new)
         for lesson in told:
             step.take(lesson)
         rest = new.model_copy(update={"lessons": tuple(i for i in new.lessons if i.id not in step.decided)})
@@ -192,6 +193,7 @@ def saying(choice: Choice, new: Lesson, known: Lesson, /) -> Lesson:
         description=known.description or new.description,
         content=" ".join(said),
         kind="strategy" if choice.confirmed else "guardrail",
+        risk=new.risk if new.is_doubted else known.risk or new.risk,
         topic=known.topic,
         applies_to=known.applies_to,
         choice=choice,
