@@ -84,6 +84,7 @@ class LearnOutcome:
         own = {lesson.id for lesson in self.extraction.lessons}
         brought = {one.id: (one, isinstance(c, Replace)) for c in changes if (one := c.brings)}
         kept, is_again = brought.get(experience.id, (experience, True))
+        told = _notes_on(kept, changes, before=experience if is_again else None)
         codes = [attempt.verdict.error for attempt in self.attempts]
         return Learned(
             experience=kept,
@@ -92,12 +93,7 @@ class LearnOutcome:
             changes=tuple(changes),
             usage=self.usage,
             known=self.report.known,
-            notes=notes_of(
-                *self.report.notes,
-                *self.extraction.notes,
-                *_notes_on(kept, changes, before=experience if is_again else None),
-                *notes,
-            ),
+            notes=notes_of(*self.report.notes, *self.extraction.notes, *told, *notes),
             errors=tuple(dict.fromkeys(filter(None, (*codes, self.failed and self.failed.code)))),
         )
 
