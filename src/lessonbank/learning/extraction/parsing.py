@@ -54,11 +54,6 @@ class Draft:
     adds: str = ""
     """What the run shows beyond that lesson, in one sentence."""
 
-    @property
-    def is_addition(self) -> bool:
-        """Whether a draft says only what another draft adds to a known lesson."""
-        return self.beside is not None and self.beside[0] == "adds"
-
 
 @dataclass(frozen=True, slots=True)
 class ParsedLessons:
@@ -73,10 +68,10 @@ def parse_lessons(text: str, /, *, limit: int) -> ParsedLessons:
 
     JSON is found as a whole, in prose, fences, after thoughts, one object after another, under any wrapper key, cut off
     (complete lessons are kept, the partial one is not) and slightly broken. If there is an `items` list, as the prompts
-    ask for, what stands beside it is a quote and not read. A field that is not text never becomes text,
-    except that a list of sentences is joined for the content. A lesson without a title or content, or with a
-    placeholder for one, is dropped and counted; the limit counts what is left. Titles are one line of at most 200
-    characters, descriptions 500, contents 2,000, cut at the end of a sentence where there is one.
+    ask for, the last one counts, and what stands beside it is a quote and not read. A field that is not text never
+    becomes text, except that a list of sentences is joined for the content. A lesson without a title or content, or
+    with a placeholder for one, is dropped and counted; the limit counts what is left. Titles are one line of at most
+    200 characters, descriptions 500, contents 2,000, cut at the end of a sentence where there is one.
 
     Returns:
         The drafts; none of either when the reply says that there are no lessons.
@@ -116,7 +111,7 @@ def _candidates(text: str) -> tuple[list[Fields], bool]:
     body = spoken(text)
     found = find_objects(_unquoted(body))
     if answers := read_objects(found, _list_in):
-        lessons, is_whole = answers[0]
+        lessons, is_whole = answers[-1]
         return lessons, is_whole and not lessons
     if lessons := read_objects(found, _complete_lessons):
         return lessons, False
