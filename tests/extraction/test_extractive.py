@@ -622,6 +622,8 @@ def test_sentences_of_a_conversation_are_no_actions() -> None:
     extraction = extract(attempt(talk, "failure"))
     assert extraction.lessons == ()
     assert "the runs are talk" in extraction.notes[0]
+    nothing = extract(attempt(run(error="the disk is full"), "failure"))
+    assert nothing.notes == ("nothing was extracted: the runs have no steps",)
 
 
 def test_a_run_that_teaches_nothing_says_why() -> None:

@@ -165,6 +165,8 @@ class ExtractiveExtractor:
 
 
 def _why_nothing(runs: Sequence[_Run]) -> str:
+    if not any(run.attempt.trajectory.steps for run in runs):
+        return "nothing was extracted: the runs have no steps"
     if not any(run.moves for run in runs):
         return "nothing was extracted: the runs are talk, and without a model only actions are read"
     if any(move.effect == "error" for run in runs for move in run.moves):
