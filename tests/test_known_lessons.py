@@ -76,8 +76,9 @@ async def test_the_extractor_is_shown_the_nearest_lessons_within_600_tokens() ->
         assert beside.index("record ends here") < beside.index("K1. ")
 
 
-async def test_what_the_extractor_calls_the_same_is_kept_once_and_names_its_run() -> None:
-    reader = model([item(OLD)], [item(("Open the table", "Open it first."), stands="same", to="K1")])
+@pytest.mark.parametrize("named", ["K1", "K1. Open the table before an export", "[K1]", "1"])
+async def test_what_the_extractor_calls_the_same_is_kept_once_and_names_its_run(named: str) -> None:
+    reader = model([item(OLD)], [item(("Open the table", "Open it first."), stands="same", to=named)])
     async with await opened(reader) as bank:
         await bank.learn(run(1), outcome="failure")
         await bank.learn(run(2), outcome="failure")
