@@ -193,8 +193,10 @@ class Learner:
         runs = [clean.get(run.id, run) for run in report.runs]
         truths = cast("Any", [report.truths[run.id] for run in runs])
         learned = await self.learn(runs, recall=report.receipt, outcome=truths)
-        notes = notes_of("learned by another call or process meanwhile", *report.notes, *learned.notes)
-        return learned.model_copy(update={"usage": result.usage + learned.usage, "notes": notes})
+        told = ("learned by another call or process meanwhile", *report.notes, *learned.notes)
+        return learned.model_copy(
+            update={"usage": result.usage + learned.usage, "notes": notes_of(*dict.fromkeys(told))}
+        )
 
     def _last_resort(self) -> Consolidator:
         """What decides where the bank changes faster than its consolidator."""
