@@ -233,6 +233,18 @@ async def test_an_outcome_that_is_told_while_a_judge_decides_stands_above_the_ju
         assert (verdict.outcome, verdict.source) == ("failure", "ground_truth")
 
 
+async def test_what_is_told_while_a_run_is_learned_stands_above_what_was_told_before() -> None:
+    slow, one = Overtaken(), run()
+    async with await opened(parts=Parts(extractor=slow)) as bank:
+        slow.other_is_done.set()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: bank.learn(one, outcome="success"))
+            await slow.begun.wait()
+            await bank.tell(one.id, outcome="failure")
+            slow.other_waits.set()
+        assert (await bank.runs.get(one.id)).verdict.outcome == "failure"
+
+
 async def test_of_two_runs_the_one_that_no_other_call_learned_meanwhile_teaches() -> None:
     slow, one, other = Overtaken(), run(), run()
     async with await opened(parts=Parts(judge=judge, extractor=slow)) as bank:

@@ -28,7 +28,7 @@ from lessonbank.contracts.records import (
     Verdict,
     notes_of,
 )
-from lessonbank.contracts.store_calls import count_records, settled_in, settlement_of
+from lessonbank.contracts.store_calls import count_records, get_trajectories, settled_in, settlement_of
 from lessonbank.errors import LessonbankError
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.consolidation import OneWording, append
@@ -189,11 +189,15 @@ class Learner:
 
     async def _after_another(self, result: LearnOutcome) -> Learned:
         """What is left to do where another call learned some of the runs meanwhile: correct these, learn the rest."""
-        clean, report = {one.trajectory.id: one.trajectory for one in result.attempts}, result.report
-        runs = [clean.get(run.id, run) for run in report.runs]
+        clean, keeper = {one.trajectory.id: one.trajectory for one in result.attempts}, await RunKeeper.of(self.bank)
+        runs = [clean.get(run.id, run) for run in result.report.runs]
+        kept = await get_trajectories(self.bank.store, [run.id for run in runs], scope=self.bank.scope)
+        # What is kept of a run is the last word on it, which may be that of the other call.
+        unsaid = replace(result.report, truths=dict.fromkeys(result.report.truths))
+        report = await keeper.with_earlier_word(kept, unsaid)
         truths = cast("Any", [report.truths[run.id] for run in runs])
         learned = await self.learn(runs, recall=report.receipt, outcome=truths)
-        told = ("learned by another call or process meanwhile", *report.notes, *learned.notes)
+        told = ("learned by another call or process meanwhile", *result.report.notes, *learned.notes)
         return learned.model_copy(
             update={"usage": result.usage + learned.usage, "notes": notes_of(*dict.fromkeys(told))}
         )
