@@ -14,7 +14,7 @@ import lessonbank
 from lessonbank import Evidence, Learning, Parts, Retrieval, Run, Safety, Step, Trajectory
 from lessonbank.cli import app
 from lessonbank.contracts.records import Duplicate, Extraction, Lesson, Replace
-from lessonbank.errors import NotFound, TransientModelError, UsageError
+from lessonbank.errors import ModelError, NotFound, TransientModelError, UsageError
 from lessonbank.guard.gate import LessonGate
 from lessonbank.testing import ScriptedModel
 
@@ -76,6 +76,12 @@ async def opened(
 async def taught(bank: lessonbank.AsyncReasoningBank) -> None:
     for number, form in enumerate(FORMS):
         await bank.learn(run(form), outcome="success" if number % 2 else "failure")
+
+
+async def taught_of_the_yacht(bank: lessonbank.AsyncReasoningBank) -> None:
+    for number, part in enumerate(PARTS):
+        told = Trajectory(task=f"Repaint the {part} of our old sailing yacht at the harbour", answer=part)
+        await bank.learn(told, outcome="success" if number % 2 else "failure")
 
 
 async def test_a_general_lesson_stands_beside_the_single_ones_and_each_of_their_tasks_finds_it() -> None:
@@ -260,13 +266,23 @@ async def test_what_others_change_while_the_model_answers_stays_and_the_lesson_i
         assert await bank.admin.verify() == ()
 
 
+async def test_a_model_that_fails_at_a_later_topic_hides_nothing_of_what_was_kept_before() -> None:
+    model = ScriptedModel([reply("R1", "R2", "L1", "L2"), ModelError("down")])
+    async with await opened(model) as bank:
+        await taught(bank)
+        await taught_of_the_yacht(bank)
+        told = await bank.reflect()
+        assert [one.title for one in told.lessons] == [GENERAL]
+        assert told.usage.requests == 1
+        assert told.notes == ("1 topic was left out: the model failed: down",)
+        assert GENERAL in {one.title for one in await bank.lessons.list()}
+
+
 async def test_a_lesson_of_one_topic_stays_where_the_next_topic_has_the_same_experience() -> None:
     model = ScriptedModel([reply("R1", "R2", "L1", "L2"), reply("R1", "R2", "L1", "L2").replace(GENERAL, OTHER)])
     async with await opened(model) as bank:
         await taught(bank)
-        for number, part in enumerate(PARTS):
-            told = Trajectory(task=f"Repaint the {part} of our old sailing yacht at the harbour", answer=part)
-            await bank.learn(told, outcome="success" if number % 2 else "failure")
+        await taught_of_the_yacht(bank)
         every = [one async for one in bank.store.scan(scope="t")]
         lessons = [lesson.id for one in every for lesson in one.lessons]
         for one, other in ((every[0], lessons[-1]), (every[1], lessons[-2])):  # runs that taught both
