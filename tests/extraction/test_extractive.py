@@ -751,3 +751,14 @@ def test_a_shell_that_takes_a_list_of_lines_is_told_by_its_lines() -> None:
     lesson = headed(extract(attempt(made, "success")).lessons, "Error and what got past it")
     assert lesson.title.endswith("make check, then make rates")
     assert "['" not in lesson.title + lesson.content
+
+
+def test_of_two_attempts_with_one_known_end_no_more_is_drawn_than_of_one() -> None:
+    errors = [(name, {"id": "A-7"}, f"error: {name} is locked") for name in ("charge", "ship", "close")]
+    done = [(f"unlock_{name}", {"id": "A-7"}, f"{name} is open") for name in ("charge", "ship", "close")]
+    again = [(name, {"id": "A-7"}, f"{name}: done") for name in ("charge", "ship", "close")]
+    talk = calls(*[call for three in zip(errors, done, again, strict=True) for call in three])
+    alone = extract(attempt(talk, "success")).lessons
+    assert len(alone) == 3
+    beside = extract(attempt(run(("wait", "…"), id="r2"), "unknown"), attempt(talk, "success")).lessons
+    assert [lesson.title for lesson in beside] == [lesson.title for lesson in alone]

@@ -157,7 +157,7 @@ class ExtractiveExtractor:
             return Extraction(notes=("no attempt with a known outcome: nothing was extracted",))
         values = cache(partial(RunValues.of, [attempt.trajectory for _, attempt in known]))
         runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
-        limit = self._max_lessons if len(attempts) == 1 else self._max_contrast_lessons
+        limit = self._max_lessons if len(runs) == 1 else self._max_contrast_lessons
         found = _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])
         drawn = _distinct(found)[:limit]
         lessons = tuple([_lesson(lesson, several=len(attempts) > 1) for lesson in drawn])
