@@ -77,7 +77,7 @@ async def test_a_fact_that_comes_with_a_held_lesson_is_a_line_of_its_own_beside_
         await learn(bank, 2)
         new, held = await bank.lessons.list()
         assert held == old
-        assert (new.content, new.relation.stand, new.relation.lesson_ids) == (FACT, "adds", (old.id,))
+        assert (new.content, new.relation.kind, new.relation.lesson_ids) == (FACT, "adds", (old.id,))
         assert new.title == "More on: Open the table"
         assert new.state == "probation"
         assert len(await bank.lessons.repeats(old.id)) == 1
@@ -179,7 +179,7 @@ async def test_a_joined_lesson_still_says_what_its_lesson_contradicts() -> None:
             await learn(bank, number)
         (joined,) = [one for one in await bank.lessons.list() if FACT in one.content]
         assert joined.content.startswith("The button stands above")
-        assert joined.relation.stand == "contradicts"
+        assert joined.relation.kind == "contradicts"
         assert {one.change for one in await bank.lessons.proposals()} == {"choose"}
 
 

@@ -28,7 +28,7 @@ async def one_lesson(attempts: Sequence[Run]) -> Extraction:
 class TopicsOut:
     """A policy of the caller's own: topics whose first lesson it knows are withheld, nothing else."""
 
-    usual = 0.5
+    base_rate = 0.5
 
     def __init__(self, *, withheld: bool) -> None:
         self.withheld = withheld
@@ -36,7 +36,7 @@ class TopicsOut:
     def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         topics = dict.fromkeys(group for groups in lessons.values() for group in groups if group.startswith("topic/"))
         made = tuple(GroupDraw(group=topic, withheld=self.withheld, probability=0.5) for topic in list(topics)[:1])
-        return Assignment(probability=dict.fromkeys(lessons, 0.0), usual=0.5, groups=made)
+        return Assignment(probability=dict.fromkeys(lessons, 0.0), base_rate=0.5, groups=made)
 
 
 def opened(where: str | File = ":memory:", *, holdout: Any = None, **told: Any) -> ReasoningBank:
@@ -73,7 +73,7 @@ def test_a_withheld_topic_takes_its_lessons_out_and_leaves_the_others() -> None:
         assert f"withheld as a group, to compare with: topic '{name}'" in str(bank.recalls.explain(recall))
         kept = bank.recalls.get(recall.id)
         assert (kept.groups, kept.candidates) == (recall.groups, recall.candidates)
-        told = {entry.unit: entry.shown for entry in entries(kept)}
+        told = {entry.treatment: entry.shown for entry in entries(kept)}
         assert draw.group in told and not any(told.values())
 
 

@@ -25,7 +25,7 @@ def lesson(title: str = "Check first", content: str = "Look before you leap.", *
 
 def recall(*lessons: Lesson, injector: Injector = DEFAULT, held: tuple[str, ...] = (), id: str = "1" * 32) -> Recall:
     found = Found(matches=(Match(experience=Experience(scope="s", task="jump", lessons=lessons), score=0.5),))
-    assigned = Assignment(withheld=frozenset(held), probability={i.id: 0.1 for i in lessons}, usual=0.1)
+    assigned = Assignment(withheld=frozenset(held), probability={i.id: 0.1 for i in lessons}, base_rate=0.1)
     return injector.recall(found, id=id, task="jump", scope="s", assigned=assigned, retriever="r", space=None)
 
 
@@ -180,7 +180,9 @@ def test_every_line_between_the_markers_carries_the_code_of_the_recall() -> None
 def test_a_recall_that_is_withheld_whole_shows_nothing_and_names_what_it_would_have_shown() -> None:
     first, copy = lesson("First", "one thing"), lesson("First", "one thing")
     found = Found(matches=(Match(experience=Experience(scope="s", task="jump", lessons=(first, copy)), score=0.5),))
-    assigned = Assignment(control=True, control_probability=0.25, probability={first.id: 0.1, copy.id: 0.1}, usual=0.1)
+    assigned = Assignment(
+        control=True, control_probability=0.25, probability={first.id: 0.1, copy.id: 0.1}, base_rate=0.1
+    )
     receipt = DEFAULT.recall(found, id="1" * 32, task="jump", scope="s", assigned=assigned, retriever="r", space=None)
     assert (receipt.text, receipt.shown, receipt.withheld) == ("", (), (first,))
     assert (receipt.control, receipt.control_probability, receipt.holdout) == (True, 0.25, 0.1)

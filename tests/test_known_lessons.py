@@ -115,7 +115,7 @@ async def test_a_sharper_and_an_opposite_lesson_stand_beside_the_old_one_and_eac
 ) -> None:
     async with await opened(model([item(OLD)], [told]), holdout=holdout) as bank:
         old, new = await two(bank)
-        assert new.relation and (new.relation.lesson_ids, new.relation.stand) == ((old.id,), told["stands"])
+        assert new.relation and (new.relation.lesson_ids, new.relation.kind) == ((old.id,), told["stands"])
         assert (old.state, new.state) == ("probation", "probation")
         named = {proposal.lesson.id: proposal.reason for proposal in await bank.lessons.proposals()}
         assert named.keys() == {old.id, new.id}
@@ -151,7 +151,7 @@ async def test_a_sharper_lesson_waits_for_a_person_until_it_is_approved_or_one_o
 
 async def test_a_bank_in_which_lessons_were_drawn_against_each_other_opens_with_all_it_holds(tmp_path: Path) -> None:
     hint = json.dumps({"a": ["b"]})
-    against = Relation(lesson_ids=("a",), stand="sharper")
+    against = Relation(lesson_ids=("a",), kind="sharper")
     old = Lesson(id="a", title=OLD[0], content=OLD[1])
     new = Lesson(id="b", title=NEW[0], content=NEW[1], relation=against, near_duplicate_of="a")
     gone = Lesson(id="c", title="Press the button at once", content="Press it before anything else.")

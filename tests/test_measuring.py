@@ -44,7 +44,7 @@ from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.ledger import Acted
 from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.policy import AdaptiveHoldout
-from lessonbank.evidence.review_snapshot import ReviewSnapshot, UnitReview
+from lessonbank.evidence.review_snapshot import ReviewSnapshot, TreatmentReview
 from lessonbank.evidence.stored_ledger import WRITER, StoredLedger
 from lessonbank.learning.settlement import settlement_of
 from lessonbank.stores.sqlite import SqliteStore
@@ -338,7 +338,7 @@ class TestTime:
             await mine.on_outcome(scope=T)
             told = ReviewSnapshot.of(await get_setting(store, REVIEW.of(T)))
             assert told.reviewed == (20 if number >= 19 else 0), number
-            assert ("bad" in told.units) == (number >= 19)
+            assert ("bad" in told.treatments) == (number >= 19)
 
     async def test_truths_that_are_told_after_opinions_are_looked_at(self, store: Store) -> None:
         await keep(store, a_lesson("bad"))
@@ -346,12 +346,13 @@ class TestTime:
         mine = ledger(store, act=False)
         await mine.on_outcome(scope=T)
         told = ReviewSnapshot.of(await get_setting(store, REVIEW.of(T)))
-        assert (told.units["bad"].grade, told.units["bad"].by_judge, told.helps) == ("helps", True, frozenset())
+        bad = told.treatments["bad"]
+        assert (bad.grade, bad.by_judge, told.helps) == ("helps", True, frozenset())
         for number in range(ENOUGH):
             await settle(store, f"bad-{number}", "success" if number % 2 else "failure")
             await mine.on_outcome(scope=T)
         told = ReviewSnapshot.of(await get_setting(store, REVIEW.of(T)))
-        assert (told.units["bad"].grade, told.units["bad"].by_judge) == ("harms", False)
+        assert (told.treatments["bad"].grade, told.treatments["bad"].by_judge) == ("harms", False)
 
     async def test_another_process_goes_on_where_the_first_one_stopped(self, store: Store) -> None:
         await keep(store, a_lesson("bad"), a_lesson("new"))
@@ -776,13 +777,15 @@ class TestBank:
 
 
 def test_what_was_told_is_read_back() -> None:
-    unit = UnitReview(recalls=40, grade="helps", expected=0.25, spread=0.125, found=50)
-    told = ReviewSnapshot(reviewed=7, units={"*": UnitReview(), "a": unit}, sequence=9, proposed={"a": (3, "why")})
+    treatment = TreatmentReview(recalls=40, grade="helps", expected=0.25, spread=0.125, found=50)
+    told = ReviewSnapshot(
+        reviewed=7, treatments={"*": TreatmentReview(), "a": treatment}, sequence=9, proposed={"a": (3, "why")}
+    )
     assert ReviewSnapshot.of(told.text()) == told
     assert told.helps == {"a"}
     assert ReviewSnapshot.of(None) == ReviewSnapshot.of(json.dumps({})) == ReviewSnapshot()
     older = json.dumps({"units": {"a": [40, "helps", False, 8.5, -2.25, 0.25, 0.125]}})
-    assert ReviewSnapshot.of(older).units == {"a": replace(unit, found=0)}
+    assert ReviewSnapshot.of(older).treatments == {"a": replace(treatment, found=0)}
 
 
 class TestSettlements:

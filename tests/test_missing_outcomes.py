@@ -68,7 +68,7 @@ async def test_a_process_that_never_looks_at_lift_does_nothing_where_lift_has_no
         assert lift.missing_differs
         assert [(one.standing, one.retired) for one in lift.lessons] == [("no evidence yet", False)]
         told = ReviewSnapshot.of(await get_setting(bank.store, REVIEW.of("s")))
-        assert {unit.expected for unit in told.units.values()} == {0.0}
+        assert {treatment.expected for treatment in told.treatments.values()} == {0.0}
 
 
 @pytest.mark.full

@@ -90,7 +90,7 @@ async def test_a_general_lesson_stands_beside_the_single_ones_and_each_of_their_
         await taught(bank)
         told = await bank.reflect()
         (general,) = told.lessons
-        assert general.relation and (len(general.relation.lesson_ids), general.relation.stand) == (3, "general")
+        assert general.relation and (len(general.relation.lesson_ids), general.relation.kind) == (3, "general")
         assert general.provenance.method == "reflection"
         assert len(general.provenance.trajectory_ids) == 3
         assert (len(told.topics), told.usage.requests) == (1, 1)
@@ -288,7 +288,7 @@ async def test_a_lesson_of_one_topic_stays_where_the_next_topic_has_the_same_exp
         for one, other in ((every[0], lessons[-1]), (every[1], lessons[-2])):  # runs that taught both
             again = {other: (Duplicate(title="The same", why="the same"),)}
             shared = one.model_copy(update={"repeats": again})
-            await bank.store.apply([Replace(experience=shared)], scope="t", writer="tests", unchanged=[one])
+            await bank.store.apply([Replace(experience=shared)], scope="t", writer="tests", if_unchanged=[one])
         told = await bank.reflect()
         assert {one.title for one in told.lessons} == {GENERAL, OTHER}
         held = {one.id for one in await bank.lessons.list()}

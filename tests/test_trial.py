@@ -134,7 +134,7 @@ async def test_a_placebo_stands_where_the_lesson_stood_and_is_about_as_long(whol
     assert 0.9 < len(other) / len(recall.text) <= 1
     assert "Lesson a" not in other
     assert ("Lesson b" in other) != whole
-    assert (told.unit, told.title) == ((None, "") if whole else (first.id, "Lesson a"))
+    assert (told.treatment, told.title) == ((None, "") if whole else (first.id, "Lesson a"))
 
 
 async def test_what_was_withheld_beside_it_stays_withheld_and_the_lesson_itself_is_shown() -> None:
@@ -425,7 +425,7 @@ async def test_a_task_gets_what_a_user_would_see_or_nothing_and_the_bank_stays_a
     open_bank = await bank_of(a_lesson("a"), a_lesson("b"))
     before = (await bank.admin.counts(), await bank.lessons.list())
     told = await bank.trial([f"{TASK} {n}" for n in range(40)], world, verify=lambda run: run.answer == "yes")
-    assert (told.standing, told.way, told.unit, told.tasks, told.notes) == ("helps", "without", None, 40, ())
+    assert (told.standing, told.way, told.treatment, told.tasks, told.notes) == ("helps", "without", None, 40, ())
     assert (await bank.admin.counts(), await bank.lessons.list()) == before
     by_task = {task: sorted(text for asked, text in world.asked if asked == task) for task, _ in world.asked}
     for task, (without, with_) in by_task.items():
@@ -480,7 +480,7 @@ async def test_a_topic_is_left_out_together_and_its_neighbours_stay() -> None:
     tasks = [f"{TASK} {n}" for n in range(40)]
     for name in ("topic/0000000a", "0000000a", "Refunds"):
         told = await ask(bank, tasks, world, without=name)
-        assert (told.standing, told.unit, told.title) == ("helps", "topic/0000000a", "refunds")
+        assert (told.standing, told.treatment, told.title) == ("helps", "topic/0000000a", "refunds")
         assert "The group 'refunds' helps" in str(told)
     shown = {tuple(name for name in names if f"Lesson {name}\n" in text) for text in world.texts}
     assert shown == {names, ("c",)}
@@ -491,7 +491,7 @@ async def test_a_source_is_a_group_that_can_be_left_out_too() -> None:
     bank, world = await bank_of(*lessons), World({"b": 0.6})
     source = groups_of(lessons[1], Experience(scope="t", task=TASK, lessons=lessons))[0]
     told = await ask(bank, [f"{TASK} {n}" for n in range(40)], world, without=source)
-    assert (told.standing, told.unit) == ("helps", source)
+    assert (told.standing, told.treatment) == ("helps", source)
     assert all("Lesson a" in text for text in world.texts)
 
 

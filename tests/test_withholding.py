@@ -16,7 +16,7 @@ from lessonbank.errors import UsageError
 from lessonbank.evidence import AdaptiveHoldout, Assignment, Holdout, NoHoldout, Rates, Withholding
 from lessonbank.evidence.draws import FollowsEvidence
 from lessonbank.evidence.lift import Standing
-from lessonbank.evidence.review_snapshot import UnitReview
+from lessonbank.evidence.review_snapshot import TreatmentReview
 from lessonbank.evidence.treatments import entries
 
 ASK = {"task": "Cancel it", "scope": "t"}
@@ -61,11 +61,11 @@ def test_lessons_and_recalls_are_withheld_as_often_as_stated_and_independently_o
     assert abs(whole - 0.3) < 0.03
     assert abs(sum(len(d.withheld) == 2 for d in draws) / 4000 - 0.04) < 0.015
     assert abs(sum(d.control and "a" in d.withheld for d in draws) / 4000 - 0.06) < 0.015
-    assert {(d.control_probability, d.probability["a"], d.usual) for d in draws} == {(0.3, 0.2, 0.2)}
+    assert {(d.control_probability, d.probability["a"], d.base_rate) for d in draws} == {(0.3, 0.2, 0.2)}
 
 
 UNITS = st.builds(
-    UnitReview,
+    TreatmentReview,
     recalls=st.integers(0, 2000),
     grade=st.sampled_from(get_args(Standing)),
     by_judge=st.booleans(),
@@ -78,7 +78,7 @@ KNOWN = st.dictionaries(st.sampled_from(["*", "source/x", "source/y", "topic/1",
 
 @pytest.mark.full
 @given(KNOWN, st.integers(1, 3))
-def test_a_task_goes_without_memory_as_often_as_the_policy_says(told: dict[str, UnitReview], count: int) -> None:
+def test_a_task_goes_without_memory_as_often_as_the_policy_says(told: dict[str, TreatmentReview], count: int) -> None:
     policy = AdaptiveHoldout()
     policy.tell("t", told)
     made = policy(dict(list(FOUND.items())[:count]), recall_id="r", **ASK)
@@ -93,7 +93,7 @@ def test_a_task_goes_without_memory_as_often_as_the_policy_says(told: dict[str, 
 @pytest.mark.full
 @given(KNOWN, st.sampled_from([AdaptiveHoldout(), Holdout(0.2, 0.3)]))
 def test_each_entry_of_a_receipt_has_the_odds_that_were_drawn_with(
-    told: dict[str, UnitReview], policy: Withholding
+    told: dict[str, TreatmentReview], policy: Withholding
 ) -> None:
     if isinstance(policy, FollowsEvidence):
         policy.tell("t", told)
@@ -101,11 +101,11 @@ def test_each_entry_of_a_receipt_has_the_odds_that_were_drawn_with(
     for n in range(50):
         made = policy(FOUND, recall_id=f"{n:032x}", **ASK)
         for entry in entries(receipt_of(made)):
-            chance[entry.unit].append(entry.chance)
-            shown[entry.unit] += entry.shown
-    for unit, odds in chance.items():
+            chance[entry.treatment].append(entry.chance)
+            shown[entry.treatment] += entry.shown
+    for treatment, odds in chance.items():
         assert len(set(odds)) == 1  # whatever was drawn for others
-        assert abs(shown[unit] - sum(odds)) <= 5 * sqrt(sum(p * (1 - p) for p in odds)) + 1
+        assert abs(shown[treatment] - sum(odds)) <= 5 * sqrt(sum(p * (1 - p) for p in odds)) + 1
 
 
 def receipt_of(made: Assignment) -> Recall:
@@ -133,14 +133,14 @@ def receipt_of(made: Assignment) -> Recall:
 
 
 def rates(policy: AdaptiveHoldout, *lessons: str, topic: str = "topic/1") -> dict[str, float]:
-    """How often each unit is withheld."""
+    """How often each treatment is withheld."""
     made = policy(dict.fromkeys(lessons, (topic,)), recall_id="r", **ASK)
-    return {unit: round(odd, 3) for unit, odd in {"*": made.control_probability, **made.probability}.items()}
+    return {treatment: round(odd, 3) for treatment, odd in {"*": made.control_probability, **made.probability}.items()}
 
 
-def known(effect: float, spread: float = 0.001, /, *, by_judge: bool = False) -> UnitReview:
+def known(effect: float, spread: float = 0.001, /, *, by_judge: bool = False) -> TreatmentReview:
     """Something of which the effect is known."""
-    return UnitReview(recalls=100, found=100, expected=effect, spread=spread, by_judge=by_judge)
+    return TreatmentReview(recalls=100, found=100, expected=effect, spread=spread, by_judge=by_judge)
 
 
 def test_a_task_goes_without_memory_as_often_whether_one_lesson_was_found_or_three() -> None:
@@ -185,7 +185,7 @@ def test_memory_is_left_out_more_where_it_harms_and_no_lesson_of_the_task_is_kno
 
 def test_opinions_alone_change_no_odds() -> None:
     policy, new = AdaptiveHoldout(), AdaptiveHoldout()
-    policy.tell("t", {unit: known(-0.3, by_judge=True) for unit in ("*", "a", "b")})
+    policy.tell("t", {treatment: known(-0.3, by_judge=True) for treatment in ("*", "a", "b")})
     assert rates(policy, "a", "b") == rates(new, "a", "b")
 
 
@@ -234,7 +234,7 @@ def test_lessons_are_tried_by_turns_until_their_outcomes_are_known() -> None:
 
 def test_beside_a_lesson_that_is_known_one_with_few_outcomes_counts_as_five_points_better() -> None:
     policy = AdaptiveHoldout()
-    nothing, seen = UnitReview(recalls=30, found=30), UnitReview(recalls=5, found=5)
+    nothing, seen = TreatmentReview(recalls=30, found=30), TreatmentReview(recalls=5, found=5)
     policy.tell("t", {"l0": nothing, "l1": seen})
     assert order(policy, 1.0, 0.92) == [1]  # a tenth less near counts as five points worse
     assert order(policy, 1.0, 0.88) == [0]

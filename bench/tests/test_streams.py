@@ -17,9 +17,21 @@ from lessonbank.evidence.policy import AdaptiveHoldout
 from lessonbank.evidence.treatments import entries
 from lessonbank_bench.measure.ledger import reaching
 from lessonbank_bench.measure.ledger.sampling import Sampling
-from lessonbank_bench.measure.streams import HARM, HELP, NEVER, Played, Pure, Seen, Unit, betting, making, play, seen
+from lessonbank_bench.measure.streams import (
+    HARM,
+    HELP,
+    NEVER,
+    Played,
+    Pure,
+    Seen,
+    Treatment,
+    betting,
+    making,
+    play,
+    seen,
+)
 from lessonbank_bench.measure.streams.playing import Come, receipt
-from lessonbank_bench.measure.streams.scoring import told_by_unit
+from lessonbank_bench.measure.streams.scoring import told_by_treatment
 from lessonbank_bench.measure.streams.truth import changes
 
 MAKERS = {
@@ -44,7 +56,7 @@ def columns(episodes: Episodes) -> dict[str, Any]:
         for part in ("draws", "placed")
         for f in fields(getattr(episodes, part))
     }
-    names = ("outcome", "true", "judged", "control", "at", "level", "turn", "units")
+    names = ("outcome", "true", "judged", "control", "at", "level", "turn", "treatments")
     return told | {name: getattr(episodes, name) for name in names} | {"parents": [*map(str, episodes.parents)]}
 
 
@@ -81,22 +93,22 @@ def test_a_group_starts_again_when_a_lesson_of_it_is_taken_back_as_in_a_bank() -
 
 
 @pytest.mark.parametrize("name", ["nulls", "grouped", "arriving", "twins"])
-def test_each_recall_tells_of_each_unit_what_the_library_takes_from_its_receipt(name: str) -> None:
+def test_each_recall_tells_of_each_treatment_what_the_library_takes_from_its_receipt(name: str) -> None:
     stream = MAKERS[name](200, 4)
     played = play(stream, Pure(stream, Holdout(0.4, 0.3) if name == "nulls" else AdaptiveHoldout(), acts=False))
     for task, drawn in enumerate(played.drawn):
         if drawn is None:
             continue
         come = Come(stream, task, played.placed[task], drawn, played.shown[task], [])
-        ours = {(one.unit, one.shown, round(one.chance, 9)) for one in changes(stream, task, come.placed, drawn)}
-        assert ours == {(one.unit, one.shown, round(one.chance, 9)) for one in entries(receipt(come))}
+        ours = {(one.treatment, one.shown, round(one.chance, 9)) for one in changes(stream, task, come.placed, drawn)}
+        assert ours == {(one.treatment, one.shown, round(one.chance, 9)) for one in entries(receipt(come))}
 
 
 def test_a_lesson_found_alone_learns_from_recalls_that_went_without_memory() -> None:
     stream = making.pool((0.2,), 300, 0)
     played = play(stream, Pure(stream, Holdout(0.2, 0.25)))
     told = [changes(stream, task, [0], drawn) for task, drawn in enumerate(played.drawn) if drawn]
-    assert {one.unit for ones in told for one in ones} == {"*", "lesson-0"}
+    assert {one.treatment for ones in told for one in ones} == {"*", "lesson-0"}
     assert {round(one.chance, 9) for ones in told for one in ones} == {0.6}
     assert all(one.adds == pytest.approx(0.2) for ones in told for one in ones)
     assert 0.5 < np.mean([ones[0].shown for ones in told]) < 0.7
@@ -116,7 +128,7 @@ def test_a_large_effect_is_said_soon_and_its_interval_holds_it_at_every_look(eff
     stream = making.pool((effect,), 400, 2, base=0.5 - effect / 2)
     bank = Pure(stream, Holdout(0.3, 0.2), acts=False)
     found = seen(play(stream, bank), bank)
-    told = found.units["lesson-0"]
+    told = found.treatments["lesson-0"]
     assert told.likely[side] < told.firm[side] < 400
     assert told.likely[1 - side] == told.firm[1 - side] == NEVER
     assert told.held
@@ -130,9 +142,9 @@ def test_the_looks_between_reviews_say_what_the_reviews_say() -> None:
     bank = Pure(stream, AdaptiveHoldout())
     found = seen(play(stream, bank), bank)
     for look in bank.reviews:
-        for unit, word in zip(look.episodes.units, look.found.standing, strict=True):
+        for treatment, word in zip(look.episodes.treatments, look.found.standing, strict=True):
             if word == "likely harms":
-                assert found.units[unit].likely[HARM] <= look.task + 1
+                assert found.treatments[treatment].likely[HARM] <= look.task + 1
     assert found.off < 0.05
 
 
@@ -145,9 +157,11 @@ def test_the_simulators_own_scores_and_limits_are_those_of_the_ledger(name: str)
     episodes = bank.reviews[-1].episodes
     theirs, parts = scores(episodes, outcomes(episodes)), ("row", "shown", "score", "scale", "lowest", "highest")
     theirs = theirs.where(theirs.weight > 0)
-    for unit, own in enumerate(told_by_unit(episodes)):
+    for treatment, own in enumerate(told_by_treatment(episodes)):
         for part in parts:
-            np.testing.assert_allclose(getattr(own, part), getattr(theirs.of(unit), part), atol=1e-12, err_msg=part)
+            np.testing.assert_allclose(
+                getattr(own, part), getattr(theirs.of(treatment), part), atol=1e-12, err_msg=part
+            )
     np.testing.assert_allclose(betting.likely_from(episodes), review.likely_from(episodes))
     np.testing.assert_allclose(betting.shown_from(episodes), review.shown_from(episodes))
 
@@ -188,22 +202,24 @@ def test_lessons_arrive_one_by_one_and_are_found_for_tasks_of_their_topic_only()
 # --- the rows ---------------------------------------------------------------------------------------------------------
 
 
-def told(**units: Unit) -> Seen:
-    return Seen(units=units, out={}, lost=0.1, bare=0.1, given_up=0.01, lift=np.array([0.1] * 6))
+def told(**treatments: Treatment) -> Seen:
+    return Seen(treatments=treatments, out={}, lost=0.1, bare=0.1, given_up=0.01, lift=np.array([0.1] * 6))
 
 
 def test_a_false_verdict_misses(monkeypatch: pytest.MonkeyPatch) -> None:
     calm, wild = (
-        Unit(draws=300, firm=(when, NEVER), likely=(when, NEVER), value=0.0, true=0.0) for when in (NEVER, 80)
+        Treatment(draws=300, firm=(when, NEVER), likely=(when, NEVER), value=0.0, true=0.0) for when in (NEVER, 80)
     )
-    for unit, holds in ((calm, True), (wild, False)):
-        monkeypatch.setattr(reaching, "runs", lambda *_, unit=unit, **__: [told(**{"*": calm, "lesson-1": unit})] * 4)
+    for treatment, holds in ((calm, True), (wild, False)):
+        monkeypatch.setattr(
+            reaching, "runs", lambda *_, treatment=treatment, **__: [told(**{"*": calm, "lesson-1": treatment})] * 4
+        )
         rows = {row.claim: row.holds for row in reaching.nothing(Sampling())}
         assert all(held == holds for claim, held in rows.items() if "any false" in claim or "a lesson ever" in claim)
 
 
 def test_an_interval_that_leaves_the_truth_and_a_late_verdict_miss(monkeypatch: pytest.MonkeyPatch) -> None:
-    late = Unit(draws=300, likely=(2999, 2999), held=False, value=0.2, true=0.0)
+    late = Treatment(draws=300, likely=(2999, 2999), held=False, value=0.2, true=0.0)
     one = told(**{"*": late} | {f"lesson-{n}": late for n in range(6)})
     monkeypatch.setattr(reaching, "runs", lambda *_, **__: [one] * 4)
     missed = "\n".join(row.claim for row in reaching.effects(Sampling()) if not row.holds)

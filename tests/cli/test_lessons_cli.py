@@ -236,7 +236,7 @@ def test_lessons_that_contradict_each_other_are_named_wherever_a_person_looks(tm
     old, new = (
         Lesson(id=name * 8, title=f"Turn it {name}", content=f"It opens to the {name}.") for name in ("left", "wide")
     )
-    new = new.model_copy(update={"relation": Relation(lesson_ids=(old.id,), stand="contradicts")})
+    new = new.model_copy(update={"relation": Relation(lesson_ids=(old.id,), kind="contradicts")})
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
         for lesson in (old, new):
             bank.consolidate(Experience(scope="t", task=f"open the valve {lesson.title}", lessons=(lesson,)))

@@ -73,7 +73,7 @@ def test_json_is_the_record_and_a_file_of_json_lines_serves_as_tasks(folder: Pat
     (folder / "tasks.jsonl").write_text("\n".join(lines), encoding="utf-8")
     done = trial(folder, "--json", "--without", lesson.id[-8:], tasks="tasks.jsonl")
     told = Trial.model_validate_json(done.stdout)
-    assert (told.unit, told.title, told.tasks) == (lesson.id, "Weigh it", 4)
+    assert (told.treatment, told.title, told.tasks) == (lesson.id, "Weigh it", 4)
     assert recall.id in {row.task for row in told.rows}
 
 

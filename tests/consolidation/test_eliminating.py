@@ -144,7 +144,7 @@ async def test_an_option_that_one_run_confirms_and_another_rules_out_is_not_join
         await taught(memory, 1, "success")
         await taught(memory, 2)
         old, new = await shown(memory)
-        assert new.relation and (new.relation.lesson_ids, new.relation.stand) == ((old.id,), "contradicts")
+        assert new.relation and (new.relation.lesson_ids, new.relation.kind) == ((old.id,), "contradicts")
 
 
 async def test_choices_of_two_places_stay_two_lessons() -> None:

@@ -106,9 +106,9 @@ async def test_two_connections_that_teach_the_same_at_once_leave_one_lesson(tmp_
 async def test_the_store_refuses_a_copy_that_came_meanwhile_only_where_it_is_asked_to() -> None:
     store = SqliteStore.in_memory()
     one, other = Add(experience=experience("one")), Add(experience=experience("other"))
-    await store.apply([one], scope=MINE, writer="tests", one_wording=True)
+    await store.apply([one], scope=MINE, writer="tests", unique_wording=True)
     with refused(Conflict):
-        await store.apply([other], scope=MINE, writer="tests", one_wording=True)
+        await store.apply([other], scope=MINE, writer="tests", unique_wording=True)
     (owner,) = await store.experiences("wording", [wording_of(other.experience.lessons[0])], scope=MINE)
     assert owner == one.experience
     await store.apply([other], scope=MINE, writer="tests")

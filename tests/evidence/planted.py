@@ -28,8 +28,8 @@ def episodes(
 ) -> Episodes:
     """`lessons`, `withheld` and `probability` are (episodes, places); `more` are columns by name.
 
-    Unit 0 is memory as a whole, then the lessons, then the groups. With `groups`, lesson `i` is in `groups[i]`; each
-    recall finds lessons of one group, and `group_withheld` says whether its draw left them out.
+    Treatment 0 is memory as a whole, then the lessons, then the groups. With `groups`, lesson `i` is in `groups[i]`;
+    each recall finds lessons of one group, and `group_withheld` says whether its draw left them out.
     """
     n = len(outcome)
     nothing = np.full(n, np.nan)
@@ -48,7 +48,7 @@ def episodes(
         (rows, 1 + names + group_of, ~gone, 1 - group_odds, ~off if groups else np.zeros(n, np.bool_)),
         *((rows, 1 + found[:, k], ~held[:, k], 1 - lesson_odds[:, k], ~off & ~gone) for k in range(places)),
     ]
-    row, unit, shown, chance, told = (np.concatenate([one[i] for one in columns]) for i in range(5))
+    row, treatment, shown, chance, told = (np.concatenate([one[i] for one in columns]) for i in range(5))
     kept = told & (chance > 0) & (chance < 1)
     order = np.flatnonzero(kept)[np.argsort(row[kept], kind="stable")]
     judged = more.get("judged", nothing)
@@ -60,17 +60,17 @@ def episodes(
         "judges": ("a judge",),
         "cluster": np.arange(n),
         "control": off,
-        "units": ("*", *(f"lesson {i}" for i in range(names)), *(f"group/{i}" for i in range(many))),
+        "treatments": ("*", *(f"lesson {i}" for i in range(names)), *(f"group/{i}" for i in range(many))),
         "level": np.repeat([0, LESSON_LEVEL, GROUP_LEVEL], [1, names, many]),
         "turn": np.concatenate([[0], np.arange(names), np.arange(many)]),
         "parents": ((), *((1 + names + g,) for g in groups or ()), *[()] * (many + (0 if groups else names))),
     }
     return Episodes(
         outcome=np.asarray(outcome, dtype=np.float64),
-        draws=Draws(row[order], unit[order], shown[order], chance[order]),
+        draws=Draws(row[order], treatment[order], shown[order], chance[order]),
         placed=Placed(
             row=np.repeat(rows, places),
-            unit=1 + found.ravel(),
+            treatment=1 + found.ravel(),
             shown=(~held & ~off[:, None] & ~gone[:, None]).ravel(),
             cited=np.zeros(found.size, dtype=np.bool_),
         ),

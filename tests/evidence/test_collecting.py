@@ -42,15 +42,17 @@ def columns(*receipts: Recall) -> EvidenceTable:
     return made
 
 
-def named(one: Episodes, units: Any) -> list[str]:
-    return [one.units[unit] for unit in units]
+def named(one: Episodes, treatments: Any) -> list[str]:
+    return [one.treatments[treatment] for treatment in treatments]
 
 
 def plain(one: Episodes) -> list[Any]:
     """What episodes say of recalls with an outcome, whatever numbers stand for lessons, clusters and judges."""
     p, d, rows = one.placed, one.draws, np.flatnonzero(one.known)
-    pairs: list[Any] = list(zip(p.row.tolist(), named(one, p.unit), p.shown.tolist(), p.cited.tolist(), strict=True))
-    pairs += zip(d.row.tolist(), named(one, d.unit), d.shown.tolist(), d.chance.tolist(), strict=True)
+    pairs: list[Any] = list(
+        zip(p.row.tolist(), named(one, p.treatment), p.shown.tolist(), p.cited.tolist(), strict=True)
+    )
+    pairs += zip(d.row.tolist(), named(one, d.treatment), d.shown.tolist(), d.chance.tolist(), strict=True)
     numbers = np.column_stack([one.outcome, one.true, one.judged, one.control, one.steps, one.cost])
     return [
         (
@@ -108,7 +110,7 @@ def test_rows_are_in_the_order_in_which_recalls_were_made_whatever_was_read_or_t
     made.settle(settled("a", "failure"))
     made.settle(settled("c", "failure"))
     found = made.episodes()
-    assert named(found, found.placed.unit) == ["a", "b", "c", "d"]
+    assert named(found, found.placed.treatment) == ["a", "b", "c", "d"]
     assert str(found.outcome.tolist()) == "[0.0, nan, 0.0, nan]"
     assert found.at.tolist() == [later(day).timestamp() for day in range(4)]
 
@@ -170,10 +172,10 @@ def test_lessons_without_a_place_are_not_there_and_draws_are_as_the_receipt_has_
             control_probability=0.3,
         )
     ).episodes()
-    assert found.units == ("*", "kept", "other")
-    assert named(found, found.placed.unit) == ["kept", "other"]
+    assert found.treatments == ("*", "kept", "other")
+    assert named(found, found.placed.treatment) == ["kept", "other"]
     assert found.placed.shown.tolist() == [False, True]
-    assert named(found, found.draws.unit) == ["*", "kept"]
+    assert named(found, found.draws.treatment) == ["*", "kept"]
     assert (found.draws.shown.tolist(), found.draws.chance.tolist()) == ([True, False], [0.7, 0.6])
     assert found.level.tolist() == [0, 2, 2]
 
@@ -181,20 +183,20 @@ def test_lessons_without_a_place_are_not_there_and_draws_are_as_the_receipt_has_
 def test_a_lesson_that_was_found_alone_learns_from_recalls_without_memory() -> None:
     alone = receipt("a", candidate("x", shown=False, probability=0.2), control=True, control_probability=0.25)
     found = columns(alone).episodes()
-    assert named(found, found.draws.unit) == ["*", "x"]
+    assert named(found, found.draws.treatment) == ["*", "x"]
     assert (found.draws.shown.tolist(), found.draws.chance.tolist()) == ([False] * 2, [pytest.approx(0.6)] * 2)
 
 
-def test_groups_are_units_of_their_own_and_a_lesson_knows_the_ones_it_was_in_last() -> None:
+def test_groups_are_treatments_of_their_own_and_a_lesson_knows_the_ones_it_was_in_last() -> None:
     made = columns(
         receipt("a", candidate("x", groups=("source/told", "topic/old")), candidate("y", groups=("source/told",))),
         receipt("b", candidate("x", groups=("source/told", "topic/new"))),
     )
     found = made.episodes()
-    assert dict(zip(found.units, found.level.tolist(), strict=True)) == {
+    assert dict(zip(found.treatments, found.level.tolist(), strict=True)) == {
         "*": 0, "x": 2, "source/told": 1, "topic/old": 1, "y": 2, "topic/new": 1,
     }  # fmt: skip
-    assert [found.units[n] for n in found.parents[found.units.index("x")]] == ["source/told", "topic/new"]
+    assert [found.treatments[n] for n in found.parents[found.treatments.index("x")]] == ["source/told", "topic/new"]
     assert made.groups_of(["x", "nobody"]) == {"source/told", "topic/new"}
 
 
@@ -203,7 +205,7 @@ def test_what_was_copied_stays_as_it_was() -> None:
     before = made.episodes()
     made.settle(settled("a"))
     made.receipt(receipt("b", "y"))
-    assert (len(before), before.known.tolist(), before.units) == (1, [False], ("*", "x"))
+    assert (len(before), before.known.tolist(), before.treatments) == (1, [False], ("*", "x"))
 
 
 class TestOutcomes:
@@ -308,16 +310,16 @@ class TestTime:
     def test_what_was_shown_before_a_lesson_was_edited_is_not_its_evidence(self) -> None:
         made = columns(on("a", 0, "x", "y"), on("b", 2, "x", "y"))
         found = made.episodes(since={"x": later(1)})
-        assert named(found, found.placed.unit) == ["y", "x", "y"]
-        assert named(found, found.draws.unit) == ["y", "x", "y"]
+        assert named(found, found.placed.treatment) == ["y", "x", "y"]
+        assert named(found, found.draws.treatment) == ["y", "x", "y"]
 
-    def test_a_unit_keeps_its_turn_and_takes_another_one_when_its_evidence_starts_again(self) -> None:
+    def test_a_treatment_keeps_its_turn_and_takes_another_one_when_its_evidence_starts_again(self) -> None:
         made = columns(on("a", 0, "x"), on("b", 0, "y"), on("c", 2, "x"), on("d", 2, "z"), on("e", 2, "never settled"))
         for id in "abcd":
             made.settle(settled(id))
-        turns = dict(zip(made.units, made.episodes().turn.tolist(), strict=True))
+        turns = dict(zip(made.treatments, made.episodes().turn.tolist(), strict=True))
         assert turns == {"*": 0, "x": 0, "y": 1, "z": 2, "never settled": 3}
-        again = dict(zip(made.units, made.episodes(since={"x": later(1)}).turn.tolist(), strict=True))
+        again = dict(zip(made.treatments, made.episodes(since={"x": later(1)}).turn.tolist(), strict=True))
         assert again == {"*": 0, "x": 2, "y": 1, "z": 3, "never settled": 4}
 
     def test_turns_are_those_of_recalls_in_whatever_order_receipts_were_read_and_outcomes_were_told(self) -> None:
@@ -326,7 +328,7 @@ class TestTime:
         for id in "abc":
             one.settle(settled(id))
         for made in (one, other):
-            turns = dict(zip(made.units, made.episodes().turn.tolist(), strict=True))
+            turns = dict(zip(made.treatments, made.episodes().turn.tolist(), strict=True))
             assert turns == {"*": 0, "b": 0, "c": 1, "a": 2}
 
     def test_evidence_that_starts_again_with_a_lesson_is_told_with_what_no_longer_counts(self) -> None:
@@ -335,7 +337,7 @@ class TestTime:
             made.receipt(on(str(day), day, "x"))
             made.settle(settled(str(day)))
         (one,) = made.episodes(since={"x": on("", 2, "x").created_at}).restarts
-        assert ([*made.units][one.unit], one.before) == ("x", 3)
+        assert ([*made.treatments][one.treatment], one.before) == ("x", 3)
 
     def test_another_model_of_the_agent_restarts_nothing_and_is_known(self) -> None:
         made = EvidenceTable()

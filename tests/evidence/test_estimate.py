@@ -46,7 +46,7 @@ def played(
 
 
 def found(one: Episodes, *, level: float = 0.95) -> Effects:
-    """Unit 0 is memory as a whole."""
+    """Treatment 0 is memory as a whole."""
     return effects(scores(one, outcomes(one)), one, level=level)
 
 

@@ -391,8 +391,8 @@ def test_a_group_opens_into_the_lessons_of_which_it_is_the_innermost() -> None:
     assert -1 not in places
     assert places == sorted(places)
     made = page(rich(groups=GROUPS, lessons=lessons))
-    assert made.count('<details class="unit group">') == 2
-    assert made.count('<details class="unit">') == 4
+    assert made.count('<details class="treatment group">') == 2
+    assert made.count('<details class="treatment">') == 4
 
 
 def test_a_lesson_names_the_runs_it_came_from_and_a_few_recalls_that_showed_it() -> None:

@@ -19,7 +19,7 @@ from lessonbank.trials.paired_sequential import PairedTest
 
 IDS = [f"{n:032x}" for n in range(20)]
 TIMES = 800 if "LESSONBANK_SOAK" in os.environ else 400
-ABOUT = Trial(scope="t", unit="i", title="Look twice", runs=8)
+ABOUT = Trial(scope="t", treatment="i", title="Look twice", runs=8)
 
 
 def row(with_: float | None, without: float | None, *, refused: str = "", id: str = "r") -> list[TrialRun]:
@@ -38,6 +38,12 @@ def walk(differences: list[float], *, level: float = 0.95) -> PairedTest:
     for difference in differences:
         test.add(difference)
     return test
+
+
+def test_the_file_of_a_trial_calls_its_treatment_what_older_files_call_it() -> None:
+    line = '{"scope":"t","unit":"i","title":"Look twice","runs":8}'
+    assert Trial.model_validate_json(line) == ABOUT
+    assert ABOUT.model_dump_json(exclude_defaults=True) == line
 
 
 # --- the question ----------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def moving_odds(one: Episodes) -> Episodes:
     g = np.random.default_rng(9)
     odds = np.where(np.arange(len(one)) < len(one) // 2, 0.9, 0.4)
     shown = g.random(len(one)) < odds
-    own = one.draws.unit == 0
+    own = one.draws.treatment == 0
     row = one.draws.row[own]
     drawn, chance = one.draws.shown.copy(), one.draws.chance.copy()
     drawn[own], chance[own] = shown[row], odds[row]
@@ -154,7 +154,7 @@ def test_what_a_run_takes_is_compared_too() -> None:
 def test_an_effect_lies_in_its_interval_and_no_interval_leaves_what_can_be() -> None:
     """Few recalls of great effects: plain arithmetic would say more than a hundred points."""
     lifts = [told(played(seed, 40, effects=(1.0, 0.0, -1.0), held=0.2)) for seed in range(40)]
-    effects = [unit.success for lift in lifts for unit in (lift, *lift.lessons)]
+    effects = [treatment.success for lift in lifts for treatment in (lift, *lift.lessons)]
     known = [
         (e.low, e.value, e.high) for e in effects if e.low is not None and e.value is not None and e.high is not None
     ]
@@ -178,16 +178,16 @@ def test_lessons_bear_the_names_and_states_that_the_bank_knows() -> None:
 
 def test_a_lesson_that_was_never_found_is_not_in_the_report() -> None:
     one = played(4, 60)
-    never = replace(one, units=(*one.units, "never"), level=np.r_[one.level, 2], turn=np.r_[one.turn, 3])
+    never = replace(one, treatments=(*one.treatments, "never"), level=np.r_[one.level, 2], turn=np.r_[one.turn, 3])
     found = told(replace(never, parents=(*one.parents, ())), lessons={}).lessons
-    assert {i.lesson_id for i in found} == set(one.units[1:])
+    assert {i.lesson_id for i in found} == set(one.treatments[1:])
 
 
 def test_citing_is_counted_and_moves_no_effect() -> None:
     one = played(5, 300)
-    cited = replace(one, placed=replace(one.placed, cited=one.placed.unit == 2))
+    cited = replace(one, placed=replace(one.placed, cited=one.placed.treatment == 2))
     here, there = told(one), told(cited)
-    assert {i.lesson_id: i.cited for i in there.lessons}["lesson 1"] == int((one.placed.unit == 2).sum())
+    assert {i.lesson_id: i.cited for i in there.lessons}["lesson 1"] == int((one.placed.treatment == 2).sum())
     assert [(i.lesson_id, i.success, i.standing) for i in here.lessons] == [
         (i.lesson_id, i.success, i.standing) for i in there.lessons
     ]

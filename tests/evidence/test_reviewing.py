@@ -70,7 +70,7 @@ def test_all_false_verdicts_together_are_bounded_though_lessons_never_stop_comin
     many = 200_000
     one = episodes(np.empty(0), lessons=np.empty((0, 1), np.int64), names=many, groups=(0, 1, 2))
     one = replace(one, level=np.repeat([0, 1, 2], [1, 3, many]), turn=np.r_[0, np.arange(3), np.arange(many)])
-    spent = 2 * np.exp(-shown_from(replace(one, units=("*",) * (many + 4))))
+    spent = 2 * np.exp(-shown_from(replace(one, treatments=("*",) * (many + 4))))
     assert spent.sum() <= ALPHA
     assert spent.sum() > 0.03
     assert (np.diff(spent[4:]) < 0).all()
@@ -85,7 +85,7 @@ def test_a_bank_without_effects_prints_hardly_ever_a_verdict_however_often_one_l
             review(replace(one, outcome=np.where(np.arange(1500) < n, one.outcome, np.nan))).standing
             for n in range(100, 1501, 100)
         ]
-        likely += sum(any(told[unit] != "no evidence yet" for told in words) for unit in range(names + 1))
+        likely += sum(any(told[treatment] != "no evidence yet" for told in words) for treatment in range(names + 1))
         wrong += any(word in ("helps", "harms") for told in words for word in told)
     assert wrong <= 2
     assert likely <= 0.015 * runs * names
@@ -189,7 +189,7 @@ def hanging(seed: int, *, n: int = 1500, hangs: float = 0.3) -> Episodes:
     g = np.random.default_rng(seed + 100)
     one = played(seed, n=n, effects=(0.0, 0.0), held=0.3, whole=0.1)
     shown = np.zeros(n, np.bool_)
-    shown[one.placed.row[(one.placed.unit == 1) & one.placed.shown]] = True
+    shown[one.placed.row[(one.placed.treatment == 1) & one.placed.shown]] = True
     outcome = np.where(shown & (g.random(n) < hangs), np.nan, one.outcome)
     return replace(one, outcome=outcome, at=np.arange(n, dtype=float))
 
@@ -302,9 +302,13 @@ def test_what_a_worthless_judge_says_takes_nothing_back() -> None:
 
 
 @given(SEEDS)
-def test_units_that_were_never_drawn_are_unknown(seed: int) -> None:
+def test_treatments_that_were_never_drawn_are_unknown(seed: int) -> None:
     one = played(seed, n=40, effects=(0.1,))
-    more: dict[str, Any] = {"units": (*one.units, "never"), "level": np.r_[one.level, 2], "turn": np.r_[one.turn, 1]}
+    more: dict[str, Any] = {
+        "treatments": (*one.treatments, "never"),
+        "level": np.r_[one.level, 2],
+        "turn": np.r_[one.turn, 1],
+    }
     told = review(replace(one, **more, parents=(*one.parents, ())))
     assert (told.standing[-1], told.low[-1], told.high[-1]) == ("no evidence yet", -1.0, 1.0)
     assert math.isnan(told.effects.estimate[-1])

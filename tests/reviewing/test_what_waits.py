@@ -165,10 +165,10 @@ def test_a_proposal_names_the_near_lesson_once_and_by_its_title(site: Site, bank
 def test_two_lessons_that_contradict_each_other_wait_for_a_choice(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         held = bank.lessons.list(state="active")[0]
-        against = Relation(lesson_ids=(held.id,), stand="contradicts")
+        against = Relation(lesson_ids=(held.id,), kind="contradicts")
         new = Lesson(title="Never do that", content="It is refused on Sundays.", relation=against)
         other = Lesson(title="Do it on Mondays", content="It goes through then.")
-        denied = Relation(lesson_ids=(other.id,), stand="contradicts")
+        denied = Relation(lesson_ids=(other.id,), kind="contradicts")
         third = Lesson(title="Do it on no Monday", content="It is refused then.", relation=denied)
         for lesson in (new, other, third):
             bank.consolidate(Experience(scope=bank.aio.scope, task=f"Task of {lesson.title}", lessons=(lesson,)))

@@ -223,7 +223,7 @@ _ANSWERED_WITHOUT_ERROR = {
     "store.learned",
     "store.search_without",
     "store.nearest_without",
-    "store.unlearned",
+    "store.if_unlearned",
     "store.list_recalls_of",
     "store.journal_since",
     "store.journal_of_kinds",
@@ -234,7 +234,7 @@ _ANSWERED_WITHOUT_ERROR = {
     # An id that somebody else uses is free here.
     "bank.learn_known_run",
 }
-_OTHER_REFUSALS = {"store.unchanged": Conflict, "bank.trial_lesson": UsageError, "bank.trial_with": UsageError}
+_OTHER_REFUSALS = {"store.if_unchanged": Conflict, "bank.trial_lesson": UsageError, "bank.trial_with": UsageError}
 
 
 @pytest.mark.anyio
@@ -272,8 +272,8 @@ async def test_a_receipt_of_another_scope_is_refused_before_anything_is_looked_u
 
 
 _NOT_ABOUT_ONE_ID = {
-    "store.unlearned",
-    "store.unchanged",
+    "store.if_unlearned",
+    "store.if_unchanged",
     "store.search_without",
     "store.nearest_without",
 }

@@ -401,7 +401,7 @@ def test_a_contradiction_is_proposed_over_http_with_the_id_of_the_other_lesson(
     http: httpx2.Client, keys: dict[str, dict[str, str]], tmp_path: Path
 ) -> None:
     old = Lesson(title="Turn it left", content="It opens to the left.")
-    against = Relation(lesson_ids=(old.id,), stand="contradicts")
+    against = Relation(lesson_ids=(old.id,), kind="contradicts")
     new = Lesson(title="Turn it right", content="It opens to the right.", relation=against)
     with lessonbank.connect(tmp_path / "bank.db", scope="acme", embedder="lexical") as bank:
         for lesson in (old, new):

@@ -80,7 +80,7 @@ class Office:
         """A run that workers tried too often."""
         id, store, call = f"run-{next(self.numbers)}", self.server.bank.store, self.server.portal.call
         call(partial(store.save_runs, [lessonbank.Trajectory(id=id, task=SECRET)], scope="acme"))
-        call(partial(queue_of(store).claim, worker="w", limit=99, seconds=IN_HAND, scope="acme", anyway=True))
+        call(partial(queue_of(store).claim, worker="w", limit=99, seconds=IN_HAND, scope="acme", include_given_up=True))
         call(partial(queue_of(store).release, id, scope="acme", worker="w", error="no model", wait=None))
         return id
 

@@ -232,9 +232,9 @@ class JournalStore:
         vectors: Mapping[str, Vectors] | None = None,
         space: str | None = None,
         settlement: Settlement | None = None,
-        unlearned: Collection[str] = (),
-        unchanged: Sequence[Experience] = (),
-        one_wording: bool = False,
+        if_unlearned: Collection[str] = (),
+        if_unchanged: Sequence[Experience] = (),
+        unique_wording: bool = False,
     ) -> Sequence[JournalEntry]:
         self._look(scope)
         check_settlement(settlement, scope=scope)
@@ -243,7 +243,14 @@ class JournalStore:
         with self._change(scope) as here:
             if rollback := lone_rollback(changes, vectors, settlement):
                 return _rolled_back(here, rollback, writer)
-            planned(changes, here, scope=here.name, unlearned=unlearned, unchanged=unchanged, one_wording=one_wording)
+            planned(
+                changes,
+                here,
+                scope=here.name,
+                if_unlearned=if_unlearned,
+                if_unchanged=if_unchanged,
+                unique_wording=unique_wording,
+            )
             told = [here.add(change, writer) for change in changes]
             if any(isinstance(change, Edit) for change in changes):
                 self._forget_settings(keys_of(here.name, derived=True))
@@ -388,7 +395,7 @@ class JournalStore:
         writer: str,
         reason: str,
         changes: Sequence[Change] = (),
-        unchanged: Sequence[Experience] = (),
+        if_unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
         self._look(scope)
         erasures = checked_erasures(what, changes)
@@ -400,7 +407,7 @@ class JournalStore:
             if erasures == [("scope", "")]:
                 self._forget_settings(keys_of(here.name))
                 return [_emptied(here, writer, reason)]
-            planned(changes, here, scope=here.name, unchanged=unchanged)
+            planned(changes, here, scope=here.name, if_unchanged=if_unchanged)
             for change in changes:
                 here.add(change, writer)
             self._forget_settings(keys_of(here.name, derived=True))

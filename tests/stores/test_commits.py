@@ -48,7 +48,7 @@ async def test_of_writes_decided_upon_the_same_state_one_is_done(path: Path) -> 
                     [Add(experience=experience(attempts=[attempt(run, "success")]))],
                     scope=MINE,
                     writer="tests",
-                    unlearned=[run.id],
+                    if_unlearned=[run.id],
                 )
                 for _ in range(20)
             ),

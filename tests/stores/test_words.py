@@ -101,8 +101,8 @@ async def test_few_texts_are_read_where_the_first_ones_decide(tmp_path: Path, mo
     store = await SqliteStore.open(tmp_path / "bank.db")
     kept = experiences([f"correct the {'order' if n % 2 else 'meter'} number{n}" for n in range(300)])
     await store.apply([Add(experience=e) for e in kept], scope="s", writer="w")
-    read, counted = list[str](), by_words.counted
-    monkeypatch.setattr(by_words, "counted", lambda text: read.append(text) or counted(text))
+    read, counted = list[str](), by_words.count_words
+    monkeypatch.setattr(by_words, "count_words", lambda text: read.append(text) or counted(text))
     found = await store.search("correct the order number7", scope="s", limit=1)
     await store.close()
     assert [m.experience.task for m in found] == ["correct the order number7"]
@@ -117,8 +117,8 @@ async def test_of_very_many_equal_tasks_those_that_came_last_are_found_and_few_t
     kept = experiences(["cancel the pending order"] * 400)
     await store.apply([Add(experience=e) for e in kept], scope="s", writer="w")
     await store.rebuild()
-    read, counted = list[str](), by_words.counted
-    monkeypatch.setattr(by_words, "counted", lambda text: read.append(text) or counted(text))
+    read, counted = list[str](), by_words.count_words
+    monkeypatch.setattr(by_words, "count_words", lambda text: read.append(text) or counted(text))
     found = await store.search("cancel order", scope="s", limit=5)
     await store.close()
     assert [m.experience.id for m in found] == [e.id for e in reversed(kept)][:5]

@@ -332,7 +332,7 @@ async def through_the_port(recall: Recall, new: Experience) -> bool:
     assert_type(await store.settings("writer/"), Mapping[str, str])
     change = [Add(experience=new)]
     assert_type(
-        await store.apply(change, scope=new.scope, writer="learn", one_wording=True),
+        await store.apply(change, scope=new.scope, writer="learn", unique_wording=True),
         Sequence[JournalEntry],
     )
     return await store.save_recall(recall, returned=True)

@@ -255,7 +255,7 @@ async def test_a_claim_is_renewed_while_it_takes_and_a_run_that_another_worker_t
                 assert not await bank.store.claim(worker="another", limit=1, seconds=60.0)
             # Not at once free for all: the worker itself, which looks for more, could be the quicker one.
             await bank.store.release(id, scope=SCOPE, worker=worker.name, wait=60.0)
-            assert await bank.store.claim(worker="another", limit=1, seconds=60.0, anyway=True)
+            assert await bank.store.claim(worker="another", limit=1, seconds=60.0, include_given_up=True)
             while worker.under_way:
                 await anyio.lowlevel.checkpoint()
             worker.stop()

@@ -19,7 +19,7 @@ from lessonbank.demo import NoMemory, new_bank, play
 from lessonbank.demo.curves import moving_rate
 from lessonbank.evidence.lift import Lift
 from lessonbank.pages.reports.forest import forest
-from lessonbank.pages.reports.plots import bar, named
+from lessonbank.pages.reports.plots import bar, title_of
 from lessonbank.pages.reports.svg import (
     BOTTOM,
     HEIGHT,
@@ -94,7 +94,7 @@ def lift(measured: Lift, /) -> str:
     """Each lesson's effect, with its interval."""
     last = len(measured.lessons)
     bars = [
-        replace(bar(lesson.model_copy(update={"more": None})), label=f"{number}. {named(lesson)}")
+        replace(bar(lesson.model_copy(update={"more": None})), label=f"{number}. {title_of(lesson)}")
         for number, lesson in enumerate(measured.lessons, 1)
     ]
     told = f"Lessons 1 to {last} of the table, each with its effect on success and two intervals around it."

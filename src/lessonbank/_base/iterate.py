@@ -22,7 +22,7 @@ def closing(records: AsyncIterator[T], /) -> aclosing[AsyncGenerator[T]]:
     return aclosing(cast("AsyncGenerator[T]", records))
 
 
-async def paged(page: Callable[..., Awaitable[Sequence[T]]], id_of: Callable[[T], str], /) -> AsyncGenerator[T]:
+async def every_record(page: Callable[..., Awaitable[Sequence[T]]], id_of: Callable[[T], str], /) -> AsyncGenerator[T]:
     """Every record of a list that is asked page by page: at most `limit`, `after` the id of the last one."""
     after: str | None = None
     while found := await page(limit=_PAGE, after=after):

@@ -438,7 +438,7 @@ class RunFollower:
             waiting = asyncio.wrap_future(finding)
             waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # said below, not by asyncio
             await asyncio.wait([waiting], timeout=self.asked.patience)
-        return self._decided(followed, finding)
+        return self._decide(followed, finding)
 
     def begin_waiting(
         self, task: str, /, *, run: str | None = None, scope: str | None = None, parent: str | None = None
@@ -447,7 +447,7 @@ class RunFollower:
         followed, finding = self._begun(task, run, scope, parent)
         if finding:
             wait_for_futures([finding], timeout=self.asked.patience)
-        return self._decided(followed, finding)
+        return self._decide(followed, finding)
 
     def start(
         self, task: str, /, *, run: str | None = None, scope: str | None = None, parent: str | None = None
@@ -495,7 +495,7 @@ class RunFollower:
     async def _retrieve(self, task: str, scope: str) -> Recall:
         return await self.bank.aio.scoped(scope).retrieve(task, **self.asked.keywords)
 
-    def _decided(self, followed: FollowedRun, finding: Future[Recall] | None) -> FollowedRun:
+    def _decide(self, followed: FollowedRun, finding: Future[Recall] | None) -> FollowedRun:
         """Whatever comes too late is not shown: a text that came in the middle would spoil prompt caches."""
         with self._lock:
             if finding is None or self._runs.get(followed.id, (followed, finding))[1] is None:

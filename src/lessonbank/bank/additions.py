@@ -19,7 +19,7 @@ async def link_additions(bank: ScopedBank, lessons: Sequence[Lesson], /) -> tupl
     """Name each addition among `lessons` where its lesson is held; a note where that fails: the run was learned."""
     notes: tuple[str, ...] = ()
     for lesson in lessons:
-        if lesson.relation and lesson.relation.stand == "adds":
+        if lesson.relation and lesson.relation.kind == "adds":
             try:
                 notes += await _stand(bank, lesson, lesson.relation.lesson_ids[0])
             except LessonbankError as error:
@@ -35,5 +35,5 @@ async def _stand(bank: ScopedBank, addition: Lesson, base: str) -> tuple[str, ..
     found = Duplicate(title=addition.title, why=_WHY, is_general=True)
     now = owner.model_copy(update={"repeats": {**owner.repeats, addition.id: (found,)}})
     vectors, notes = await bank.index([now])
-    await bank.apply(Replace(experience=now, reason=_WHY), vectors=vectors, unchanged=[owner])
+    await bank.apply(Replace(experience=now, reason=_WHY), vectors=vectors, if_unchanged=[owner])
     return notes

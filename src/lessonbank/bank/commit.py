@@ -93,9 +93,9 @@ class Commit:
             {id: vector for id, vector in vectors.items() if id in ids},
             writer=self.bank.writer,
             settlement=settlement,
-            unlearned=[attempt.trajectory.id for attempt in self.result.attempts] if self.result else (),
-            unchanged=[self.earlier] if self.earlier else [],
-            one_wording=self.bank.options.unique_wording,
+            if_unlearned=[attempt.trajectory.id for attempt in self.result.attempts] if self.result else (),
+            if_unchanged=[self.earlier] if self.earlier else [],
+            unique_wording=self.bank.options.unique_wording,
         )
         return changes, settlement, (*notes, *doubts, *left_out)
 

@@ -28,7 +28,7 @@ class JudgeAndExtract:
     bank: ScopedBank
 
     async def vector_mismatch(self, task: str, /, *, is_paid: bool = False) -> SpaceMismatch | None:
-        """Why vectors that are made now would not fit; asked before anything is paid, until they once did.
+        """Return why vectors made now would not fit: a question before a model is paid, until vectors once did fit.
 
         Then the run waits, as after a model that failed: a lesson that is paid for should be found as the others are.
         Where nothing is paid, waiting would save nothing: the lesson is kept, and `reindex` gives it its vector.
@@ -90,10 +90,11 @@ class JudgeAndExtract:
     async def _extractor_with_known(self, attempts: Sequence[Run]) -> Extractor:
         """The extractor. Where it can say how its lessons stand to those of the bank, it is shown the nearest."""
         extractor = self.bank.parts.extractor
-        knowing = safe_getattr(extractor, "knowing") if self.bank.options.shows_known and attempts else None
-        if knowing is None:
+        is_shown = self.bank.options.shows_known and attempts
+        with_known = safe_getattr(extractor, "with_known_lessons") if is_shown else None
+        if with_known is None:
             return extractor
         task = attempts[0].trajectory.task
         found = await self.bank.store.search(task, scope=self.bank.scope, limit=MOST_KNOWN)  # embeds nothing
         near = {lesson.id: lesson for match in found for lesson in match.experience.active_lessons}
-        return knowing(list(near.values())[:MOST_KNOWN]) if near else extractor
+        return with_known(list(near.values())[:MOST_KNOWN]) if near else extractor

@@ -217,7 +217,7 @@ class AsyncReasoningBank:
         """
         if outcome is None and reward is None:
             raise UsageError("tell says how a task ended: give outcome= or reward=")
-        if self._in_scope.skips("tell"):
+        if self._in_scope.is_off("tell"):
             return Learned(notes=notes_of(OFF))
         return await Learner(self._in_scope).learn(await find_run(self._in_scope, of), outcome=outcome, reward=reward)
 
@@ -253,7 +253,7 @@ class AsyncReasoningBank:
             ended_at: when the runs ended. What was erased since, here or with its recall, is not kept: there is no id.
                 Memory that is switched off then raises UsageError.
         """
-        if self._in_scope.skips("submit", waits=ended_at is not None):
+        if self._in_scope.is_off("submit", waits=ended_at is not None):
             return ()
         metadata, learn, ended_at = a_mapping(metadata), a_flag(learn, "learn="), maybe_time(ended_at, "ended_at=")
         with until_kept(patience) as limit:
@@ -311,7 +311,7 @@ class AsyncReasoningBank:
 
         `patience` and `ended_at` as `submit` has them. Raises UsageError, FormatError, StoreError.
         """
-        if self._in_scope.skips("keep_unfinished", waits=ended_at is not None):
+        if self._in_scope.is_off("keep_unfinished", waits=ended_at is not None):
             return
         ended_at = maybe_time(ended_at, "ended_at=")
         with until_kept(patience) as limit:
@@ -350,7 +350,7 @@ class AsyncReasoningBank:
                 f"this experience belongs to scope {short_repr(experience.scope)}, and this bank acts in {self.scope!r}"
                 ": call it on `scoped()` of that scope"
             )
-        if self._in_scope.skips("consolidate"):
+        if self._in_scope.is_off("consolidate"):
             return ()
         identity = await self._in_scope.identity()
         experience = taught_by(await self.parts.intake.experience(experience), identity)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from lessonbank._base.aio import get_or_none
-from lessonbank._base.iterate import paged
+from lessonbank._base.iterate import every_record
 from lessonbank.contracts.ports import RecallFilter, Records
 from lessonbank.contracts.records import Found, Json, Recall, notes_of
 from lessonbank.contracts.retrieve_options import RetrieveOptions
@@ -156,7 +156,7 @@ async def _shown_after(bank: ScopedBank, first: str, *, before: datetime | None 
         wanted = RecallFilter(metadata={AFTER: first}, before=before, limit=limit, after=after)
         return await list_recalls(bank.store, wanted, scope=bank.scope)
 
-    return frozenset[str]().union(*[_shown_in(one) async for one in paged(page, lambda recall: recall.id)])
+    return frozenset[str]().union(*[_shown_in(one) async for one in every_record(page, lambda recall: recall.id)])
 
 
 def _shown_in(recall: Recall | None) -> frozenset[str]:

@@ -79,7 +79,7 @@ async def _keep(bank: ScopedBank, told: Reflected, ids: Sequence[str], /, *, dry
         try:
             if changes and not dry_run:
                 replaced = {change.experience.id for change in changes}
-                await bank.apply(*changes, vectors=vectors, unchanged=[one for one in now if one.id in replaced])
+                await bank.apply(*changes, vectors=vectors, if_unchanged=[one for one in now if one.id in replaced])
             return told.model_copy(update=kept)
         except Conflict as error:
             why = error

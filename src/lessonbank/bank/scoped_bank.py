@@ -83,7 +83,7 @@ class ScopedBank:
             return ()
         return tuple(note for event in events for note in call_hooks(self.parts.hooks, event, notes=notes))
 
-    def skips(self, call: str, /, *, waits: bool = False) -> bool:
+    def is_off(self, call: str, /, *, waits: bool = False) -> bool:
         """Whether memory is switched off, so that `call` does nothing. The log says so.
 
         `waits`: what is handed in has waited, and waits on where it is refused. Raises UsageError.
@@ -109,18 +109,18 @@ class ScopedBank:
         *changes: Change,
         by: str | None = None,
         vectors: Mapping[str, Vectors] = _NO_VECTORS,
-        unchanged: Sequence[Experience] = (),
+        if_unchanged: Sequence[Experience] = (),
     ) -> tuple[JournalEntry, ...]:
-        """Apply changes in the scope. `by`: the person who makes them; `unchanged`: what they were decided upon.
+        """Apply changes in the scope. `by`: the person who makes them; `if_unchanged`: what they were decided upon.
 
         Raises UsageError, NotFound, Conflict.
         """
         writer = self.writer if by is None else person(by)
-        if self.skips("a change"):
+        if self.is_off("a change"):
             return ()
         safe = [await self._without_secrets(change) for change in changes]
         entries, _ = await self.apply_embedded(
-            safe, vectors, writer=writer, one_wording=self.options.unique_wording, unchanged=unchanged
+            safe, vectors, writer=writer, unique_wording=self.options.unique_wording, if_unchanged=if_unchanged
         )
         return tuple(entries)
 
@@ -175,7 +175,7 @@ class ScopedBank:
         return entries, notes
 
     async def check_reviewer(self, call: str, /, *, by: str | None = None) -> None:
-        """Refuse what decides which lessons are shown, where the bank has reviewers and none of them calls.
+        """Refuse a call that decides which lessons are shown, where the bank has reviewers and none of them makes it.
 
         `by`: the person that the call names. Raises UsageError, NotAllowed.
         """

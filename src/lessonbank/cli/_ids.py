@@ -123,20 +123,20 @@ def _lessons(memory: ReasoningBank) -> Iterator[tuple[str, str]]:
 
 
 def _runs(memory: ReasoningBank) -> Iterator[tuple[str, str]]:
-    runs = _paged(memory.runs.list, lambda run: run.trajectory.id)
+    runs = _every_record(memory.runs.list, lambda run: run.trajectory.id)
     return ((run.trajectory.id, run.trajectory.task) for run in runs)
 
 
 def _recalls(memory: ReasoningBank) -> Iterator[tuple[str, str]]:
-    return ((recall.id, recall.task) for recall in _paged(memory.recalls.list, lambda recall: recall.id))
+    return ((recall.id, recall.task) for recall in _every_record(memory.recalls.list, lambda recall: recall.id))
 
 
 def lessons_of(memory: ReasoningBank, /) -> Iterator[Lesson]:
     """Every lesson of the scope, newest first, retired ones too."""
-    return _paged(partial(memory.lessons.list, retired=True), lambda lesson: lesson.id)
+    return _every_record(partial(memory.lessons.list, retired=True), lambda lesson: lesson.id)
 
 
-def _paged(page: Callable[..., Sequence[T]], id_of: Callable[[T], str]) -> Iterator[T]:
+def _every_record(page: Callable[..., Sequence[T]], id_of: Callable[[T], str]) -> Iterator[T]:
     after: str | None = None
     while found := page(limit=_PAGE, after=after):
         yield from found

@@ -11,7 +11,7 @@ import typer
 
 from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Action, Lesson, Provenance, Relation, Repeat, Run, Trajectory
-from lessonbank.contracts.records.lessons import Stand
+from lessonbank.contracts.records.lessons import RelationKind
 from lessonbank.errors import NotFound
 from lessonbank.guard import one_line
 from lessonbank.text.authors import author
@@ -116,7 +116,7 @@ def _verdict(source: Provenance) -> str:
 
 
 def _stands(relation: Relation) -> str:
-    return f"{_STANDS[relation.stand]} {', '.join(map(short, relation.lesson_ids))}"
+    return f"{_STANDS[relation.kind]} {', '.join(map(short, relation.lesson_ids))}"
 
 
 def _state(lesson: Lesson) -> str:
@@ -227,7 +227,7 @@ def _row(one: Explained) -> tuple[object, ...]:
 
 
 """How a merge names what it stands for, see `descent`."""
-_STANDS: Final[Mapping[Stand, str]] = {
+_STANDS: Final[Mapping[RelationKind, str]] = {
     "adds": "adds to",
     "contradicts": "contradicts",
     "general": "covers",

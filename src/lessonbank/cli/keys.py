@@ -159,12 +159,12 @@ def _with_keys(bank: str, call: Callable[[Any], Awaitable[T]]) -> T:
     from lessonbank import connect_async
     from lessonbank.http.service.keys import Keys
 
-    async def called() -> T:
+    async def call_with_keys() -> T:
         async with await connect_async(bank, scope="default") as memory:
             return await call(Keys(memory))
 
     needs_bank(bank)
-    return anyio.run(called)
+    return anyio.run(call_with_keys)
 
 
 def _show(key: str, about: dict[str, Any], hint: str, *, as_json: bool) -> None:

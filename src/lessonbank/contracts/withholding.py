@@ -23,8 +23,8 @@ class Assignment:
     """The lessons left out, each by a draw of its own, independent of all others."""
     probability: Mapping[str, float] = field(default_factory=dict[str, float])
     """By lesson id: the probability with which it was to be left out, fixed before the draw."""
-    usual: float | None = None
-    """The rate the policy starts from; `None` where nothing is ever withheld."""
+    base_rate: float | None = None
+    """The rate that the policy starts from; `None` where nothing is ever withheld."""
     groups: tuple[GroupDraw, ...] = ()
     """The draws for groups."""
 
@@ -32,15 +32,15 @@ class Assignment:
         """Return a lesson's draw as one for `group`, which was drawn for as if it were the only lesson."""
         odds = 1.0 - (1.0 - self.control_probability) * (1.0 - self.probability.get(group, 0.0))
         draw = GroupDraw(group=group, withheld=self.control or group in self.withheld, probability=odds)
-        return Assignment(usual=self.usual, groups=(draw,) if odds > 0.0 else ())
+        return Assignment(base_rate=self.base_rate, groups=(draw,) if odds > 0.0 else ())
 
 
 class Withholding(Protocol):
     """Draws for one recall. Must not depend on what becomes of its task; probabilities must be those drawn with."""
 
     @property
-    def usual(self) -> float:
-        """The rate it starts from, for people to read."""
+    def base_rate(self) -> float:
+        """The rate that it starts from, for people to read."""
         ...
 
     def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:

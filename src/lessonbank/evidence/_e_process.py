@@ -57,7 +57,7 @@ BOLD: Floats = _log_prior(0.8)
 """For groups. A topic has few recalls, and only a large effect shows in few: larger stakes find 20 points sooner, and
 10 points no later."""
 STARTS: Ints = np.unique(np.r_[0, np.round(40 * 1.25 ** np.arange(64)).astype(np.int64)])
-"""After so many draws of a unit one begins to bet anew that it harms: a turn is found soon after it, wherever it is."""
+"""After so many draws of a treatment one bets anew that it harms: a turn is found soon after it, wherever it is."""
 _EVEN = 8.0
 _BLOCK = 32_768
 
@@ -87,7 +87,7 @@ class Scores:
     highest: Floats
     """The most that it could have been."""
     group: Ints
-    """Whose effect it tells about: a position in `Episodes.units`."""
+    """Whose effect it tells about: a position in `Episodes.treatments`."""
     groups: int
     weight: Floats = field(default_factory=lambda: np.empty(0))
     """What the row counts: `scale` is this times e (1 - e)."""
@@ -188,7 +188,7 @@ def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, b
         np.minimum.at(lowest, one.group, one.lowest)
         np.maximum.at(highest, one.group, one.highest)
     made = [_histograms(one, at, len(cells)) for one in ways]
-    up, down = (np.stack(side) for side in zip(*[_won(shares) for shares, _ in made], strict=True))
+    up, down = (np.stack(side) for side in zip(*[_gains_both_ways(shares) for shares, _ in made], strict=True))
     group, start = np.divmod(cells // many, starts)
     scale, safe = np.stack([scale for _, scale in made]), (_safe(lowest), _safe(-highest))
     return CellGains(group, start, cells % many, up, down, scale, safe, scores.log_prior)
@@ -270,7 +270,7 @@ def running(scores: Scores, at: Ints, /) -> tuple[Floats, Floats, Floats]:
     lowest, highest = np.zeros(len(at) + 1), np.zeros(len(at) + 1)
     np.minimum.at(lowest, first, scores.lowest)
     np.maximum.at(highest, first, scores.highest)
-    up, down = _won(np.cumsum(shares[:-1], axis=0))
+    up, down = _gains_both_ways(np.cumsum(shares[:-1], axis=0))
     low, high = np.minimum.accumulate(lowest[:-1]), np.maximum.accumulate(highest[:-1])
     prior = scores.log_prior
     up, down = np.where(_safe(low), up + prior, -np.inf), np.where(_safe(-high), down + prior, -np.inf)
@@ -290,7 +290,7 @@ def _histograms(scores: Scores, cell: Ints, cells: int) -> tuple[Floats, Floats]
     return shares.reshape(cells, _BINS), np.zeros(cells) + np.bincount(cell, scores.scale, cells)
 
 
-def _won(shares: Floats) -> tuple[Floats, Floats]:
+def _gains_both_ways(shares: Floats) -> tuple[Floats, Floats]:
     return shares @ WINS, shares @ WINS[::-1]
 
 

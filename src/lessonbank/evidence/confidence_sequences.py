@@ -148,11 +148,11 @@ def _guessed(episodes: Episodes, rows: Flags, outcome: Floats) -> Floats:
         if (ordered[1:] < ordered[:-1]).any():
             raise UsageError("the draws are not ordered by recall, so none is known to be earlier; sort them by `row`")
     kept, number = np.flatnonzero(rows[placed.row]), np.cumsum(rows) - 1
-    return Guesser(episodes.cluster[rows], number[placed.row[kept]], placed.unit[kept]).guess(outcome)
+    return Guesser(episodes.cluster[rows], number[placed.row[kept]], placed.treatment[kept]).guess(outcome)
 
 
 def scores(episodes: Episodes, found: Outcomes, /) -> Scores:
-    """The scores of all units: memory as a whole, groups, lessons.
+    """The scores of all treatments: memory as a whole, groups, lessons.
 
     Raises:
         UsageError: a chance is outside [0, 1].
@@ -166,13 +166,13 @@ def scores_each_way(episodes: Episodes, found: Sequence[Outcomes], /) -> tuple[S
     every = bool(rows.all())  # nothing is copied then
     kept = slice(None) if every else np.flatnonzero(rows[draws.row])
     row, chance, shown = draws.row[kept], _checked(draws.chance[kept], "chance of being shown"), draws.shown[kept]
-    at, unit, writer = row if every else (np.cumsum(rows) - 1)[row], draws.unit[kept], episodes.told_by[row]
+    at, treatment, writer = row if every else (np.cumsum(rows) - 1)[row], draws.treatment[kept], episodes.told_by[row]
     bold = episodes.level == GROUP_LEVEL
     return tuple(
         Scores(
             **_columns(way, at, chance, shown),
-            group=unit,
-            groups=len(episodes.units),
+            group=treatment,
+            groups=len(episodes.treatments),
             writer=writer,
             row=row,
             shown=shown,
@@ -202,7 +202,7 @@ def _columns(found: Outcomes, at: Ints, chance: Floats, shown: Flags) -> dict[st
 
 
 def missing_scores(episodes: Episodes, /) -> Scores:
-    """The scores of all units with "its outcome is known" for an outcome, of recalls that should have one by now.
+    """The scores of all treatments with "its outcome is known" for an outcome, of recalls that should have one by now.
 
     An outcome that goes missing more often where a lesson is shown (it hangs the run) makes a difference by itself.
     """

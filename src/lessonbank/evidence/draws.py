@@ -12,18 +12,18 @@ from lessonbank._base.checks import is_instance
 from lessonbank.contracts.withholding import Assignment, Members
 from lessonbank.errors import UsageError
 
-from .review_snapshot import UnitReview
+from .review_snapshot import TreatmentReview
 from .treatments import WHOLE
 
-USUAL: Final = 0.1
+BASE_RATE: Final = 0.1
 
 
 @runtime_checkable
 class FollowsEvidence(Protocol):
     """A policy that the ledger informs of each review."""
 
-    def tell(self, scope: str, units: Mapping[str, UnitReview], /) -> None:
-        """Take the newest review of each unit."""
+    def tell(self, scope: str, treatments: Mapping[str, TreatmentReview], /) -> None:
+        """Take the newest review of each treatment."""
         ...
 
 
@@ -38,25 +38,27 @@ class OrdersByEvidence(Protocol):
         ...
 
 
-def draw(lessons: Members, rates: Mapping[str, float], /, *, usual: float, luck: Callable[[str], float]) -> Assignment:
+def draw(
+    lessons: Members, rates: Mapping[str, float], /, *, base_rate: float, luck: Callable[[str], float]
+) -> Assignment:
     """Draw for memory as a whole and for lessons, each by itself.
 
     Args:
         lessons: what was found.
-        rates: by unit: the probability with which it is left out; a unit that is not named is not drawn.
-        usual: the rate that people read.
-        luck: a number in [0, 1) for each name, by which the draw of a unit is decided.
+        rates: by treatment: the probability with which it is left out; a treatment that is not named is not drawn.
+        base_rate: the rate that people read.
+        luck: a number in [0, 1) for each name, by which the draw of a treatment is decided.
     """
 
-    def is_withheld(unit: str) -> bool:
-        return luck(unit) < rates.get(unit, 0.0)
+    def is_withheld(treatment: str) -> bool:
+        return luck(treatment) < rates.get(treatment, 0.0)
 
     return Assignment(
         control=is_withheld(WHOLE),
         control_probability=rates.get(WHOLE, 0.0),
         withheld=frozenset(filter(is_withheld, lessons)),
         probability={id: rates.get(id, 0.0) for id in lessons},
-        usual=usual,
+        base_rate=base_rate,
     )
 
 
@@ -68,7 +70,7 @@ def uniform(*names: str) -> float:
 class NoHoldout:
     """Withholds nothing: nothing is measured."""
 
-    usual: float = 0.0
+    base_rate: float = 0.0
 
     def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """Nothing is drawn."""
@@ -82,8 +84,8 @@ class Holdout:
     Groups have no draws of their own. They are measured by the recalls in which they are all that was found.
     """
 
-    lessons: float = USUAL
-    recalls: float = USUAL
+    lessons: float = BASE_RATE
+    recalls: float = BASE_RATE
     seed: str = ""
     """With a seed, draws follow from it and from the order of the recalls, so that one process can repeat a run."""
     _counts: Counter[str] = field(default_factory=Counter[str], repr=False, compare=False)
@@ -94,7 +96,7 @@ class Holdout:
         check_probability(self.recalls, name="recalls")
 
     @property
-    def usual(self) -> float:
+    def base_rate(self) -> float:
         """The probability for lessons."""
         return self.lessons
 
@@ -104,11 +106,11 @@ class Holdout:
         names = (self.seed, scope, f"{self._counts[scope]}") if self.seed else (recall_id,)
         place = {id: f"{n}" for n, id in enumerate(lessons)} if self.seed else {}
 
-        def luck(unit: str) -> float:
-            return uniform(*names, place.get(unit, unit))
+        def luck(treatment: str) -> float:
+            return uniform(*names, place.get(treatment, treatment))
 
         rates = {WHOLE: self.recalls, **dict.fromkeys(lessons, self.lessons)}
-        return draw(lessons, rates, usual=self.usual, luck=luck)
+        return draw(lessons, rates, base_rate=self.base_rate, luck=luck)
 
 
 def check_probability(value: object, /, *, name: str) -> None:

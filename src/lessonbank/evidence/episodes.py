@@ -21,12 +21,12 @@ def _whole_numbers() -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """What each recall tells of each unit that could be withheld in it (see `treatments.entries`). Ordered by `row`."""
+    """What each recall tells of each treatment that it could withhold (see `treatments.entries`). Ordered by `row`."""
 
     row: Ints
     """The row of the recall in `Episodes`."""
-    unit: Ints
-    """Memory as a whole, a group or a lesson, as a position in `Episodes.units`."""
+    treatment: Ints
+    """Memory as a whole, a group or a lesson, as a position in `Episodes.treatments`."""
     shown: Flags
     chance: Floats
     """The probability of being shown, fixed before the draw; between 0 and 1."""
@@ -40,7 +40,7 @@ class Placed:
     """Which lesson had a place in which recall, drawn or not. Ordered by `row`."""
 
     row: Ints
-    unit: Ints
+    treatment: Ints
     shown: Flags
     cited: Flags
     """Whether the agent named it among what it used: adherence, which is not effect."""
@@ -51,9 +51,9 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """The moment from which on the evidence of a unit counts, because what came before was about something else."""
+    """The moment from which on the evidence of a treatment counts: what came before was about something else."""
 
-    unit: int
+    treatment: int
     at: float
     """In seconds since 1970."""
     before: int
@@ -87,14 +87,14 @@ class Episodes:
     seconds: Floats
     draws: Draws
     placed: Placed
-    units: tuple[str, ...] = ("*",)
+    treatments: tuple[str, ...] = ("*",)
     """Memory as a whole first; groups and lessons as they came."""
     level: Ints = field(default_factory=_whole_numbers)
-    """By unit: 0 the whole, 1 a group, 2 a lesson."""
+    """By treatment: 0 the whole, 1 a group, 2 a lesson."""
     turn: Ints = field(default_factory=_whole_numbers)
-    """By unit: how many of its level came before it. A unit whose evidence starts again comes again."""
+    """By treatment: how many of its level came before it. A treatment whose evidence starts again comes again."""
     parents: tuple[tuple[int, ...], ...] = ()
-    """By unit: the groups of a lesson when it was recalled last, the widest first."""
+    """By treatment: the groups of a lesson when it was recalled last, the widest first."""
     broke: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
     """By row: whether the framework saw it fail: the truth, which nobody chose to tell. Empty: none."""
     judges: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class Episodes:
     again: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
     """By row: whether it was made in the middle of a run. Empty: none was."""
     found_first: Ints = field(default_factory=_whole_numbers)
-    """By unit: the row in which a task found it first, also where its evidence starts again later; -1: none did.
+    """By treatment: the row in which a task found it first, also where its evidence starts again later; -1: none did.
     Empty: the first of `placed`."""
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""What showing a unit changes: unbiased under known odds, with an interval for one look; and what to expect of it."""
+"""What a treatment changes: unbiased under known odds, with an interval for one look; and what to expect of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LEAST = 0.4
 _TINY = 1e-9
 """A standard error of nothing: all runs took the same."""
 _RECENT = 100
-"""So many draws of a unit tell with which odds it is drawn at present."""
+"""So many draws of a treatment tell with which odds it is drawn at present."""
 _MEMORY = 0.04
 """The variance of what memory as a whole may change, before evidence: 20 points either way."""
 _POWER = 0.8
@@ -32,7 +32,7 @@ _POWER = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """By unit: the change by showing, in what the outcome is counted in. `nan` and endless: too little to say."""
+    """By treatment: the change by showing, in what the outcome is counted in. `nan` and endless: too little to say."""
 
     estimate: Floats
     low: Floats
@@ -44,12 +44,12 @@ class Effects:
     """Draws with an outcome in which it was shown, and in which it was withheld."""
     withheld: Ints
     counts: Floats = field(default_factory=lambda: np.empty(0))
-    """By score: how much it counts, 1 on average over a unit; other than 1 where the agent ran on several models."""
+    """By score: how much it counts, 1 on average over a treatment; not 1 where the agent ran on several models."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """What is to be expected of each unit as one of many: drawn to its group's mean while its evidence is thin."""
+    """What is to be expected of each treatment as one of many: drawn to its group's mean while its evidence is thin."""
 
     mean: Floats
     spread: Floats
@@ -66,7 +66,7 @@ def effects(scores: Scores, episodes: Episodes, /, *, level: float = 0.95, rate:
     Models with too few recalls count together.
 
     Args:
-        scores: of all units, in their order.
+        scores: of all treatments, in their order.
         episodes: says which tasks are not independent of one another, and on which model the agent ran.
         level: of the interval.
         rate: the outcome is a rate, of which a few equal ones are no proof that it never varies (Agresti, Caffo).
@@ -92,7 +92,7 @@ def effects(scores: Scores, episodes: Episodes, /, *, level: float = 0.95, rate:
 
 
 def _models(scores: Scores, model: Ints) -> Ints:
-    """By score: the model that its estimate is made for; 0 where a unit has too few recalls with one."""
+    """By score: the model that its estimate is made for; 0 where a treatment has too few recalls with one."""
     if not len(model) or int(model.max(initial=-1)) < 1:
         return np.zeros(len(scores), np.int64)
     own = model[scores.row] + 1
@@ -163,11 +163,11 @@ def cost_effect(episodes: Episodes, values: Floats, /, *, level: float = 0.95) -
     told = (told - low) / unit
     change = np.zeros(len(values))
     change[rows] = told - Guesser(episodes.cluster[rows]).guess(told)
-    kept = np.flatnonzero(draws.unit == 0)
+    kept = np.flatnonzero(draws.treatment == 0)
     kept = kept[rows[draws.row[kept]]]
     row, chance, shown = draws.row[kept], draws.chance[kept], draws.shown[kept]
     score, scale, weight = (shown - chance) * change[row], chance * (1 - chance), np.ones(len(row))
-    whole = Scores(score, scale, score, score, draws.unit[kept], 1, weight, row=row, shown=shown)
+    whole = Scores(score, scale, score, score, draws.treatment[kept], 1, weight, row=row, shown=shown)
     made = effects(whole, episodes, level=level, rate=False)
     return replace(made, **{name: getattr(made, name) * unit for name in ("estimate", "low", "high", "spread")})
 
@@ -203,7 +203,7 @@ def sober(found: Effects, /) -> Floats:
 
 
 def more_needed(scores: Scores, log_threshold: Floats, difference: Floats, /) -> Floats:
-    """By unit: about how many more recalls bring an e-value to its threshold with a chance of 80 %.
+    """By treatment: about how many more recalls bring an e-value to its threshold with a chance of 80 %.
 
     For a true effect of `difference`, under the odds of its last recalls. Wealth of a bettor who has to find the stake
     grows by x - 1.19 sqrt(x) nats, x being information: sum of scales times the square of the effect over twice the
@@ -265,7 +265,7 @@ def sides(
     too few outcomes for an effect.
 
     Args:
-        scores: of one unit.
+        scores: of one treatment.
         counts: by score: how much it counts.
         outcome: by row of `Episodes`.
         found: what stands for the outcomes in the scores.

@@ -97,7 +97,7 @@ def _doubles() -> tuple[array[float], ...]:
 class EvidenceTable:
     """What is known so far of the recalls of one scope that had something to show."""
 
-    units: Numbers = field(default_factory=Numbers)
+    treatments: Numbers = field(default_factory=Numbers)
     """Memory as a whole, groups and lessons."""
     judges: Numbers = field(default_factory=Numbers)
     writers: Numbers = field(default_factory=Numbers)
@@ -115,7 +115,7 @@ class EvidenceTable:
     _told: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
     """By name of a column: one number per row."""
     _drawn: tuple[array[float], ...] = field(default_factory=_doubles)
-    """Row, unit, shown, chance: see `treatments.entries`."""
+    """Row, treatment, shown, chance: see `treatments.entries`."""
     _placed: tuple[array[float], ...] = field(default_factory=_doubles)
     """Row, lesson, shown, cited."""
     _places: list[int] = field(default_factory=lambda: [0])
@@ -124,7 +124,7 @@ class EvidenceTable:
     def __post_init__(self) -> None:
         """Empty columns."""
         self._told = {name: array("d") for name in (*_UNTOLD, "control", "again", "at", "cluster")}
-        self.units[WHOLE] = 0
+        self.treatments[WHOLE] = 0
 
     def __len__(self) -> int:
         return len(self._places) - 1
@@ -159,25 +159,25 @@ class EvidenceTable:
             self._told[name].append(value)
         for candidate in recall.candidates:
             if candidate.placed and is_first:
-                lesson = self.units[candidate.lesson_id]
-                self._parents[lesson] = tuple(self.units[group] for group in candidate.groups)
+                lesson = self.treatments[candidate.lesson_id]
+                self._parents[lesson] = tuple(self.treatments[group] for group in candidate.groups)
                 _append(self._placed, row, lesson, candidate.offered, 0)
         self._places.append(len(self._placed[0]))
         for entry in entries(recall):
-            if is_first or entry.unit.startswith(AGAIN):
-                _append(self._drawn, row, self.units[entry.unit], entry.shown, entry.chance)
+            if is_first or entry.treatment.startswith(AGAIN):
+                _append(self._drawn, row, self.treatments[entry.treatment], entry.shown, entry.chance)
 
     def last_found(self) -> dict[str, float]:
         """By lesson: when a recall found it last, in seconds since 1970."""
-        last, (row, lesson, *_) = np.full(len(self.units), -np.inf), self._placed
+        last, (row, lesson, *_) = np.full(len(self.treatments), -np.inf), self._placed
         if len(row):
             at = np.array(self._told["at"])[np.array(row).astype(np.int64)]
             np.maximum.at(last, np.array(lesson).astype(np.int64), at)
-        return {id: at for id, at in zip(self.units, last.tolist(), strict=True) if math.isfinite(at)}
+        return {id: at for id, at in zip(self.treatments, last.tolist(), strict=True) if math.isfinite(at)}
 
     def groups_of(self, lesson_ids: Iterable[str], /) -> set[str]:
         """The groups that lessons were in when they were recalled last."""
-        names, lessons = list(self.units), [self.units[id] for id in lesson_ids if id in self.units]
+        names, lessons = list(self.treatments), [self.treatments[id] for id in lesson_ids if id in self.treatments]
         return {names[group] for lesson in lessons for group in self._parents.get(lesson, ())}
 
     def settle(self, settlement: Settlement, /, *, at: datetime | None = None) -> None:
@@ -228,14 +228,14 @@ class EvidenceTable:
 
     def _cite(self, row: int, cited: Sequence[str]) -> None:
         _, lessons, _, named = self._placed
-        wanted = {self.units[id] for id in cited if id in self.units}
+        wanted = {self.treatments[id] for id in cited if id in self.treatments}
         for place in range(self._places[row], self._places[row + 1]):
             named[place] = lessons[place] in wanted
 
     def episodes(self, *, since: Mapping[str, datetime] | None = None) -> Episodes:
         """The columns as they are now, in the order in which recalls were made. Copies: nothing changes them later.
 
-        `since` maps units to the time their evidence starts, such as the last edit of a lesson.
+        `since` maps treatments to the time their evidence starts, such as the last edit of a lesson.
         """
         told = {name: np.array(column) for name, column in self._told.items()}
         order = np.argsort(told["at"], kind="stable")
@@ -249,19 +249,19 @@ class EvidenceTable:
         whole = {name: told.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
         flags = {name: told.pop(name) > 0.5 for name in ("true", "broke", "control", "again")}
         at, known = told["at"], ~np.isnan(told["outcome"])
-        begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.units])
-        row, unit, shown, chance = _in_order(self._drawn, place)
+        begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.treatments])
+        row, treatment, shown, chance = _in_order(self._drawn, place)
         waiting = rows_that_wait(known, np.bincount(row, minlength=len(known)) > 0)
         where, lesson, offered, cited = _in_order(self._placed, place)
-        kept, found = at[row] > begun[unit], at[where] > begun[lesson]
+        kept, found = at[row] > begun[treatment], at[where] > begun[lesson]
         columns: dict[str, Any] = told | whole | flags
         return Episodes(
             **columns,
-            draws=Draws(row[kept], unit[kept], shown[kept] > 0, chance[kept]),
+            draws=Draws(row[kept], treatment[kept], shown[kept] > 0, chance[kept]),
             placed=Placed(where[found], lesson[found], offered[found] > 0, cited[found] > 0),
-            units=tuple(self.units),
-            level=(level := np.array([_level(id) for id in self.units])),
-            turn=_turns(level, unit, kept),
+            treatments=tuple(self.treatments),
+            level=(level := np.array([_level(id) for id in self.treatments])),
+            turn=_turns(level, treatment, kept),
             parents=tuple(self._parents.get(n, ()) for n in range(len(level))),
             recall_ids=tuple(recall_ids),
             judges=tuple(self.judges),
@@ -271,31 +271,31 @@ class EvidenceTable:
             clusters=tuple(self._clusters),
             audit_odds=audit_odds,
             audited=audited,
-            restarts=_restarts(begun, unit[(known & ~waiting)[row] & ~kept]),
+            restarts=_restarts(begun, treatment[(known & ~waiting)[row] & ~kept]),
             waiting=waiting,
             models=tuple(self._models),
-            found_first=_firsts_found(lesson, where, len(self.units)),
+            found_first=_firsts_found(lesson, where, len(self.treatments)),
         )
 
 
-def _level(unit: str) -> int:
-    return WHOLE_LEVEL if unit == WHOLE else GROUP_LEVEL if "/" in unit else LESSON_LEVEL
+def _level(treatment: str) -> int:
+    return WHOLE_LEVEL if treatment == WHOLE else GROUP_LEVEL if "/" in treatment else LESSON_LEVEL
 
 
-def _firsts_found(unit: Ints, row: Ints, size: int) -> Ints:
-    """By unit: the first of its rows; -1 where it has none."""
+def _firsts_found(treatment: Ints, row: Ints, size: int) -> Ints:
+    """By treatment: the first of its rows; -1 where it has none."""
     first = np.full(size, -1)
-    first[unit[::-1]] = row[::-1]
+    first[treatment[::-1]] = row[::-1]
     return first
 
 
-def _turns(level: Ints, unit: Ints, present: Flags) -> Ints:
-    """By unit: the place of its arrival, which is its first draw, among those of its level.
+def _turns(level: Ints, treatment: Ints, present: Flags) -> Ints:
+    """By treatment: the place of its arrival, which is its first draw, among those of its level.
 
-    A place is taken for good. A unit whose evidence started again has taken two.
+    A place is taken for good. A treatment whose evidence started again has taken two.
     """
     turn = np.zeros(len(level), np.int64)
-    earlier, now = (_firsts(unit, side, len(level)) for side in (~present, present))
+    earlier, now = (_firsts(treatment, side, len(level)) for side in (~present, present))
     for one in (GROUP_LEVEL, LESSON_LEVEL):
         own = np.flatnonzero(level == one)
         arrivals = np.sort(np.concatenate([earlier[own], now[own]]))
@@ -318,7 +318,7 @@ def rows_that_wait(known: Flags, drawn: Flags, /) -> Flags:
 
 
 def _restarts(begun: Floats, gone: Ints) -> tuple[Restart, ...]:
-    """Which evidence started again; `gone`: the unit of each draw with an outcome that no longer counts."""
+    """Which evidence started again; `gone`: the treatment of each draw with an outcome that no longer counts."""
     before = np.bincount(gone, minlength=len(begun))
     return tuple(Restart(int(n), float(begun[n]), int(before[n])) for n in np.flatnonzero(before))
 
@@ -330,18 +330,18 @@ def _append(columns: tuple[array[float], ...], *values: float) -> None:
 
 def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Any, ...]:
     """The columns with rows numbered as in `place`, in that order; rows that have no place are left out."""
-    row, unit, *rest = (np.array(column) for column in columns)
+    row, treatment, *rest = (np.array(column) for column in columns)
     row = place[row.astype(np.int64)]
     kept = np.flatnonzero(row >= 0)
     kept = kept[np.argsort(row[kept], kind="stable")]
-    return row[kept], unit[kept].astype(np.int64), *(column[kept] for column in rest)
+    return row[kept], treatment[kept].astype(np.int64), *(column[kept] for column in rest)
 
 
-def _firsts(unit: Ints, counted: Flags, units: int) -> Ints:
-    """By unit: the position of its first draw that counts; beyond all for a unit without one."""
-    found = np.full(units, len(unit))
+def _firsts(treatment: Ints, counted: Flags, size: int) -> Ints:
+    """By treatment: the position of its first draw that counts; beyond all for a treatment without one."""
+    found = np.full(size, len(treatment))
     at = np.flatnonzero(counted)[::-1]
-    found[unit[at]] = at
+    found[treatment[at]] = at
     return found
 
 

@@ -62,7 +62,7 @@ class Effect(Record):
     """Since when it harms, where it did not from the first. The estimate is of the time since then."""
 
 
-class UnitLift(Effect):
+class TreatmentLift(Effect):
     """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
 
     waiting: int = 0
@@ -72,7 +72,7 @@ class UnitLift(Effect):
     """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
 
 
-class LessonLift(UnitLift):
+class LessonLift(TreatmentLift):
     """What one lesson changes in the tasks it is found for."""
 
     lesson_id: str
@@ -98,7 +98,7 @@ class LessonLift(UnitLift):
     """The last recalls that showed it, the newest first; at most five."""
 
 
-class GroupLift(UnitLift):
+class GroupLift(TreatmentLift):
     """What the lessons of one group change together: those of a source, or of a topic."""
 
     group: str
@@ -277,16 +277,16 @@ def headline(lift: Lift, /) -> str:
     return f"Does memory help? {answer}{since}{_by(lift.success)}{most}: success {points(_as_shown(lift))}."
 
 
-def does_nothing(unit: Effect, /) -> bool:
+def does_nothing(effect: Effect, /) -> bool:
     """Whether it is shown that an effect is at most `LITTLE`, up or down."""
-    most = unit.success.most
-    return unit.standing == "no evidence yet" and most is not None and most <= LITTLE
+    most = effect.success.most
+    return effect.standing == "no evidence yet" and most is not None and most <= LITTLE
 
 
-def says_nothing(unit: Effect, /) -> bool:
+def says_nothing(effect: Effect, /) -> bool:
     """Whether so few tasks are known that any effect fits: a number would look like knowledge."""
-    known = unit.success.value is not None
-    return not known or (unit.standing == "no evidence yet" and _at_most(unit.success) == _TOO_FEW)
+    known = effect.success.value is not None
+    return not known or (effect.standing == "no evidence yet" and _at_most(effect.success) == _TOO_FEW)
 
 
 def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
@@ -426,19 +426,19 @@ def _wait(lift: Lift, *, brief: bool) -> Iterator[str]:
         yield f"Go on: about {told} (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker."
 
 
-def standing_of(unit: UnitLift, /) -> str:
+def standing_of(lift: TreatmentLift, /) -> str:
     """The decision in one sentence: keep, take out, or undecided, and then how large the effect is at most."""
-    if unit.missing_shown is not None and unit.missing_withheld is not None:
-        missing = f"{unit.missing_shown:.0%} of outcomes missing, {unit.missing_withheld:.0%} without it"
+    if lift.missing_shown is not None and lift.missing_withheld is not None:
+        missing = f"{lift.missing_shown:.0%} of outcomes missing, {lift.missing_withheld:.0%} without it"
         return f"undecided, no verdict: {missing}"
-    since = f" since {unit.since:%Y-%m-%d}" if unit.since else ""
-    open_yet = unit.standing == "no evidence yet"
-    most = _at_most(unit.success) if open_yet else ""
-    decision = "undecided" if open_yet else f"{'keep' if 'helps' in unit.standing else 'take out'}: {unit.standing}"
-    decision = "does nothing" if does_nothing(unit) else decision
-    if unit.success.basis == "judge" and not open_yet:
-        decision = f"undecided: {unit.standing}"  # nothing follows from opinions alone
-    return f"{decision}{since}{_by(unit.success)}{most}"
+    since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
+    open_yet = lift.standing == "no evidence yet"
+    most = _at_most(lift.success) if open_yet else ""
+    decision = "undecided" if open_yet else f"{'keep' if 'helps' in lift.standing else 'take out'}: {lift.standing}"
+    decision = "does nothing" if does_nothing(lift) else decision
+    if lift.success.basis == "judge" and not open_yet:
+        decision = f"undecided: {lift.standing}"  # nothing follows from opinions alone
+    return f"{decision}{since}{_by(lift.success)}{most}"
 
 
 def _at_most(effect: Estimate) -> str:
@@ -467,10 +467,10 @@ def said_of(lesson: LessonLift, /) -> str:
     return ", ".join([standing_of(lesson), *(word for word, is_so in states.items() if is_so)])
 
 
-def times_of(unit: UnitLift, /) -> str:
+def times_of(lift: TreatmentLift, /) -> str:
     """How often it was shown and left out where that counts, and how often where that does not count yet."""
-    waiting = f"; {unit.waiting:,} more {'does' if unit.waiting == 1 else 'do'} not count yet" if unit.waiting else ""
-    return f"shown {plural(unit.shown, 'time')}, left out {plural(unit.withheld, 'time')}{waiting}"
+    waiting = f"; {lift.waiting:,} more {'does' if lift.waiting == 1 else 'do'} not count yet" if lift.waiting else ""
+    return f"shown {plural(lift.shown, 'time')}, left out {plural(lift.withheld, 'time')}{waiting}"
 
 
 def points(estimate: Estimate, /) -> str:
@@ -575,9 +575,9 @@ def _group(group: GroupLift) -> str:
     return _row(group, one_line(group.name, limit=_READ) or group.group, said)
 
 
-def _row(unit: UnitLift, title: str, said: str) -> str:
-    effect = "too few to say" if says_nothing(unit) else points(unit.success)
-    return f"  {unit.shown:5d}  {unit.withheld:8d}  {effect:26s}  {said}: {_cut(title, _TITLE)}"
+def _row(lift: TreatmentLift, title: str, said: str) -> str:
+    effect = "too few to say" if says_nothing(lift) else points(lift.success)
+    return f"  {lift.shown:5d}  {lift.withheld:8d}  {effect:26s}  {said}: {_cut(title, _TITLE)}"
 
 
 def _more(left: int) -> list[str]:

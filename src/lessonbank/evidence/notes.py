@@ -42,8 +42,8 @@ def notes(
 
     Args:
         episodes: what happened.
-        found: what is known of each unit.
-        titles: by unit: what a sentence calls it.
+        found: what is known of each treatment.
+        titles: by treatment: what a sentence calls it.
         missing: the shares without an outcome, of recalls with memory and of those without.
     """
     return (
@@ -78,7 +78,7 @@ def _opinions(episodes: Episodes, found: Review) -> Iterator[str]:
     elif judged:
         truth, opinions = plural(int((found.found.weight > 0).sum()), "outcome"), plural(judged, "is", "are")
         yield f"verdicts rest on {truth} whose truth was told or drawn for; {opinions} only a judge's opinion"
-    if len(episodes) and not (episodes.draws.unit == 0).any():
+    if len(episodes) and not (episodes.draws.treatment == 0).any():
         yield "no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)"
 
 
@@ -147,10 +147,10 @@ def _restarts(episodes: Episodes, titles: Sequence[str]) -> Iterator[str]:
     restarts = list({(one.at, one.before): one for one in episodes.restarts}.values())  # of equal groups one
     for one in restarts[:_SHOWN]:
         day = f"{datetime.fromtimestamp(one.at, UTC):%Y-%m-%d}"
-        if episodes.level[one.unit] == LESSON_LEVEL:
-            what, why = f"the evidence of {titles[one.unit]} starts", "its text was changed"
+        if episodes.level[one.treatment] == LESSON_LEVEL:
+            what, why = f"the evidence of {titles[one.treatment]} starts", "its text was changed"
         else:
-            what, why = f"the evidence of {titles[one.unit]} starts", "a lesson of it was taken back"
+            what, why = f"the evidence of {titles[one.treatment]} starts", "a lesson of it was taken back"
         gone = plural(one.before, "earlier outcome does", "earlier outcomes do")
         yield f"{what} again on {day}, because {why}: {gone} not count"
     if (left := len(restarts) - _SHOWN) > 0:

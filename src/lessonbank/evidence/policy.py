@@ -15,11 +15,11 @@ from lessonbank.errors import UsageError
 
 from .draws import check_probability, draw, uniform
 from .groups import TOPIC
-from .review_snapshot import UnitReview
+from .review_snapshot import TreatmentReview
 from .treatments import WHOLE
 
 _NORMAL: Final = NormalDist()
-_UNKNOWN: Final = UnitReview()
+_UNKNOWN: Final = TreatmentReview()
 _FEW: Final = 20
 """Recalls of a topic or a lesson below which memory as a whole says more of it than it does itself."""
 
@@ -56,7 +56,7 @@ class Rates:
 class _Scope:
     """What the policy knows of one scope."""
 
-    units: Mapping[str, UnitReview] = field(default_factory=dict[str, UnitReview])
+    treatments: Mapping[str, TreatmentReview] = field(default_factory=dict[str, TreatmentReview])
     places: int = 0
     """How many lessons had a place for which others competed."""
     trials: int = 0
@@ -81,23 +81,23 @@ class AdaptiveHoldout:
     _scopes: dict[str, _Scope] = field(default_factory=dict[str, _Scope], repr=False, compare=False)
 
     @property
-    def usual(self) -> float:
+    def base_rate(self) -> float:
         """The rate of a lesson of which nothing is known."""
         return self.lesson.unknown
 
-    def tell(self, scope: str, units: Mapping[str, UnitReview], /) -> None:
+    def tell(self, scope: str, treatments: Mapping[str, TreatmentReview], /) -> None:
         """See `FollowsEvidence.tell`."""
         now = self._of(scope)
-        now.units = units
+        now.treatments = treatments
         now.tried.clear()
 
     def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """Draws with the probabilities of now."""
-        rates = self.rates(lessons, self._of(scope).units)
-        return draw(lessons, rates, usual=self.usual, luck=partial(uniform, self.seed, recall_id))
+        rates = self.rates(lessons, self._of(scope).treatments)
+        return draw(lessons, rates, base_rate=self.base_rate, luck=partial(uniform, self.seed, recall_id))
 
-    def rates(self, lessons: Members, known: Mapping[str, UnitReview], /) -> dict[str, float]:
-        """By unit, memory as a whole and each lesson: with which probability a draw leaves it out.
+    def rates(self, lessons: Members, known: Mapping[str, TreatmentReview], /) -> dict[str, float]:
+        """By treatment, memory as a whole and each lesson: with which probability a draw leaves it out.
 
         If all lessons are left out one by one, the task goes without memory, too. At most half of such tasks may come
         from that: the other half is what memory as a whole is measured by.
@@ -124,10 +124,11 @@ class AdaptiveHoldout:
         """
         now, near = self._of(scope), [distance for _, distance in found]
         band = [n for n in range(len(found)) if n < places or near[n] >= max(_BAND * near[places - 1], 0.0)]
-        times = {n: _times(found[n][0], now.units) for n in band}
+        times = {n: _times(found[n][0], now.treatments) for n in band}
         hope = _HOPE if band and times[band[0]] >= _FEW else 0.0
+        known = now.treatments
         effect = {
-            n: sum(now.units.get(id, _UNKNOWN).expected for id in found[n][0]) + hope * (times[n] < _FEW) for n in band
+            n: sum(known.get(id, _UNKNOWN).expected for id in found[n][0]) + hope * (times[n] < _FEW) for n in band
         }
         best = sorted(band, key=lambda n: (-effect[n] - _SLOPE * near[n] / max(near[0], 1e-9), n))
         if len(band) > places and recall_id:
@@ -156,14 +157,14 @@ _OFTEN: Final = 0.2
 """How often a lesson is tried while the share for that is not used up: two are, at first, whatever the share."""
 
 
-def _expected(known: UnitReview) -> tuple[float, float]:
+def _expected(known: TreatmentReview) -> tuple[float, float]:
     """The effect that is expected, and its spread; opinions alone tell nothing."""
     known = _UNKNOWN if known.by_judge else known
     return known.expected, known.spread
 
 
 def _expected_of_all(
-    lessons: Members, rate: Mapping[str, float], known: Mapping[str, UnitReview]
+    lessons: Members, rate: Mapping[str, float], known: Mapping[str, TreatmentReview]
 ) -> Iterator[tuple[float, float]]:
     """What is expected of all lessons of a recall together, by one way to know it or by two.
 
@@ -186,6 +187,6 @@ def _expected_of_all(
         )
 
 
-def _times(ids: Sequence[str], known: Mapping[str, UnitReview]) -> int:
+def _times(ids: Sequence[str], known: Mapping[str, TreatmentReview]) -> int:
     """How often the lessons that come together were found."""
     return sum(known.get(id, _UNKNOWN).found for id in ids)

@@ -18,7 +18,7 @@ from .confidence_sequences import path, truths_of
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import cost_effect, sides
 from .groups import AGAIN
-from .lift import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Lift, Point, Standing, UnitLift
+from .lift import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Lift, Point, Standing, TreatmentLift
 from .measuring_cost import MeasuringCost
 from .notes import notes
 from .review import Review, review
@@ -54,10 +54,10 @@ def report(
     """
     found = review(episodes, level=level)
     told, control = ~np.isnan(episodes.outcome), _without(episodes)
-    units = _Units(episodes, found)
-    whole = units.fields_of(0)
+    counts = _Counts(episodes, found)
+    whole = counts.fields_of(0)
     series = _series(episodes, found, level)
-    missing = units.missing(0, shown=True), units.missing(0, shown=False)
+    missing = counts.missing(0, shown=True), counts.missing(0, shown=False)
     return Lift(
         scope=scope,
         level=level,
@@ -81,8 +81,8 @@ def report(
         tokens=_running(episodes, episodes.tokens, level),
         cost=_running(episodes, episodes.cost, level),
         seconds=_running(episodes, episodes.seconds, level),
-        groups=_groups(units, names or {}),
-        lessons=_lessons(units, lessons or {}, proposed),
+        groups=_groups(counts, names or {}),
+        lessons=_lessons(counts, lessons or {}, proposed),
         judges=judge_reports(episodes),
         measuring=_cost(episodes, found),
         series=series,
@@ -98,96 +98,94 @@ def _more(found: Review) -> dict[str, Any]:
 
 
 def _titles(episodes: Episodes, lessons: Mapping[str, Lesson], names: Mapping[str, str]) -> list[str]:
-    """By unit: what a sentence calls it."""
+    """By treatment: what a sentence calls it."""
     named = {**names, **{id: lesson.title for id, lesson in lessons.items()}}
-    return ["memory", *(repr(one_line(named.get(id) or id, limit=60)) for id in episodes.units[1:])]
+    return ["memory", *(repr(one_line(named.get(id) or id, limit=60)) for id in episodes.treatments[1:])]
 
 
-class _Units:
-    """What is counted and known of each unit, for the report."""
+class _Counts:
+    """What is counted and known of each treatment, for the report."""
 
     def __init__(self, episodes: Episodes, found: Review) -> None:
         self.of, self.found = episodes, found
-        draws, placed, size = episodes.draws, episodes.placed, len(episodes.units)
+        draws, placed, size = episodes.draws, episodes.placed, len(episodes.treatments)
         known = episodes.known[draws.row]
-        self.withheld = _count_by_unit(draws.unit, known & ~draws.shown, size)
-        shown = _count_by_unit(draws.unit, known & draws.shown, size)
-        placed_shown = _count_by_unit(placed.unit, placed.shown & episodes.known[placed.row], size)
+        self.withheld = _count_by_treatment(draws.treatment, known & ~draws.shown, size)
+        shown = _count_by_treatment(draws.treatment, known & draws.shown, size)
+        placed_shown = _count_by_treatment(placed.treatment, placed.shown & episodes.known[placed.row], size)
         self.shown = np.where(episodes.level == LESSON_LEVEL, placed_shown, shown)
-        self.found_in = np.bincount(placed.unit, minlength=size)
+        self.found_in = np.bincount(placed.treatment, minlength=size)
         waits, lessons = ~episodes.due, episodes.level == LESSON_LEVEL
         found_in = (
-            _count_by_unit(placed.unit, waits[placed.row], size),
-            _count_by_unit(draws.unit, waits[draws.row], size),
+            _count_by_treatment(placed.treatment, waits[placed.row], size),
+            _count_by_treatment(draws.treatment, waits[draws.row], size),
         )
         self.waiting = np.where(lessons, *found_in)
-        self.cited = _count_by_unit(placed.unit, placed.cited, size)
+        self.cited = _count_by_treatment(placed.treatment, placed.cited, size)
         self._last, self._ends = _last_shown(episodes)
 
-    def missing(self, unit: int, *, shown: bool) -> float | None:
-        """The share without an outcome, of the recalls in which a draw showed the unit, or did not."""
+    def missing(self, treatment: int, *, shown: bool) -> float | None:
+        """The share without an outcome, of the recalls in which a draw showed the treatment, or did not."""
         draws = self.of.draws
-        return _mean(np.isnan(self.of.outcome)[draws.row], (draws.unit == unit) & (draws.shown == shown))
+        return _mean(np.isnan(self.of.outcome)[draws.row], (draws.treatment == treatment) & (draws.shown == shown))
 
-    def last_recalls(self, unit: int, /) -> tuple[str, ...]:
+    def last_recalls(self, treatment: int, /) -> tuple[str, ...]:
         """The ids of the recalls that showed it last, the newest first."""
-        rows = self._last[self._ends[unit] : self._ends[unit + 1]][: -_LAST - 1 : -1]
+        rows = self._last[self._ends[treatment] : self._ends[treatment + 1]][: -_LAST - 1 : -1]
         return tuple([self.of.recall_ids[row] for row in map(int, rows)])
 
-    def fields_of(self, unit: int) -> dict[str, Any]:
-        """The fields of a `UnitLift`."""
-        found, differs = self.found, bool(self.found.differs[unit])
-        begun = found.begun[unit]
+    def fields_of(self, treatment: int) -> dict[str, Any]:
+        """The fields of a `TreatmentLift`."""
+        found, differs = self.found, bool(self.found.differs[treatment])
+        begun = found.begun[treatment]
         return {
-            "shown": int(self.shown[unit]),
-            "withheld": int(self.withheld[unit]),
-            "success": self._estimate(unit),
-            "evidence": _evidence(max(found.log_harm[unit], found.log_help[unit])),
-            "standing": found.standing[unit],
+            "shown": int(self.shown[treatment]),
+            "withheld": int(self.withheld[treatment]),
+            "success": self._estimate(treatment),
+            "evidence": _evidence(max(found.log_harm[treatment], found.log_help[treatment])),
+            "standing": found.standing[treatment],
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
-            "waiting": int(self.waiting[unit]),
-            "missing_shown": self.missing(unit, shown=True) if differs else None,
-            "missing_withheld": self.missing(unit, shown=False) if differs else None,
+            "waiting": int(self.waiting[treatment]),
+            "missing_shown": self.missing(treatment, shown=True) if differs else None,
+            "missing_withheld": self.missing(treatment, shown=False) if differs else None,
         }
 
-    def _estimate(self, unit: int) -> Estimate:
+    def _estimate(self, treatment: int) -> Estimate:
         effects, found = self.found.effects, self.found
-        value = effects.estimate[unit]
+        value = effects.estimate[treatment]
         if not math.isfinite(value):
             return Estimate(basis=found.basis)
-        low, high = _finite(effects.low[unit]), _finite(effects.high[unit])
+        low, high = _finite(effects.low[treatment]), _finite(effects.high[treatment])
         # Few outcomes with rare draws can carry an end past what a rate can change, or past the value itself.
         return Estimate(
             value=float(value),
             low=None if low is None else max(min(low, float(value)), -1.0),
             high=None if high is None else min(max(high, float(value)), 1.0),
-            always_low=float(found.low[unit]),
-            always_high=float(found.high[unit]),
+            always_low=float(found.low[treatment]),
+            always_high=float(found.high[treatment]),
             basis=found.basis,
         )
 
 
-def _groups(units: _Units, names: Mapping[str, str]) -> tuple[GroupLift, ...]:
-    members = np.zeros(len(units.of.units), np.int64)
-    for lesson, parents in enumerate(units.of.parents):
-        if units.found_in[lesson]:
+def _groups(counts: _Counts, names: Mapping[str, str]) -> tuple[GroupLift, ...]:
+    ids, members = counts.of.treatments, np.zeros(len(counts.of.treatments), np.int64)
+    for lesson, parents in enumerate(counts.of.parents):
+        if counts.found_in[lesson]:
             members[list(parents)] += 1
     made = [
-        GroupLift(
-            group=(id := units.of.units[n]), name=names.get(id, ""), lessons=int(members[n]), **units.fields_of(int(n))
-        )
-        for n in np.flatnonzero(units.of.level == GROUP_LEVEL)
-        if members[n] or units.of.units[n].startswith(AGAIN)
+        GroupLift(group=(id := ids[n]), name=names.get(id, ""), lessons=int(members[n]), **counts.fields_of(int(n)))
+        for n in np.flatnonzero(counts.of.level == GROUP_LEVEL)
+        if members[n] or ids[n].startswith(AGAIN)
     ]
     return tuple(sorted(made, key=lambda one: (*_order(one), one.group)))
 
 
-def _lessons(units: _Units, lessons: Mapping[str, Lesson], proposed: Collection[str]) -> tuple[LessonLift, ...]:
-    there = np.flatnonzero((units.of.level == LESSON_LEVEL) & (units.found_in > 0))
+def _lessons(counts: _Counts, lessons: Mapping[str, Lesson], proposed: Collection[str]) -> tuple[LessonLift, ...]:
+    there = np.flatnonzero((counts.of.level == LESSON_LEVEL) & (counts.found_in > 0))
     parts = _parts(lessons)
-    made = [_lesson(units, int(n), lessons.get(units.of.units[n]), proposed, parts) for n in there]
+    made = [_lesson(counts, int(n), lessons.get(counts.of.treatments[n]), proposed, parts) for n in there]
     if len(made) == 1 and made[0].standing not in ("helps", "harms"):  # it is all of memory, and has one decision
-        whole = units.fields_of(0)
+        whole = counts.fields_of(0)
         made = [made[0].model_copy(update={name: whole[name] for name in _DECISION})]
     return tuple(sorted(made, key=lambda one: (*_order(one), one.lesson_id)))
 
@@ -206,9 +204,9 @@ def _parts(lessons: Mapping[str, Lesson]) -> Mapping[str, str]:
 
 
 def _lesson(
-    units: _Units, unit: int, lesson: Lesson | None, proposed: Collection[str], parts: Mapping[str, str]
+    counts: _Counts, treatment: int, lesson: Lesson | None, proposed: Collection[str], parts: Mapping[str, str]
 ) -> LessonLift:
-    id, known = units.of.units[unit], dict[str, Any]()
+    id, known = counts.of.treatments[treatment], dict[str, Any]()
     if lesson:
         known = {
             name: getattr(lesson, name) for name in ("title", "description", "content", "kind", "retired", "asleep")
@@ -216,37 +214,37 @@ def _lesson(
         known |= {"quarantined": lesson.state == "quarantined", "run_ids": lesson.provenance.trajectory_ids}
     return LessonLift(
         lesson_id=id,
-        groups=tuple(units.of.units[n] for n in units.of.parents[unit]) if units.of.parents else (),
-        cited=int(units.cited[unit]),
+        groups=tuple(counts.of.treatments[n] for n in counts.of.parents[treatment]) if counts.of.parents else (),
+        cited=int(counts.cited[treatment]),
         proposed=id in proposed,
         part_of=parts.get(id),
-        recall_ids=units.last_recalls(unit),
+        recall_ids=counts.last_recalls(treatment),
         **known,
-        **units.fields_of(unit),
+        **counts.fields_of(treatment),
     )
 
 
 def _last_shown(episodes: Episodes) -> tuple[Ints, Ints]:
-    """The rows that showed each unit, in their order, one unit after the other, and where each begins and ends."""
-    placed, size = episodes.placed, len(episodes.units)
+    """The rows that showed each treatment, in their order, one after the other, and where each begins and ends."""
+    placed, size = episodes.placed, len(episodes.treatments)
     shown = np.flatnonzero(placed.shown) if len(episodes.recall_ids) and len(episodes.at) else np.empty(0, np.int64)
-    grouped = Grouped(placed.unit[shown], size)
+    grouped = Grouped(placed.treatment[shown], size)
     return placed.row[shown][grouped.order], np.concatenate([[0], np.cumsum(grouped.counts)])
 
 
 def _first(episodes: Episodes) -> datetime | None:
     """When the first recall was made whose outcome counts for memory as a whole."""
     draws = episodes.draws
-    row = draws.row[(draws.unit == 0) & episodes.known[draws.row]]
+    row = draws.row[(draws.treatment == 0) & episodes.known[draws.row]]
     return datetime.fromtimestamp(float(episodes.at[row].min()), UTC) if len(row) and len(episodes.at) else None
 
 
-def _order(unit: UnitLift) -> tuple[int, int]:
-    return _RANK[unit.standing], -unit.shown - unit.withheld
+def _order(lift: TreatmentLift) -> tuple[int, int]:
+    return _RANK[lift.standing], -lift.shown - lift.withheld
 
 
-def _count_by_unit(unit: Ints, rows: Flags, size: int) -> Ints:
-    return np.bincount(unit[rows], minlength=size)
+def _count_by_treatment(treatment: Ints, rows: Flags, size: int) -> Ints:
+    return np.bincount(treatment[rows], minlength=size)
 
 
 def _running(episodes: Episodes, values: Floats, level: float) -> Estimate:
@@ -267,20 +265,20 @@ def _varies(values: Floats) -> bool:
 
 
 def _cost(episodes: Episodes, found: Review) -> MeasuringCost:
-    """What withholding cost: of each unit that a draw left out what is to be expected of it."""
+    """What withholding cost: of each treatment that a draw left out what is to be expected of it."""
     draws = episodes.draws
     if not len(episodes):
         return MeasuringCost()
     held = ~draws.shown
     expected = np.where(np.isfinite(found.effects.estimate), found.expected.mean, 0.0)
-    level = episodes.level[draws.unit]
+    level = episodes.level[draws.treatment]
     widest = np.full(len(episodes), LESSON_LEVEL)
     np.minimum.at(widest, draws.row[held], level[held])
     counted = held & (level == widest[draws.row])
     low, high = np.minimum(found.low, expected), np.maximum(found.high, expected)
-    row, unit = draws.row[counted], draws.unit[counted]
+    row, treatment = draws.row[counted], draws.treatment[counted]
     # A task that lacks several lessons can lose no more than its own success.
-    sums = [np.bincount(row, weights=one[unit], minlength=len(episodes)) for one in (expected, low, high)]
+    sums = [np.bincount(row, weights=one[treatment], minlength=len(episodes)) for one in (expected, low, high)]
     given_up, least, most = (float(np.clip(one, -1.0, 1.0).sum()) for one in sums)
     return MeasuringCost(given_up=given_up, given_up_low=least, given_up_high=most, **_left_out(episodes))
 
@@ -295,7 +293,7 @@ def _left_out(episodes: Episodes) -> dict[str, int]:
 def _without(episodes: Episodes) -> Flags:
     """Which tasks draws left without any lesson, as memory as a whole counts it: also where each was left out alone."""
     draws, without = episodes.draws, np.zeros(len(episodes), np.bool_)
-    without[draws.row[(draws.unit == 0) & ~draws.shown]] = True
+    without[draws.row[(draws.treatment == 0) & ~draws.shown]] = True
     return without
 
 
@@ -303,7 +301,7 @@ def _tallies(episodes: Episodes, /, *, by_draws: bool) -> dict[str, Tally]:
     """How many tasks succeeded with memory and without; `by_draws`: those of the effect, else all that are known."""
     draws, row, shown = episodes.draws, np.arange(len(episodes)), ~_without(episodes)
     if by_draws:
-        whole = draws.unit == 0
+        whole = draws.treatment == 0
         row, shown = draws.row[whole], draws.shown[whole]
     known = episodes.known[row]
     rows = {"with_memory": row[known & shown], "without": row[known & ~shown]}
@@ -355,8 +353,8 @@ def _found_first(episodes: Episodes) -> Ints:
     """The rows in which tasks found a lesson for the first time, in order: words that change later change none."""
     if len(episodes.found_first):
         return np.sort(episodes.found_first[episodes.found_first >= 0])
-    first = np.full(len(episodes.units), len(episodes))
-    np.minimum.at(first, episodes.placed.unit, episodes.placed.row)
+    first = np.full(len(episodes.treatments), len(episodes))
+    np.minimum.at(first, episodes.placed.treatment, episodes.placed.row)
     return np.sort(first)
 
 

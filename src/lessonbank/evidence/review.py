@@ -35,7 +35,7 @@ LIKELY: Final = math.log(40.0)
 _LESSON_LIKELY: Final = math.log(80.0)
 """The same for a lesson. So at most one in a hundred lessons without effect gets the word (by simulation)."""
 _LATE: Final = 300
-"""The last draws of a unit, by which its effect is expected to be what it is."""
+"""The last draws of a treatment, by which its effect is expected to be what it is."""
 _LEAST_EFFECT: Final = 0.02
 _LIARS: Final = 10
 """One in so many keys may lie, as often as they like, without leading to a wrong action."""
@@ -43,7 +43,7 @@ _LIARS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """By unit, in the order of `Episodes.units`."""
+    """By treatment, in the order of `Episodes.treatments`."""
 
     standing: tuple[Standing, ...]
     basis: Basis
@@ -59,8 +59,8 @@ class Review:
     least: Floats
     """From what evidence on it counts as shown: logarithms."""
     more: Floats
-    """(2, units): about how many more recalls bring the next verdict, for an effect of ten points and for one as large
-    as it looks; `nan` where that is below two points: nobody waits for it."""
+    """(2, treatments): about how many more recalls bring the next verdict, for an effect of ten points and for one as
+    large as it looks; `nan` where that is below two points: nobody waits for it."""
     begun: Floats
     """Since when it harms, in seconds since 1970, where it did not from the first; else `nan`."""
     differs: Flags
@@ -76,17 +76,17 @@ class Review:
         """Whether anything may follow: opinions alone are never enough."""
         return self.basis != "judge"
 
-    def is_shown(self, unit: int, standing: Standing, /) -> bool:
-        """Whether this is shown of a unit, by the truth."""
-        return self.acts and self.standing[unit] == standing
+    def is_shown(self, treatment: int, standing: Standing, /) -> bool:
+        """Whether this is shown of a treatment, by the truth."""
+        return self.acts and self.standing[treatment] == standing
 
 
 def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, leave_out: int = 0) -> Review:
-    """What is known of each unit. Two grades: "likely" (see `likely_from`), and shown.
+    """What is known of each treatment. Two grades: "likely" (see `likely_from`), and shown.
 
     Shown means that no more than `alpha` of all banks ever print one that is wrong, however many lessons come: alpha is
-    divided among the levels, and inside of a level each unit has a share of it that is fixed when it arrives; all
-    shares together are 1, though there is no last unit. Harm is looked for from many starts on, so that a unit that
+    divided among the levels, and inside of a level each treatment has a share of it that is fixed when it arrives; all
+    shares together are 1, though there is no last treatment. Harm is looked for from many starts on, so that one that
     turns is found. With `leave_out`, verdicts hold without any so many of the keys that told outcomes.
     """
     ways = outcomes_each_way(episodes)
@@ -123,13 +123,13 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
 
 
 def _sizes(made: Effects) -> Floats:
-    """(2, units): the effects of which it is said how soon they would be shown."""
+    """(2, treatments): the effects of which it is said how soon they would be shown."""
     looks = np.abs(made.estimate)
     return np.stack([np.full(len(looks), 0.1), np.where(looks >= _LEAST_EFFECT, looks, np.nan)])
 
 
 def _of_late(present: Scores, episodes: Episodes, level: float) -> Effects:
-    """The effects by the last draws of each unit: what was longer ago may have changed."""
+    """The effects by the last draws of each treatment: what was longer ago may have changed."""
     counts = np.bincount(present.group, minlength=present.groups)
     return effects(present.where(present.rank >= (counts - _LATE)[present.group]), episodes, level=level)
 
@@ -144,7 +144,7 @@ _WORDS: Final[dict[int, Standing]] = {
 
 
 def _graded(log_help: Floats, log_harm: Floats, likely: Floats, least: Floats, made: Effects) -> Ints:
-    """-2 to 2 by unit. Where both sides say something, the later one, which is harm."""
+    """-2 to 2 by treatment. Where both sides say something, the later one, which is harm."""
     helps = (log_help >= likely).astype(np.int64) + (log_help >= least)
     harms = (log_harm >= likely).astype(np.int64) + (log_harm >= least)
     grade = np.where(harms > 0, -harms, helps)
@@ -152,25 +152,25 @@ def _graded(log_help: Floats, log_harm: Floats, likely: Floats, least: Floats, m
 
 
 def likely_from(episodes: Episodes, /) -> Floats:
-    """By unit: the log of the e-value, in one direction, from which on it likely helps, or harms."""
+    """By treatment: the log of the e-value, in one direction, from which on it likely helps, or harms."""
     return np.where(episodes.level == LESSON_LEVEL, _LESSON_LIKELY, LIKELY)
 
 
 def shown_from(episodes: Episodes, /, *, alpha: float = ALPHA) -> Floats:
-    """By unit: the log of the e-value, in one direction, from which on it counts as shown."""
+    """By treatment: the log of the e-value, in one direction, from which on it counts as shown."""
     turn = episodes.turn.astype(float)
     weight = np.where(episodes.level == 0, 1.0, _SLOW / ((turn + _SLOW) * (turn + _SLOW + 1.0)))
     return np.log(2.0 / (alpha * np.array(_SHARES)[episodes.level] * weight))
 
 
 def missing_differs(episodes: Episodes, /) -> Flags:
-    """By unit: whether an outcome goes missing likelier on one side.
+    """By treatment: whether an outcome goes missing likelier on one side.
 
     Where its group or memory as a whole has no verdict, a lesson needs as little evidence of it as memory as a whole:
     else it would get a verdict before. One bank in twenty says so by mistake.
     """
     if not episodes.missing.any():
-        return np.zeros(len(episodes.units), np.bool_)
+        return np.zeros(len(episodes.treatments), np.bool_)
     won = gains_by_cell(missing_scores(episodes), by_start=False)
     log, least = np.maximum(log_e(won, helps=True), log_e(won, helps=False)), shown_from(episodes)
     differs = log >= least
@@ -192,8 +192,8 @@ def left_out(episodes: Episodes, /) -> int:
 
 
 def _begun(episodes: Episodes, present: Scores, start: Ints) -> Floats:
-    begun = np.full(len(episodes.units), np.nan)
+    begun = np.full(len(episodes.treatments), np.nan)
     if len(episodes.at):
         turned = np.flatnonzero(start > 0)
-        begun[turned] = [episodes.at[present.row[present.group == unit][0]] for unit in turned]
+        begun[turned] = [episodes.at[present.row[present.group == treatment][0]] for treatment in turned]
     return begun

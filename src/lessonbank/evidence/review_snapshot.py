@@ -15,10 +15,12 @@ _DEFAULTS = (0.0, 1.0)
 """What `found` and `most` are in snapshots of earlier versions."""
 _GONE = (0.0, 0.0)
 """Two numbers that snapshots of earlier versions have before the others."""
+_STORED = "units"
+"""What treatments are called in every bank."""
 
 
 @dataclass(frozen=True, slots=True)
-class UnitReview:
+class TreatmentReview:
     """What is known of memory as a whole (`*`), a group or a lesson."""
 
     recalls: int = 0
@@ -42,17 +44,17 @@ class ReviewSnapshot:
 
     reviewed: int = 0
     """How many outcomes there were."""
-    units: Mapping[str, UnitReview] = field(default_factory=dict[str, UnitReview])
+    treatments: Mapping[str, TreatmentReview] = field(default_factory=dict[str, TreatmentReview])
     sequence: int = 0
     """The last change that was looked at."""
     proposed: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
     """What waits for a person: the last change when that was first seen, and the evidence."""
 
     helps: frozenset[str] = field(init=False, repr=False, compare=False)
-    """The units that true outcomes show to help. Each recall asks for them."""
+    """The treatments that true outcomes show to help. Each recall asks for them."""
 
     def __post_init__(self) -> None:
-        shown = (id for id, unit in self.units.items() if unit.grade == "helps" and not unit.by_judge)
+        shown = (id for id, one in self.treatments.items() if one.grade == "helps" and not one.by_judge)
         object.__setattr__(self, "helps", frozenset(shown))
 
     @classmethod
@@ -63,7 +65,7 @@ class ReviewSnapshot:
             return cls(
                 reviewed=max(int(told.get("reviewed", 0)), 0),
                 sequence=max(int(told.get("sequence", 0)), 0),
-                units={str(id): _unit(*unit) for id, unit in told.get("units", {}).items()},
+                treatments={str(id): _review(*review) for id, review in told.get(_STORED, {}).items()},
                 proposed={str(id): (int(since), str(why)) for id, (since, why) in told.get("proposed", {}).items()},
             )
         except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
@@ -71,20 +73,20 @@ class ReviewSnapshot:
 
     def text(self) -> str:
         """As a setting."""
-        units = {
-            id: (u.recalls, u.grade, u.by_judge, *_GONE, *(round(getattr(u, name), 4) for name in _NUMBERS))
-            for id, u in self.units.items()
+        treatments = {
+            id: (one.recalls, one.grade, one.by_judge, *_GONE, *(round(getattr(one, name), 4) for name in _NUMBERS))
+            for id, one in self.treatments.items()
         }
-        told = {"reviewed": self.reviewed, "sequence": self.sequence, "units": units, "proposed": dict(self.proposed)}
-        return json.dumps(told)
+        told = {"reviewed": self.reviewed, "sequence": self.sequence, _STORED: treatments}
+        return json.dumps({**told, "proposed": dict(self.proposed)})
 
 
-def _unit(recalls: Any, grade: Any, by_judge: Any, *numbers: Any) -> UnitReview:
+def _review(recalls: Any, grade: Any, by_judge: Any, *numbers: Any) -> TreatmentReview:
     if grade not in get_args(Standing):
         raise ValueError("a grade that is none")
     told = [_number(one) for one in numbers[len(_GONE) :]]
     expected, spread, found, most = (*told, *_DEFAULTS[len(told) - len(_NUMBERS) :])[: len(_NUMBERS)]
-    return UnitReview(max(int(recalls), 0), grade, bool(by_judge), expected, spread, max(int(found), 0), most)
+    return TreatmentReview(max(int(recalls), 0), grade, bool(by_judge), expected, spread, max(int(found), 0), most)
 
 
 def _number(told: Any) -> float:

@@ -58,7 +58,7 @@ from .ledger import Acted, Ledger, Met
 from .lift import LITTLE, Lift
 from .report import report
 from .review import ALPHA, Review, left_out, review
-from .review_snapshot import ReviewSnapshot, UnitReview
+from .review_snapshot import ReviewSnapshot, TreatmentReview
 
 WRITER: Final = "ledger"
 _KINDS: Final = ("settle", "audit", "forgotten", "rollback", "retire", "edit", "trust", "purge")
@@ -88,7 +88,7 @@ _REMEMBERED: Final = 5_000
 class _ScopeState:
     """What is known of one scope."""
 
-    columns: EvidenceTable = field(default_factory=EvidenceTable)
+    table: EvidenceTable = field(default_factory=EvidenceTable)
     sequence: int = 0
     """The last change that was read."""
     rewordings: list[JournalEntry] = field(default_factory=list[JournalEntry])
@@ -105,20 +105,20 @@ class _ScopeState:
 
     def episodes(self) -> Episodes:
         """As columns."""
-        return self.columns.episodes(since=reworded(self.rewordings) | self.groups)
+        return self.table.episodes(since=reworded(self.rewordings) | self.groups)
 
     def take_in(self, receipts: Iterable[Recall], entries: Iterable[JournalEntry], /) -> None:
         """What was found out, oldest first."""
         for recall in receipts:
-            self.columns.receipt(recall)
+            self.table.receipt(recall)
         for entry in entries:
             match entry.entry:
                 case Settle(settlement=told):
-                    self.columns.settle(told, at=entry.at)
+                    self.table.settle(told, at=entry.at)
                 case Audit():
-                    self.columns.audits.make(entry.entry)
+                    self.table.audits.make(entry.entry)
                 case Forgotten(before=before):
-                    self.columns.forget(before)
+                    self.table.forget(before)
                 case Trust():
                     if entry.entry.approves:
                         self.approved.update(dict.fromkeys(entry.entry.lesson_ids, entry.sequence))
@@ -134,7 +134,7 @@ class _ScopeState:
         if change.successor:
             return  # what an earlier version put in the place of another: the topic's evidence goes on
         self.taken_back.update(change.lesson_ids)
-        self.groups.update(dict.fromkeys(self.columns.groups_of(change.lesson_ids), at))
+        self.groups.update(dict.fromkeys(self.table.groups_of(change.lesson_ids), at))
 
     def _take_reworded(self, entry: JournalEntry) -> None:
         self.rewordings.append(entry)
@@ -150,10 +150,10 @@ class StoredLedger(Ledger):
     ) -> None:
         self.policy, self._trusts = policy, trusts
         self._store, self._act, self._alpha, self._locks = store, act, alpha, ScopeLocks()
-        self._kept: dict[str, _ScopeState] = {}
-        self._told: dict[str, ReviewSnapshot] = {}
-        self._since: dict[str, int] = {}
-        self._asked: dict[str, int] = {}
+        self._states: dict[str, _ScopeState] = {}
+        self._snapshots: dict[str, ReviewSnapshot] = {}
+        self._unreviewed: dict[str, int] = {}
+        self._reads: dict[str, int] = {}
         self._read_as: dict[str, int] = {}
         """The hash of the setting that the last review was read from: to read it again takes as long as a search."""
         self._lock = threading.Lock()
@@ -188,14 +188,14 @@ class StoredLedger(Ledger):
         """See `Ledger.on_outcome`."""
         try:
             async with self._locks.of(scope):
-                return await self._review(scope) if await self._due(scope) else Acted()
+                return await self._review(scope) if await self._is_due(scope) else Acted()
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in looking at it: the run was learned
             return Acted(notes=(f"the evidence was not reviewed: {quoted(error)}",))
 
     async def proposals(self, *, scope: str) -> Sequence[Proposal]:
         """See `Ledger.proposals`."""
         await self._reread(scope)
-        if not self._told[scope].proposed:
+        if not self._snapshots[scope].proposed:
             return ()
         async with self._locks.of(scope):
             return await self._proposals(await self._read(scope), scope)
@@ -203,123 +203,124 @@ class StoredLedger(Ledger):
     async def unlabelled(self, *, scope: str) -> Sequence[str]:
         """See `Ledger.unlabelled`."""
         async with self._locks.of(scope):
-            return (await self._read(scope)).columns.audits.waiting
+            return (await self._read(scope)).table.audits.waiting
 
     async def audit(self, count: int, *, scope: str, by: str, reason: str) -> None:
         """See `Ledger.audit`."""
         async with self._locks.of(scope):
-            kept = await self._read(scope)
-            if planned := kept.columns.audits.plan(count, by=by, reason=reason):
+            state = await self._read(scope)
+            if planned := state.table.audits.plan(count, by=by, reason=reason):
                 await self._store.apply([planned], scope=scope, writer=by)
 
     async def lift(self, *, scope: str, level: float) -> Lift:
         """See `Ledger.lift`."""
         await self._reread(scope)
         async with self._locks.of(scope):
-            kept = await self._read(scope)
-            proposed = {proposal.lesson.id for proposal in await self._proposals(kept, scope)}
-            lessons = await self._measured(kept, scope)
+            state = await self._read(scope)
+            proposed = {proposal.lesson.id for proposal in await self._proposals(state, scope)}
+            lessons = await self._lessons_found(state, scope)
             topics = topic_names(lessons.values())
-            names = {unit: group_label(unit, topics) for unit in kept.columns.units if "/" in unit}
-            episodes = await to_thread.run_sync(self._episodes, kept)
+            names = {id: group_label(id, topics) for id in state.table.treatments if "/" in id}
+            episodes = await to_thread.run_sync(self._episodes, state)
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
             found = await to_thread.run_sync(made, episodes)
-            waiting, imported = len(kept.columns.audits.waiting), len(kept.columns.imported)
+            waiting, imported = len(state.table.audits.waiting), len(state.table.imported)
             notes = [_UNLABELLED.format(missing=plural(waiting, "label is", "labels are"))] if waiting else []
             notes += [_IMPORTED.format(count=imported)] if imported else []
             notes += [*_contradictions(lessons)]
             unfinished = await self._store.runs(RunFilter(status="unfinished", limit=_UNFINISHED), scope=scope)
-            counts = {"unlabelled": waiting, "empty": kept.columns.empty, "unfinished": len(unfinished)}
+            counts = {"unlabelled": waiting, "empty": state.table.empty, "unfinished": len(unfinished)}
             return found.model_copy(update={**counts, "notes": (*found.notes, *notes)})
 
     async def met(self, *, scope: str) -> Mapping[str, Met]:
         """See `Ledger.met`."""
         await self._reread(scope)
-        units = self._told[scope].units
+        treatments = self._snapshots[scope].treatments
         async with self._locks.of(scope):
-            last = (await self._read(scope)).columns.last_found()
-        known = {id: one for id, one in units.items() if not one.by_judge and one.grade == "no evidence yet"}
+            last = (await self._read(scope)).table.last_found()
+        known = {id: one for id, one in treatments.items() if not one.by_judge and one.grade == "no evidence yet"}
         return {
             id: Met(datetime.fromtimestamp(at, UTC), id in known and known[id].most <= LITTLE)
             for id, at in last.items()
         }
 
-    async def _measured(self, kept: _ScopeState, scope: str) -> dict[str, Lesson]:
+    async def _lessons_found(self, state: _ScopeState, scope: str) -> dict[str, Lesson]:
         """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
         counts = await count_records(self._store, scope=scope)
-        at, remembered = kept.measured
+        at, remembered = state.measured
         known: Mapping[str, Lesson | None] = remembered if at == counts.changes else {}
-        missing = [unit for unit in kept.columns.units if "/" not in unit and unit not in known]
+        missing = [id for id in state.table.treatments if "/" not in id and id not in known]
         if _APART * len(missing) < counts.lessons:
             known = {**known, **{id: await self._lesson(id, scope) for id in missing}}
         elif missing:
             every = {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
             known = {**dict.fromkeys(missing), **every}
         if len(known) <= _REMEMBERED:
-            kept.measured = counts.changes, known
+            state.measured = counts.changes, known
         return {id: lesson for id, lesson in known.items() if lesson}
 
     async def _last(self, scope: str) -> ReviewSnapshot:
         """What the last review told, whichever process made it."""
-        if scope not in self._told or self._asked[scope] >= _REREAD:
+        if scope not in self._snapshots or self._reads[scope] >= _REREAD:
             await self._reread(scope)
-        self._asked[scope] += 1
-        return self._told[scope]
+        self._reads[scope] += 1
+        return self._snapshots[scope]
 
     async def _reread(self, scope: str) -> None:
         text = await get_setting(self._store, REVIEW.of(scope))
-        self._asked[scope] = 0
-        if scope not in self._told or self._read_as.get(scope) != hash(text):
+        self._reads[scope] = 0
+        if scope not in self._snapshots or self._read_as.get(scope) != hash(text):
             self._tell(scope, ReviewSnapshot.of(text))
             self._read_as[scope] = hash(text)
 
     def _tell(self, scope: str, told: ReviewSnapshot) -> None:
-        self._told[scope] = told
+        self._snapshots[scope] = told
         self._read_as.pop(scope, None)
         if isinstance(self.policy, FollowsEvidence):
-            self.policy.tell(scope, told.units)
+            self.policy.tell(scope, told.treatments)
 
-    async def _due(self, scope: str) -> bool:
+    async def _is_due(self, scope: str) -> bool:
         told = await self._last(scope)
-        self._since[scope] = self._since[scope] + 1 if scope in self._since else await self._unreviewed(scope)
-        if not _is_time(self._since[scope], told.reviewed):
+        known = self._unreviewed.get(scope)
+        self._unreviewed[scope] = await self._count_unreviewed(scope) if known is None else known + 1
+        if not _is_time(self._unreviewed[scope], told.reviewed):
             return False
         await self._reread(scope)  # another process may have been first
-        self._since[scope] = await self._unreviewed(scope)
+        self._unreviewed[scope] = await self._count_unreviewed(scope)
         left = await count_records(self._store, scope=scope)  # a purge may have left fewer than were reviewed
-        return _is_time(self._since[scope], min(self._told[scope].reviewed, left.recalls_with_a_run))
+        return _is_time(self._unreviewed[scope], min(self._snapshots[scope].reviewed, left.recalls_with_a_run))
 
-    async def _unreviewed(self, scope: str) -> int:
-        since = self._told[scope].sequence
+    async def _count_unreviewed(self, scope: str) -> int:
+        since = self._snapshots[scope].sequence
         return len([None async for _ in self._store.journal(scope=scope, since=since, kinds=("settle",))])
 
     async def _review(self, scope: str) -> Acted:
-        kept = await self._read(scope)
-        self._since[scope] = 0
-        episodes = await to_thread.run_sync(self._episodes, kept)
+        state = await self._read(scope)
+        self._unreviewed[scope] = 0
+        episodes = await to_thread.run_sync(self._episodes, state)
         apart = left_out(episodes)
         sure = await to_thread.run_sync(partial(review, episodes, alpha=self._alpha, leave_out=apart))
         found = await to_thread.run_sync(partial(review, episodes, alpha=self._alpha)) if apart else sure
-        changes, proposed = await self._decided(kept, episodes, found, sure, scope) if self._act else ([], {})
-        earlier = self._told[scope].proposed
-        made = [change for change in changes if await self._applied(change, scope)]
+        changes, proposed = await self._decide(state, episodes, found, sure, scope) if self._act else ([], {})
+        earlier = self._snapshots[scope].proposed
+        made = [change for change in changes if await self._apply(change, scope)]
         told = ReviewSnapshot(
             reviewed=int(episodes.known.sum()),
-            sequence=kept.sequence,
-            units=unit_reviews(episodes, sure),
-            proposed={id: (earlier[id][0] if id in earlier else kept.sequence, why) for id, why in proposed.items()},
+            sequence=state.sequence,
+            treatments=treatment_reviews(episodes, sure),
+            proposed={id: (earlier[id][0] if id in earlier else state.sequence, why) for id, why in proposed.items()},
         )
         self._tell(scope, told)
         await self._store.put_setting(REVIEW.of(scope), told.text())
-        new = [one for one in await self._proposals(kept, scope) if one.lesson.id not in earlier]
+        new = [one for one in await self._proposals(state, scope) if one.lesson.id not in earlier]
         return Acted(changes=made, proposals=tuple(new), notes=proposal_notes(new))
 
-    def _episodes(self, kept: _ScopeState) -> Episodes:
+    def _episodes(self, state: _ScopeState) -> Episodes:
         with self._lock:
-            return kept.episodes()
+            return state.episodes()
 
-    async def _decided(
-        self, kept: _ScopeState, episodes: Episodes, found: Review, sure: Review, scope: str
+    async def _decide(
+        self, state: _ScopeState, episodes: Episodes, found: Review, sure: Review, scope: str
     ) -> tuple[list[Change], dict[str, str]]:
         """What follows: what is shown to harm is taken back, groups first and each as one; what helps is trusted.
 
@@ -327,31 +328,31 @@ class StoredLedger(Ledger):
         what a person approved, and where there are several keys what is not sure and what helps.
         """
         changes, proposed = list[Change](), dict[str, str]()
-        for unit, ids in harmful_units(episodes, found):
-            lessons = [await self._lesson(id, scope) for id in ids if id not in kept.taken_back]
-            why, group = why_of(found, unit), episodes.units[unit] if episodes.level[unit] == GROUP_LEVEL else ""
+        for treatment, ids in harmful_treatments(episodes, found):
+            lessons = [await self._lesson(id, scope) for id in ids if id not in state.taken_back]
+            group = episodes.treatments[treatment] if episodes.level[treatment] == GROUP_LEVEL else ""
             shown = [lesson for lesson in lessons if lesson and not lesson.hidden]
-            is_sure = sure.is_shown(unit, "harms")
-            why += "" if is_sure else _UNSURE
+            is_sure = sure.is_shown(treatment, "harms")
+            why = why_of(found, treatment) + ("" if is_sure else _UNSURE)
             proposed.update((lesson.id, why) for lesson in shown if lesson.approved or not is_sure)
             done = {id for change in changes if isinstance(change, Retire) for id in change.lesson_ids}
             if is_sure and (back := tuple(i.id for i in shown if not i.approved and i.id not in done)):
                 changes.append(Retire(lesson_ids=back, group=group, reason=f"shown to harm: {why}"))
-        for unit, id in enumerate(episodes.units):
-            if self._trusts and episodes.level[unit] == LESSON_LEVEL and found.is_shown(unit, "helps"):
+        for treatment, id in enumerate(episodes.treatments):
+            if self._trusts and episodes.level[treatment] == LESSON_LEVEL and found.is_shown(treatment, "helps"):
                 lesson = await self._lesson(id, scope)
                 if lesson and not lesson.hidden and lesson.state == "probation":
-                    why = f"{_HELPS}: {why_of(found, unit)}"
+                    why = f"{_HELPS}: {why_of(found, treatment)}"
                     if sure is not found:
                         proposed.setdefault(id, why)
                     else:
                         changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=why))
         return changes, proposed
 
-    async def _proposals(self, kept: _ScopeState, scope: str) -> list[Proposal]:
+    async def _proposals(self, state: _ScopeState, scope: str) -> list[Proposal]:
         """What was proposed, and not answered since: the lesson is still shown, and nobody approved it."""
-        proposed = self._told[scope].proposed.items()
-        still = [(id, why) for id, (since, why) in proposed if kept.approved.get(id, 0) <= since]
+        proposed = self._snapshots[scope].proposed.items()
+        still = [(id, why) for id, (since, why) in proposed if state.approved.get(id, 0) <= since]
         found = [(await self._lesson(id, scope), why) for id, why in still]
         return [
             Proposal(lesson=lesson, reason=why, change="approve" if why.startswith(_HELPS) else "retire")
@@ -363,7 +364,7 @@ class StoredLedger(Ledger):
         owner = await get_or_none(experience_of_lesson(self._store, id, scope=scope))
         return owner and next(lesson for lesson in owner.lessons if lesson.id == id)
 
-    async def _applied(self, change: Change, scope: str) -> bool:
+    async def _apply(self, change: Change, scope: str) -> bool:
         """Apply a change, and say whether it could be made: somebody else may have taken the lesson back meanwhile."""
         try:
             await self._store.apply([change], scope=scope, writer=WRITER)
@@ -377,32 +378,32 @@ class StoredLedger(Ledger):
         All of it is fetched first and taken in at once, unless another event loop was quicker: then again.
         """
         while True:
-            kept = self._kept.setdefault(scope, _ScopeState())
-            since = kept.sequence
+            state = self._states.setdefault(scope, _ScopeState())
+            since = state.sequence
             entries = [e async for e in self._store.journal(scope=scope, since=since, kinds=_KINDS)]
-            if len(kept.columns) and any(isinstance(e.entry, Purge) for e in entries):
-                self._kept[scope] = _ScopeState()  # what was erased must not be remembered here
+            if len(state.table) and any(isinstance(e.entry, Purge) for e in entries):
+                self._states[scope] = _ScopeState()  # what was erased must not be remembered here
                 continue
-            receipts = await self._receipts(kept, entries, scope)
+            receipts = await self._receipts(state, entries, scope)
             with self._lock:
-                if self._kept.get(scope) is kept and kept.sequence == since:
-                    kept.take_in(receipts, entries)
-                    return kept
+                if self._states.get(scope) is state and state.sequence == since:
+                    state.take_in(receipts, entries)
+                    return state
 
-    async def _receipts(self, kept: _ScopeState, entries: Sequence[JournalEntry], scope: str) -> list[Recall]:
-        """The receipts that `kept` does not have: those that `entries` speak of, and those that wait for an outcome.
+    async def _receipts(self, state: _ScopeState, entries: Sequence[JournalEntry], scope: str) -> list[Recall]:
+        """The receipts that `state` does not have: those that `entries` speak of, and those that wait for an outcome.
 
         Where outcomes go missing on one side, there is no verdict. So whoever decides has to see what is missing.
         """
-        if not len(kept.columns) and not kept.sequence:
+        if not len(state.table) and not state.sequence:
             return [recall async for recall in every_recall(self._store, scope=scope)]
-        new = {recall.id: recall for recall in await self._later_receipts(kept, scope)}
+        new = {recall.id: recall for recall in await self._later_receipts(state, scope)}
         named = [e.entry.settlement.recall_id for e in entries if isinstance(e.entry, Settle)]
-        unknown = [id for id in dict.fromkeys(named) if id not in new and not kept.columns.knows(id)]
+        unknown = [id for id in dict.fromkeys(named) if id not in new and not state.table.knows(id)]
         found = [await get_or_none(get_recall(self._store, id, scope=scope)) for id in unknown]
         return [*reversed(new.values()), *(recall for recall in found if recall)]
 
-    async def _later_receipts(self, kept: _ScopeState, scope: str) -> list[Recall]:
+    async def _later_receipts(self, state: _ScopeState, scope: str) -> list[Recall]:
         """The receipts made since the last reading, the newest first, up to a page of which each is known."""
         new, last = list[Recall](), None
         while True:
@@ -413,7 +414,7 @@ class StoredLedger(Ledger):
                 continue
             if not page:
                 break
-            unknown = [recall for recall in page if not kept.columns.knows(recall.id)]
+            unknown = [recall for recall in page if not state.table.knows(recall.id)]
             new, last = [*new, *unknown], page[-1].id
             if not unknown or len(page) < _PAGE:
                 break
@@ -428,7 +429,7 @@ _UNSURE: Final = "; not without each single key"
 def _contradictions(lessons: Mapping[str, Lesson]) -> Iterator[str]:
     """Lessons that deny one another, while nobody has decided and both are shown."""
     for one in lessons.values():
-        told = one.relation if one.relation and one.relation.stand == "contradicts" else None
+        told = one.relation if one.relation and one.relation.kind == "contradicts" else None
         for other in (lessons.get(id) for id in (told.lesson_ids if told else ())):
             if other and not (one.hidden or other.hidden or one.approved or other.approved):
                 pair = f"“{one_line(one.title, limit=60)}” contradicts “{one_line(other.title, limit=60)}”"
@@ -457,13 +458,13 @@ def _describe_proposal(proposal: Proposal, count: int) -> str:
     return f"{what} shown to harm ({proposal.reason}): retire {it}, or approve {it}{again}"
 
 
-def harmful_units(episodes: Episodes, found: Review) -> Iterator[tuple[int, list[str]]]:
+def harmful_treatments(episodes: Episodes, found: Review) -> Iterator[tuple[int, list[str]]]:
     """The groups and then the lessons that are shown to harm, each with the ids of what would go with it.
 
     A group goes only as the innermost that harms, and only if nothing points the other way for any of its lessons.
     """
-    harms = [found.is_shown(unit, "harms") for unit in range(len(episodes.units))]
-    helps = {unit for unit, word in enumerate(found.standing) if word in ("helps", "likely helps")}
+    harms = [found.is_shown(treatment, "harms") for treatment in range(len(episodes.treatments))]
+    helps = {treatment for treatment, word in enumerate(found.standing) if word in ("helps", "likely helps")}
     members = dict[int, list[int]]()
     for lesson, parents in enumerate(episodes.parents):
         innermost = next((group for group in reversed(parents) if harms[group]), None)
@@ -471,37 +472,39 @@ def harmful_units(episodes: Episodes, found: Review) -> Iterator[tuple[int, list
             members.setdefault(innermost, []).append(lesson)
     for group, lessons in members.items():
         if helps.isdisjoint(lessons):
-            yield group, [episodes.units[lesson] for lesson in lessons]
-    for unit, is_harmful in enumerate(harms):
-        if is_harmful and episodes.level[unit] == LESSON_LEVEL:
-            yield unit, [episodes.units[unit]]
+            yield group, [episodes.treatments[lesson] for lesson in lessons]
+    for treatment, is_harmful in enumerate(harms):
+        if is_harmful and episodes.level[treatment] == LESSON_LEVEL:
+            yield treatment, [episodes.treatments[treatment]]
 
 
-def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
+def treatment_reviews(episodes: Episodes, found: Review) -> dict[str, TreatmentReview]:
     """What a policy and other processes may go by: with several keys, only what survives without some of them; and
-    nothing of a unit that has no verdict because outcomes are missing."""
+    nothing of a treatment that has no verdict because outcomes are missing."""
     survives = np.maximum(found.log_help, found.log_harm) > 0.0
     mean = np.where(survives, found.expected.mean, 0.0) if left_out(episodes) else found.expected.mean
     mean = np.where(found.differs, 0.0, mean)
     seen = np.bincount(found.scores.group, minlength=found.scores.groups)
-    placed = np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=len(episodes.units))
+    placed = np.bincount(
+        episodes.placed.treatment[episodes.known[episodes.placed.row]], minlength=len(episodes.treatments)
+    )
     most = np.maximum(np.abs(found.low), np.abs(found.high))
     columns = (one.tolist() for one in (seen, mean, found.expected.spread, placed, most))
     return {
-        id: UnitReview(recalls, standing, not found.acts, expected, spread, times, large)
+        id: TreatmentReview(recalls, standing, not found.acts, expected, spread, times, large)
         for id, standing, recalls, expected, spread, times, large in zip(
-            episodes.units, found.standing, *columns, strict=True
+            episodes.treatments, found.standing, *columns, strict=True
         )
         if recalls or times
     }
 
 
-def why_of(found: Review, unit: int, /) -> str:
+def why_of(found: Review, treatment: int, /) -> str:
     """The evidence, as the journal keeps it."""
     effects = found.effects
-    effect, low, high = (100 * float(of[unit]) for of in (effects.estimate, found.low, found.high))
-    counts = f"shown {plural(int(effects.shown[unit]), 'time')}, withheld {int(effects.withheld[unit])}"
-    log = min(float(max(found.log_harm[unit], found.log_help[unit])), 50.0)
+    effect, low, high = (100 * float(of[treatment]) for of in (effects.estimate, found.low, found.high))
+    counts = f"shown {plural(int(effects.shown[treatment]), 'time')}, withheld {int(effects.withheld[treatment])}"
+    log = min(float(max(found.log_harm[treatment], found.log_help[treatment])), 50.0)
     strong = f"e-value {math.exp(log):.3g} (a test at 5 % asks for 20)"
     return f"success {effect:+.1f} points [{low:+.0f}, {high:+.0f}], {counts}, {strong}"
 

@@ -1,4 +1,4 @@
-"""The treatments that one receipt tells of, here called units: memory as a whole, a group of lessons, one lesson."""
+"""The treatments that one receipt tells of: memory as a whole, a group of lessons, one lesson."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Final
 from lessonbank.contracts.records import Recall
 
 WHOLE: Final = "*"
-"""The unit that is memory as a whole. A group has an id with a slash, and a lesson its own id."""
+"""The treatment that is memory as a whole. A group has an id with a slash, and a lesson its own id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One unit in one recall: whether it was shown, and with which probability."""
+    """One treatment in one recall: whether it was shown, and with which probability."""
 
-    unit: str
+    treatment: str
     shown: bool
-    """Whether no draw withheld the unit. Draws for smaller units inside of it may have withheld parts of it."""
+    """Whether no draw withheld the treatment. Draws for smaller ones inside of it may have withheld parts of it."""
     chance: float
     """The probability of that, fixed before the draws; between 0 and 1."""
 
@@ -39,50 +39,50 @@ _NONE: Final = _Draw(withheld=False, probability=0.0)
 
 
 def entries(recall: Recall, /) -> list[Entry]:
-    """What a receipt tells of each unit, the whole first.
+    """What a receipt tells of each treatment, the whole first.
 
-    Units that cover the same lessons of this recall are one: whichever of their draws withholds, the same lessons go.
-    So a lesson that was found alone also learns from the recalls that went without memory, and memory as a whole also
-    learns from those whose lessons were all left out one by one. Nothing is told of a unit while a draw for something
-    else withheld any of its lessons, for example its topic. That condition depends on other draws only, so the chance
-    of the unit itself stays what it was. A unit that could not have been withheld, or not have been shown, gets no
-    entry.
+    Treatments that cover the same lessons of this recall are one: whichever of their draws withholds, the same lessons
+    go. So a lesson that was found alone also learns from the recalls that went without memory, and memory as a whole
+    also learns from those whose lessons were all left out one by one. Nothing is told of a treatment while a draw for
+    something else withheld any of its lessons, for example its topic. That condition depends on other draws only, so
+    the chance of the treatment itself stays what it was. A treatment that could not have been withheld, or not have
+    been shown, gets no entry.
     """
     covered = _covered(recall)
     draws = _draws(recall)
     blocks: dict[frozenset[str], list[str]] = {}
-    for unit, lessons in covered.items():
-        blocks.setdefault(frozenset(lessons), []).append(unit)
-    gone = [lessons for lessons, units in blocks.items() if any(draws.get(unit, _NONE).withheld for unit in units)]
+    for treatment, lessons in covered.items():
+        blocks.setdefault(frozenset(lessons), []).append(treatment)
+    gone = [lessons for lessons, ids in blocks.items() if any(draws.get(id, _NONE).withheld for id in ids)]
     told: dict[str, Entry] = {}
-    for lessons, units in blocks.items():
-        merged = [draws.get(unit, _NONE) for unit in units]
+    for lessons, treatments in blocks.items():
+        merged = [draws.get(treatment, _NONE) for treatment in treatments]
         chance, shown = prod([1.0 - draw.probability for draw in merged]), lessons not in gone
         if chance < 1.0 and (parts := _parts(lessons, covered, draws)):
             merged += parts
             chance *= 1.0 - prod([draw.probability for draw in parts])
             shown = shown and not all(draw.withheld for draw in parts)
         if 0.0 < chance < 1.0 and all(draw.is_possible for draw in merged) and not _is_hidden(lessons, gone):
-            told |= {unit: Entry(unit, shown, chance) for unit in units}
-    return [told[unit] for unit in covered if unit in told]
+            told |= {treatment: Entry(treatment, shown, chance) for treatment in treatments}
+    return [told[treatment] for treatment in covered if treatment in told]
 
 
 def _parts(lessons: frozenset[str], covered: Mapping[str, Iterable[str]], draws: Mapping[str, _Draw]) -> list[_Draw]:
     """The draws of the single lessons, if these are all of the recall and no draw for some of them is open besides."""
     every = frozenset(covered[WHOLE])
-    some = (unit for unit, below in covered.items() if unit not in every and frozenset(below) != every)
-    if lessons != every or len(every) < 2 or any(draws.get(unit, _NONE).probability for unit in some):
+    some = (treatment for treatment, below in covered.items() if treatment not in every and frozenset(below) != every)
+    if lessons != every or len(every) < 2 or any(draws.get(treatment, _NONE).probability for treatment in some):
         return []
     return [draws[id] for id in every]
 
 
 def _covered(recall: Recall) -> Mapping[str, Iterable[str]]:
-    """By unit: the lessons below it that had a place."""
+    """By treatment: the lessons below it that had a place."""
     covered: dict[str, list[str]] = {}
     for candidate in recall.candidates:
         if candidate.placed:
-            for unit in (WHOLE, *candidate.groups, candidate.lesson_id):
-                covered.setdefault(unit, []).append(candidate.lesson_id)
+            for treatment in (WHOLE, *candidate.groups, candidate.lesson_id):
+                covered.setdefault(treatment, []).append(candidate.lesson_id)
     return covered
 
 

@@ -205,13 +205,14 @@ class _Known:
         if self.opinion == "wrong" and (checked is None or checked.outcome != "failure"):
             return _SAID_WRONG
         if self.interrupted:
-            return _decided("unknown", "the user interrupted the run")
+            return _verdict_of("unknown", "the user interrupted the run")
         if self.reverted:
-            return _decided("unknown", "what the run had changed was taken back")
+            return _verdict_of("unknown", "what the run had changed was taken back")
         if self.rejected and (checked is None or checked.outcome == "success"):
-            return _decided("unknown", "the user rejected the result, and nothing was changed after that")
+            return _verdict_of("unknown", "the user rejected the result, and nothing was changed after that")
         if self.opinion == "right" and (checked is None or checked.outcome != "success"):
-            return _SAID_RIGHT if checked is None else _decided("unknown", "the user praised what a check did not pass")
+            praised = "the user praised what a check did not pass"
+            return _SAID_RIGHT if checked is None else _verdict_of("unknown", praised)
         return checked
 
 
@@ -220,7 +221,7 @@ def _is_one_of(file: str, restored: frozenset[str]) -> bool:
     return bool(file) and any(f"/{file}".endswith(f"/{one.removeprefix('./')}") for one in restored)
 
 
-def _decided(outcome: Outcome, reason: str, source: VerdictSource = "ground_truth") -> Verdict:
+def _verdict_of(outcome: Outcome, reason: str, source: VerdictSource = "ground_truth") -> Verdict:
     return Verdict(outcome=outcome, reason=reason, source=source)
 
 
@@ -236,12 +237,12 @@ def _outcome_of(checks: Sequence[_Checked], before: Sequence[_Checked]) -> Verdi
     failed = dict.fromkeys(one.check for one in checks if not one.passed)
     source: VerdictSource = "ground_truth" if all(one.by_code for one in checks) else "judge"
     if not failed and any(one.is_part_of(wider) for one in checks for wider in before):
-        return _decided("unknown", "only a part of what had failed was checked again")
+        return _verdict_of("unknown", "only a part of what had failed was checked again")
     if not failed:
-        return _decided("success", f"{' and '.join(kinds)} passed after the last edit", source)
+        return _verdict_of("success", f"{' and '.join(kinds)} passed after the last edit", source)
     if "the tests" in kinds and "the tests" not in failed:
-        return _decided("unknown", f"the tests passed after the last edit, and {' and '.join(failed)} failed")
-    return _decided("failure", f"{' and '.join(failed)} failed after the last edit", source)
+        return _verdict_of("unknown", f"the tests passed after the last edit, and {' and '.join(failed)} failed")
+    return _verdict_of("failure", f"{' and '.join(failed)} failed after the last edit", source)
 
 
 def verdict_of(run: Trajectory, /, exit_codes: Mapping[str, int]) -> Verdict | None:
@@ -265,7 +266,7 @@ def replaced_by(run: Trajectory, known: Iterable[Run], /) -> list[tuple[Trajecto
     others = [one for one in known if one.trajectory.id != run.id]
     if any(_size(one.trajectory) >= _size(run) for one in others):
         return None
-    went_on = _decided("unknown", WENT_ON)
+    went_on = _verdict_of("unknown", WENT_ON)
     return [(one.trajectory, went_on) for one in others if _is_by_rules(one)]
 
 
@@ -287,7 +288,7 @@ def reverted_by(later: Trajectory, former: Iterable[Run], /) -> Iterator[tuple[T
     }
     ours.pop(later.id, None)
     for run in reverted(reverts, ours.values()):
-        yield run, _decided("unknown", "what it had committed was reverted later")
+        yield run, _verdict_of("unknown", "what it had committed was reverted later")
 
 
 def _is_by_rules(run: Run) -> bool:

@@ -68,7 +68,7 @@ class HarmCheck:
             )
             return _with(drawn, {lesson.id: _unchecked(lesson) for lesson in asked}, (note,))
         answers = read_answers(reply.text, len(asked))
-        told = {one.id: _decided(one, answer) for one, answer in zip(asked, answers, strict=True)}
+        told = {one.id: _decide(one, answer) for one, answer in zip(asked, answers, strict=True)}
         drawn = drawn.model_copy(update={"usage": drawn.usage + reply.usage})
         return _with(drawn, told, tuple(filter(None, map(_note, asked, answers))))
 
@@ -95,7 +95,7 @@ def _lesson_text(lesson: Lesson) -> str:
     return f"title: {lesson.title}\nwhen: {lesson.description}\n{lesson.content}"[:_LESSON]
 
 
-def _decided(lesson: Lesson, answer: Answer | None) -> Lesson | Rejected:
+def _decide(lesson: Lesson, answer: Answer | None) -> Lesson | Rejected:
     if answer == "nothing" and lesson.risk == NO_LESSON:
         reason = "it is about nothing in particular, says the model"
         return Rejected(title=lesson.title, content=lesson.content, rule="vague", reason=reason)

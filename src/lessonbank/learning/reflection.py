@@ -80,7 +80,7 @@ def _by_topic(every: Sequence[Experience]) -> tuple[dict[str, list[Lesson]], dic
     """By topic: the lessons that a general one may cover, and the experiences that hold one or taught one again."""
     single, about = defaultdict[str, list[Lesson]](list), defaultdict[str, list[Experience]](list)
     for lesson in (lesson for one in every for lesson in one.active_lessons):
-        if lesson.topic and not (lesson.relation and lesson.relation.stand == "general"):
+        if lesson.topic and not (lesson.relation and lesson.relation.kind == "general"):
             single[lesson.topic.id].append(lesson)
     topics = {lesson.id: id for id, lessons in single.items() for lesson in lessons}
     for one in every:
@@ -163,7 +163,7 @@ def _general(draft: Draft, about: Material, origin: Provenance) -> Lesson | str:
         kind=draft.kind or mode(lesson.kind for lesson in covered),
         topic=covered[0].topic,
         applies_to=draft.applies_to,
-        relation=Relation(lesson_ids=tuple(one.id for one in covered), stand="general"),
+        relation=Relation(lesson_ids=tuple(one.id for one in covered), kind="general"),
         provenance=origin.model_copy(update=descent),
     )
 

@@ -142,8 +142,8 @@ def application(
     where = frozenset(origins if origins is not None else (f"http://{host}" for host in hosts))
     lower = frozenset(one.lower() for one in where)
     site = Site(bank, sessions or Sessions(), lower, environment(prefix), prefix, door, keys, trials, file)
-    pages = [Route(at, _shown(site, page), methods=["GET"]) for at, page in _ROUTES]
-    forms = [Route(at, _shown(site, page), methods=["POST"]) for at, page in _FORMS]
+    pages = [Route(at, _endpoint(site, page), methods=["GET"]) for at, page in _ROUTES]
+    forms = [Route(at, _endpoint(site, page), methods=["POST"]) for at, page in _FORMS]
     made = Starlette(
         routes=[
             Route("/open", _entrance(site), methods=["GET"]),
@@ -151,14 +151,14 @@ def application(
             *(Route(f"/static/{name}", _file(name, text), methods=["GET"]) for name, text in _static_files()),
             *pages,
             *forms,
-            Route("/{nowhere:path}", _shown(site, _nowhere)),
+            Route("/{nowhere:path}", _endpoint(site, _nowhere)),
         ]
     )
     made.add_middleware(Guarded, hosts=hosts)
     return made
 
 
-def _shown(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]]:
     """The page for whoever has a session; what goes wrong is a page that says it."""
 
     async def answer(request: Request) -> Response:

@@ -47,7 +47,7 @@ async def decide(visit: Visit) -> Response:
     open_ = [lesson for lesson in lessons if not _is_done(do, lesson)]
     if open_:
         back = await _way_back(visit, do, open_)
-        entries = await _decided(visit, do, [lesson.id for lesson in open_], reason)
+        entries = await _decide(visit, do, [lesson.id for lesson in open_], reason)
         named = f"“{open_[0].title}”" if len(open_) == 1 else f"{len(open_)} lessons"
         remember(visit, f"{_DONE[do]}: {named}", entries, back, lesson=open_[0].id, count=len(open_))
     return back_to(visit, fields)
@@ -189,7 +189,7 @@ def _is_done(do: str, lesson: Lesson) -> bool:
     }[do]
 
 
-async def _decided(visit: Visit, do: str, ids: Sequence[str], reason: str) -> Sequence[JournalEntry]:
+async def _decide(visit: Visit, do: str, ids: Sequence[str], reason: str) -> Sequence[JournalEntry]:
     lessons, by = visit.bank.lessons, visit.session.name
     if do == "approve":
         return await lessons.approve(*ids, by=by, reason=reason)

@@ -35,7 +35,7 @@ async def page(visit: Visit) -> Response:
     told: dict[str, Any] = {"asked": asked, "words": visit.query("q"), "found": None, "what": None, "wrong": ""}
     if any(asked.values()):
         try:
-            told |= await _shown(visit, asked)
+            told |= await _preview_fields(visit, asked)
         except (UsageError, NotFound) as error:
             told["wrong"] = str(error)
     elif told["words"]:
@@ -81,7 +81,7 @@ async def _previewed(visit: Visit, asked: Asked) -> Erasing:
     return await visit.bank.admin.purge(**_wanted(asked), reason="a preview", preview=True)
 
 
-async def _shown(visit: Visit, asked: Asked) -> dict[str, Any]:
+async def _preview_fields(visit: Visit, asked: Asked) -> dict[str, Any]:
     what = await _previewed(visit, asked)
     lessons = {id: await get_or_none(visit.bank.lessons.get(id)) for id in what.lessons[:PAGE]}
     runs = {id: await get_or_none(visit.bank.runs.get(id)) for id in what.runs[:PAGE]}

@@ -16,13 +16,13 @@ _MOST: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DecidingStep:
     """A step of a run, with its number there."""
 
     run_id: str
     number: int
     step: Step
-    named: bool
+    is_named: bool
     """Whether the lesson names it, or it is just among the last."""
 
 
@@ -38,14 +38,18 @@ def named_steps(lesson: Lesson, /) -> Mapping[str, frozenset[int]]:
     return {id: frozenset(steps) for id, steps in found.items()}
 
 
-def deciding_steps(lesson: Lesson, runs: Iterable[Run], /) -> Sequence[Shown]:
+def deciding_steps(lesson: Lesson, runs: Iterable[Run], /) -> Sequence[DecidingStep]:
     """What a person should read before deciding on a lesson: a few steps, those that it names first."""
     named = named_steps(lesson)
-    found, last = list[Shown](), list[Shown]()
+    found, last = list[DecidingStep](), list[DecidingStep]()
     for run in runs:
         steps, id = run.trajectory.steps, run.trajectory.id
         wanted = named.get(id, frozenset())
-        found += [Shown(id, n, step, named=True) for n, step in enumerate(steps, 1) if n in wanted]
+        found += [DecidingStep(id, n, step, is_named=True) for n, step in enumerate(steps, 1) if n in wanted]
         first = max(len(steps) - _LAST, 0)
-        last += [Shown(id, n, step, named=False) for n, step in enumerate(steps[first:], first + 1) if n not in wanted]
+        last += [
+            DecidingStep(id, n, step, is_named=False)
+            for n, step in enumerate(steps[first:], first + 1)
+            if n not in wanted
+        ]
     return (found or last)[:_MOST]

@@ -40,12 +40,12 @@ async def page(visit: Visit) -> Response:
     if visit.query("format") == "csv":
         return await _csv(visit)
     if asked in _SHELVES:
-        return await _shown(visit, asked, *await _waiting(visit, asked))
+        return await _render_shelf(visit, asked, *await _waiting(visit, asked))
     for shelf in _WAITING:
         found, more = await _waiting(visit, shelf)
         if found:
-            return await _shown(visit, shelf, found, more)
-    return await _shown(visit, "quarantined", (), None, nothing=True)
+            return await _render_shelf(visit, shelf, found, more)
+    return await _render_shelf(visit, "quarantined", (), None, nothing=True)
 
 
 async def _csv(visit: Visit) -> Response:
@@ -57,7 +57,7 @@ async def _csv(visit: Visit) -> Response:
     return csv_of("inbox", ("waits_as", "id", "title", "reason", "from"), rows)
 
 
-async def _shown(
+async def _render_shelf(
     visit: Visit, shelf: str, found: Sequence[Waiting], more: str | None, *, nothing: bool = False
 ) -> Response:
     ids = [one.lesson.id for one in found]
@@ -122,7 +122,7 @@ async def _why(visit: Visit, lesson: Lesson) -> str:
 async def proposed(visit: Visit) -> Response:
     """How many proposals wait. It looks through many lessons, so it comes after the page."""
     if not visit.is_part:
-        return await _shown(visit, "proposed", *await _waiting(visit, "proposed"))
+        return await _render_shelf(visit, "proposed", *await _waiting(visit, "proposed"))
     counts = await visit.bank.admin.counts()
     told = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
     where = visit.query("for")

@@ -25,7 +25,7 @@ class _Person(TypedDict):
 
 async def page(visit: Visit) -> Response:
     """The keys of the tenant."""
-    return await _shown(visit)
+    return await _render(visit)
 
 
 async def change(visit: Visit) -> Response:
@@ -42,12 +42,12 @@ async def change(visit: Visit) -> Response:
         written = await ring.add(
             told.get("name", ""), scope=scope, role=role, days=number_of(told.get("days")), **person
         )
-        return await _shown(visit, written=written)
+        return await _render(visit, written=written)
     held = {key.id for key, _ in await _held(visit)}
     if id not in held:
         raise NotFound("there is no such key here")
     if do == "rotate":
-        return await _shown(visit, written=await ring.rotate(id, days=number_of(told.get("days")) or 0, **person))
+        return await _render(visit, written=await ring.rotate(id, days=number_of(told.get("days")) or 0, **person))
     if do == "remove":
         await ring.remove(id, **person)
         visit.session.told = "The key is ended: whoever holds it is out"
@@ -55,7 +55,7 @@ async def change(visit: Visit) -> Response:
     raise UsageError("add, rotate or remove a key")
 
 
-async def _shown(visit: Visit, *, written: str = "") -> Response:
+async def _render(visit: Visit, *, written: str = "") -> Response:
     tenant = visit.guest.scope if visit.guest else ""
     told = {"keys": await _held(visit), "written": written, "roles": ROLES, "tenant": tenant}
     return visit.page("keys.html", told)

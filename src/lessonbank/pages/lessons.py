@@ -17,7 +17,7 @@ from lessonbank.evidence.lift import Estimate, LessonLift, points, said_of, says
 from .evidence_steps import deciding_steps
 from .reports.forest import Forest
 from .reports.html import minus
-from .reports.lift_units import numbers
+from .reports.lift_treatments import numbers
 from .reports.plots import LOOKS, SIGN, bar
 from .tables import csv_of, every
 from .visit import PAGE, Visit, number_of

@@ -32,7 +32,7 @@ _WORD: Final = re.compile(r"\S+\s*")
 _SLOT: Final = re.compile(r"<(…|[^\W\d][^<>\n]{0,80})>")
 
 
-def shown(value: object, /) -> object:
+def make_inert(value: object, /) -> object:
     """Text without anything that acts: no control characters, no marks of chat templates. HTML is escaped later."""
     return clean(value) if type(value) is str else value
 
@@ -119,7 +119,7 @@ def environment(prefix: str = "", /) -> Environment:
         loader=PackageLoader("lessonbank.pages"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=shown,
+        finalize=make_inert,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -134,7 +134,7 @@ def environment(prefix: str = "", /) -> Environment:
         "root": prefix,
         "path": below,
         "differences": differences,
-        "counted": plural,
+        "plural": plural,
         "apart": apart,
     }
     called["meanings"] = MEANINGS

@@ -44,7 +44,7 @@ async def page(visit: Visit) -> Response:
     recalls = await visit.bank.recalls.list(limit=_TASKS)
     missing = list({one.task: one for one in recalls if not one.candidates}.values())
     topics = by_topic(lessons, await visit.topics(lessons))
-    drawn = await to_thread.run_sync(_drawn, lessons, missing, [id for id, _, _ in topics], visit)
+    drawn = await to_thread.run_sync(_draw_map, lessons, missing, [id for id, _, _ in topics], visit)
     told: dict[str, Any] = {"topics": topics, "missing": missing, "drawn": drawn, "recent": len(recalls)}
     return visit.page(
         "topics.html", {**told, "count": len(lessons), "every": visit.counts.lessons - visit.counts.retired}
@@ -84,7 +84,7 @@ def placed(texts: Sequence[str], /) -> Sequence[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in cast("list[list[float]]", flat.tolist())]
 
 
-def _drawn(lessons: Sequence[Lesson], missing: Sequence[Recall], topics: Sequence[str], visit: Visit) -> Markup:
+def _draw_map(lessons: Sequence[Lesson], missing: Sequence[Recall], topics: Sequence[str], visit: Visit) -> Markup:
     spots = placed([*(lesson.text for lesson in lessons), *(one.task for one in missing)])
     x, y = Scale(-1.0, 1.0, 20.0, _WIDTH - 20.0), Scale(-1.0, 1.0, _HEIGHT - 20.0, 20.0)
     colours = {id: place % 6 for place, id in enumerate(topics)}

@@ -81,7 +81,7 @@ class Injector:
                     for rank, (match, lesson) in enumerate(ranked, 1)
                 ]
             ),
-            "holdout": assigned.usual,
+            "holdout": assigned.base_rate,
             "control": assigned.control and bool(ranked),
             "control_probability": assigned.control_probability,
             "groups": assigned.groups,

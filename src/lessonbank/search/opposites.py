@@ -21,12 +21,12 @@ def without_denied(found: Found, /, *, seen: Collection[str] = ()) -> Found:
     there = {*seen, *(lesson.id for match in left.matches for lesson in lessons_of(match))}
     there |= {id for match in left.matches for ids in match.experience.merged.values() for id in ids}
     told = {lesson.id: lesson.relation for lesson in lessons.values() if lesson.relation}
-    alone = {id for id, one in told.items() if one.stand == "adds" and there.isdisjoint(one.lesson_ids)}
+    alone = {id for id, one in told.items() if one.kind == "adds" and there.isdisjoint(one.lesson_ids)}
     return _without(left, alone) if alone else left
 
 
 def _is_denied(newer: Lesson, lessons: Mapping[str, Lesson]) -> Iterator[str]:
-    if newer.relation is None or newer.relation.stand != "contradicts":
+    if newer.relation is None or newer.relation.kind != "contradicts":
         return
     for older in (lessons[id] for id in newer.relation.lesson_ids if id in lessons):
         if older.approved != newer.approved:

@@ -96,11 +96,12 @@ class StoreCalls(Generic[D]):
         seconds: float,
         scope: str | None = None,
         exclusive: bool = False,
-        anyway: bool = False,
+        include_given_up: bool = False,
     ) -> Sequence[Claim]:
         """See `Queue.claim`."""
         where, by = None if scope is None else check_scope(scope), encodable(worker)
-        take = partial(self._queues.claim, worker=by, limit=limit, seconds=seconds, exclusive=exclusive, anyway=anyway)
+        take = partial(self._queues.claim, worker=by, limit=limit, seconds=seconds)
+        take = partial(take, exclusive=exclusive, include_given_up=include_given_up)
         return await self._change(where, take, where, shared=True)
 
     async def extend(self, ids: Collection[str], /, *, scope: str, worker: str, seconds: float) -> Collection[str]:
@@ -135,9 +136,9 @@ class StoreCalls(Generic[D]):
         vectors: Mapping[str, Vectors] | None = None,
         space: str | None = None,
         settlement: Settlement | None = None,
-        unlearned: Collection[str] = (),
-        unchanged: Sequence[Experience] = (),
-        one_wording: bool = False,
+        if_unlearned: Collection[str] = (),
+        if_unchanged: Sequence[Experience] = (),
+        unique_wording: bool = False,
     ) -> Sequence[JournalEntry]:
         """See `Records.apply`."""
         where = check_scope(scope)
@@ -148,11 +149,11 @@ class StoreCalls(Generic[D]):
         entries = [*changes, *([Settle(settlement=settlement)] if settlement else [])]
         rollback = lone_rollback(changes, vectors, settlement)
         kept = encodable(writer), None if space is None else encodable(space)
-        placed, settled, decided_upon = dict(vectors or {}), tuple(unlearned), tuple(unchanged)
+        placed, settled, decided_upon = dict(vectors or {}), tuple(if_unlearned), tuple(if_unchanged)
 
         def write(connection: Any) -> Sequence[JournalEntry]:
             batch = Batch(
-                where, kept[0], records_with_sums(entries), placed, kept[1], settled, decided_upon, one_wording
+                where, kept[0], records_with_sums(entries), placed, kept[1], settled, decided_upon, unique_wording
             )
             if rollback is not None:
                 return self._rolls_back.roll_back(connection, batch, rollback)
@@ -168,11 +169,11 @@ class StoreCalls(Generic[D]):
         scope: str,
         writer: str,
         approved_by: str | None = None,
-        one_wording: bool = False,
+        unique_wording: bool = False,
     ) -> int:
         """See `Care.import_records`. One transaction: other writers wait, readers do not."""
         where, by = check_scope(scope), encodable(approved_by) if approved_by else None
-        told = portions, where, encodable(writer), by, one_wording
+        told = portions, where, encodable(writer), by, unique_wording
 
         def write(connection: Any) -> int:
             return import_records(self._imports.receiver(connection, where), *told)
@@ -230,14 +231,14 @@ class StoreCalls(Generic[D]):
         writer: str,
         reason: str,
         changes: Sequence[Change] = (),
-        unchanged: Sequence[Experience] = (),
+        if_unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
         """See `Records.purge`."""
         where, by, why = check_scope(scope), encodable(writer), encodable(reason)
         erasures = checked_erasures(what, changes)
         if not erasures:
             return []
-        batch = Batch(where, by, records_with_sums(changes), {}, None, (), tuple(unchanged))
+        batch = Batch(where, by, records_with_sums(changes), {}, None, (), tuple(if_unchanged))
 
         def write(connection: Any) -> Sequence[JournalEntry]:
             if isinstance(erasures, datetime):

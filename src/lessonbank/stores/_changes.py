@@ -199,9 +199,9 @@ def planned(
     /,
     *,
     scope: str,
-    unlearned: Collection[str] = (),
-    unchanged: Sequence[Experience] = (),
-    one_wording: bool = False,
+    if_unlearned: Collection[str] = (),
+    if_unchanged: Sequence[Experience] = (),
+    unique_wording: bool = False,
 ) -> Draft:
     """All of `changes`, made on paper.
 
@@ -209,14 +209,14 @@ def planned(
         NotFound, Conflict, UsageError: one of them does not fit, or what they were decided upon is not so any more;
             the store must then write nothing.
     """
-    if quicker := present.settled_runs(unlearned):
+    if quicker := present.settled_runs(if_unlearned):
         raise Conflict(f"learned meanwhile, by somebody else: {', '.join(sorted(quicker))}; nothing was changed")
-    if moved := [e.id for e in unchanged if present.experience(e.id) != e]:
+    if moved := [e.id for e in if_unchanged if present.experience(e.id) != e]:
         raise Conflict(f"changed meanwhile, by somebody else: {', '.join(moved)}; nothing was changed")
     draft = Draft(present, scope=scope)
     for change in changes:
         draft.do(change)
-    if one_wording:
+    if unique_wording:
         draft.check_wordings(changes)
     return draft
 

@@ -82,10 +82,10 @@ class Batch:
     """What happens, in order, each as it is kept."""
     vectors: Mapping[str, Vectors] = field(default_factory=dict[str, "Vectors"])
     space: str | None = None
-    unlearned: Sequence[str] = ()
-    unchanged: Sequence[Experience] = ()
+    if_unlearned: Sequence[str] = ()
+    if_unchanged: Sequence[Experience] = ()
     """What the entries were decided upon, see `Records.apply`."""
-    one_wording: bool = False
+    unique_wording: bool = False
 
     @property
     def changes(self) -> list[Change]:

@@ -53,12 +53,12 @@ def import_records(
     scope: str,
     writer: str,
     approved_by: str | None,
-    one_wording: bool,
+    unique_wording: bool,
     /,
 ) -> int:
     """Add what is new; how much that was. Raises Conflict, NotFound."""
     added = 0
-    once = _Once(here) if one_wording else None
+    once = _Once(here) if unique_wording else None
     ready = (_ready(marked(portion, scope=scope)) for portion in portions())
     for portion, adds in _ahead(ready):
         added += here.keep(portion.runs)

@@ -145,7 +145,7 @@ class EditingTests(StoreTests):
             await rewrite(store, edit(known.lessons[0]))
             present = await get_experience(store, known.id, scope=MINE)
             longer = present.model_copy(update={"lessons": (*present.lessons, lesson("Later"))})
-            await store.apply([Replace(experience=longer)], scope=MINE, writer="tests", unchanged=[present])
+            await store.apply([Replace(experience=longer)], scope=MINE, writer="tests", if_unchanged=[present])
             with refused(Conflict):
-                await store.apply([Replace(experience=known)], scope=MINE, writer="tests", unchanged=[known])
+                await store.apply([Replace(experience=known)], scope=MINE, writer="tests", if_unchanged=[known])
             assert await get_experience(store, known.id, scope=MINE) == longer

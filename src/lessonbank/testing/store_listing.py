@@ -56,7 +56,7 @@ def written(n: int, *, writer: str = "learn", **told: Any) -> Lesson:
     )
 
 
-async def paged(page: Callable[[str | None], Awaitable[Sequence[T]]], /, *, limit: int) -> list[T]:
+async def all_pages(page: Callable[[str | None], Awaitable[Sequence[T]]], /, *, limit: int) -> list[T]:
     """Everything a list gives, page by page; `page` is called with the id of the last one before."""
     found, after = list[T](), None
     while some := await page(after):
@@ -73,7 +73,7 @@ async def every_lesson(store: Store, *, limit: int = 2, **asked: Any) -> list[st
     async def page(after: str | None) -> Sequence[Lesson]:
         return await store.lessons(LessonFilter(limit=limit, after=after, **asked), scope=MINE)
 
-    return titles(await paged(page, limit=limit))
+    return titles(await all_pages(page, limit=limit))
 
 
 async def every_run(store: Store, *, limit: int = 1, **asked: Any) -> list[Run]:
@@ -82,7 +82,7 @@ async def every_run(store: Store, *, limit: int = 1, **asked: Any) -> list[Run]:
     async def page(after: str | None) -> Sequence[Run]:
         return await store.runs(RunFilter(limit=limit, after=after, **asked), scope=MINE)
 
-    return await paged(page, limit=limit)
+    return await all_pages(page, limit=limit)
 
 
 async def every_listed_recall(store: Store, *, limit: int = 2, **asked: Any) -> list[Recall]:
@@ -91,7 +91,7 @@ async def every_listed_recall(store: Store, *, limit: int = 2, **asked: Any) -> 
     async def page(after: str | None) -> Sequence[Recall]:
         return await list_recalls(store, RecallFilter(limit=limit, after=after, **asked), scope=MINE)
 
-    return await paged(page, limit=limit)
+    return await all_pages(page, limit=limit)
 
 
 def titles(lessons: Sequence[Lesson], /) -> list[str]:

@@ -270,10 +270,10 @@ class PurgingTests(StoreTests):
             stays = experience("Ship the parcel", lessons=())
             await added(store, stays)
             heir = stays.model_copy(update={"lessons": (lesson("It lives on"),)})
-            told = {"changes": [Replace(experience=heir)], "unchanged": [stays]}
+            told = {"changes": [Replace(experience=heir)], "if_unchanged": [stays]}
             before = await everything(store)
             for these, error in (([("trajectory", "nothing")], NotFound), ([("trajectory", run.id)], Conflict)):
-                asked = told if error is NotFound else told | {"unchanged": [heir]}
+                asked = told if error is NotFound else told | {"if_unchanged": [heir]}
                 with refused(error):
                     await store.purge(these, scope=MINE, writer="ana", reason="asked to", **asked)  # type: ignore[arg-type]
                 assert await everything(store) == before

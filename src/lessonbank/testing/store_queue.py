@@ -31,17 +31,17 @@ async def _claimed(
     seconds: float = _HOUR,
     scope: str | None = None,
     exclusive: bool = False,
-    anyway: bool = False,
+    include_given_up: bool = False,
 ) -> list[Trajectory]:
     claims = await queue_of(store).claim(
-        worker=worker, limit=limit, seconds=seconds, scope=scope, exclusive=exclusive, anyway=anyway
+        worker=worker, limit=limit, seconds=seconds, scope=scope, exclusive=exclusive, include_given_up=include_given_up
     )
     return [claim.trajectory for claim in claims]
 
 
 async def _learn(store: Store, run: Trajectory) -> None:
     new = Add(experience=experience(attempts=[attempt(run, "success")]))
-    await store.apply([new], scope=MINE, writer="tests", unlearned=[run.id])
+    await store.apply([new], scope=MINE, writer="tests", if_unlearned=[run.id])
 
 
 class QueueTests(StoreTests):
@@ -110,7 +110,7 @@ class QueueTests(StoreTests):
             await _learn(store, run)
             assert not await queue_of(store).extend([run.id], scope=MINE, worker="one", seconds=_HOUR)
             assert not await queue_of(store).release(run.id, scope=MINE, worker="one", error="?", wait=None)
-            assert await _claimed(store, anyway=True) == []
+            assert await _claimed(store, include_given_up=True) == []
             assert await queue_of(store).queue() == QueueStatus()
             assert (await get_run(store, run.id, scope=MINE)).status == "learned"
 
@@ -148,8 +148,8 @@ class QueueTests(StoreTests):
             (failed,) = await store.runs(RunFilter(status="failed"), scope=MINE)
             assert (failed.trajectory, failed.status, failed.problem) == (run, "failed", "it always fails")
             assert await store.runs(RunFilter(status="pending"), scope=MINE) == []
-            assert await _claimed(store, anyway=True) == [run]
-            assert await _claimed(store, worker="two", anyway=True) == []
+            assert await _claimed(store, include_given_up=True) == [run]
+            assert await _claimed(store, worker="two", include_given_up=True) == []
             assert (await get_run(store, run.id, scope=MINE)).status == "pending"
             await _learn(store, run)
             assert await store.runs(RunFilter(status="failed"), scope=MINE) == []
@@ -160,14 +160,14 @@ class QueueTests(StoreTests):
             await store.save_runs([run], scope=MINE)
             assert await _claimed(store) == []
             assert await pending_runs(store, scope=MINE) == [run]
-            assert await _claimed(store, anyway=True) == [run]
+            assert await _claimed(store, include_given_up=True) == [run]
 
     async def test_an_unfinished_run_is_never_claimed(self) -> None:
         async with self.opened() as store:
             run = trajectory().model_copy(update={"unfinished": True})
             await store.save_runs([run], scope=MINE, wait=0.0)
             assert await _claimed(store) == []
-            assert await _claimed(store, anyway=True) == []
+            assert await _claimed(store, include_given_up=True) == []
             assert await queue_of(store).queue() == QueueStatus()
 
     async def test_an_unfinished_run_of_which_something_is_said_can_be_claimed(self) -> None:
@@ -185,12 +185,12 @@ class QueueTests(StoreTests):
             runs = [trajectory(), trajectory(), trajectory()]
             await store.save_runs(runs, scope=MINE, wait=0.0)
             assert await _claimed(store) == runs[:1]
-            assert await _claimed(store, worker="two", anyway=True) == []
+            assert await _claimed(store, worker="two", include_given_up=True) == []
             await queue_of(store).release(runs[0].id, scope=MINE, worker="one", error="no model", wait=None)
             assert (await queue_of(store).queue()).failed == 3
-            assert await _claimed(store, anyway=True) == runs[:1]
+            assert await _claimed(store, include_given_up=True) == runs[:1]
             await _learn(store, runs[0])
-            assert await _claimed(store, anyway=True) == runs[1:]
+            assert await _claimed(store, include_given_up=True) == runs[1:]
 
     async def test_a_scope_can_be_one_workers_alone(self) -> None:
         async with self.opened() as store:

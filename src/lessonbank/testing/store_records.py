@@ -261,15 +261,15 @@ class RecordTests(StoreTests):
             run, waiting, free = trajectory(), trajectory(), trajectory()
             await store.save_runs([run, waiting, free], scope=MINE)
             first = experience(attempts=[attempt(run, "success"), attempt(waiting, "unknown")])
-            await store.apply([Add(experience=first)], scope=MINE, writer="tests", unlearned=[run.id, waiting.id])
+            await store.apply([Add(experience=first)], scope=MINE, writer="tests", if_unlearned=[run.id, waiting.id])
             before = await _state(store)
             late = Add(experience=experience(attempts=[attempt(run, "success"), attempt(free, "success")]))
             with refused(Conflict):
                 await store.apply(
-                    [late], scope=MINE, writer="tests", vectors={}, space=SPACE, unlearned=[free.id, run.id]
+                    [late], scope=MINE, writer="tests", vectors={}, space=SPACE, if_unlearned=[free.id, run.id]
                 )
             assert await _state(store) == before
-            await store.apply([late], scope=MINE, writer="tests", unlearned=[free.id, waiting.id, "never seen"])
+            await store.apply([late], scope=MINE, writer="tests", if_unlearned=[free.id, waiting.id, "never seen"])
             assert set(await settled_runs(store, [run.id, waiting.id, free.id], scope=MINE)) == {run.id, free.id}
 
     async def test_what_was_decided_upon_a_version_is_refused_when_there_is_another_one(self) -> None:
@@ -281,11 +281,11 @@ class RecordTests(StoreTests):
             before = await _state(store)
             for stale in (known, experience("never added")):
                 with refused(Conflict):
-                    await store.apply([later], scope=MINE, writer="tests", unchanged=[stale])
+                    await store.apply([later], scope=MINE, writer="tests", if_unchanged=[stale])
             assert await _state(store) == before
             now = await get_experience(store, known.id, scope=MINE)
             seen = Replace(experience=now.model_copy(update={"metadata": {"seen": 2}}))
-            await store.apply([seen], scope=MINE, writer="tests", unchanged=[now])
+            await store.apply([seen], scope=MINE, writer="tests", if_unchanged=[now])
             assert await get_experience(store, known.id, scope=MINE) == seen.experience
 
     async def test_of_many_calls_that_learn_a_run_at_once_one_is_kept(self) -> None:
@@ -297,7 +297,7 @@ class RecordTests(StoreTests):
             async def learn() -> None:
                 new = Add(experience=experience(attempts=[attempt(run, "success")]))
                 try:
-                    await store.apply([new], scope=MINE, writer="tests", unlearned=[run.id])
+                    await store.apply([new], scope=MINE, writer="tests", if_unlearned=[run.id])
                 except Conflict as error:
                     refusals.append(str(error))
 

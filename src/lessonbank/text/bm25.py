@@ -70,7 +70,7 @@ def scores(
     drags = {document: drag(length / mean) for document, length in lengths.items()}
     held = {word: len(places) for word, places in postings.items()} if holders is None else holders
     most = bounds(asked.elements(), held, documents=documents)
-    full = whole(asked, most, documents=documents, total=total)
+    full = full_score(asked, most, documents=documents, total=total)
     found: dict[K, float] = {}
     for word in sorted(asked):
         for document, count in postings.get(word, {}).items():
@@ -78,7 +78,7 @@ def scores(
     return {document: round(min(score / full, 1.0), 9) for document, score in found.items()}
 
 
-def whole(asked: Counter[str], most: Mapping[str, float], /, *, documents: int, total: int) -> float:
+def full_score(asked: Counter[str], most: Mapping[str, float], /, *, documents: int, total: int) -> float:
     """What the query's own text would score, the share of which is a document's score; `most` are its `bounds`."""
     own_drag = drag(asked.total() * max(documents, 1) / max(total, 1))
     return sum(most[word] * (asked[word] / (asked[word] + own_drag)) for word in sorted(asked))

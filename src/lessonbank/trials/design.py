@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from pydantic import Field
+
 from lessonbank._base.checks import a_count, a_number, a_seed, a_share, an_id, set_frozen
 from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Lesson, Match, Record, Usage
@@ -44,7 +46,7 @@ class Question:
     """What is compared: memory as it is shown, with something and without it, or with irrelevant words instead."""
 
     way: Way = "without"
-    unit: str | None = None
+    treatment: str | None = None
     """The id of a lesson or of a group, or the name of a topic; `None`: everything that is shown."""
     title: str = ""
     ids: frozenset[str] = frozenset()
@@ -53,7 +55,7 @@ class Question:
     def covers(self, match: Match, /) -> bool:
         """Whether the lesson of a match is at stake."""
         (lesson,) = match.experience.lessons
-        return self.unit is None or not self.ids.isdisjoint((lesson.id, *groups_of(lesson, match.experience)))
+        return self.treatment is None or not self.ids.isdisjoint((lesson.id, *groups_of(lesson, match.experience)))
 
 
 def asked(*, without: str | None = None, with_: str | None = None, placebo: str | bool = False) -> Question:
@@ -189,7 +191,7 @@ class Trial(Record):
 
     scope: str
     way: Way = "without"
-    unit: str | None = None
+    treatment: str | None = Field(default=None, validation_alias="unit", serialization_alias="unit")
     """The id of the lesson or of the group in question; `None`: memory as a whole."""
     title: str = ""
     """Of the lesson; the name of the group."""
@@ -313,8 +315,8 @@ def in_words(trial: Trial, /) -> str:
 def _subject_of(trial: Trial) -> str:
     """What the trial is about, and against what, where that is not plain."""
     what = "memory"
-    if trial.unit:
-        what = f"the {'group' if '/' in trial.unit else 'lesson'} {one_line(trial.title, limit=80)!r}"
+    if trial.treatment:
+        what = f"the {'group' if '/' in trial.treatment else 'lesson'} {one_line(trial.title, limit=80)!r}"
     return f"{what} (against a placebo in its place)" if trial.way == "placebo" else what
 
 

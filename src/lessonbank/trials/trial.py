@@ -170,7 +170,7 @@ class _Arms:
 def _digest(about: Trial, arms: Sequence[_Arms], names: Sequence[str]) -> str:
     """Return a digest of all that the trial's answer depends on."""
     texts = [(one.id, one.task, digest(one.texts["with"]), digest(one.texts["without"])) for one in arms]
-    return digest(json.dumps([about.scope, about.way, about.unit, about.seed, about.level, names, texts]))
+    return digest(json.dumps([about.scope, about.way, about.treatment, about.seed, about.level, names, texts]))
 
 
 class _Texts:
@@ -196,7 +196,7 @@ class _Texts:
         about = Trial(
             scope=self._scope,
             way=self._asked.way,
-            unit=self._asked.unit,
+            treatment=self._asked.treatment,
             title=self._asked.title,
             tasks=len(arms),
             most_runs=min(design.max_runs, 2 * len(arms) * design.rounds),
@@ -236,23 +236,23 @@ class _Texts:
 
     async def _target(self) -> Question:
         """The question with what it names, as it is in the bank: a lesson, or the groups of a topic."""
-        question, unit = self._asked, self._asked.unit
-        if unit is None:
+        question, treatment = self._asked, self._asked.treatment
+        if treatment is None:
             return question
-        if match := await self._match(unit):
-            return replace(question, title=match.experience.lessons[0].title, ids=frozenset({unit}))
+        if match := await self._match(treatment):
+            return replace(question, title=match.experience.lessons[0].title, ids=frozenset({treatment}))
         if question.way != "with":
             known = [(lesson, e) async for e in self._store.scan(scope=self._scope) for lesson in e.lessons]
             names = topic_names([lesson for lesson, _ in known])
-            asked = unit.removeprefix(TOPIC).casefold()
+            asked = treatment.removeprefix(TOPIC).casefold()
             called = {f"{TOPIC}{id}" for id, name in names.items() if asked in (id, name.casefold())}
-            called |= {group for lesson, e in known for group in groups_of(lesson, e) if group == unit}
+            called |= {group for lesson, e in known for group in groups_of(lesson, e) if group == treatment}
             if called:
                 first = min(called)
-                return replace(question, unit=first, title=group_label(first, names), ids=frozenset(called))
+                return replace(question, treatment=first, title=group_label(first, names), ids=frozenset(called))
         raise UsageError(
-            f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{short_repr(unit)} to try here: "
-            "it is unknown, erased or in quarantine"
+            f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{short_repr(treatment)} to try "
+            "here: it is unknown, erased or in quarantine"
         )
 
     async def _arms(self, receipt: Recall) -> _Arms | str:
@@ -261,12 +261,12 @@ class _Texts:
             return f"recall {receipt.id} has no task any more, its run was erased"
         had = sorted((c for c in receipt.candidates if c.placed), key=lambda c: c.rank)
         scores = {c.lesson_id: c.score for c in receipt.candidates}
-        ids, unit = [c.lesson_id for c in had], self._asked.unit
-        if unit and self._asked.way == "with" and unit not in ids:
-            ids.append(unit)
+        ids, treatment = [c.lesson_id for c in had], self._asked.treatment
+        if treatment and self._asked.way == "with" and treatment not in ids:
+            ids.append(treatment)
         matches = [match for id in ids if (match := await self._match(id, score=scores.get(id, 0.0)))]
-        at_stake = frozenset(match.lesson_id or "" for match in matches if unit and self._asked.covers(match))
-        if unit and not at_stake:
+        at_stake = frozenset(match.lesson_id or "" for match in matches if treatment and self._asked.covers(match))
+        if treatment and not at_stake:
             return f"{_called(receipt)} does not show it"
         held = _withheld(receipt, had) - at_stake
         shown = frozenset(match.lesson_id or "" for match in matches) - held

@@ -24,7 +24,7 @@ def choose_measuring(holdout: object, profile: str, /) -> Withholding:
         return NoHoldout()
     if holdout is UNSET:
         return AdaptiveHoldout()
-    if callable(holdout) and is_instance(safe_getattr(holdout, "usual"), float):
+    if callable(holdout) and is_instance(safe_getattr(holdout, "base_rate"), float):
         return cast("Withholding", holdout)
     takes = "is a probability from 0 to below 1, a policy such as lessonbank.evidence.AdaptiveHoldout(), or None"
     share = a_share(holdout, "holdout", takes, below=1.0)
@@ -44,9 +44,11 @@ def described(policy: Withholding, /) -> str:
         return "off"
     if isinstance(policy, Holdout):
         return (
-            f"{policy.usual:g}" if policy.lessons == policy.recalls else f"{policy.lessons:g}, whole {policy.recalls:g}"
+            f"{policy.base_rate:g}"
+            if policy.lessons == policy.recalls
+            else f"{policy.lessons:g}, whole {policy.recalls:g}"
         )
     if isinstance(policy, AdaptiveHoldout):
         memory, lesson = policy.memory, policy.lesson
         return f"memory {memory.helps:g} to {memory.harms:g}, a lesson {lesson.helps:g} to {lesson.harms:g}"
-    return f"{type(policy).__name__}, {policy.usual:g}"
+    return f"{type(policy).__name__}, {policy.base_rate:g}"

@@ -124,8 +124,10 @@ DOORS: dict[str, Door] = {
         "experience",
         lambda b, s, i: b.store.nearest(towards(0), scope=s, space="sample:8", limit=9, exclude=[i.experience]),
     ),
-    "store.unlearned": Door("run", lambda b, s, i: _on_condition(b, s, unlearned=[i.run])),
-    "store.unchanged": Door("experience", lambda b, s, i: _on_condition(b, s, unchanged=[_made(s, i.experience)])),
+    "store.if_unlearned": Door("run", lambda b, s, i: _on_condition(b, s, if_unlearned=[i.run])),
+    "store.if_unchanged": Door(
+        "experience", lambda b, s, i: _on_condition(b, s, if_unchanged=[_made(s, i.experience)])
+    ),
     "store.purge_lesson": Door(
         "lesson", lambda b, s, i: purge_one(b.store, "lesson", i.lesson, scope=s, writer="w", reason="r")
     ),

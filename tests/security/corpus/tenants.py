@@ -176,7 +176,7 @@ async def _apply(t: Tenant, chance: random.Random) -> Any:
         vectors=t.vectors(new, chance),
         space="tasks" if new else None,
         settlement=t.settlement(chance) if chance.random() < 0.2 else None,
-        unlearned=[t.id("r", chance)] if chance.random() < 0.1 else (),
+        if_unlearned=[t.id("r", chance)] if chance.random() < 0.1 else (),
     )
 
 
@@ -306,8 +306,8 @@ async def _close(t: Tenant, chance: random.Random) -> Any:
 
 
 async def _claim(t: Tenant, chance: random.Random) -> Any:
-    anyway = chance.random() < 0.8  # a run that was just kept may not be taken yet
-    taken = await t.store.claim(worker=t.mark, limit=2, seconds=600, scope=t.scope, anyway=anyway)
+    include_given_up = chance.random() < 0.8  # a run that was just kept may not be taken yet
+    taken = await t.store.claim(worker=t.mark, limit=2, seconds=600, scope=t.scope, include_given_up=include_given_up)
     return [(one.scope, one.trajectory.id, one.tries) for one in taken]
 
 

@@ -30,7 +30,7 @@ from lessonbank.contracts.settings import Parts, Safety
 from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.policy import AdaptiveHoldout
 from lessonbank.evidence.review import left_out, review
-from lessonbank.evidence.stored_ledger import unit_reviews
+from lessonbank.evidence.stored_ledger import treatment_reviews
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 
 Way = Literal["lies", "chosen truths"]
@@ -119,11 +119,11 @@ def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
         episodes = columns.episodes()
         apart = left_out(episodes)
         found = review(episodes, leave_out=apart)
-        unit = episodes.units.index(ID)
-        harms, helps = (found.is_shown(unit, standing) for standing in ("harms", "helps"))
+        treatment = episodes.treatments.index(ID)
+        harms, helps = (found.is_shown(treatment, standing) for standing in ("harms", "helps"))
         if harms or (helps and not apart):
             return Ended(number + 1, "retired" if harms else "trusted", shown / made)
-        policy.tell(SCOPE, unit_reviews(episodes, found))
+        policy.tell(SCOPE, treatment_reviews(episodes, found))
     return Ended(shown=shown / made)
 
 

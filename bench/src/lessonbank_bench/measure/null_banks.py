@@ -34,7 +34,7 @@ from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.lift import Standing
 from lessonbank.evidence.report import report
 from lessonbank.evidence.review import review
-from lessonbank.evidence.stored_ledger import unit_reviews
+from lessonbank.evidence.stored_ledger import treatment_reviews
 
 from .policy.drive import BEGAN, receipt
 from .policy.world import SOURCE, Candidate
@@ -143,8 +143,8 @@ class Records:
     def look(self) -> Mapping[str, Standing]:
         episodes = self._columns.episodes()
         found = review(episodes)
-        self._policy.tell(SCOPE, unit_reviews(episodes, found))
-        return dict(zip(episodes.units, found.standing, strict=True))
+        self._policy.tell(SCOPE, treatment_reviews(episodes, found))
+        return dict(zip(episodes.treatments, found.standing, strict=True))
 
     def lift(self) -> Lift:
         return report(self._columns.episodes(), scope=SCOPE)
@@ -213,7 +213,7 @@ def watch(bank: Bank, world: World, chance: random.Random, /) -> Looks:
             heapq.heappush(open_, (number + told.delay, number, id, told))
         if number + 1 - looked >= max(_FIRST, _SHARE * looked) or number + 1 == world.tasks:
             seen, looked = bank.look(), number + 1
-            words |= {f"{word}: {unit}" for unit, word in seen.items() if word in ("helps", "harms")}
+            words |= {f"{word}: {treatment}" for treatment, word in seen.items() if word in ("helps", "harms")}
             if first is None and seen["*"] in ("helps", "harms"):
                 first = number + 1
             turns += before and seen["*"] == "no evidence yet"

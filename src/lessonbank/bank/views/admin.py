@@ -77,7 +77,7 @@ class AsyncAdmin:
         """
         format = one_of(format, "format=", (*get_args(FileFormat), "jsonl", "atif"))
         budget, all = a_count(budget, "budget="), a_flag(all, "all=")
-        if self._bank.skips("export"):
+        if self._bank.is_off("export"):
             return 0
         if format == "jsonl":
             count = await archive.write(self._bank.store, a_path(path), scope=self._bank.scope)
@@ -109,7 +109,7 @@ class AsyncAdmin:
             raise UsageError(
                 f"the name of {short_path(file)} tells no format: give format=, such as 'claude-md' or 'skill'"
             )
-        if self._bank.skips("sync"):
+        if self._bank.is_off("sync"):
             return ()
         return tuple(await self._files.sync(file, known, budget=budget, preview=a_flag(preview, "preview=")))
 
@@ -129,7 +129,7 @@ class AsyncAdmin:
 
         Raises UsageError, NotAllowed, FormatError, Conflict.
         """
-        if self._bank.skips("import_"):
+        if self._bank.is_off("import_"):
             return 0
         source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
         count = await self._imported(source, approved_by)
@@ -200,7 +200,7 @@ class AsyncAdmin:
 
         Raises UsageError, NotAllowed, NotFound, Conflict, StoreUnavailable.
         """
-        if self._bank.skips("purge"):
+        if self._bank.is_off("purge"):
             return Erasing()
         reason = await self._bank.parts.intake.sentence(a_text(reason, "reason="))
         named = Erasing(
@@ -222,7 +222,7 @@ class AsyncAdmin:
         """
         days, name = some_days(days, "days="), None if by is None else checked_name(by, what="by=")
         before = now() - timedelta(days=days)
-        if self._bank.skips("forget"):
+        if self._bank.is_off("forget"):
             return Forgotten(before=before)
         store, scope, told = self._bank.store, self._bank.scope, Forgotten(before=before)
         scopes = [*filter(None, (scope, await kept_cures(store, scope)))]
@@ -284,7 +284,7 @@ class AsyncAdmin:
     async def _key_for(self, role: identity.Role, name: str, call: str) -> str:
         await self._bank.check_owner(call)
         name = checked_name(name, what="name=")
-        if self._bank.skips(call):
+        if self._bank.is_off(call):
             return ""
         await self._bank.record_act(f"admin.{call}", name)  # first: a new key of the caller's own ends the one in hand
         return await identity.add_key(self._bank.store, role, name)
@@ -292,7 +292,7 @@ class AsyncAdmin:
     async def _end_key(self, role: identity.Role, name: str, call: str) -> None:
         await self._bank.check_owner(call)
         name = a_text(name, call)
-        if self._bank.skips(call):
+        if self._bank.is_off(call):
             return
         if name_key(name) not in await identity.key_names(self._bank.store, role):
             raise UsageError(f"no {role} {name!r} has a key: see bank.admin.{role}s()")
@@ -314,7 +314,7 @@ class AsyncAdmin:
             StoreUnavailable: the copy cannot be written, or the bank is damaged.
         """
         self._bank.check_whole_file("backup")
-        if not self._bank.skips("backup"):
+        if not self._bank.is_off("backup"):
             await self._bank.record_act("admin.backup", read_only=True)  # first: the copy's journal is the bank's
             await care_of(self._bank.store).backup(a_path(path))
 

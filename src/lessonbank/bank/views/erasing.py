@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Self
 
 from lessonbank._base.aio import get_or_none
-from lessonbank._base.iterate import closing, paged
+from lessonbank._base.iterate import closing, every_record
 from lessonbank.bank.outbox import erase_spooled
 from lessonbank.bank.recall_again import AFTER, kept_cures
 from lessonbank.bank.scoped_bank import ScopedBank
@@ -98,7 +98,7 @@ class Eraser:
         wanted, _, waiting = await self._all_that_goes(named, metadata)
         await self._check_there(await self._in_bank(named, waiting))
         held = await self._in_bank(wanted, waiting)
-        return with_successors(wanted, await self._successions(held, named.lessons, pays=False))
+        return with_successors(wanted, await self._successions(held, named.lessons, may_ask_model=False))
 
     async def erase(self, named: Erasing, metadata: Mapping[str, Json] | None, /) -> Erasing:
         """Erase what is named, or has this metadata; what went.
@@ -144,10 +144,10 @@ class Eraser:
         ]
         erase = partial(self.bank.store.purge, these, scope=self.bank.scope, writer=self.writer, reason=self.reason)
         for tries_left in (2, 1, 0) if these else ():
-            found = await self._successions(held, named, pays=True)
+            found = await self._successions(held, named, may_ask_model=True)
             try:
                 changes = found.changes(corroborates=self.bank.options.corroborates)
-                await erase(changes=changes, unchanged=found.unchanged)
+                await erase(changes=changes, if_unchanged=found.basis)
             except Conflict:  # others learned from what it was decided upon
                 if not tries_left:
                     raise
@@ -170,12 +170,12 @@ class Eraser:
         found = [await cures._recalls_with({AFTER: run.recall_id}) for run in runs if run.recall_id]
         return Erasing(lessons=lessons, runs=own.runs, recalls=tuple(dict.fromkeys(chain(own.recalls, *found))))
 
-    async def _successions(self, wanted: Erasing, named: Sequence[str], *, pays: bool) -> Successions:
+    async def _successions(self, wanted: Erasing, named: Sequence[str], *, may_ask_model: bool) -> Successions:
         """What lives on of the lessons that go with runs. What a person named, or goes with it, does not."""
         if named and not wanted.runs:
             return Successions()
         named = await self._with_derived((), named)
-        finder = SuccessionFinder(self.bank, frozenset(wanted.runs), frozenset(wanted.lessons), pays=pays)
+        finder = SuccessionFinder(self.bank, frozenset(wanted.runs), frozenset(wanted.lessons), may_ask_model)
         return await finder.find([id for id in wanted.lessons if id not in named])
 
     async def _wanted(self, named: Erasing, metadata: Mapping[str, Json] | None) -> Erasing:
@@ -258,11 +258,11 @@ class Eraser:
                 RunFilter(metadata=metadata, limit=limit, after=after), scope=self.bank.scope
             )
 
-        return tuple([run.trajectory.id async for run in paged(page, lambda run: run.trajectory.id)])
+        return tuple([run.trajectory.id async for run in every_record(page, lambda run: run.trajectory.id)])
 
     async def _recalls_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
         async def page(limit: int, after: str | None) -> Sequence[Recall]:
             wanted = RecallFilter(metadata=metadata, limit=limit, after=after)
             return await list_recalls(self.bank.store, wanted, scope=self.bank.scope)
 
-        return tuple([recall.id async for recall in paged(page, lambda recall: recall.id)])
+        return tuple([recall.id async for recall in every_record(page, lambda recall: recall.id)])

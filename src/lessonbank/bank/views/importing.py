@@ -63,7 +63,7 @@ async def import_export(bank: ScopedBank, path: Path, /, *, approved_by: str | N
         scope=bank.scope,
         writer=_WRITER,
         approved_by=approved_by,
-        one_wording=bank.options.unique_wording,
+        unique_wording=bank.options.unique_wording,
     )
     if late:
         told = plural(late, "record has", "records have")
@@ -91,7 +91,7 @@ async def import_memories(bank: ScopedBank, path: Path, /, *, approved_by: str |
     doubted = [_on_probation(one, bank.scope) for one in taken if one.lessons]
     portions = lambda: (Imported(experiences=some) for some in batches(doubted, size=_TOGETHER))  # noqa: E731
     return await care_of(bank.store).import_records(
-        portions, scope=bank.scope, writer=_WRITER, one_wording=bank.options.unique_wording
+        portions, scope=bank.scope, writer=_WRITER, unique_wording=bank.options.unique_wording
     )
 
 

@@ -234,7 +234,7 @@ class LessonFiles:
         changes = [Add(experience=draft.experience) for draft in drafts if draft.change != "add"]
         in_order, _, _ = await in_topics(self._bank.parts.topics, new)
         # A proposal may say what the lesson says that it would change, but for the line about when to use it.
-        await self._bank.apply_embedded((*in_order, *changes), vectors, writer=self._bank.writer, one_wording=False)
+        await self._bank.apply_embedded((*in_order, *changes), vectors, writer=self._bank.writer, unique_wording=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,7 +168,7 @@ class AsyncLessons:
         apart = apart.model_copy(update={"lessons": (*experience.lessons, *checked.lessons)})
         vectors, _ = await self._bank.index([apart])
         change = Replace(experience=apart, reason=a_text(reason, "reason=", blank=False))
-        await self._bank.apply(change, by=by, vectors=vectors, unchanged=[experience])
+        await self._bank.apply(change, by=by, vectors=vectors, if_unchanged=[experience])
         return checked.lessons
 
     async def merge(
@@ -205,7 +205,7 @@ class AsyncLessons:
         change = merge.model_copy(update={"experience": safe})
         owners = list({owner.id: owner for _, owner in sources}.values())
         vouched = _approval((lesson.id,), writer, why)
-        await self._bank.apply(change, vouched, by=by, vectors=vectors, unchanged=owners)
+        await self._bank.apply(change, vouched, by=by, vectors=vectors, if_unchanged=owners)
         return await self.get(lesson.id)
 
     async def unmerge(self, id: str, /, *, reason: str, by: str | None = None) -> tuple[Lesson, ...]:
@@ -281,7 +281,7 @@ class AsyncLessons:
         new = new.model_copy(update={"recall_id": shown_before})
         new = taught_by(await self._bank.parts.intake.experience(new), await self._bank.identity())
         waits = new.lessons[0].model_copy(update={"state": "quarantined", "risk": _BY_AGENT})
-        if not self._bank.skips("note"):
+        if not self._bank.is_off("note"):
             await self._bank.apply(Add(experience=new.model_copy(update={"lessons": (waits,)})))
         return waits
 

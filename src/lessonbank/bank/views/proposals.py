@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from lessonbank._base.iterate import paged
+from lessonbank._base.iterate import every_record
 from lessonbank.bank.scoped_bank import ScopedBank, lesson_of
 from lessonbank.contracts.ports import LessonFilter, Vectors
 from lessonbank.contracts.records import FILE, Change, Edit, Lesson, Proposal, Replace, Retire, Trust
@@ -34,7 +34,7 @@ async def file_proposals(bank: ScopedBank, /) -> tuple[Proposal, ...]:
         wanted = LessonFilter(writer=FILE, state="quarantined", limit=limit, after=after)
         return await bank.store.lessons(wanted, scope=bank.scope)
 
-    waiting = paged(page, lambda lesson: lesson.id)
+    waiting = every_record(page, lambda lesson: lesson.id)
     return tuple([one async for lesson in waiting if (one := await _of_file(bank, lesson))])
 
 
@@ -119,7 +119,7 @@ async def _additions(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]
     """What adds to a lesson, where a person approved both: only a person joins what a person vouched for."""
     found: list[Proposal] = []
     for one in page:
-        if one.relation is None or one.relation.stand != "adds" or one.hidden or not one.approved:
+        if one.relation is None or one.relation.kind != "adds" or one.hidden or not one.approved:
             continue
         base = await bank.lesson(one.relation.lesson_ids[0])
         if base and base.approved and not base.hidden:
@@ -131,9 +131,9 @@ async def _additions(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]
 async def _opposites(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
     """Both of two lessons of which one says the other more exactly, or contradicts it, until a person decides."""
     told = [
-        (one, id, one.relation.stand)
+        (one, id, one.relation.kind)
         for one in page
-        if one.relation and one.relation.stand in _BESIDE and not (one.hidden or one.approved)
+        if one.relation and one.relation.kind in _BESIDE and not (one.hidden or one.approved)
         for id in one.relation.lesson_ids
     ]
     found: list[Proposal] = []

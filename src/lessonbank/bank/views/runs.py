@@ -115,7 +115,7 @@ class AsyncRuns:
         queue = queue_of(store)
         await self._record_retry((await queue.queue(scope=scope)).failed)
         taker, learned = f"retry {new_id()}", list[Learned]()
-        claims = await queue.claim(worker=taker, limit=limit, seconds=IN_HAND, scope=scope, anyway=True)
+        claims = await queue.claim(worker=taker, limit=limit, seconds=IN_HAND, scope=scope, include_given_up=True)
         waiting = {claim.trajectory.id: claim.trajectory for claim in claims}
         try:
             while waiting:
@@ -218,7 +218,7 @@ class AsyncRuns:
         count, reason = a_count(count, "count"), a_text(reason, "reason=")
         writer = self._bank.writer if by is None else person(by)
         waiting = await self.unlabelled()
-        if waiting or self._bank.skips("an audit"):
+        if waiting or self._bank.is_off("an audit"):
             return waiting
         why = await self._bank.parts.intake.sentence(reason)
         await self._bank.parts.ledger.audit(count, scope=self._bank.scope, by=writer, reason=why)

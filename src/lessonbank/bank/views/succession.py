@@ -46,7 +46,7 @@ class Successions:
         return [*restore, *passed_on(self.passed, self.heirs, corroborates=corroborates)]
 
     @property
-    def unchanged(self) -> Sequence[Experience]:
+    def basis(self) -> Sequence[Experience]:
         """The records that the decision rests on."""
         heirs = [heir for one in self.passed for heir in self.heirs[one.of.id]]
         every = [*(heir.experience for heir in heirs), *(one.heir.experience for one in self.restored), *self.owners]
@@ -62,7 +62,7 @@ class SuccessionFinder:
     """The ids of the runs that go."""
     lessons: frozenset[str]
     """The ids of all lessons that go."""
-    pays: bool
+    may_ask_model: bool
     """Whether a model may be asked."""
     _heirs: dict[str, Heir] = field(default_factory=dict[str, Heir])
     _drawn: dict[str, Sequence[Lesson]] = field(default_factory=dict[str, Sequence[Lesson]])
@@ -90,7 +90,7 @@ class SuccessionFinder:
 
     @property
     def _may_draw(self) -> bool:
-        return self.pays or not self.bank.parts.asks_model
+        return self.may_ask_model or not self.bank.parts.asks_model
 
     async def _restored(self, id: str) -> list[Succession]:
         """The lessons that a merged one stood for, where it goes and they stay."""

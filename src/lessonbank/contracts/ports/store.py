@@ -100,9 +100,9 @@ class Records(Protocol):
         vectors: Mapping[str, Vectors] | None = None,
         space: str | None = None,
         settlement: Settlement | None = None,
-        unlearned: Collection[str] = (),
-        unchanged: Sequence[Experience] = (),
-        one_wording: bool = False,
+        if_unlearned: Collection[str] = (),
+        if_unchanged: Sequence[Experience] = (),
+        unique_wording: bool = False,
     ) -> Sequence[JournalEntry]:
         """Do all of it or nothing, and append it to the journal.
 
@@ -116,9 +116,9 @@ class Records(Protocol):
         says so, and the `Trust` that the purge gave. A trajectory stays pending while every attempt at it is `unknown`,
         or its experience's metadata has `"pending": true`.
 
-        `unlearned` and `unchanged` say what the changes were decided upon: ids of trajectories that no experience had
-        settled (`settled_runs` did not name them), and experiences as they were. Otherwise nothing is written. With
-        `one_wording`, nothing is written either if a lesson that an `Add` or a `Replace` brings, or the words of an
+        `if_unlearned` and `if_unchanged` say what the changes were decided upon: ids of trajectories that no experience
+        had settled (`settled_runs` did not name them), and experiences as they were. Otherwise nothing is written. With
+        `unique_wording`, nothing is written either if a lesson that an `Add` or a `Replace` brings, or the words of an
         `Edit`, have the wording (`guard.wording`) of another lesson of the scope, whatever the state of that one.
 
         No lesson comes in `active`: a `Trust` makes it so, and one `by` a person alone lets it out of quarantine.
@@ -128,8 +128,8 @@ class Records(Protocol):
             NotFound: a change names an id this scope does not have, or a `Rollback` an entry that is not there.
             Conflict: an `Add` of an id that exists; a `Restore` of a lesson that is not retired, or the reverse; an
                 `Edit` to the words a lesson has; a `Trust` in the state a lesson has, or by anybody but a person for a
-                quarantined one; a run of `unlearned` that was learned, or an experience of `unchanged` that is another
-                now or gone.
+                quarantined one; a run of `if_unlearned` that was learned, or an experience of `if_unchanged` that is
+                another now or gone.
             SpaceMismatch: vectors of another dimension than the space has.
         """
         ...
@@ -247,7 +247,7 @@ class Records(Protocol):
         writer: str,
         reason: str,
         changes: Sequence[Change] = (),
-        unchanged: Sequence[Experience] = (),
+        if_unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
         """Erase lessons, trajectories and recalls by kind and id, or the whole scope, or what is older than a moment.
 
@@ -260,7 +260,7 @@ class Records(Protocol):
         last, so moments keep their numbers.
 
         `("scope", "")` goes alone; the scope may hold nothing. `changes` are made first, in the same transaction: they
-        pass on what lives on in other words. `unchanged` is what they were decided upon, as for `apply`.
+        pass on what lives on in other words. `if_unchanged` is what they were decided upon, as for `apply`.
 
         A moment erases runs saved, and recalls made, before it. Runs go whole, those that wait among them. A recall
         without an outcome goes whole. Of one with an outcome the evidence stays: its times, candidates and
@@ -348,15 +348,15 @@ class Queue(Protocol):
         seconds: float,
         scope: str | None = None,
         exclusive: bool = False,
-        anyway: bool = False,
+        include_given_up: bool = False,
     ) -> Sequence[Claim]:
         """Take up to `limit` runs that wait, for `seconds`: nobody else gets them, until these are over.
 
         Those that may be taken longest come first, of every scope (for a worker, never for an agent) or of `scope`.
         One that is learned meanwhile (`apply` settles it) is nobody's any more. `exclusive`: no run of a scope of which
-        another worker holds one, so that one process decides what comes into a scope. `anyway`: also runs whose time
-        has not come, and those that were given up, but none that another worker holds; the oldest first. `worker`
-        names one worker, not a group of them.
+        another worker holds one, so that one process decides what comes into a scope. `include_given_up`: also runs
+        that were given up, and those whose time has not come, but none that another worker holds; the oldest first.
+        `worker` names one worker, not a group of them.
         """
         ...
 
@@ -373,8 +373,8 @@ class Queue(Protocol):
         """Give a run back that `worker` took; whether it was still its own.
 
         It is not taken again for `wait` seconds; with `None` it is given up, together with those that were saved with
-        it: only `claim(anyway=True)` takes it again. `error`: why the try failed; without one it does not count as
-        a try.
+        it: only `claim(include_given_up=True)` takes it again. `error`: why the try failed; without one it does not
+        count as a try.
         """
         ...
 
@@ -394,7 +394,7 @@ class Care(Protocol):
         scope: str,
         writer: str,
         approved_by: str | None = None,
-        one_wording: bool = False,
+        unique_wording: bool = False,
     ) -> int:
         """Add records of another bank that this scope does not have, all of them or none; how many were new.
 
@@ -402,9 +402,9 @@ class Care(Protocol):
         What is here already stays as it is, and no record of another bank speaks for it: a settlement of a receipt that
         was made here is passed over, and an experience loses the verdicts that it names for runs that were here. Runs,
         receipts and experiences are marked as imported. With `approved_by`, a person's name, the lessons under
-        `trusted` become active where they are on probation and say the same. With `one_wording`, a lesson whose wording
-        is here is left out, and its experience names the one that is here as taught again. Other writers wait until
-        all of it is written.
+        `trusted` become active where they are on probation and say the same. With `unique_wording`, a lesson whose
+        wording is here is left out, and its experience names the one that is here as taught again. Other writers wait
+        until all of it is written.
 
         Raises:
             UsageError: a record of another scope; nothing was written.

@@ -43,8 +43,8 @@ from .lessons import Provenance as Provenance
 from .lessons import Reach as Reach
 from .lessons import Rejected as Rejected
 from .lessons import Relation as Relation
+from .lessons import RelationKind as RelationKind
 from .lessons import Rule as Rule
-from .lessons import Stand as Stand
 from .lessons import Topic as Topic
 from .lessons import TrustState as TrustState
 from .notes import Note as Note

@@ -19,7 +19,7 @@ LessonState = Literal["probation", "active", "quarantined", "retired"]
 Reach = Literal["record", "place", "organisation", "kind"]
 """How far a fact goes: one record; a repository, site or account; the organisation it belongs to; every task of the
 kind."""
-Stand = Literal["sharper", "general", "contradicts", "adds"]
+RelationKind = Literal["sharper", "general", "contradicts", "adds"]
 """How a lesson stands to others: it says the same more exactly, it says what several of them have in common, it denies
 them, or it adds a fact to them."""
 UNCHECKED: Final = "unchecked"
@@ -94,7 +94,7 @@ class Relation(Record):
     """How a lesson stands to others, and which these are."""
 
     lesson_ids: tuple[str, ...]
-    stand: Stand
+    kind: RelationKind = Field(validation_alias="stand", serialization_alias="stand")
 
 
 class Lesson(Record):

@@ -119,11 +119,11 @@ class Routes:
             return _json(operation, await self.admission.scopes(caller.key))
         if operation.file:
             carry = send if operation.file == "received" else receive
-            return await carry(request, operation, partial(_called, operation, caller, given))
+            return await carry(request, operation, partial(_call, operation, caller, given))
         wanted = request.headers.get("if-match")
         if wanted and operation.name in _CONDITIONAL:
             return await self._if_same(operation, caller, given, wanted)
-        result = await _called(operation, caller, given)
+        result = await _call(operation, caller, given)
         answer = _json(operation, result)
         if operation.name in _ETAGGED:
             answer.headers["ETag"] = tag = _etag(answer.body)
@@ -139,7 +139,7 @@ class Routes:
             seen = _json(OPERATIONS["lessons.get"], await caller.bank.lessons.get(given["id"]))
             if wanted not in ("*", _etag(seen.body)):
                 return problem("changed", "the lesson is another one now: get it again, then edit")
-            answer = _json(operation, await _called(operation, caller, given))
+            answer = _json(operation, await _call(operation, caller, given))
             answer.headers["ETag"] = _etag(answer.body)
             return answer
 
@@ -188,7 +188,7 @@ def _given(operation: Operation, told: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-async def _called(operation: Operation, caller: Caller, given: Mapping[str, Any], /, *first: Any) -> Any:
+async def _call(operation: Operation, caller: Caller, given: Mapping[str, Any], /, *first: Any) -> Any:
     """Call the bank's method as a Python program would."""
     view, _, name = operation.name.rpartition(".")
     method = getattr(getattr(caller.bank, view) if view else caller.bank, name)

@@ -139,7 +139,7 @@ def adds_to(addition: Lesson, base: Lesson, /) -> bool:
 
 
 def _adds(lesson: Lesson) -> bool:
-    return lesson.relation is not None and lesson.relation.stand == "adds"
+    return lesson.relation is not None and lesson.relation.kind == "adds"
 
 
 def _may_add(lesson: Lesson) -> bool:
@@ -177,7 +177,7 @@ def _fixed_apart(lesson: Lesson, known: Sequence[Lesson]) -> tuple[Lesson | None
     words = {
         "title": f"{lesson.title.partition(':')[0]}: {', '.join(re.findall('`([^`]+)`', left[0]))}"[:_TITLE],
         "content": " ".join(left),
-        "relation": Relation(lesson_ids=(base.id,), stand="adds"),
+        "relation": Relation(lesson_ids=(base.id,), kind="adds"),
     }
     return lesson.model_copy(update=words), again
 

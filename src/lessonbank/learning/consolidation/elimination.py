@@ -85,7 +85,7 @@ class _Joining:
         known, owner = found
         joined = both(choice, found[0].choice)
         if joined is None:
-            against = Relation(lesson_ids=(known.id,), stand="contradicts")
+            against = Relation(lesson_ids=(known.id,), kind="contradicts")
             self._keep(lesson, lesson.model_copy(update={"relation": against}))
         elif joined == found[0].choice:
             told = taught_again(lesson, "it rules out what is ruled out already", words=lesson.text != known.text)
@@ -129,7 +129,7 @@ class _Joining:
 
 def settles(new: Lesson, known: Lesson, /) -> bool:
     """Whether `new` says for sure what `known` left to more runs. What is trusted keeps its words."""
-    if not (new.relation and new.relation.stand == "sharper" and known.id in new.relation.lesson_ids):
+    if not (new.relation and new.relation.kind == "sharper" and known.id in new.relation.lesson_ids):
         return False
     was_open = known.applies_to is not None and known.applies_to.unsettled and known.state != "active"
     return was_open and new.applies_to is not None and not new.applies_to.unsettled

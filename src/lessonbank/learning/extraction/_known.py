@@ -71,7 +71,7 @@ class Known:
         known = self._of(draft)
         if known is None or draft.beside is None or draft.beside[0] == "same":
             return None
-        return Relation(lesson_ids=(known.id,), stand=draft.beside[0])
+        return Relation(lesson_ids=(known.id,), kind=draft.beside[0])
 
     def _repeated(self, draft: Draft) -> Lesson | None:
         return self._of(draft) if draft.beside and draft.beside[0] == "same" else None

@@ -134,7 +134,7 @@ class LLMExtractor:
         self._structured = structured
         self._known = Known(additions=additions)
 
-    def knowing(self, lessons: Sequence[Lesson], /) -> Self:
+    def with_known_lessons(self, lessons: Sequence[Lesson], /) -> Self:
         """The same extractor, which is shown these lessons of the bank and says how its own stand to them.
 
         Where its prompt has no slot `known`, this changes nothing.

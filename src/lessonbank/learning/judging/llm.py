@@ -93,7 +93,7 @@ class LLMJudge:
             return first.verdict
         more = await to_thread.run_sync(self._second_look, trajectory, wanted, code)
         said = Message(role="assistant", content=first.text)
-        return _settled(first.verdict, (await self._ask((*look.messages, said, *more), code)).verdict)
+        return _settle(first.verdict, (await self._ask((*look.messages, said, *more), code)).verdict)
 
     async def _ask(self, messages: Sequence[Message], code: str, /) -> Answer:
         return await ask(
@@ -135,6 +135,6 @@ def _cut(named: Sequence[int], shown: str, steps: int, /) -> list[int]:
     return [n for n in dict.fromkeys(named) if 0 < n <= steps and (n in incomplete or f"[step {n}]" not in told)]
 
 
-def _settled(first: Verdict, second: Verdict, /) -> Verdict:
+def _settle(first: Verdict, second: Verdict, /) -> Verdict:
     """What was said last, by who has seen more; where that failed, what was said first. The usage is that of both."""
     return (first if second.error else second).model_copy(update={"usage": first.usage + second.usage})

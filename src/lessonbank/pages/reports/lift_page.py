@@ -12,6 +12,7 @@ from lessonbank.evidence.lift import (
     NOT_YET,
     NOTHING,
     Estimate,
+    GroupLift,
     JudgeReport,
     LessonLift,
     Lift,
@@ -30,8 +31,8 @@ from lessonbank.evidence.shares import percent, share_of
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
-from .lift_units import NAMES, Address, groups_and_lessons, nowhere, write_interval
-from .plots import LOOKS, SIGN, gain, growth, named, success
+from .lift_treatments import NAMES, Address, groups_and_lessons, nowhere, write_interval
+from .plots import LOOKS, SIGN, gain, growth, success, title_of
 from .style import STYLE
 
 _MOST: Final = 500
@@ -67,7 +68,7 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
     scope, door = escape(canonical_line(lift.scope)), SHELL if address is nowhere else PAGES
     return "\n".join(
         (
-            f'<h1>What memory changed</h1>\n<p class="soft">scope {scope}: {_counted(lift)}</p>',
+            f'<h1>What memory changed</h1>\n<p class="soft">scope {scope}: {_write_counts(lift)}</p>',
             answer(lift, door=door),
             so_far(lift),
             _overall(lift),
@@ -81,7 +82,7 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
     )
 
 
-def _counted(lift: Lift) -> str:
+def _write_counts(lift: Lift) -> str:
     return (
         f"{plural(lift.recalls, 'recall')} found something, the outcome of {lift.settled:,} is known, "
         f"{lift.controls:,} of those went without memory"
@@ -189,21 +190,21 @@ def _missing(lift: Lift) -> str:
     """Where outcomes are missing: an effect is only as true as what became of the tasks is known."""
     if lift.missing_with is None and lift.missing_without is None:
         return ""
-    units = [
-        (unit, named(unit) if isinstance(unit, LessonLift) else canonical_line(unit.name or unit.group))
-        for unit in (*lift.groups, *lift.lessons)
-        if unit.missing_shown is not None
-    ]
+    treatments = [one for one in (*lift.groups, *lift.lessons) if one.missing_shown is not None]
     differs = "differs: no verdict" if lift.missing_differs else "may be chance"
     rows = [("memory as a whole", percent(lift.missing_with), percent(lift.missing_without), differs)]
     rows += [
-        (name, percent(unit.missing_shown), percent(unit.missing_withheld), "differs: no verdict")
-        for unit, name in units[:_MOST]
+        (_name(one), percent(one.missing_shown), percent(one.missing_withheld), "differs: no verdict")
+        for one in treatments[:_MOST]
     ]
     columns = ("what", "with it", "without it", "difference")
     told = "Groups and lessons have a row where their outcomes are missing on one side by more than chance."
     drawn = table("Recalls without a known outcome", columns, rows, text=(3,))
     return f"<h2>Missing outcomes</h2>\n{drawn}\n<p>{told}</p>"
+
+
+def _name(lift: LessonLift | GroupLift) -> str:
+    return title_of(lift) if isinstance(lift, LessonLift) else canonical_line(lift.name or lift.group)
 
 
 def _judges(judges: Sequence[JudgeReport]) -> str:

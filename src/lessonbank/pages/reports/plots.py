@@ -11,7 +11,7 @@ from lessonbank.evidence.lift import (
     LessonLift,
     Point,
     Standing,
-    UnitLift,
+    TreatmentLift,
     fits_anything,
     said_of,
     says_nothing,
@@ -66,7 +66,7 @@ def success(series: Sequence[Point], /) -> str:
 
 def gain(series: Sequence[Point], /) -> str:
     """The lift so far, with the interval that is right however often one looks, and a line where nothing changes."""
-    x, y = _across(series), Scale(*_shown(series), HEIGHT - BOTTOM, TOP)
+    x, y = _across(series), Scale(*_scale_ends(series), HEIGHT - BOTTOM, TOP)
     usable = [p if _span(p.low, p.high) else None for p in series]
     high = [_spot(x, y, p.recalls, p.high) if p else None for p in usable]
     low = [_spot(x, y, p.recalls, p.low) if p else None for p in usable]
@@ -103,16 +103,16 @@ def growth(series: Sequence[Point], /) -> str:
     return _plot("growth", "Lessons found for a task, so far", told, marks)
 
 
-def bar(unit: UnitLift, /) -> Bar:
+def bar(lift: TreatmentLift, /) -> Bar:
     """The effect of a lesson or a group, with its two intervals."""
-    effect = unit.success
+    effect = lift.success
     thick, thin = _span(effect.low, effect.high), _span(effect.always_low, effect.always_high)
-    name = named(unit) if isinstance(unit, LessonLift) else ""
-    said = said_of(unit) if isinstance(unit, LessonLift) else standing_of(unit)
-    return Bar(name, said, None if says_nothing(unit) else _finite(effect.value), thick, thin, LOOKS[unit.standing])
+    name = title_of(lift) if isinstance(lift, LessonLift) else ""
+    said = said_of(lift) if isinstance(lift, LessonLift) else standing_of(lift)
+    return Bar(name, said, None if says_nothing(lift) else _finite(effect.value), thick, thin, LOOKS[lift.standing])
 
 
-def named(lesson: LessonLift, /) -> str:
+def title_of(lesson: LessonLift, /) -> str:
     """A lesson's title, inert; its id where nothing of the title can be read."""
     return canonical_line(lesson.title, limit=_READ) or canonical_line(lesson.lesson_id, limit=_READ)
 
@@ -124,7 +124,7 @@ def _span(low: float | None, high: float | None) -> _Span | None:
     return _Span(ends[0], ends[1])
 
 
-def _shown(series: Sequence[Point]) -> tuple[float, float]:
+def _scale_ends(series: Sequence[Point]) -> tuple[float, float]:
     """A scale for the lift that the first few outcomes, which say nearly nothing, do not blow up."""
     last = series[-1]
     ends = [_rate(v) for v in map(_finite, (last.low, last.high, last.lift)) if v is not None] or [-1.0, 1.0]

@@ -47,13 +47,13 @@ line.open{stroke:var(--open)}
 .mark.harms{fill:var(--harms)}
 .mark.open{fill:var(--open)}
 h3{font-size:1rem;margin:1rem 0 .2rem}
-.unit>summary,.row{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,22.5rem);gap:.1rem 1rem;
+.treatment>summary,.row{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,22.5rem);gap:.1rem 1rem;
 align-items:center;margin:0;padding:.3rem 0 .3rem 1.2rem;border-bottom:1px solid var(--rule);position:relative}
 .ruler{border:0;padding-bottom:0}
 .ruler svg text{fill:var(--soft)}
-.unit>summary::before{content:"▸";position:absolute;left:.1rem;top:.3rem;color:var(--soft)}
-.unit[open]>summary::before{content:"▾"}
-.unit>summary::-webkit-details-marker{display:none}
+.treatment>summary::before{content:"▸";position:absolute;left:.1rem;top:.3rem;color:var(--soft)}
+.treatment[open]>summary::before{content:"▾"}
+.treatment>summary::-webkit-details-marker{display:none}
 .inside{margin-left:1.2rem}
 span.helps{color:var(--helps)}
 span.harms{color:var(--harms)}
@@ -75,7 +75,7 @@ tr.harms td:last-child{color:var(--harms);font-weight:600}
 summary{cursor:pointer;margin:.8rem 0}
 summary:focus-visible,.wide:focus-visible{outline:2px solid var(--with);outline-offset:2px}
 @media (max-width:40em){svg text{font-size:16px}.forest svg text{font-size:13px}
-.unit>summary,.row{grid-template-columns:minmax(0,1fr)}dl{grid-template-columns:minmax(0,1fr)}dd{margin:0 0 .4rem}
+.treatment>summary,.row{grid-template-columns:minmax(0,1fr)}dl{grid-template-columns:minmax(0,1fr)}dd{margin:0 0 .4rem}
 .inside{margin-left:.5rem}
 .wide thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 .wide table,.wide tbody,.wide tr,.wide caption,.wide tbody th,.wide td{display:block}

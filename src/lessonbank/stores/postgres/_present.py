@@ -31,10 +31,10 @@ def foreseen(batch: Batch, /) -> Foreseen:
     """What the changes of a batch name, and the lessons they bring."""
     brought = [brought for c in batch.changes if (brought := c.brings)]
     told = foreseen_of(brought)
-    named = {c.amends for c in batch.changes if c.amends} | {e.id for e in batch.unchanged}
+    named = {c.amends for c in batch.changes if c.amends} | {e.id for e in batch.if_unchanged}
     lessons = {id for change in batch.changes for id in change.marks}
-    wordings = {wording_of(i) for e in brought for i in e.lessons} if batch.one_wording else set[str]()
-    return Foreseen({*told.experiences, *named}, {*told.lessons, *lessons}, tuple(batch.unlearned), wordings)
+    wordings = {wording_of(i) for e in brought for i in e.lessons} if batch.unique_wording else set[str]()
+    return Foreseen({*told.experiences, *named}, {*told.lessons, *lessons}, tuple(batch.if_unlearned), wordings)
 
 
 def foreseen_of(brought: Iterable[Experience], /) -> Foreseen:

@@ -43,21 +43,21 @@ def claim(
     limit: int,
     seconds: float,
     exclusive: bool,
-    anyway: bool,
+    include_given_up: bool,
 ) -> list[Claim]:
     """See `Queue.claim`. Whoever wants a scope alone waits until others have said what they take."""
     rows(connection, _ALONE if exclusive else _SHARED)
     asked: dict[str, Any] = {"scope": scope, "unfinished": UNFINISHED_TAG, "wait": wait_of(seconds)}
     asked |= {"exclusive": exclusive, "worker": worker}
     taken = list[tuple[Any, ...]]()
-    for ready in (f"NOT {_HELD}",) if anyway else _DUE:
+    for ready in (f"NOT {_HELD}",) if include_given_up else _DUE:
         sql = _CLAIM.format(
             ready=ready if scope is None else f"{ready} AND t.scope = %(scope)s",
-            order="t.number" if anyway else "t.due, t.number",
+            order="t.number" if include_given_up else "t.due, t.number",
         )
         if len(taken) < limit:
             taken += rows(connection, sql, asked | {"limit": limit - len(taken)})
-    taken.sort(key=lambda one: one[1:2] if anyway else one[:2])
+    taken.sort(key=lambda one: one[1:2] if include_given_up else one[:2])
     return [Claim(scope=s, trajectory=loaded(Trajectory, checked(b)), tries=n) for _, _, s, n, b in taken]
 
 

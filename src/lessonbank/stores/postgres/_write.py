@@ -103,17 +103,17 @@ def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:
         batch.changes,
         present,
         scope=batch.scope,
-        unlearned=batch.unlearned,
-        unchanged=batch.unchanged,
-        one_wording=batch.one_wording,
+        if_unlearned=batch.if_unlearned,
+        if_unchanged=batch.if_unchanged,
+        unique_wording=batch.unique_wording,
     )
     there = {id for (id,) in known} if known else set[str]()
     if unknown := [id for id in receipts if id not in there]:
         raise NotFound(f"no recall {unknown[0]!r} in this scope")
-    return _applied(connection, scope, batch, draft, present)
+    return _apply(connection, scope, batch, draft, present)
 
 
-def _applied(
+def _apply(
     connection: Connection, scope: ScopeRow, batch: Batch, draft: Draft, present: Present
 ) -> Sequence[JournalEntry]:
     numbers = write(connection, scope, Written.of(draft, scope), present) if draft.written else {}

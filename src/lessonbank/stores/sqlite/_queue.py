@@ -18,7 +18,7 @@ from ._rows import AMONG_IDS, among_ids, find_scope
 
 _WAITS: Final = f"t.due > ?3 AND t.due <= ?3 + {LONGEST_WAIT}"
 _HELD: Final = f"t.worker IS NOT NULL AND {_WAITS}"
-_ANYWAY: Final = (f" AND NOT ({_HELD}) ORDER BY t.number",)
+_NOT_HELD: Final = (f" AND NOT ({_HELD}) ORDER BY t.number",)
 _DUE: Final = tuple(f" AND t.due {due} ORDER BY t.due, t.number" for due in ("<= ?3", f"> ?3 + {LONGEST_WAIT}"))
 """Two statements: each of them follows an index."""
 _FREE: Final = (
@@ -39,12 +39,12 @@ def claim(
     limit: int,
     seconds: float,
     exclusive: bool,
-    anyway: bool,
+    include_given_up: bool,
 ) -> list[Claim]:
     """See `Queue.claim`."""
     at = present(connection)
     one = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
-    free = [f"{_FREE}{one}{ready} LIMIT 1" for ready in (_ANYWAY if anyway else _DUE)]
+    free = [f"{_FREE}{one}{ready} LIMIT 1" for ready in (_NOT_HELD if include_given_up else _DUE)]
     values, taken = (scope, UNFINISHED_TAG, at, exclusive, worker), list[Claim]()
     while len(taken) < limit:
         row = next((row for sql in free if (row := connection.execute(sql, values).fetchone())), None)

@@ -17,7 +17,7 @@ from lessonbank._base.iterate import batches
 from lessonbank.contracts.records import Match
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._records import encodable
-from lessonbank.text.bm25 import K1, B, bounds, scores, whole, words
+from lessonbank.text.bm25 import K1, B, bounds, full_score, scores, words
 
 from ._rows import AMONG, REPEATED, SHOWS, ScopeRow, among, find_scope, found_at, journal_number, numbers_of, term
 
@@ -74,7 +74,7 @@ class _Asking:
 
     def best(self, limit: int, /) -> list[tuple[float, int, int]]:
         """Score, age and number of the best, best first."""
-        full = whole(Counter(self._asked), self._most, documents=self._scope.documents, total=self._scope.words)
+        full = full_score(Counter(self._asked), self._most, documents=self._scope.documents, total=self._scope.words)
         most = limit + _MORE
         while True:
             found = np.flatnonzero(self._sums > 0.0)  # of what is true or false it finds it in a third of the time
@@ -141,7 +141,7 @@ class _Asking:
             f" WHERE e.number {AMONG} AND +e.scope = ? AND {SHOWS}"
         )
         rows = self._connection.execute(sql, (among(self._numbers[at].tolist()), self._scope.number))
-        known = {number: (age, counted(task)) for number, age, task in rows if number not in self._left_out}
+        known = {number: (age, count_words(task)) for number, age, task in rows if number not in self._left_out}
         said = scores(
             self._asked,
             {word: {n: held[word] for n, (_, held) in known.items() if word in held} for word in self._held},
@@ -168,7 +168,7 @@ def _tasks(
     tail, waiting = dict[str, dict[int, int]](), list[tuple[int, int]]()
     for number, length, task in rows:
         waiting.append((number, length))
-        held = counted(task)
+        held = count_words(task)
         for word in held.keys() & asked:
             tail.setdefault(word, {})[number] = held[word]
     span = journal_number(scope.number, 0), journal_number(scope.number, _LAST)
@@ -181,13 +181,13 @@ def _tasks(
     return numbers[there], lengths[there], tail, not hidden
 
 
-def counted(task: str, /) -> Mapping[str, int]:
+def count_words(task: str, /) -> Mapping[str, int]:
     """How often a task holds each word. Those of a usual size are kept for a while: each search reads the tail."""
-    return _counted(task) if len(task) <= 20_000 else Counter(words(task))
+    return _count_short(task) if len(task) <= 20_000 else Counter(words(task))
 
 
 @lru_cache(maxsize=128)
-def _counted(task: str) -> Mapping[str, int]:
+def _count_short(task: str) -> Mapping[str, int]:
     return Counter(words(task))
 
 

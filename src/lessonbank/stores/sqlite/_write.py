@@ -179,9 +179,9 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         changes,
         Present(connection, scope, new=[change.experience for change in changes if isinstance(change, Add)]),
         scope=batch.scope,
-        unlearned=batch.unlearned,
-        unchanged=batch.unchanged,
-        one_wording=batch.one_wording,
+        if_unlearned=batch.if_unlearned,
+        if_unchanged=batch.if_unchanged,
+        unique_wording=batch.unique_wording,
     )
     return _applied(connection, scope, batch, draft)
 

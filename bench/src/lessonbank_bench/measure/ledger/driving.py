@@ -53,11 +53,11 @@ def rows(sampling: Sampling, /) -> list[Row]:
 def agreement(seed: int, /, *, tasks: int = _AGREEING) -> Row:
     """By how much values and bounds of a bank's report differ from those of the simulator's columns, at most."""
     lift, found, straight = beside(making.mixed(tasks, seed))
-    units = straight.episodes().units
+    treatments = straight.episodes().treatments
     told = {"*": lift.success} | {one.lesson_id: one.success for one in lift.lessons}
     off = 0.0
-    for unit, estimate in told.items():
-        place = units.index(unit)
+    for treatment, estimate in told.items():
+        place = treatments.index(treatment)
         ours = found.effects.estimate[place], found.low[place], found.high[place]
         theirs = estimate.value, estimate.always_low, estimate.always_high
         off = max([off, *(abs(a - b) for a, b in zip(ours, theirs, strict=True) if b is not None)])

@@ -57,16 +57,16 @@ def _run(world: World, seed: int) -> Run:
     return play(world, _EPISODES, withhold=0.3, control=0.1, seed=seed)
 
 
-def _scores(run: Run, unit: int) -> Scores:
+def _scores(run: Run, treatment: int) -> Scores:
     """What the ledger looks at: of memory as a whole (0), or of a lesson (1 and on)."""
     episodes = run.episodes.as_evidence()
-    return scores(episodes, outcomes(episodes)).of(unit)
+    return scores(episodes, outcomes(episodes)).of(treatment)
 
 
-def _drawn(run: Run, unit: int) -> tuple[NDArray[np.integer[Any]], Floats]:
+def _drawn(run: Run, treatment: int) -> tuple[NDArray[np.integer[Any]], Floats]:
     """The recalls that tell something of it, and what each counts in the truth: chance (1 - chance)."""
     draws = run.episodes.as_evidence().draws
-    own = draws.unit == unit
+    own = draws.treatment == treatment
     return draws.row[own], draws.chance[own] * (1 - draws.chance[own])
 
 

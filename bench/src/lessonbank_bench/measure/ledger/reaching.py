@@ -13,7 +13,7 @@ import numpy as np
 from lessonbank.contracts.withholding import Withholding
 from lessonbank.evidence.draws import Holdout
 from lessonbank.evidence.policy import AdaptiveHoldout
-from lessonbank_bench.measure.streams import HARM, HELP, NEVER, Pure, Seen, Stream, Unit, making, play, seen
+from lessonbank_bench.measure.streams import HARM, HELP, NEVER, Pure, Seen, Stream, Treatment, making, play, seen
 
 from .sampling import Sampling, told
 from .table import Row, averaged, counted
@@ -74,7 +74,7 @@ def _null(name: str, make: Make, policy: Policy, seeds: range) -> list[Row]:
     on = f"{len(seeds)} runs of 3000 tasks, a look every 10, {told(seeds)}"
     likely = [_ever_likely([one], _is_lesson) for one in found]
     of_groups = _ever_likely(found, _is_group)
-    whole = 100 * float(np.mean([min(one.units["*"].firm) < NEVER for one in found]))
+    whole = 100 * float(np.mean([min(one.treatments["*"].firm) < NEVER for one in found]))
     lessons = 100 * float(np.mean([_any(one, _is_lesson) for one in found]))
     groups = 100 * float(np.mean([_any(one, _is_group) for one in found]))
     made = [
@@ -116,11 +116,11 @@ def _lost(name: str, found: Sequence[Seen], *, on: str) -> Row:
 
 
 def _any(one: Seen, which: Callable[[str], bool] = lambda id: True) -> bool:
-    return any(min(unit.firm) < NEVER for id, unit in one.units.items() if which(id))
+    return any(min(treatment.firm) < NEVER for id, treatment in one.treatments.items() if which(id))
 
 
 def _ever_likely(found: Sequence[Seen], which: Callable[[str], bool]) -> list[bool]:
-    return [min(unit.likely) < NEVER for one in found for id, unit in one.units.items() if which(id)]
+    return [min(treatment.likely) < NEVER for one in found for id, treatment in one.treatments.items() if which(id)]
 
 
 def _is_group(id: str) -> bool:
@@ -132,13 +132,13 @@ def _is_lesson(id: str) -> bool:
 
 
 def _sound(name: str, found: Sequence[Seen], *, on: str, least: float = 95.0) -> list[Row]:
-    """Always-valid coverage of all units, and the bias of the values of those with enough draws to speak of."""
-    compared = [one for one in found if one.truth and one.units]
-    held = [float(np.mean([unit.held for unit in one.units.values() if unit.draws])) for one in compared]
-    covers = [unit.covers for one in compared for _, unit in _valued(one, gone=False)]
+    """Always-valid coverage of all treatments, and the bias of the values of those with enough draws to speak of."""
+    compared = [one for one in found if one.truth and one.treatments]
+    held = [float(np.mean([own.held for own in one.treatments.values() if own.draws])) for one in compared]
+    covers = [treatment.covers for one in compared for _, treatment in _valued(one, gone=False)]
     both = [[*_valued(one, gone=False), *_valued(one, gone=True)] for one in compared]
-    off = [[unit.value - unit.true for _, unit in units] for units in both]
-    gone = [unit.value - unit.true for one in compared for _, unit in _valued(one, gone=True)]
+    off = [[treatment.value - treatment.true for _, treatment in treatments] for treatments in both]
+    gone = [treatment.value - treatment.true for one in compared for _, treatment in _valued(one, gone=True)]
     once = ("the interval for one look, at the end", 100 * _mean(covers))
     back = ("of lessons that were taken back, when they were", 100 * _mean(gone))
     return [
@@ -159,13 +159,13 @@ def _sound(name: str, found: Sequence[Seen], *, on: str, least: float = 95.0) ->
     ]
 
 
-def _valued(one: Seen, *, gone: bool) -> list[tuple[str, Unit]]:
-    """The units that have a value from 200 draws or more; lessons that were taken back have one that stopped there."""
+def _valued(one: Seen, *, gone: bool) -> list[tuple[str, Treatment]]:
+    """The treatments with a value from 200 draws or more; lessons that were taken back have one that stopped there."""
     out = {f"lesson-{number}" for number in one.out}
     return [
-        (id, unit)
-        for id, unit in one.units.items()
-        if (gone or unit.draws >= _ENOUGH) and np.isfinite(unit.value) and (id in out) == gone
+        (id, treatment)
+        for id, treatment in one.treatments.items()
+        if (gone or treatment.draws >= _ENOUGH) and np.isfinite(treatment.value) and (id in out) == gone
     ]
 
 
@@ -187,7 +187,7 @@ def judged(sampling: Sampling, /) -> list[Row]:
             on=on,
             most=5.0,
         ),
-        counted("… memory as a whole ever “likely”", [min(one.units["*"].likely) < NEVER for one in some], on=on),
+        counted("… memory as a whole ever “likely”", [min(one.treatments["*"].likely) < NEVER for one in some], on=on),
         *_sound("a judge prefers memory, 30 % of truth told", some, on=on),
         counted("a judge prefers memory, no truth told: labelled “by the judge”", labelled, on=on, least=100.0),
         counted("… any lesson taken back on that", acted, on=on, most=0.0),
@@ -213,7 +213,7 @@ def effects(sampling: Sampling, /) -> list[Row]:
                 )
             )
     wrong = [_is_wrong(one) for one in found]
-    firm = 100 * float(np.mean([one.units["lesson-0"].firm[HELP] < NEVER for one in found]))
+    firm = 100 * float(np.mean([one.treatments["lesson-0"].firm[HELP] < NEVER for one in found]))
     back = 100 * float(np.mean([1 in one.out for one in found]))
     beside = (("“helps” of the +15", firm), ("the −10 taken back", back))
     made.append(counted("… anything false ever said for sure", wrong, on=on, most=5.0, beside=beside))
@@ -223,15 +223,16 @@ def effects(sampling: Sampling, /) -> list[Row]:
 def _is_wrong(one: Seen) -> bool:
     good, bad = {f"lesson-{n}" for n in (0, 3)}, {f"lesson-{n}" for n in (1, 2)}
     return any(
-        (unit.firm[HARM] < NEVER and id not in bad) or (unit.firm[HELP] < NEVER and id not in good)
-        for id, unit in one.units.items()
+        (treatment.firm[HARM] < NEVER and id not in bad) or (treatment.firm[HELP] < NEVER and id not in good)
+        for id, treatment in one.treatments.items()
         if _is_lesson(id)
     )
 
 
 def _said(claim: str, found: Sequence[Seen], lesson: int, side: int, tasks: int, least: float | None, on: str) -> Row:
-    units = [one.units.get(f"lesson-{lesson}") for one in found]
-    return counted(claim, [unit is not None and unit.likely[side] <= tasks for unit in units], on=on, least=least)
+    treatments = [one.treatments.get(f"lesson-{lesson}") for one in found]
+    likely = [treatment is not None and treatment.likely[side] <= tasks for treatment in treatments]
+    return counted(claim, likely, on=on, least=least)
 
 
 def arriving(sampling: Sampling, /) -> list[Row]:
@@ -275,15 +276,17 @@ def _right(one: Seen, seed: int) -> tuple[list[int], int]:
     """When topics with an effect were rightly spoken of, and how many were spoken of wrongly."""
     worth = making.topic_effects(25, seed)
     whens, wrong = list[int](), 0
-    for id, unit in one.units.items():
+    for id, treatment in one.treatments.items():
         if id.startswith("topic/"):
             effect = worth[int(id.partition("/")[2])]
             whens += [
-                unit.likely[side]
+                treatment.likely[side]
                 for side, sign in ((HELP, 1), (HARM, -1))
-                if unit.likely[side] < NEVER and effect * sign > 0
+                if treatment.likely[side] < NEVER and effect * sign > 0
             ]
-            wrong += sum(unit.likely[side] < NEVER and effect * sign <= 0 for side, sign in ((HELP, 1), (HARM, -1)))
+            wrong += sum(
+                treatment.likely[side] < NEVER and effect * sign <= 0 for side, sign in ((HELP, 1), (HARM, -1))
+            )
     return whens, wrong
 
 
@@ -301,7 +304,7 @@ def whole(sampling: Sampling, /) -> list[Row]:
         *(
             counted(
                 f"memory as a whole at +10: “likely” or better by {tasks:,} tasks",
-                [one.units["*"].likely[HELP] <= tasks for one in found],
+                [one.treatments["*"].likely[HELP] <= tasks for one in found],
                 on=on,
                 least=least,
             )

@@ -113,9 +113,9 @@ class Written(World):
 
 def said(world: Written, words: Mapping[tuple[str, str], int], what: str) -> bool:
     """Whether it was ever said, such as "l0 helps", "idle harms", "idle likely"."""
-    unit, _, word = what.partition(" ")
-    if unit != "idle":
-        return (unit, word) in words
+    treatment, _, word = what.partition(" ")
+    if treatment != "idle":
+        return (treatment, word) in words
     idle = {id for n in range(len(world.lessons)) if n > 1 for id in (f"l{n}", world.groups(n)[1])}
     return any(one in idle and (known == word or known.startswith(f"{word} ")) for one, known in words)
 
@@ -132,11 +132,11 @@ def row(name: str, seeds: Sequence[int]) -> str:
         often = sum(said(w, p.words, what) for w, p in zip(worlds, played, strict=True))
         parts += [f"{what} {share(often, count)}"] if often or what in written["look_at"] else []
     ends = [final(bank) for bank in banks]
-    for unit, truth in written["truth"].items():
-        own = [end[unit] for end in ends if unit in end]
+    for treatment, truth in written["truth"].items():
+        own = [end[treatment] for end in ends if treatment in end]
         covers = sum(low <= truth / 100 <= high for _, low, high in own)
         middle = median(100 * value for value, _, _ in own) if own else 0.0
-        parts.append(f"{unit} covers {truth:+} in {covers}/{len(own)}, median {middle:+.1f}")
+        parts.append(f"{treatment} covers {truth:+} in {covers}/{len(own)}, median {middle:+.1f}")
     gone = [f"{id} retired {share(sum(id in p.retired for p in played), count)}" for id in ("l0", "l1")]
     return "; ".join([*parts, *(one for one in gone if " 0% [" not in one)])
 

@@ -20,7 +20,7 @@ from lessonbank.contracts.withholding import Withholding
 from lessonbank.evidence.draws import FollowsEvidence, OrdersByEvidence
 from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.review import Review, review
-from lessonbank.evidence.stored_ledger import harmful_units, unit_reviews
+from lessonbank.evidence.stored_ledger import harmful_treatments, treatment_reviews
 
 from .world import Ask, Candidate, Told, World
 
@@ -43,12 +43,12 @@ class Played:
     """By task: whether a lesson was found, so that something could be shown."""
     shown: list[tuple[str, ...]] = field(default_factory=list)
     words: dict[tuple[str, str], int] = field(default_factory=dict)
-    """By unit and word: the task after which it was said first."""
+    """By treatment and word: the task after which it was said first."""
     retired: dict[str, int] = field(default_factory=dict)
 
-    def said(self, unit: str, word: str) -> float:
+    def said(self, treatment: str, word: str) -> float:
         """The task after which it was said; infinite for never."""
-        return self.words.get((unit, word), np.inf)
+        return self.words.get((treatment, word), np.inf)
 
     def empty(self, begin: int, end: int) -> float:
         """The share of tasks with a lesson that got none."""
@@ -133,9 +133,9 @@ class Bank:
         self.note(episodes, found, now)
         for policy in self.policies:
             if isinstance(policy, FollowsEvidence):
-                policy.tell("s", unit_reviews(episodes, found))
+                policy.tell("s", treatment_reviews(episodes, found))
         if self.acts:
-            self.retire({id for _, ids in harmful_units(episodes, found) for id in ids}, now)
+            self.retire({id for _, ids in harmful_treatments(episodes, found) for id in ids}, now)
 
     def retire(self, ids: Collection[str], now: int) -> None:
         """Take lessons back; the evidence of their groups starts again."""
@@ -153,17 +153,21 @@ class Bank:
     def note(self, episodes: Any, found: Review, now: int) -> None:
         """What is said for the first time."""
         if found.acts:
-            for unit, word in zip(episodes.units, found.standing, strict=True):
+            for treatment, word in zip(episodes.treatments, found.standing, strict=True):
                 if word != "no evidence yet":
-                    self.played.words.setdefault((unit, word), now)
+                    self.played.words.setdefault((treatment, word), now)
 
 
 def final(bank: Bank, /) -> dict[str, tuple[float, float, float]]:
-    """By unit with an estimate: its effect at the end, and between what it lies however often one looks."""
+    """By treatment with an estimate: its effect at the end, and between what it lies however often one looks."""
     episodes = bank.columns.episodes(since=bank.since)
     found = review(episodes)
-    known = zip(episodes.units, found.effects.estimate, found.low, found.high, strict=True)
-    return {unit: (float(value), float(low), float(high)) for unit, value, low, high in known if np.isfinite(value)}
+    known = zip(episodes.treatments, found.effects.estimate, found.low, found.high, strict=True)
+    return {
+        treatment: (float(value), float(low), float(high))
+        for treatment, value, low, high in known
+        if np.isfinite(value)
+    }
 
 
 def receipt(policy: Policy, placed: Sequence[Candidate], *, id: str, task: str, number: int) -> Recall:

@@ -61,11 +61,13 @@ def first(banks: Sequence[Played]) -> str:
     )
 
 
-def found(*units: tuple[str, str], gone: str = "", after: int = 0) -> Callable[[Sequence[Played]], str]:
+def found(*treatments: tuple[str, str], gone: str = "", after: int = 0) -> Callable[[Sequence[Played]], str]:
     """What is said and retired, and when, and the success in all."""
 
     def say(banks: Sequence[Played]) -> str:
-        said = [f"{unit} {word} {when([b.said(unit, word) for b in banks])}" for unit, word in units]
+        said = [
+            f"{treatment} {word} {when([b.said(treatment, word) for b in banks])}" for treatment, word in treatments
+        ]
         said += [f"{gone} retired {when([b.retired.get(gone, math.inf) - after for b in banks])}"] if gone else []
         return ", ".join([*said, f"success {percent(banks, lambda b: fmean(b.chance))}"])
 

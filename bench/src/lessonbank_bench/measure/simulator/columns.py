@@ -68,12 +68,12 @@ class Episodes:
         return ~np.isnan(self.outcome)
 
     def as_evidence(self) -> ledger.Episodes:
-        """The same for the ledger: memory as a whole is unit 0, and the lessons follow.
+        """The same for the ledger: memory as a whole is treatment 0, and the lessons follow.
 
         A lesson that was found alone is all of memory in that recall: both draws are one, for both.
         """
         pairs, size = self.pairs, len(self.lessons)
-        unit, alone = pairs.lesson + 1, np.bincount(pairs.row, minlength=len(self))[pairs.row] == 1
+        treatment, alone = pairs.lesson + 1, np.bincount(pairs.row, minlength=len(self))[pairs.row] == 1
         off, odds = self.control[pairs.row], self.control_probability[pairs.row]
         chance = (1.0 - pairs.probability) * np.where(alone, 1.0 - odds, 1.0)
         shown = ~pairs.withheld & ~off
@@ -85,7 +85,7 @@ class Episodes:
         row = np.concatenate([np.arange(len(self)), pairs.row])
         columns = (
             row,
-            np.concatenate([np.zeros(len(self), np.int64), unit]),
+            np.concatenate([np.zeros(len(self), np.int64), treatment]),
             np.concatenate([~bare, shown]),
             np.concatenate([whole, chance]),
         )
@@ -104,8 +104,8 @@ class Episodes:
             cost=self.cost,
             seconds=self.seconds,
             draws=ledger.Draws(*(column[kept] for column in columns)),
-            placed=ledger.Placed(pairs.row, unit, shown, pairs.cited),
-            units=("*", *self.lessons),
+            placed=ledger.Placed(pairs.row, treatment, shown, pairs.cited),
+            treatments=("*", *self.lessons),
             level=np.array([ledger.WHOLE_LEVEL, *[ledger.LESSON_LEVEL] * size]),
             turn=np.concatenate([[0], _order_of_arrival(pairs.lesson, size)]),
             parents=((),) * (size + 1),

@@ -9,7 +9,7 @@ from .looking import HARM as HARM
 from .looking import HELP as HELP
 from .looking import NEVER as NEVER
 from .looking import Seen as Seen
-from .looking import Unit as Unit
+from .looking import Treatment as Treatment
 from .looking import seen as seen
 from .playing import Played as Played
 from .playing import play as play

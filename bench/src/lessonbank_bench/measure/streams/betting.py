@@ -1,8 +1,8 @@
 """The bets of the published method (Waudby-Smith and Ramdas 2024), made by the simulator itself on exact scores.
 
-The ledger keeps histograms and folds them once for all units; here each unit's logarithms are summed one by one. The
-numbers below are the promises of the guide and of decision 28, written down a second time: a change of one of them in
-the ledger shows as a difference at the next review.
+The ledger keeps histograms and folds them once for all treatments; here the logarithms of each are summed one by one.
+The numbers below are the promises of the guide and of decision 28, written down a second time: a change of one of them
+in the ledger shows as a difference at the next review.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ STARTS, SHARES = _starts()
 
 
 def likely_from(episodes: Episodes, /) -> Floats:
-    """By unit: the logarithm from which on it is said to help or to harm likely."""
+    """By treatment: the logarithm from which on it is said to help or to harm likely."""
     return np.where(episodes.level == _LESSON, _LIKELY_LESSON, _LIKELY)
 
 
 def shown_from(episodes: Episodes, /) -> Floats:
-    """By unit: that from which on it is said for sure. The unit that came as number j has 10 / ((j + 10)(j + 11))."""
+    """By treatment: that from which on it is said for sure. Number j of a level has 10 / ((j + 10)(j + 11))."""
     least = list[float]()
     for level, came in zip(episodes.level.tolist(), episodes.turn.tolist(), strict=True):
         share = 10 / ((came + 10) * (came + 11)) if level else 1.0
@@ -64,7 +64,7 @@ def shown_from(episodes: Episodes, /) -> Floats:
 
 
 def both(own: Told, at: Ints, /) -> tuple[Floats, Floats]:
-    """The logs of the evidence that a unit helps, and that it harms from some start on, after its first `at` scores."""
+    """The logs of the evidence that a treatment helps, and that it harms from a start on, after `at` of its scores."""
     won, lost = _sums(own)
     helps = _total(won[at] + _prior_of(own), np.minimum.accumulate(own.lowest)[at - 1])
     harms = np.full(len(at), -np.inf)
@@ -93,7 +93,7 @@ def enough(own: Told, at: Ints, /) -> Flags:
 
 
 def few(told: Sequence[Told], least: int, /) -> Ints:
-    """The units with `least` scores or more."""
+    """The treatments with `least` scores or more."""
     return np.array([n for n, own in enumerate(told) if len(own) >= least], np.int64)
 
 

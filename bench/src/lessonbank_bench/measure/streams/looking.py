@@ -16,12 +16,12 @@ import numpy as np
 from .betting import COVER, both, enough, few, held, likely_from, shown_from
 from .playing import BEGAN, Played
 from .pure import Looked, Pure
-from .scoring import Told, told_by_unit
+from .scoring import Told, told_by_treatment
 from .stream import Flags, Floats, Ints
 
 _EVERY = 10
 _FEW = 12
-"""A unit with fewer draws is not looked at between reviews."""
+"""A treatment with fewer draws is not looked at between reviews."""
 _LITTLE = 1e-9
 NEVER = 1 << 40
 HELP, HARM = 0, 1
@@ -29,8 +29,8 @@ _WORDS = ("helps", "likely helps", "likely harms", "harms")
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """What was said of one unit in one run."""
+class Treatment:
+    """What was said of one treatment in one run."""
 
     draws: int
     likely: tuple[int, int] = (NEVER, NEVER)
@@ -51,7 +51,7 @@ class Unit:
 class Seen:
     """One run in a few numbers."""
 
-    units: Mapping[str, Unit]
+    treatments: Mapping[str, Treatment]
     out: Mapping[int, int]
     """When each lesson was taken back."""
     lost: float
@@ -63,11 +63,11 @@ class Seen:
     lift: Floats = field(default_factory=lambda: np.empty(0))
     """By block of 500 tasks: the chance of success less that without memory."""
     differs: int = NEVER
-    """The first task after which outcomes were said to go missing on one side, for any unit."""
+    """The first task after which outcomes were said to go missing on one side, for any treatment."""
     differing: tuple[str, ...] = ()
     basis: str = ""
     truth: bool = True
-    """Whether `held`, `true` and `covers` of the units are known."""
+    """Whether `held`, `true` and `covers` of the treatments are known."""
     off: float = 0.0
     """By how much the sums made here differ from what the reviews said, at most, as logarithms."""
 
@@ -76,12 +76,12 @@ def seen(played: Played, bank: Pure, /) -> Seen:
     """What a bank said of a stream."""
     bank.review()
     last = bank.reviews[-1]
-    units = _units(bank, last)
+    treatments = _treatments(bank, last)
     first = next((look.task for look in bank.reviews if look.found.differs.any()), NEVER)
-    named = {look.episodes.units[n] for look in bank.reviews for n in np.flatnonzero(look.found.differs)}
+    named = {look.episodes.treatments[n] for look in bank.reviews for n in np.flatnonzero(look.found.differs)}
     nothing = np.array([played.stream.chance(task, (), ()) for task in range(len(played.stream))])
     return Seen(
-        units=units,
+        treatments=treatments,
         out=played.out,
         lost=float(played.lost()[:2000].mean()),
         bare=float(played.bare()[:2000].mean()),
@@ -95,27 +95,28 @@ def seen(played: Played, bank: Pure, /) -> Seen:
     )
 
 
-def _units(bank: Pure, last: Looked) -> dict[str, Unit]:
-    every = told_by_unit(last.episodes)
+def _treatments(bank: Pure, last: Looked) -> dict[str, Treatment]:
+    every = told_by_treatment(last.episodes)
     task = np.round((last.episodes.at - BEGAN.timestamp()) / 60).astype(np.int64)
-    truth = {(n, change.unit): change.adds for n, told in bank.changes.items() for change in told if bank.truth}
+    truth = {(n, change.treatment): change.adds for n, told in bank.changes.items() for change in told if bank.truth}
     least, likely, near = shown_from(last.episodes), likely_from(last.episodes), _near(bank, last)
-    made = dict[str, Unit]()
-    for unit in map(int, few(every, _FEW)):
-        own, name = every[unit], last.episodes.units[unit]
+    made = dict[str, Treatment]()
+    for treatment in map(int, few(every, _FEW)):
+        own, name = every[treatment], last.episodes.treatments[treatment]
         when = task[own.row]
-        one = _said(own, when, likely[unit], least[unit]) if near[unit] else Unit(draws=len(own))
+        one = _said(own, when, likely[treatment], least[treatment]) if near[treatment] else Treatment(draws=len(own))
         if bank.truth:
             adds = np.array([truth[n, name] for n in when])
-            one = replace(one, **_compared(own, when, adds, bank, unit))
+            one = replace(one, **_compared(own, when, adds, bank, treatment))
         made[name] = one
     return {
-        name: _with_reviews(made.get(name, Unit(draws=0)), name, bank) for name in {*made, *(n for n, _ in bank.said)}
+        name: _with_reviews(made.get(name, Treatment(draws=0)), name, bank)
+        for name in {*made, *(n for n, _ in bank.said)}
     }
 
 
-def _with_reviews(one: Unit, name: str, bank: Pure) -> Unit:
-    """What reviews said before the evidence of a unit started again is no longer in its scores."""
+def _with_reviews(one: Treatment, name: str, bank: Pure) -> Treatment:
+    """What reviews said before the evidence of a treatment started again is no longer in its scores."""
     helps, likely_helps, likely_harms, harms = (bank.said.get((name, word), NEVER) for word in _WORDS)
     return replace(
         one,
@@ -125,11 +126,11 @@ def _with_reviews(one: Unit, name: str, bank: Pure) -> Unit:
 
 
 def _near(bank: Pure, last: Looked) -> Flags:
-    """By unit: whether any review found a third of the least evidence for a verdict, as a logarithm. Between reviews
-    nothing is looked for in the others."""
-    most = np.full(len(last.episodes.units), -np.inf)
+    """By treatment: whether any review found a third of the least evidence for a verdict, as a logarithm. Between
+    reviews nothing is looked for in the others."""
+    most = np.full(len(last.episodes.treatments), -np.inf)
     for look in bank.reviews:
-        known = len(look.episodes.units)
+        known = len(look.episodes.treatments)
         most[:known] = np.maximum(most[:known], np.maximum(look.found.log_help, look.found.log_harm))
     return most > COVER / 3
 
@@ -140,43 +141,43 @@ def _looks(task: Ints) -> Ints:
     return at[at > 0]
 
 
-def _said(own: Told, task: Ints, likely: float, least: float) -> Unit:
+def _said(own: Told, task: Ints, likely: float, least: float) -> Treatment:
     at = _looks(task)
     when, (helps, harms) = task[at - 1], both(own, at)
     said = enough(own, at)
     helping = said & (harms < likely)
-    return Unit(
+    return Treatment(
         draws=len(own),
         likely=(_first(when, helping & (helps >= likely)), _first(when, said & (harms >= likely))),
         firm=(_first(when, helping & (helps >= least)), _first(when, said & (harms >= least))),
     )
 
 
-def _compared(own: Told, task: Ints, adds: Floats, bank: Pure, unit: int) -> dict[str, Any]:
+def _compared(own: Told, task: Ints, adds: Floats, bank: Pure, treatment: int) -> dict[str, Any]:
     last = bank.reviews[-1]
-    effects, begun = last.found.effects, last.found.begun[unit]
+    effects, begun = last.found.effects, last.found.begun[treatment]
     since = task >= _task(begun) if np.isfinite(begun) else np.ones(len(task), bool)
     true = float(np.average(adds[since], weights=own.scale[since]))
     return {
-        "held": held(own, _looks(task), adds) and _printed(bank, unit, task, adds, own.scale),
-        "value": float(effects.estimate[unit]),
+        "held": held(own, _looks(task), adds) and _printed(bank, treatment, task, adds, own.scale),
+        "value": float(effects.estimate[treatment]),
         "true": true,
-        "covers": bool(effects.low[unit] <= true <= effects.high[unit]),
+        "covers": bool(effects.low[treatment] <= true <= effects.high[treatment]),
     }
 
 
-def _printed(bank: Pure, unit: int, task: Ints, adds: Floats, scale: Floats) -> bool:
+def _printed(bank: Pure, treatment: int, task: Ints, adds: Floats, scale: Floats) -> bool:
     """Whether the interval that each review printed holds what was true until then, since its own start."""
     for look in bank.reviews:
-        if unit >= len(look.episodes.units):
+        if treatment >= len(look.episodes.treatments):
             continue
-        low, high, begun = (float(of[unit]) for of in (look.found.low, look.found.high, look.found.begun))
+        low, high, begun = (float(of[treatment]) for of in (look.found.low, look.found.high, look.found.begun))
         use = (task <= look.task) & (task >= (_task(begun) if np.isfinite(begun) else 0))
-        if (look.found.scores.group == unit).sum() > len(task):
+        if (look.found.scores.group == treatment).sum() > len(task):
             continue  # it has started again since then
         if not use.any():
             continue
-        true, value = float(np.average(adds[use], weights=scale[use])), float(look.found.effects.estimate[unit])
+        true, value = float(np.average(adds[use], weights=scale[use])), float(look.found.effects.estimate[treatment])
         if not low - _LITTLE <= true <= high + _LITTLE:
             return False
         if not low - _LITTLE <= np.nan_to_num(value, nan=low) <= high + _LITTLE:
@@ -195,14 +196,14 @@ def _first(when: Ints, said: np.ndarray) -> int:
 
 def _off(bank: Pure, last: Looked) -> float:
     """By how much the logarithms made here differ from those of the reviews, at most, on a few of each."""
-    every, worst = told_by_unit(last.episodes), 0.0
+    every, worst = told_by_treatment(last.episodes), 0.0
     for look in bank.reviews[len(bank.reviews) // 3 :: max(1, len(bank.reviews) // 3)]:
         rows = int(look.episodes.known.sum())
-        for unit in map(int, few(every, _FEW)[:3]):
-            own = every[unit]
+        for treatment in map(int, few(every, _FEW)[:3]):
+            own = every[treatment]
             n = int(np.searchsorted(own.row, rows))
-            if n and unit < len(look.episodes.units) and look.found.basis == last.found.basis:
+            if n and treatment < len(look.episodes.treatments) and look.found.basis == last.found.basis:
                 helps, harms = both(own, np.array([n]))
-                off = abs(helps[0] - look.found.log_help[unit]), abs(harms[0] - look.found.log_harm[unit])
+                off = abs(helps[0] - look.found.log_help[treatment]), abs(harms[0] - look.found.log_harm[treatment])
                 worst = max(worst, *map(float, off))
     return worst

@@ -9,7 +9,7 @@ from lessonbank.contracts.withholding import Withholding
 from lessonbank.evidence.draws import FollowsEvidence
 from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.review import Review, review
-from lessonbank.evidence.stored_ledger import harmful_units, unit_reviews
+from lessonbank.evidence.stored_ledger import harmful_treatments, treatment_reviews
 
 from .playing import SCOPE, Come, recall_id
 from .rows import Receipts, Straight
@@ -43,7 +43,7 @@ class Pure:
         """What each recall could tell, and the truth of it."""
         self.rows = Receipts() if receipts else Straight(stream)
         self.said: dict[tuple[str, str], int] = {}
-        """By unit and word: after how many tasks a review said it first."""
+        """By treatment and word: after how many tasks a review said it first."""
         self._numbers, self._acts, self._out = stream.numbers, acts, set[str]()
         self._lessons = {lesson.id: lesson for lesson in stream.lessons}
         self._told, self._reviewed, self._task = 0, 0, 0
@@ -73,17 +73,17 @@ class Pure:
         self._reviewed = self._told
         self.reviews.append(Looked(self._task, episodes, found))
         if isinstance(self.policy, FollowsEvidence):
-            self.policy.tell(SCOPE, unit_reviews(episodes, found))
+            self.policy.tell(SCOPE, treatment_reviews(episodes, found))
         self._say(episodes, found)
         if not self._acts:
             return []
-        out = {id for _, ids in harmful_units(episodes, found) for id in ids} - self._out
+        out = {id for _, ids in harmful_treatments(episodes, found) for id in ids} - self._out
         self._out |= out
         self.rows.restart({group for id in out for group in self._lessons[id].groups}, self._task)
         return sorted(self._numbers[id] for id in out)
 
     def _say(self, episodes: Episodes, found: Review) -> None:
         """Note what is said for the first time."""
-        for unit, word in zip(episodes.units, found.standing, strict=True):
+        for treatment, word in zip(episodes.treatments, found.standing, strict=True):
             if word != "no evidence yet":
-                self.said.setdefault((unit, word), self._task + 1)
+                self.said.setdefault((treatment, word), self._task + 1)

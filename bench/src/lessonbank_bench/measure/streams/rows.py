@@ -34,9 +34,9 @@ class Receipts:
         """All so far."""
         return self._columns.episodes(since=self._since)
 
-    def restart(self, units: Iterable[str], task: int, /) -> None:
-        """What is known of these units starts again after a task."""
-        self._since |= dict.fromkeys(units, BEGAN + timedelta(minutes=task))
+    def restart(self, treatments: Iterable[str], task: int, /) -> None:
+        """What is known of these treatments starts again after a task."""
+        self._since |= dict.fromkeys(treatments, BEGAN + timedelta(minutes=task))
 
 
 class Straight:
@@ -49,9 +49,9 @@ class Straight:
         self._known, self._judged = np.full(tasks, _NAN), np.full(tasks, _NAN)
         self._true, self._control = np.zeros(tasks, bool), np.zeros(tasks, bool)
         self._task = np.zeros(tasks, np.int64)
-        self._row, self._unit = np.zeros(entries, np.int64), np.zeros(entries, np.int64)
+        self._row, self._treatment = np.zeros(entries, np.int64), np.zeros(entries, np.int64)
         self._shown, self._chance = np.zeros(entries, bool), np.zeros(entries)
-        self._place_row, self._place_unit = np.zeros(places, np.int64), np.zeros(places, np.int64)
+        self._place_row, self._place_treatment = np.zeros(places, np.int64), np.zeros(places, np.int64)
         self._place_shown = np.zeros(places, bool)
         self._template, self._seconds = stream.template, BEGAN.timestamp() + 60.0 * np.arange(tasks)
         self._number, self._level = {WHOLE: 0}, [WHOLE_LEVEL]
@@ -63,16 +63,16 @@ class Straight:
         row = self._rows
         for n in come.placed:
             lesson = come.stream.lessons[n]
-            unit = self._unit_of(lesson.id, LESSON_LEVEL)
-            if unit not in self._parents:
-                self._parents[unit] = tuple(self._unit_of(group, GROUP_LEVEL) for group in lesson.groups)
+            treatment = self._treatment_of(lesson.id, LESSON_LEVEL)
+            if treatment not in self._parents:
+                self._parents[treatment] = tuple(self._treatment_of(group, GROUP_LEVEL) for group in lesson.groups)
             place = self._places
-            self._place_row[place], self._place_unit[place] = row, unit
+            self._place_row[place], self._place_treatment[place] = row, treatment
             self._place_shown[place] = n in come.shown
             self._places += 1
         for change in changes:
-            at, unit = self._draws, self._number[change.unit]
-            self._row[at], self._unit[at] = row, unit
+            at, treatment = self._draws, self._number[change.treatment]
+            self._row[at], self._treatment[at] = row, treatment
             self._shown[at], self._chance[at] = change.shown, change.chance
             self._draws += 1
         self._task[row], self._control[row] = come.task, come.drawn.whole[0]
@@ -83,11 +83,11 @@ class Straight:
                 self._judged[row] = success
         self._rows += 1
 
-    def restart(self, units: Iterable[str], task: int, /) -> None:
-        """What is known of these units starts again after a task."""
-        self._begun |= dict.fromkeys([self._number[unit] for unit in units], float(self._seconds[task]))
+    def restart(self, treatments: Iterable[str], task: int, /) -> None:
+        """What is known of these treatments starts again after a task."""
+        self._begun |= dict.fromkeys([self._number[treatment] for treatment in treatments], float(self._seconds[task]))
 
-    def _unit_of(self, name: str, level: int) -> int:
+    def _treatment_of(self, name: str, level: int) -> int:
         number = self._number.setdefault(name, len(self._number))
         if number == len(self._level):
             self._level.append(level)
@@ -99,11 +99,11 @@ class Straight:
         outcome, task = self._known[:n], self._task[:n]
         seconds, begun = self._seconds[task], np.full(len(self._number), -np.inf)
         begun[list(self._begun)] = list(self._begun.values())
-        drawn = (self._row[:d], self._unit[:d], self._shown[:d], self._chance[:d])
-        placed = (self._place_row[:p], self._place_unit[:p], self._place_shown[:p])
+        drawn = (self._row[:d], self._treatment[:d], self._shown[:d], self._chance[:d])
+        placed = (self._place_row[:p], self._place_treatment[:p], self._place_shown[:p])
         kept, found = (seconds[told[0]] > begun[told[1]] for told in (drawn, placed))
         level = np.array(self._level)
-        none, units = np.full(n, _NAN), tuple(self._number)
+        none, treatments = np.full(n, _NAN), tuple(self._number)
         return Episodes(
             outcome=outcome,
             true=self._true[:n],
@@ -117,10 +117,10 @@ class Straight:
             seconds=none,
             draws=Draws(*(column[kept] for column in drawn)),
             placed=_places(*(column[found] for column in placed)),
-            units=units,
+            treatments=treatments,
             level=level,
             turn=_turns(level, drawn[1], kept),
-            parents=tuple(self._parents.get(unit, ()) for unit in range(len(units))),
+            parents=tuple(self._parents.get(treatment, ()) for treatment in range(len(treatments))),
             broke=np.zeros(n, bool),
             audit_odds=none,
             audited=np.zeros(n, bool),
@@ -130,17 +130,17 @@ class Straight:
         )
 
 
-def _places(row: Ints, unit: Ints, shown: Flags) -> Placed:
-    return Placed(row, unit, shown, np.zeros(len(row), bool))
+def _places(row: Ints, treatment: Ints, shown: Flags) -> Placed:
+    return Placed(row, treatment, shown, np.zeros(len(row), bool))
 
 
-def _turns(level: Ints, unit: Ints, kept: Flags) -> Ints:
-    """By unit: how many of its level came before it; one that started again came twice."""
-    turn, none = np.zeros(len(level), np.int64), len(unit)
+def _turns(level: Ints, treatment: Ints, kept: Flags) -> Ints:
+    """By treatment: how many of its level came before it; one that started again came twice."""
+    turn, none = np.zeros(len(level), np.int64), len(treatment)
     firsts = np.full((2, len(level)), none)
     for row, side in enumerate((~kept, kept)):
         at = np.flatnonzero(side)[::-1]
-        firsts[row, unit[at]] = at
+        firsts[row, treatment[at]] = at
     for one in (GROUP_LEVEL, LESSON_LEVEL):
         own = np.flatnonzero(level == one)
         turn[own] = np.searchsorted(np.sort(firsts[:, own], axis=None), firsts[1, own])

@@ -26,7 +26,7 @@ _GROUP = 1
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One unit: one entry for each recall that tells something of it, in the order in which outcomes came."""
+    """One treatment: one entry for each recall that tells something of it, in the order in which outcomes came."""
 
     row: Ints
     """The recall."""
@@ -44,17 +44,17 @@ class Told:
         return len(self.row)
 
 
-def told_by_unit(episodes: Episodes, /) -> list[Told]:
-    """By unit, in the order of the episodes' units. Audits are not known here: no stream has any."""
+def told_by_treatment(episodes: Episodes, /) -> list[Told]:
+    """By treatment, in the order of the episodes' treatments. Audits are not known here: no stream has any."""
     counts = _counting(episodes)
     guess = _guesses(episodes, counts)
     draws = episodes.draws
     kept = np.flatnonzero(counts[draws.row])
-    by_unit = kept[np.argsort(draws.unit[kept], kind="stable")]
-    ends = np.searchsorted(draws.unit[by_unit], np.arange(len(episodes.units) + 1))
+    by_treatment = kept[np.argsort(draws.treatment[kept], kind="stable")]
+    ends = np.searchsorted(draws.treatment[by_treatment], np.arange(len(episodes.treatments) + 1))
     return [
-        _told(episodes, guess, by_unit[ends[n] : ends[n + 1]], is_group=bool(episodes.level[n] == _GROUP))
-        for n in range(len(episodes.units))
+        _told(episodes, guess, by_treatment[ends[n] : ends[n + 1]], is_group=bool(episodes.level[n] == _GROUP))
+        for n in range(len(episodes.treatments))
     ]
 
 
@@ -100,7 +100,7 @@ def _guesses(episodes: Episodes, counts: Flags) -> Floats:
 
 def _found(episodes: Episodes) -> dict[int, list[int]]:
     found = dict[int, list[int]]()
-    for row, lesson in zip(episodes.placed.row.tolist(), episodes.placed.unit.tolist(), strict=True):
+    for row, lesson in zip(episodes.placed.row.tolist(), episodes.placed.treatment.tolist(), strict=True):
         found.setdefault(row, []).append(lesson)
     return found
 

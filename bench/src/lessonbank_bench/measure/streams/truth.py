@@ -1,4 +1,4 @@
-"""What each unit truly changes in each recall, from the draws alone: no estimator has a part in it."""
+"""What each treatment truly changes in each recall, from the draws alone: no estimator has a part in it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One unit in one recall."""
+    """One treatment in one recall."""
 
-    unit: str
+    treatment: str
     shown: bool
     chance: float
     """The probability with which it was to be shown."""
@@ -37,11 +37,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Lessons that go together, and the units that are just these."""
+    """Lessons that go together, and the treatments that are just these."""
 
     lessons: frozenset[int]
     """Places in the recall."""
-    units: tuple[str, ...]
+    treatments: tuple[str, ...]
     hidden_by: tuple[int, ...]
     """Other blocks: where one of them is withheld, nothing is told of this one."""
 
@@ -51,18 +51,18 @@ def changes(
 ) -> list[Change]:
     """What one recall can tell, and what there was to tell; without that where it is not asked for.
 
-    Units that are the same lessons are one draw. Where another draw left some of these out, nothing can be told.
+    Treatments that are the same lessons are one draw. Where another draw left some of these out, nothing can be told.
     """
-    units, blocks = _blocks(tuple(stream.lessons[n] for n in placed))
+    treatments, blocks = _blocks(tuple(stream.lessons[n] for n in placed))
     draws = {WHOLE: drawn.whole, **drawn.groups}
     draws |= {stream.lessons[n].id: draw for n, draw in zip(placed, drawn.lessons, strict=True)}
     chances, gone = list[float](), list[bool]()
     for block in blocks:
         chance, withheld = 1.0, False
-        for unit in block.units:
-            if unit in draws:
-                withheld |= draws[unit][0]
-                chance *= 1.0 - draws[unit][1]
+        for treatment in block.treatments:
+            if treatment in draws:
+                withheld |= draws[treatment][0]
+                chance *= 1.0 - draws[treatment][1]
         chances.append(chance)
         gone.append(withheld)
     told = dict[str, Change]()
@@ -71,12 +71,14 @@ def changes(
         bare, chances[0] = gone[0] or all(withheld for withheld, _ in drawn.lessons), chances[0] * (1.0 - none)
         if 0.0 < chances[0] < 1.0:
             adds = _adds_any(stream, task, placed, [odds for _, odds in drawn.lessons]) if with_truth else 0.0
-            told |= {unit: Change(unit, not bare, chances[0], adds) for unit in blocks[0].units}
+            told |= {treatment: Change(treatment, not bare, chances[0], adds) for treatment in blocks[0].treatments}
     for number, block in list(enumerate(blocks))[one_by_one:]:
         if 0.0 < chances[number] < 1.0 and not any(gone[other] for other in block.hidden_by):
             adds = _adds(stream, task, placed, blocks, gone, number) if with_truth else 0.0
-            told |= {unit: Change(unit, not gone[number], chances[number], adds) for unit in block.units}
-    return [told[unit] for unit in units if unit in told]
+            told |= {
+                treatment: Change(treatment, not gone[number], chances[number], adds) for treatment in block.treatments
+            }
+    return [told[treatment] for treatment in treatments if treatment in told]
 
 
 def _is_one_by_one(
@@ -87,8 +89,8 @@ def _is_one_by_one(
 ) -> bool:
     """Whether nothing but memory as a whole and single lessons may be left out: then no memory is no memory, whichever
     draws it comes from."""
-    groups = (unit for block in blocks[1:] for unit in block.units if "/" in unit)
-    return len(lessons) > 1 and chance < 1.0 and not any(draws.get(unit, (False, 0.0))[1] for unit in groups)
+    groups = (treatment for block in blocks[1:] for treatment in block.treatments if "/" in treatment)
+    return len(lessons) > 1 and chance < 1.0 and not any(draws.get(treatment, (False, 0.0))[1] for treatment in groups)
 
 
 def _adds_any(stream: Stream, task: int, placed: Sequence[int], odds: Sequence[float]) -> float:
@@ -114,19 +116,19 @@ def _adds(
 
 @lru_cache(maxsize=1 << 14)
 def _blocks(placed: tuple[Planted, ...]) -> tuple[tuple[str, ...], tuple[_Block, ...]]:
-    """The units of a recall, and the sets of lessons that can be left out of it; memory as a whole first."""
+    """The treatments of a recall, and the sets of lessons that can be left out of it; memory as a whole first."""
     covered: dict[str, set[int]] = {WHOLE: set(range(len(placed)))}
     for at, lesson in enumerate(placed):
-        for unit in (*lesson.groups, lesson.id):
-            covered.setdefault(unit, set()).add(at)
-    units = dict[frozenset[int], list[str]]()
-    for unit, lessons in covered.items():
-        units.setdefault(frozenset(lessons), []).append(unit)
-    every = list(units)
+        for treatment in (*lesson.groups, lesson.id):
+            covered.setdefault(treatment, set()).add(at)
+    treatments = dict[frozenset[int], list[str]]()
+    for treatment, lessons in covered.items():
+        treatments.setdefault(frozenset(lessons), []).append(treatment)
+    every = list(treatments)
     blocks = tuple(
         _Block(
             lessons,
-            tuple(units[lessons]),
+            tuple(treatments[lessons]),
             tuple(n for n, other in enumerate(every) if other != lessons and other & lessons and not other < lessons),
         )
         for lessons in every

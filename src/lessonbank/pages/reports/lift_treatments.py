@@ -13,7 +13,7 @@ from lessonbank.evidence.lift import (
     GroupLift,
     LessonLift,
     Lift,
-    UnitLift,
+    TreatmentLift,
     distinct_groups,
     distinct_lessons,
     fits_anything,
@@ -26,7 +26,7 @@ from lessonbank.guard.sanitise import canonical, canonical_line, one_line
 
 from .forest import Bar, Forest
 from .html import minus
-from .plots import SIGN, bar, named
+from .plots import SIGN, bar, title_of
 
 MOST: Final = 500
 """Lessons on the page: a page of more opens slowly."""
@@ -83,11 +83,11 @@ def _group(group: GroupLift, lessons: str, forest: Forest) -> str:
     count = plural(group.lessons, "lesson")
     summary = _summary(bar(group), f"<b>{escape(name)}</b>, {count}", _write_effect(standing_of(group), group), forest)
     inside = f'<div class="inside">{_facts(_escaped(numbers(group)))}{lessons}</div>'
-    return f'\n<details class="unit group"><summary>{summary}</summary>{inside}</details>'
+    return f'\n<details class="treatment group"><summary>{summary}</summary>{inside}</details>'
 
 
 def _lesson(lesson: LessonLift, scope: str, forest: Forest, address: Address) -> str:
-    summary = _summary(bar(lesson), escape(named(lesson)), _write_effect(said_of(lesson), lesson), forest)
+    summary = _summary(bar(lesson), escape(title_of(lesson)), _write_effect(said_of(lesson), lesson), forest)
     when = canonical(lesson.description, limit=_WHEN).strip()
     content = canonical(lesson.content, limit=_TEXT).strip()
     text = f'<p class="soft">{escape(when)}</p>' if when else ""
@@ -104,9 +104,8 @@ def _lesson(lesson: LessonLift, scope: str, forest: Forest, address: Address) ->
         ("shown last by the recalls", _ids("why", lesson.recall_ids, address)),
         *_escaped([("to see all of them", _command(lesson.lesson_id, scope))]),
     )
-    return (
-        f'\n<details class="unit"><summary>{summary}</summary><div class="inside">{text}{_facts(facts)}</div></details>'
-    )
+    inside = f'<div class="inside">{text}{_facts(facts)}</div>'
+    return f'\n<details class="treatment"><summary>{summary}</summary>{inside}</details>'
 
 
 def _summary(drawn: Bar, name: str, said: str, forest: Forest) -> str:
@@ -114,20 +113,20 @@ def _summary(drawn: Bar, name: str, said: str, forest: Forest) -> str:
 
 
 def _ruler(forest: Forest) -> str:
-    return f'\n<div class="unit row ruler"><span class="soft">points of success</span>{forest.ruler()}</div>'
+    return f'\n<div class="treatment row ruler"><span class="soft">points of success</span>{forest.ruler()}</div>'
 
 
-def _write_effect(standing: str, unit: UnitLift) -> str:
-    effect = "" if says_nothing(unit) else f", {minus(points(unit.success))}"
-    return f"{SIGN[unit.standing]} {standing}{effect}"
+def _write_effect(standing: str, lift: TreatmentLift) -> str:
+    effect = "" if says_nothing(lift) else f", {minus(points(lift.success))}"
+    return f"{SIGN[lift.standing]} {standing}{effect}"
 
 
-def numbers(unit: UnitLift, /) -> Iterable[tuple[str, str]]:
+def numbers(lift: TreatmentLift, /) -> Iterable[tuple[str, str]]:
     """What is known of a lesson or a group, by name."""
-    effect = unit.success
-    yield "shown, left out", f"{plural(unit.shown, 'time')}, {plural(unit.withheld, 'time')} (with an outcome)"
-    if unit.waiting:
-        yield "do not count yet", f"{plural(unit.waiting, 'time')}: an outcome is waited for"
+    effect = lift.success
+    yield "shown, left out", f"{plural(lift.shown, 'time')}, {plural(lift.withheld, 'time')} (with an outcome)"
+    if lift.waiting:
+        yield "do not count yet", f"{plural(lift.waiting, 'time')}: an outcome is waited for"
     yield f"{NAMES[0]}, in points", write_interval(effect.low, effect.high)
     yield f"{NAMES[1]}, in points", write_interval(effect.always_low, effect.always_high)
 
