@@ -70,7 +70,8 @@ def said_once(experience: Experience, held: dict[str, str], /) -> Experience:
         again[known] = (*again.get(known, ()), taught_again(lesson, SAME_WORDS, words=False))
     if not again:
         return experience
-    return experience.model_copy(update={"lessons": tuple(kept), "repeats": with_repeats(experience.repeats, again)})
+    repeats = with_repeats(experience.repeats, again) if experience.repeats else again
+    return experience.model_copy(update={"lessons": tuple(kept), "repeats": repeats})
 
 
 @lru_cache(maxsize=64)  # of one lesson it is asked at each step of a commit

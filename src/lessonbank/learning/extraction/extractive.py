@@ -550,11 +550,10 @@ def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:
 
 def _provenance(lesson: _Lesson, *, several: bool) -> Provenance:
     runs = {run.number: run.attempt for run, _ in lesson.shown_by}
-    place = {
-        number: place for place, number in enumerate(runs, 1)
-    }  # in `trajectory_ids`, by which readers find the run
+    order = [*runs]  # that of `trajectory_ids`, by which readers find the run
     steps = [
-        f"run {place[run.number]}, step {m.number}" if several else f"step {m.number}" for run, m in lesson.shown_by
+        f"run {order.index(run.number) + 1}, step {move.number}" if several else f"step {move.number}"
+        for run, move in lesson.shown_by
     ]
     outcome = "success" if lesson.kind == "strategy" else "failure"
     return Provenance(
