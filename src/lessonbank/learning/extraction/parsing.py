@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast, get_args
 
@@ -116,6 +116,9 @@ def _candidates(text: str) -> tuple[list[Fields], bool]:
     if lessons := read_objects(found, _complete_lessons):
         return lessons, False
     lessons = cast("list[Fields]", markdown_lessons(body))
+    if _last_is_cut(lessons):
+        lessons[-1] = {_CUT: True}
+    lessons = [lesson for lesson in lessons if lesson]
     return lessons, not lessons and (any(map(_says_none, found)) or _declines(body))
 
 
@@ -213,6 +216,8 @@ def _valid(candidates: Iterable[dict[str, Any]], problems: list[str]) -> list[Dr
 
 def _draft(fields: dict[str, Any]) -> Draft | str:
     """A draft, or why there is none."""
+    if _CUT in fields:
+        return "it ends in the middle of a sentence"
     title, content = _text(fields.get("title")), _text(fields.get("content"), joined=True)
     title = shorten(_line(title, TITLE_LIMIT).strip("*# "), TITLE_LIMIT)
     content = shorten(
@@ -335,6 +340,8 @@ def _name_in(told: object) -> str:
     return in_one_line(told, limit=_LONGEST_NAME)[:_LONGEST_NAME] if isinstance(told, str) else ""
 
 
+_CUT: Final = " cut "
+"""The field of a lesson that was cut off; none of JSON has such a name."""
 _HEAD = re.compile(
     r"^(?P<mark>[\s>#*_\-]*)(?:memory[ _]item|memory|item|lesson)\b[\s#]*(?P<number>\d*)[\s.:)*_\-–—]*(?P<rest>.*)$",
     re.I,
@@ -352,26 +359,18 @@ _ENDS_A_SENTENCE = re.compile(r"[.!?…。！？][\"'”’)\]`*_]*$")
 def markdown_lessons(text: str, /) -> list[dict[str, str]]:
     """Lessons as dicts of field name to text, in order; fields that were not written are missing.
 
-    A heading's value stands behind it or below it, up to the first blank line that is not followed by a list. When
-    the last content stops in the middle of a sentence while the others do not, the reply was cut off there and that
-    lesson is left out.
+    A heading's value stands behind it or below it, up to the first blank line that is not followed by a list.
     """
     reader = _Reader()
     for line in text.split("\n"):
         reader.take(line)
-    lessons = [{name: "\n".join(lines).strip() for name, lines in lesson.items()} for lesson in reader.lessons]
-    return [lesson for lesson in _without_the_cut_one(lessons) if lesson]
+    return [{name: "\n".join(lines).strip() for name, lines in lesson.items()} for lesson in reader.lessons]
 
 
-def _without_the_cut_one(lessons: list[dict[str, str]]) -> list[dict[str, str]]:
-    contents = [lesson.get("content", "") for lesson in lessons]
-    if (
-        len(lessons) > 1
-        and not _ENDS_A_SENTENCE.search(contents[-1])
-        and all(map(_ENDS_A_SENTENCE.search, contents[:-1]))
-    ):
-        return lessons[:-1]
-    return lessons
+def _last_is_cut(lessons: Sequence[Fields]) -> bool:
+    """Whether the last content stops in the middle of a sentence while the others do not: the reply was cut off."""
+    ends = [_ENDS_A_SENTENCE.search(lesson.get("content", "")) is not None for lesson in lessons]
+    return len(ends) > 1 and all(ends[:-1]) and not ends[-1]
 
 
 class _Reader:
