@@ -60,7 +60,9 @@ def test_what_stands_beside_the_list_in_its_object_is_not_read() -> None:
 
 def test_a_quote_before_a_list_that_was_cut_off_is_not_read() -> None:
     reply = f"The record says {QUOTE}.\n" + json.dumps({"items": [A, B, C]})
-    assert titles(reply[: reply.rindex(C["content"])]) == BOTH
+    cut = reply[: reply.rindex(C["content"])]
+    assert titles(cut) == BOTH
+    assert parse_lessons(cut, limit=3).problems == ("the reply breaks off: a lesson at its end may be missing",)
     with pytest.raises(ExtractionError):
         parse_lessons(reply[: reply.index(A["content"])], limit=3)
 

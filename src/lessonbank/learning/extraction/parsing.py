@@ -85,7 +85,7 @@ def parse_lessons(text: str, /, *, limit: int) -> ParsedLessons:
     problems: list[str] = []
     if len(text) > _LONGEST:
         problems.append(f"the reply had {len(text):,} characters; the first {_LONGEST:,} were read")
-    candidates, says_so = _candidates(clean(text[:_LONGEST]))
+    candidates, says_so = _candidates(clean(text[:_LONGEST]), problems)
     drafts = _valid(candidates, problems)
     if not drafts and not says_so:
         why = "; ".join(problems[:5]) or "no lesson in it, neither as JSON nor as Markdown"
@@ -106,12 +106,13 @@ def shorten(text: str, limit: int, /) -> str:
     return (head.rpartition(" ")[0] or head).rstrip() + " …"
 
 
-def _candidates(text: str) -> tuple[list[Fields], bool]:
+def _candidates(text: str, problems: list[str]) -> tuple[list[Fields], bool]:
     """Everything that looks like a lesson, and whether the reply says that there is none."""
     body = spoken(text)
     found = find_objects(_unquoted(body))
     if answers := read_objects(found, _list_in):
         lessons, is_whole = answers[-1]
+        problems += [] if is_whole else ["the reply breaks off: a lesson at its end may be missing"]
         return lessons, is_whole and not lessons
     if lessons := read_objects(found, _complete_lessons):
         return lessons, False
