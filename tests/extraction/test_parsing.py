@@ -207,6 +207,7 @@ def test_an_explicit_nothing_is_a_valid_answer(reply: str) -> None:
         '[{"title": "no lessons',
         '["Always sort", "Never guess"]',
         '{"items": null}',
+        '{"error": "overloaded", "details": []}',
         "<think>first I look at [] and",
         '{"title": "...", "content": "..."}',
         "The agent found no items in the cart and stopped, so the task failed.",

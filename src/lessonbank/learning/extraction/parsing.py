@@ -187,9 +187,9 @@ def _holds_objects(value: object) -> bool:
 
 
 def _says_none(one: JsonObject) -> bool:
-    """Whether an object wraps an empty list; a choice is no answer."""
+    """Whether an object wraps an empty list; a choice is no answer, and no error is."""
     fields = one.fields or {}
-    return "about" not in fields and any(part == [] for part in fields.values())
+    return fields.keys().isdisjoint(("about", "error")) and any(part == [] for part in fields.values())
 
 
 def _declines(body: str) -> bool:
