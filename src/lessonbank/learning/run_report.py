@@ -69,7 +69,7 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     """One value per run: a single one stands for all, a sequence must have as many as there are runs."""
     if value is None or is_instance(value, (str, Verdict)) or not is_instance(value, Iterable):
         return [value] * count
-    if safe_getattr(value, "ndim") == 0:  # an array without dimensions says that it can be iterated, and cannot
+    if safe_getattr(cast("object", value), "ndim") == 0:  # an array that only says it can be iterated
         return [value] * count
     try:
         several = list(cast("Iterable[Any]", value))
