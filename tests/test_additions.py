@@ -46,6 +46,7 @@ async def opened(
     *replies: Sequence[dict[str, Any]],
     profile: Profile = "default",
     learning: Learning = WORDS,
+    judge: Any = (),
     safety: Safety | None = None,
     where: Any = ":memory:",
 ) -> Any:
@@ -54,7 +55,7 @@ async def opened(
         where,
         scope="t",
         embedder="lexical",
-        model=lessonbank.Model({"extractor": reader, "judge": ScriptedModel([])}),
+        model=lessonbank.Model({"extractor": reader, "judge": ScriptedModel(judge)}),
         profile=profile,
         evidence=Evidence(holdout=None),
         learning=learning,
@@ -358,3 +359,34 @@ async def test_what_runs_rule_out_beside_an_approved_lesson_is_one_lesson_too() 
         await learn(bank, 3)
         (beside,) = [one for one in await bank.lessons.list() if one.id != old.id]
         assert beside.choice and set(beside.choice.excluded) == {"docs/a", "docs/b", "docs/c"}
+
+
+async def told_later(*replies: Sequence[dict[str, Any]]) -> Any:
+    """A bank, and how it learns from two runs, one of which has no verdict until it is told."""
+    bank, _ = await opened(*replies, judge=lambda _: "Nobody can tell.")
+    runs = [
+        Trajectory(id=id, task=TASK, steps=(Step(action="press export", observation=f"no button {id}"),))
+        for id in ("first", "later")
+    ]
+    return bank, runs
+
+
+async def test_an_addition_that_was_linked_to_a_task_is_not_taught_again_by_a_run_of_it_that_is_told_later() -> None:
+    bank, runs = await told_later([item()], [adding()], [])
+    async with bank:
+        await bank.learn(runs, outcome=["failure", "unknown"])
+        await learn(bank, 3, "Export the table of tickets as a sheet for the auditor")
+        held = await bank.lessons.list()
+        learned = await bank.tell("later", outcome="failure")
+        assert await bank.lessons.list() == held
+        assert not [note for note in learned.notes if note.code == "joined" or note.startswith("taught again")]
+
+
+async def test_what_one_run_taught_again_stays_when_another_of_its_experience_is_told_later() -> None:
+    bank, runs = await told_later([item()], [again("K1")], [again("K1")])
+    async with bank:
+        await learn(bank, 3, "Export the table of tickets as a sheet for the auditor")
+        (old,) = await bank.lessons.list()
+        await bank.learn(runs, outcome=["failure", "unknown"])
+        await bank.tell("later", outcome="failure")
+        assert len(await bank.lessons.repeats(old.id)) == 2

@@ -76,8 +76,9 @@ async def test_the_extractor_is_shown_the_nearest_lessons_within_600_tokens() ->
         assert beside.index("record ends here") < beside.index("K1. ")
 
 
-async def test_what_the_extractor_calls_the_same_is_kept_once_and_names_its_run() -> None:
-    reader = model([item(OLD)], [item(("Open the table", "Open it first."), stands="same", to="K1")])
+@pytest.mark.parametrize("named", ["K1", "K1. Open the table before an export", "[K1]", "1"])
+async def test_what_the_extractor_calls_the_same_is_kept_once_and_names_its_run(named: str) -> None:
+    reader = model([item(OLD)], [item(("Open the table", "Open it first."), stands="same", to=named)])
     async with await opened(reader) as bank:
         await bank.learn(run(1), outcome="failure")
         await bank.learn(run(2), outcome="failure")
@@ -185,3 +186,12 @@ async def test_a_lesson_that_settles_what_was_open_takes_the_place_at_once_and_c
         assert old.id in (await bank.history.lineage(one.id)).sources
         await bank.history.rollback(to=before, reason="not so")
         assert await bank.lessons.list() == (old,)
+
+
+async def test_a_lesson_that_the_bank_has_takes_no_place_of_a_new_one_and_no_note_says_that_it_was_dropped() -> None:
+    new = [item((f"Press key {name}", f"Key {name} opens the {name} sheet in the export.")) for name in ("F", "G", "H")]
+    async with await opened(model([item(OLD)], [item(OLD, stands="same", to="K1"), *new])) as bank:
+        await bank.learn(run(1), outcome="failure")
+        told = await bank.learn(run(2), outcome="failure")
+        assert [lesson.title for lesson in told.lessons] == ["Press key F", "Press key G", "Press key H"]
+        assert not [note for note in told.notes if "beyond the limit" in note], told.notes

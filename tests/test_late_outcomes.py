@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import anyio
 import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Learning, Parts, Step, Trajectory, Verdict
+from lessonbank.contracts.records import Extraction, Lesson, Run
 from lessonbank.contracts.store_calls import settlement_of
 from lessonbank.errors import ModelUnavailable, NotFound, UsageError
 
@@ -183,3 +186,70 @@ async def test_an_embedder_that_fails_while_a_person_writes_a_lesson_is_said(cap
     async with bank:
         await bank.lessons.add(title="Weigh it", content="Weigh it first.", task="Ship it", by="Ana")
     assert any("not embedded yet" in record.message for record in caplog.records)
+
+
+class Overtaken:
+    """An extractor that is slower than another call for the first run, which was judged a success."""
+
+    def __init__(self) -> None:
+        self.drawn_from = list[list[str]]()
+        self.begun, self.other_waits, self.other_is_done = anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
+        self.drawn_from.append([attempt.verdict.outcome for attempt in attempts])
+        if not self.begun.is_set():
+            self.begun.set()
+            await self.other_waits.wait()
+        elif not self.other_is_done.is_set():
+            self.other_waits.set()
+            await self.other_is_done.wait()
+        told = f"Fill the customs form first: without it the label number {len(self.drawn_from)} is not printed."
+        return Extraction(lessons=(Lesson(title="Fill the form", content=told),))
+
+
+async def judge(_: Trajectory, /) -> Verdict:
+    return Verdict(outcome="success", confidence=0.9)
+
+
+async def overtaken(bank: AsyncReasoningBank, slow: Overtaken, first: Trajectory, call: Any) -> Any:
+    """What `call` says, which began while a learn of `first` was at it, and ends after it."""
+
+    async def learn() -> None:
+        await bank.learn(first)
+        slow.other_is_done.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(learn)
+        await slow.begun.wait()
+        return await call()
+
+
+async def test_an_outcome_that_is_told_while_a_judge_decides_stands_above_the_judge() -> None:
+    slow, one = Overtaken(), run()
+    async with await opened(parts=Parts(judge=judge, extractor=slow)) as bank:
+        told = await overtaken(bank, slow, one, lambda: bank.tell(one.id, outcome="failure"))
+        assert any("is now said to be a failure" in note for note in told.notes), told.notes
+        verdict = (await bank.runs.get(one.id)).verdict
+        assert (verdict.outcome, verdict.source) == ("failure", "ground_truth")
+
+
+async def test_what_is_told_while_a_run_is_learned_stands_above_what_was_told_before() -> None:
+    slow, one = Overtaken(), run()
+    async with await opened(parts=Parts(extractor=slow)) as bank:
+        slow.other_is_done.set()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: bank.learn(one, outcome="success"))
+            await slow.begun.wait()
+            await bank.tell(one.id, outcome="failure")
+            slow.other_waits.set()
+        assert (await bank.runs.get(one.id)).verdict.outcome == "failure"
+
+
+async def test_of_two_runs_the_one_that_no_other_call_learned_meanwhile_teaches() -> None:
+    slow, one, other = Overtaken(), run(), run()
+    async with await opened(parts=Parts(judge=judge, extractor=slow)) as bank:
+        told = await overtaken(bank, slow, one, lambda: bank.learn([one, other], outcome=["success", "failure"]))
+        assert slow.drawn_from == [["success"], ["success", "failure"], ["failure"]]
+        assert told.known == (one.id,)
+        assert len(told.lessons) == 1
+        assert not await bank.runs.pending()

@@ -14,7 +14,7 @@ import lessonbank
 from lessonbank import Evidence, Learning, Parts, Retrieval, Run, Safety, Step, Trajectory
 from lessonbank.cli import app
 from lessonbank.contracts.records import Duplicate, Extraction, Lesson, Replace
-from lessonbank.errors import NotFound, TransientModelError, UsageError
+from lessonbank.errors import ModelError, NotFound, TransientModelError, UsageError
 from lessonbank.guard.gate import LessonGate
 from lessonbank.testing import ScriptedModel
 
@@ -78,6 +78,12 @@ async def taught(bank: lessonbank.AsyncReasoningBank) -> None:
         await bank.learn(run(form), outcome="success" if number % 2 else "failure")
 
 
+async def taught_of_the_yacht(bank: lessonbank.AsyncReasoningBank) -> None:
+    for number, part in enumerate(PARTS):
+        told = Trajectory(task=f"Repaint the {part} of our old sailing yacht at the harbour", answer=part)
+        await bank.learn(told, outcome="success" if number % 2 else "failure")
+
+
 async def test_a_general_lesson_stands_beside_the_single_ones_and_each_of_their_tasks_finds_it() -> None:
     model = ScriptedModel([reply("R1", "R2", "R3", "L1", "L2", "L3")])
     async with await opened(model) as bank:
@@ -124,6 +130,22 @@ async def test_what_two_runs_and_two_lessons_do_not_show_is_no_general_lesson(an
         assert (told.lessons, told.changes) == ((), ())
         assert any(why in note for note in told.notes), told.notes
         assert await bank.lessons.list() == before
+
+
+async def test_a_lesson_that_was_not_shown_is_none_that_a_general_one_covers() -> None:
+    async def at_length(attempts: Sequence[Run]) -> Extraction:
+        drawn = await extractor(attempts)
+        long = " ".join(f"Then look at part {part} of it." for part in range(20))
+        words = {"content": f"{drawn.lessons[0].content} {long}"}
+        return Extraction(lessons=(drawn.lessons[0].model_copy(update=words),))
+
+    model = ScriptedModel([reply("R1", "R2", "L5", "L6")])
+    async with await opened(model, draw=at_length) as bank:
+        await taught(bank)
+        told = await bank.reflect(budget=2_000)
+        assert [n for n in range(1, 7) if f"L{n}. " in model.calls[0].prompt] == [1, 2, 3]
+        assert told.lessons == ()
+        assert any("covers 0 of the lessons" in note for note in told.notes), told.notes
 
 
 async def test_a_general_lesson_goes_through_the_gate_like_any_other() -> None:
@@ -244,13 +266,23 @@ async def test_what_others_change_while_the_model_answers_stays_and_the_lesson_i
         assert await bank.admin.verify() == ()
 
 
+async def test_a_model_that_fails_at_a_later_topic_hides_nothing_of_what_was_kept_before() -> None:
+    model = ScriptedModel([reply("R1", "R2", "L1", "L2"), ModelError("down")])
+    async with await opened(model) as bank:
+        await taught(bank)
+        await taught_of_the_yacht(bank)
+        told = await bank.reflect()
+        assert [one.title for one in told.lessons] == [GENERAL]
+        assert told.usage.requests == 1
+        assert told.notes == ("1 topic was left out: the model failed: down",)
+        assert GENERAL in {one.title for one in await bank.lessons.list()}
+
+
 async def test_a_lesson_of_one_topic_stays_where_the_next_topic_has_the_same_experience() -> None:
     model = ScriptedModel([reply("R1", "R2", "L1", "L2"), reply("R1", "R2", "L1", "L2").replace(GENERAL, OTHER)])
     async with await opened(model) as bank:
         await taught(bank)
-        for number, part in enumerate(PARTS):
-            told = Trajectory(task=f"Repaint the {part} of our old sailing yacht at the harbour", answer=part)
-            await bank.learn(told, outcome="success" if number % 2 else "failure")
+        await taught_of_the_yacht(bank)
         every = [one async for one in bank.store.scan(scope="t")]
         lessons = [lesson.id for one in every for lesson in one.lessons]
         for one, other in ((every[0], lessons[-1]), (every[1], lessons[-2])):  # runs that taught both

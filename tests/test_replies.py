@@ -126,6 +126,7 @@ def test_a_choice_that_a_quote_has_given_twice_is_none() -> None:
 def test_the_thoughts_of_a_model_are_no_topic() -> None:
     assert parse_topic('<think>perhaps {"topic": "Orders"}</think>{"topic": "Refunds"}') == "Refunds"
     assert parse_topic('{"topic": "Refu') == ""
+    assert parse_topic(f'<think>{"It is about money. " * 2_000}</think>{{"topic": "Refunds"}}') == "Refunds"
 
 
 def test_one_module_repairs_json() -> None:

@@ -559,6 +559,23 @@ async def test_a_frozen_bank_is_shown_and_left_as_it_is() -> None:
     assert (counts.trajectories, counts.recalls, counts.recalls_with_a_run) == (0, 1, 0)
 
 
+async def test_in_vanilla_mode_no_note_doubts_that_the_runs_share_a_recall_and_what_failed_is_named() -> None:
+    async def fails_late(attempts: Sequence[Run]) -> Extraction:
+        if attempts[0].verdict.outcome == "success":
+            raise ModelError("down")
+        return Extraction()
+
+    async def agent(task: str, memory: str, *, seed: int) -> Trajectory:
+        return run("12 dollars" if seed else "14 dollars")
+
+    bank = await bank_of(extractor=fails_late)
+    scaled = await bank.scale(TASK, agent, k=2, mode="vanilla", verify=lambda run: run.answer == "12 dollars")
+    assert scaled.learned
+    assert [verdict.outcome for verdict in scaled.learned.verdicts] == ["failure", "success"]
+    assert scaled.learned.errors == (ModelError.code,)
+    assert not [note for note in scaled.notes if "recall" in note], scaled.notes
+
+
 # --- budgets ----------------------------------------------------------------------------------------------------------
 
 

@@ -109,6 +109,8 @@ def test_form_makes_no_difference(a: str, b: str) -> None:
         ("Copy the file from staging to production.", "Copy the file from production to staging."),
         ("Prefer pnpm over npm here.", "Prefer npm over pnpm here."),
         ("You do not need to verify the total.", "Do not verify the total."),
+        ("Fill the customs form.", "Fill the custom form."),
+        ("Open the news page.", "Open the new page."),
         ("Refund only delivered orders.", "Refund delivered orders."),
         ("Cancel it unless it was paid.", "Cancel it if it was paid."),
         ("Click 👍 at the end.", "Click 👎 at the end."),

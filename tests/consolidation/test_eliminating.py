@@ -10,6 +10,7 @@ import pytest
 import lessonbank
 from lessonbank import Step, Trajectory
 from lessonbank.contracts.records import Choice, Learned, Lesson, Merge
+from lessonbank.guard.gate import NOT_CHECKED
 from lessonbank.learning.consolidation.elimination import both, left
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -43,17 +44,21 @@ def item(told: dict[str, Any] | None, *, where: str = PLACE, content: str = "", 
     } | more
 
 
-def bank(*replies: Any, **more: Any) -> Any:
+def scripted(*replies: Any) -> Any:
     waiting = [json.dumps({"items": reply}) for reply in replies]
 
     def answer(messages: Any) -> str:
         """The next lessons; the gate's question about a lesson's wording gets no answer."""
         return waiting.pop(0) if messages[0].content.startswith("You write lessons") else "{}"
 
+    return answer
+
+
+def bank(*replies: Any, model: ScriptedModel | None = None, **more: Any) -> Any:
     return lessonbank.connect_async(
         ":memory:",
         **grouped(
-            model={"extractor": ScriptedModel(answer), "judge": ScriptedModel([])},
+            model={"extractor": model or ScriptedModel(scripted(*replies)), "judge": ScriptedModel([])},
             topics="words",
             embedder="lexical",
             holdout=None,
@@ -159,6 +164,24 @@ async def test_a_lesson_that_a_person_approved_keeps_its_words_and_the_new_one_s
         old, new = await shown(memory)
         assert (old.content, old.approved) == (first.content, True)
         assert new.choice and left(new.choice) == "REL"
+
+
+async def test_a_lesson_that_a_person_kept_to_some_tasks_is_not_joined_into_one_for_all() -> None:
+    async with await bank([item(choice(("MNT",)))], [item(choice(("ENH",)))]) as memory:
+        await taught(memory, 1)
+        (first,) = await shown(memory)
+        await memory.lessons.narrow(first.id, to="set the constant of the winter sale", by="Ana")
+        await taught(memory, 2)
+        assert [lesson.choice and lesson.choice.excluded for lesson in await shown(memory)] == [("MNT",), ("ENH",)]
+
+
+async def test_what_rules_join_of_unchecked_lessons_is_no_more_checked_than_these() -> None:
+    model = ScriptedModel(scripted([item(choice(("MNT",)))], [item(choice(("ENH",)))]), gate=False)
+    async with await bank(model=model) as memory:
+        for number in (1, 2):
+            await taught(memory, number)
+        (joined,) = await shown(memory)
+        assert (joined.provenance.method, joined.risk, joined.is_unchecked) == ("merge", NOT_CHECKED, True)
 
 
 async def test_a_claim_that_the_words_do_not_make_is_dropped_and_the_lesson_kept() -> None:

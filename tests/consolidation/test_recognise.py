@@ -102,6 +102,7 @@ async def test_a_model_may_recognise_a_paraphrase_and_its_call_is_counted() -> N
     [
         '```json\n{"same": true}\n```',
         f"<think>{'The first says to run it again. ' * 90}</think>\n" + '{"same": true}',
+        f"<think>{'The first says to run it again. ' * 2_000}</think>\n" + '{"same": true}',
         'Both ask for the same.\n\n{"same": true}',
         "{'same': True}",
         '{"same": true,}',

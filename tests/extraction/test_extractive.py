@@ -29,6 +29,7 @@ from lessonbank.contracts.records import (
     Verdict,
 )
 from lessonbank.learning.extraction import ExtractiveExtractor
+from lessonbank.pages.evidence_steps import named_steps
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 TASK = "In the shed, mend the gate of lot K-204."
@@ -341,7 +342,13 @@ def test_another_command_of_git_is_another_program() -> None:
     assert not any("got past" in lesson.title for lesson in extract(attempt(tried, "failure")).lessons)
 
 
-@pytest.mark.parametrize("tool", ["transfer_to_human_agents", "escalateToSupervisor", "report_infeasible"])
+@pytest.mark.parametrize(
+    "tool",
+    [
+        *("transfer_to_human_agents", "escalateToSupervisor", "report_infeasible"),
+        *("mcp__desk__transfer_to_human_agents", "support.escalate_to_supervisor"),
+    ],
+)
 def test_a_task_that_was_handed_over_shows_no_order_that_worked(tool: str) -> None:
     def told(last: str) -> list[str]:
         done = calls(("find_order", {"id": "A-7"}, "order A-7: paid"), (last, {"note": "A-7 waits"}, "done: A-7"))
@@ -381,9 +388,24 @@ def test_several_attempts_are_contrasted_where_they_part() -> None:
     lesson = headed(extraction.lessons, "What made the difference")
     assert "Step 2, after `open`: choose `choose red`." in lesson.content
     assert "Step 2: do not choose `choose blue`." in lesson.content
-    assert lesson.provenance.evidence == ("run 2, step 2", "run 1, step 2")
-    assert set(lesson.provenance.trajectory_ids) == {"good", "bad"}
-    assert headed(extraction.lessons, "What worked").provenance.evidence[0] == "run 2, step 1"
+    assert named_steps(lesson) == {"good": {2}, "bad": {2}}
+    assert lesson.provenance.trajectory_ids == ("good", "bad")
+    assert named_steps(headed(extraction.lessons, "What worked")) == {"good": {1, 2, 3}}
+
+
+def test_nothing_is_advised_against_that_another_run_did_and_that_worked() -> None:
+    short = run(("open", "Opened."), ("choose red", "Red it is."), ("send", "Saved."), id="short")
+    long = run(("open", "Opened."), ("choose blue", "Blue."), ("choose paper", "White."), ("send", "Sent."), id="long")
+    bad = run(("open", "Opened."), ("choose blue", "Blue."), ("drop it", "It falls."), id="bad")
+    told = extract(attempt(bad, "failure"), attempt(short, "success"), attempt(long, "success")).lessons
+    assert [lesson.title.partition(":")[0] for lesson in told] == ["What worked"]
+
+
+def test_a_success_that_did_nothing_hides_no_run_that_worked() -> None:
+    idle = Trajectory(task=TASK, answer="It is mended already.")
+    good = run(("open", "Opened."), ("choose red", "Red it is."), ("send", "Saved."), id="good")
+    (lesson,) = extract(attempt(idle, "success"), attempt(good, "success")).lessons
+    assert lesson.provenance.trajectory_ids == ("good",)
 
 
 def test_attempts_that_all_failed_are_reported_without_a_contrast() -> None:
@@ -600,6 +622,8 @@ def test_sentences_of_a_conversation_are_no_actions() -> None:
     extraction = extract(attempt(talk, "failure"))
     assert extraction.lessons == ()
     assert "the runs are talk" in extraction.notes[0]
+    nothing = extract(attempt(run(error="the disk is full"), "failure"))
+    assert nothing.notes == ("nothing was extracted: the runs have no steps",)
 
 
 def test_a_run_that_teaches_nothing_says_why() -> None:
@@ -727,3 +751,14 @@ def test_a_shell_that_takes_a_list_of_lines_is_told_by_its_lines() -> None:
     lesson = headed(extract(attempt(made, "success")).lessons, "Error and what got past it")
     assert lesson.title.endswith("make check, then make rates")
     assert "['" not in lesson.title + lesson.content
+
+
+def test_of_two_attempts_with_one_known_end_no_more_is_drawn_than_of_one() -> None:
+    errors = [(name, {"id": "A-7"}, f"error: {name} is locked") for name in ("charge", "ship", "close")]
+    done = [(f"unlock_{name}", {"id": "A-7"}, f"{name} is open") for name in ("charge", "ship", "close")]
+    again = [(name, {"id": "A-7"}, f"{name}: done") for name in ("charge", "ship", "close")]
+    talk = calls(*[call for three in zip(errors, done, again, strict=True) for call in three])
+    alone = extract(attempt(talk, "success")).lessons
+    assert len(alone) == 3
+    beside = extract(attempt(run(("wait", "…"), id="r2"), "unknown"), attempt(talk, "success")).lessons
+    assert [lesson.title for lesson in beside] == [lesson.title for lesson in alone]

@@ -154,6 +154,10 @@ REPLIES = [
     '{"1": "keep", "2": "harmful", "3": "nothing"}',
     "<think>1: harmful 3: keep</think>" + says("keep", "harmful", "nothing"),
     "Lesson 1 - KEEP; lesson 2 - Harmful; lesson 3 - nothing",
+    '{"answers": [{"answer": "keep", "lesson": 1}, {"answer": "harmful", "lesson": 2},'
+    ' {"answer": "nothing", "lesson": 3}]}',
+    '{"answers": [{"lesson": 1, "why": "plain", "answer": "keep"}, {"lesson": 2, "why": "lies", "answer": "harmful"},'
+    ' {"lesson": "3", "why": "empty", "answer": "nothing"}',
 ]
 
 

@@ -47,6 +47,12 @@ def test_only_the_list_of_a_reply_is_read(answer: str) -> None:
     assert titles(f"{answer}\nLeft out: {QUOTE}") == BOTH
 
 
+@pytest.mark.parametrize("answer", [[A, B], []])
+def test_a_whole_list_that_is_quoted_or_tried_before_the_answer_is_not_it(answer: list[object]) -> None:
+    reply = f"A page says {json.dumps({'items': [C]})}, which proves nothing.\n{json.dumps({'items': answer})}"
+    assert titles(reply) == (BOTH if answer else [])
+
+
 def test_what_stands_beside_the_list_in_its_object_is_not_read() -> None:
     assert titles(json.dumps({"left_out": [C], "items": [A, B], "quoted": C})) == BOTH
     assert titles(json.dumps({"items": [], "left_out": [C]})) == []
@@ -54,7 +60,9 @@ def test_what_stands_beside_the_list_in_its_object_is_not_read() -> None:
 
 def test_a_quote_before_a_list_that_was_cut_off_is_not_read() -> None:
     reply = f"The record says {QUOTE}.\n" + json.dumps({"items": [A, B, C]})
-    assert titles(reply[: reply.rindex(C["content"])]) == BOTH
+    cut = reply[: reply.rindex(C["content"])]
+    assert titles(cut) == BOTH
+    assert parse_lessons(cut, limit=3).problems == ("the reply breaks off: a lesson at its end may be missing",)
     with pytest.raises(ExtractionError):
         parse_lessons(reply[: reply.index(A["content"])], limit=3)
 

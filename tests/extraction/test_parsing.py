@@ -116,6 +116,13 @@ def test_a_markdown_lesson_cut_off_in_mid_sentence_is_left_out() -> None:
     assert titles(MARKDOWN[:-12]) == BOTH[:1]
 
 
+def test_a_lesson_in_markdown_that_ends_in_the_middle_of_a_sentence_is_dropped_and_noted() -> None:
+    told = "# Memory Item 1\n## Title Sort\n## Content Sort it.\n# Memory Item 2\n## Title Count\n## Content Count the"
+    parsed = parse_lessons(told, limit=3)
+    assert [lesson.title for lesson in parsed.lessons] == ["Sort"]
+    assert parsed.problems == ("lesson 2 was dropped: it ends in the middle of a sentence",)
+
+
 def test_remarks_after_markdown_lessons_are_not_part_of_them() -> None:
     parsed = parse_lessons(f"{MARKDOWN}\n\nI hope these help you.", limit=3)
     assert parsed.lessons[1].content == B["content"]
@@ -200,6 +207,7 @@ def test_an_explicit_nothing_is_a_valid_answer(reply: str) -> None:
         '[{"title": "no lessons',
         '["Always sort", "Never guess"]',
         '{"items": null}',
+        '{"error": "overloaded", "details": []}',
         "<think>first I look at [] and",
         '{"title": "...", "content": "..."}',
         "The agent found no items in the cart and stopped, so the task failed.",

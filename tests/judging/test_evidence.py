@@ -12,6 +12,7 @@ import pytest
 from lessonbank.contracts.records import Outcome, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.learning.judging import error_verdict, truth_verdict
+from lessonbank.learning.run_report import truths_of
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,13 @@ def test_a_reward_of_another_number_type_becomes_a_float(reward: Any) -> None:
     verdict = truth_verdict(reward=reward)
     assert verdict is not None
     assert (verdict.outcome, verdict.reward, type(verdict.reward)) == ("success", 1.0, float)
+
+
+@pytest.mark.parametrize("reward", [np.array(0.5), [np.array(0.5), np.array(0.5)], np.array([0.5, 0.5])])
+def test_an_array_without_dimensions_is_one_reward(reward: Any) -> None:
+    runs = [Trajectory(task="Sort the list"), Trajectory(task="Sort the list")]
+    told, _ = truths_of(runs, outcome=None, reward=reward, success_at=1.0)
+    assert [verdict and verdict.reward for verdict in told.values()] == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("reward", ["1.0", [1.0], {}, object()])

@@ -48,6 +48,13 @@ async def test_a_long_run_stays_within_its_budget() -> None:
     assert estimate_tokens(model.calls[0].prompt) < 3_000 + 600
 
 
+@pytest.mark.parametrize(("quoted", "outcome"), [("failed", "success"), ("success", "failure")])
+async def test_what_its_thoughts_quote_of_a_page_is_not_its_status(quoted: str, outcome: str) -> None:
+    thoughts = f'Thoughts: The page answered {{"id": 7,\n "status": "{quoted}"}} once, and what follows decides.'
+    verdict = await PaperJudge(ScriptedModel([f'{thoughts}\nStatus: "{outcome}"']))(web_run())
+    assert (verdict.outcome, verdict.reason) == (outcome, "The page answered … once, and what follows decides.")
+
+
 async def test_doubt_is_failure_as_published() -> None:
     verdict = await PaperJudge(ScriptedModel(["Thoughts: hard to say\nStatus: uncertain"]))(web_run())
     assert verdict.outcome == "failure"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from anyio import CancelScope, get_cancelled_exc_class
 
@@ -28,7 +28,7 @@ from lessonbank.contracts.records import (
     Verdict,
     notes_of,
 )
-from lessonbank.contracts.store_calls import count_records, settled_in, settlement_of
+from lessonbank.contracts.store_calls import count_records, get_trajectories, settled_in, settlement_of
 from lessonbank.errors import LessonbankError
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.consolidation import OneWording, append
@@ -168,9 +168,8 @@ class Learner:
             nonlocal is_known
             held = () if is_known else await bank.store.experiences("run", ids, scope=bank.scope)
             is_known = False
-            if held and (known := settled_in(held, ids)):
-                notes = notes_of("learned by another call or process meanwhile", *result.report.notes)
-                return Learned(known=tuple(known), usage=result.usage, notes=notes), None, None
+            if held and settled_in(held, ids):
+                return await self._after_another(result), None, None
             earlier = held[-1] if held else None
             experience = result.experience(earlier, writer=bank.writer, identity=identity)
             commit = Commit(
@@ -187,6 +186,21 @@ class Learner:
         if costs:
             learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
         return with_notes(learned, notes), settlement
+
+    async def _after_another(self, result: LearnOutcome) -> Learned:
+        """What is left to do where another call learned some of the runs meanwhile: correct these, learn the rest."""
+        clean, keeper = {one.trajectory.id: one.trajectory for one in result.attempts}, await RunKeeper.of(self.bank)
+        runs = [clean.get(run.id, run) for run in result.report.runs]
+        kept = await get_trajectories(self.bank.store, [run.id for run in runs], scope=self.bank.scope)
+        # What is kept of a run is the last word on it, which may be that of the other call.
+        unsaid = replace(result.report, truths=dict.fromkeys(result.report.truths))
+        report = await keeper.with_earlier_word(kept, unsaid)
+        truths = cast("Any", [report.truths[run.id] for run in runs])
+        learned = await self.learn(runs, recall=report.receipt, outcome=truths)
+        told = ("learned by another call or process meanwhile", *result.report.notes, *learned.notes)
+        return learned.model_copy(
+            update={"usage": result.usage + learned.usage, "notes": notes_of(*dict.fromkeys(told))}
+        )
 
     def _last_resort(self) -> Consolidator:
         """What decides where the bank changes faster than its consolidator."""

@@ -403,7 +403,7 @@ class AsyncReasoningBank:
         Raises:
             UsageError: the bank has no model, or an argument is wrong.
             NotFound: there is no such topic.
-            ModelError: the model failed.
+            ModelError: the model failed at the first topic; where it fails later, a note says so.
         """
         asked = maybe_text(topic, "topic=")
         a_flag(dry_run, "dry_run=")

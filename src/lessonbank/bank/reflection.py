@@ -8,7 +8,7 @@ from typing import Final
 from lessonbank._base.plural import plural
 from lessonbank.contracts.ports import LanguageModel
 from lessonbank.contracts.records import Reflected, Usage
-from lessonbank.errors import Conflict
+from lessonbank.errors import Conflict, ModelError
 from lessonbank.guard.quote import quoted, redacting_with
 from lessonbank.learning.reflection import LEAST_RUNS, general_changes, materials, reflected
 
@@ -32,19 +32,25 @@ async def reflect(
     budget: int = 20_000,
     dry_run: bool = False,
 ) -> Reflected:
-    """`bank.reflect`: each topic until the budget is spent. Raises NotFound, ModelError."""
+    """`bank.reflect`: each topic until the budget is spent. Raises NotFound, and ModelError where nothing was done."""
     found = await materials(bank.store, scope=bank.scope, runs=runs, asked=asked)
-    done = list[Reflected]()
+    done, why = list[Reflected](), "the budget is spent"
     for about in found:
         if (share := min(budget, _MOST)) < _LEAST:
             break
         budget -= share
         with redacting_with(bank.parts.intake.redactor):
-            told = await reflected(about, model=model, intake=bank.parts.intake, budget=share)
+            try:
+                told = await reflected(about, model=model, intake=bank.parts.intake, budget=share)
+            except ModelError as error:
+                if not done:
+                    raise
+                why = f"the model failed: {quoted(error, limit=200)}"
+                break
         done.append(await _keep(bank, told, [one.id for one, _ in about.taught], dry_run=dry_run))
     notes = [note for one in done for note in one.notes]
     if left := len(found) - len(done):
-        notes.append(f"{plural(left, 'topic was', 'topics were')} left out: the budget is spent")
+        notes.append(f"{plural(left, 'topic was', 'topics were')} left out: {why}")
     if not found:
         notes.append(f"no topic has {LEAST_RUNS} runs with both outcomes and two lessons yet")
     return Reflected(

@@ -9,7 +9,7 @@ from typing import Final
 
 from lessonbank.contracts.records import EXTRACTIVE, Duplicate, Experience, Lesson
 from lessonbank.contracts.records.ids import digest
-from lessonbank.contracts.records.repeats import taught_again
+from lessonbank.contracts.records.repeats import taught_again, with_repeats
 
 from ._characters import plain
 
@@ -70,7 +70,8 @@ def said_once(experience: Experience, held: dict[str, str], /) -> Experience:
         again[known] = (*again.get(known, ()), taught_again(lesson, SAME_WORDS, words=False))
     if not again:
         return experience
-    return experience.model_copy(update={"lessons": tuple(kept), "repeats": experience.repeats | again})
+    repeats = with_repeats(experience.repeats, again) if experience.repeats else again
+    return experience.model_copy(update={"lessons": tuple(kept), "repeats": repeats})
 
 
 @lru_cache(maxsize=64)  # of one lesson it is asked at each step of a commit

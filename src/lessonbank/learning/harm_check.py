@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from pydantic import BaseModel
 
@@ -17,7 +17,7 @@ from lessonbank.guard.gate import NO_LESSON, NOT_CHECKED
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.sanitise import fence, nonce, one_line
 from lessonbank.text.prompts import Prompt, load
-from lessonbank.text.replies import spoken
+from lessonbank.text.replies import Fields, JsonObject, find_objects, read_objects, spoken
 
 _REPLY: Final = 8_000
 """Characters of a reply that are read, from its end."""
@@ -75,11 +75,20 @@ class HarmCheck:
 
 def read_answers(reply: str, count: int, /) -> Sequence[Answer | None]:
     """The answer for each of `count` lessons; of several the worst; `None` where there is none."""
-    given: dict[int, set[str]] = {}
-    for number, answer in _ANSWER.findall(spoken(reply)[-_REPLY:]):
+    given, said = dict[int, set[str]](), spoken(reply)[-_REPLY:]
+    # In objects the number may stand behind the answer, where the next lesson's answer follows it.
+    for number, answer in read_objects(find_objects(said), _answers_in) or _ANSWER.findall(said):
         given.setdefault(int(number), set()).add(answer.lower())
     order: Sequence[Answer] = ("harmful", "nothing", "keep")
     return [next((a for a in order if a in given.get(n, ())), None) for n in range(1, count + 1)]
+
+
+def _answers_in(_: JsonObject, fields: Fields) -> Iterable[tuple[str, str]]:
+    listed = cast("object", fields.get("answers"))
+    every = cast("list[object]", listed) if isinstance(listed, list) else [fields]
+    told = [cast("Fields", one) for one in every if isinstance(one, dict)]
+    pairs = [(str(one.get("lesson")).strip(), str(one.get("answer")).strip()) for one in told]
+    return [(number[:3], answer) for number, answer in pairs if number.isdecimal()]
 
 
 def _lesson_text(lesson: Lesson) -> str:

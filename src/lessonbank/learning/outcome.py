@@ -24,6 +24,7 @@ from lessonbank.contracts.records import (
     Usage,
     notes_of,
 )
+from lessonbank.contracts.records.repeats import with_repeats
 from lessonbank.contracts.records.usage import usage_of
 from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
 from lessonbank.guard.gate import MOST_REJECTED
@@ -33,7 +34,7 @@ from .run_report import RunReport
 
 Failure: TypeAlias = ExtractionError | ModelError | SpaceMismatch
 """Why an extraction is to be tried again."""
-_STAYS: Final = ("repeats", "imported", "template", "recall_id")
+_STAYS: Final = ("imported", "template", "recall_id")
 """Fields of an experience that another try leaves as they are, where it says nothing of them."""
 
 
@@ -73,7 +74,8 @@ class LearnOutcome:
         again = {ref.trajectory_id for ref in refs}
         others = [ref for ref in earlier.attempts if ref.trajectory_id not in again]
         told = {name: getattr(new, name) or getattr(earlier, name) for name in _STAYS}
-        told |= {"task": new.task, "lessons": new.lessons, "pending": new.pending, "attempts": (*others, *refs)}
+        told |= {"task": new.task, "lessons": new.lessons, "pending": new.pending, "repeats": new.repeats}
+        told["attempts"] = (*others, *refs)
         told["rejected"] = (*earlier.rejected, *new.rejected)[-MOST_REJECTED:]
         return earlier.model_copy(update=told)
 
@@ -81,7 +83,8 @@ class LearnOutcome:
         """The answer when `changes` were made, without what deciding on them cost."""
         own = {lesson.id for lesson in self.extraction.lessons}
         brought = {one.id: (one, isinstance(c, Replace)) for c in changes if (one := c.brings)}
-        kept = brought[experience.id][0] if experience.id in brought else experience
+        kept, is_again = brought.get(experience.id, (experience, True))
+        told = _notes_on(kept, changes, before=experience if is_again else None)
         codes = [attempt.verdict.error for attempt in self.attempts]
         return Learned(
             experience=kept,
@@ -90,7 +93,7 @@ class LearnOutcome:
             changes=tuple(changes),
             usage=self.usage,
             known=self.report.known,
-            notes=notes_of(*self.report.notes, *self.extraction.notes, *_notes_on(kept, changes), *notes),
+            notes=notes_of(*self.report.notes, *self.extraction.notes, *told, *notes),
             errors=tuple(dict.fromkeys(filter(None, (*codes, self.failed and self.failed.code)))),
         )
 
@@ -101,13 +104,18 @@ def nothing_drawn(error: Failure, /) -> Extraction:
     return Extraction(usage=usage_of(error) or Usage(), notes=(note,))
 
 
-def _notes_on(experience: Experience, changes: Sequence[Change]) -> list[str]:
-    """Which lessons the bank held already, where a model could not tell, and which became one."""
-    known = [short_repr(short(id)) for id in experience.repeats]
+def _notes_on(experience: Experience, changes: Sequence[Change], *, before: Experience | None) -> list[str]:
+    """Which lessons the bank held already, where a model could not tell, and which became one: what `before` lacks."""
+    earlier, unclear = (before.repeats, before.not_recognised) if before else ({}, {})
+    known = [short_repr(short(id)) for id, told in experience.repeats.items() if told != earlier.get(id)]
     more = f" and {len(known) - 3} more" if len(known) > 3 else ""
     again = [f"taught again, and kept once: the bank had {', '.join(known[:3])}{more}"] if known else []
     unsure = "is kept as a new lesson, because nobody could tell whether it came again"
-    alone = [f"{short_repr(short(id))} {unsure}: {held.why}" for id, held in experience.not_recognised.items()]
+    alone = [
+        f"{short_repr(short(id))} {unsure}: {held.why}"
+        for id, held in experience.not_recognised.items()
+        if id not in unclear
+    ]
     joined = [", ".join([short_repr(short(id)) for id in c.source_lesson_ids]) for c in changes if isinstance(c, Merge)]
     undo = "are one lesson now, and its evidence starts again from nothing (lessons.unmerge undoes it)"
     return [*again, *alone, *[f"joined: {ids} {undo}" for ids in joined]]
@@ -141,7 +149,8 @@ def replacing(earlier: Experience, changes: Sequence[Change], /) -> tuple[Change
     for change in changes:
         if isinstance(change, Add) and change.experience.id == earlier.id:
             lessons = (*earlier.lessons, *change.experience.lessons)
-            later = change.experience.model_copy(update={"lessons": lessons})
+            repeats = with_repeats(earlier.repeats, change.experience.repeats)
+            later = change.experience.model_copy(update={"lessons": lessons, "repeats": repeats})
             if _state(earlier) != _state(later):
                 told.append(Replace(experience=later, reason="judged or extracted again"))
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from statistics import mode
@@ -100,31 +100,34 @@ async def _run_of(store: Store, experience: Experience) -> Run | None:
 async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeFilter, budget: int) -> Reflected:
     """General lessons of one topic; `general_changes` keep them. Raises ModelError."""
     prompt, mark = load("general/reflect"), nonce()
-    lessons, runs = _write_material(about, budget, mark)
-    shown = about.taught[: len(runs)]
-    slots = {"nonce": mark, "lessons": lessons, "runs": "\n\n".join(runs), "limit": str(LIMIT)}
+    lines, runs = _write_material(about, budget, mark)
+    about = replace(about, taught=about.taught[: len(runs)], lessons=about.lessons[: len(lines)])
+    slots = {"nonce": mark, "lessons": _fenced(lines, mark), "runs": "\n\n".join(runs), "limit": str(LIMIT)}
     reply = await model.generate(prompt.render(**slots), temperature=0.0, schema=GeneralLessons)
     try:
         drafts = (await read_reply(partial(parse_lessons, limit=LIMIT), reply.text)).lessons
     except ExtractionError as error:
         return Reflected(usage=reply.usage, notes=(f"nothing general was drawn: {error}",))
     origin = Provenance(method=METHOD, package_version=VERSION, prompts=(prompt.ref,), model=model.name)
-    told = [_general(draft, about, shown, origin) for draft in drafts]
+    told = [_general(draft, about, origin) for draft in drafts]
     notes = [one for one in told if isinstance(one, str)]
     drawn = Extraction(lessons=tuple(one for one in told if not isinstance(one, str)))
-    kept = await intake.lessons(drawn, [run for _, run in shown], shown=())
+    kept = await intake.lessons(drawn, [run for _, run in about.taught], shown=())
     return Reflected(lessons=kept.lessons, usage=reply.usage + kept.usage, notes=(*notes, *kept.notes))
 
 
-def _write_material(about: Material, budget: int, mark: str) -> tuple[str, list[str]]:
-    """The lessons and the runs as the model sees them, within `budget` tokens."""
+def _fenced(lines: Sequence[str], mark: str) -> str:
+    return fence("\n".join(lines), label="lessons", nonce=mark)
+
+
+def _write_material(about: Material, budget: int, mark: str) -> tuple[list[str], list[str]]:
+    """The lessons and the runs that the model sees, within `budget` tokens: the first ones of both."""
     told = (f"L{n}. {one.title}: {one.content}" for n, one in enumerate(about.lessons, 1))
     every = [canonical_line(line, limit=3 * _EACH) for line in told]
     sizes = accumulate(map(estimate_tokens, every))
     lines = [line for line, size in zip(every, sizes, strict=True) if size <= int(budget * _SHARE)]
     numbers = {lesson.id: number for number, lesson in enumerate(about.lessons[: len(lines)], 1)}
-    lessons = fence("\n".join(lines), label="lessons", nonce=mark)
-    room = budget - estimate_tokens(lessons)
+    room = budget - estimate_tokens(_fenced(lines, mark))
     count = max(LEAST_SHOWN, min(len(about.taught), room // (_LEAST + _EACH // 5)))
     share = max(_LEAST, room // count - _EACH // 5)
     runs: list[str] = []
@@ -134,15 +137,13 @@ def _write_material(about: Material, budget: int, mark: str) -> tuple[str, list[
         bare = run.trajectory.model_copy(update={"instructions": ""})
         label = f"R{number} ({run.verdict.outcome}; it taught {named})"
         runs.append(fence(render(bare, budget=share), label=label, nonce=mark))
-    return lessons, runs
+    return lines, runs
 
 
-def _general(
-    draft: Draft, about: Material, shown: Sequence[tuple[Experience, Run]], origin: Provenance
-) -> Lesson | str:
-    """The lesson of a draft, or why it is none."""
+def _general(draft: Draft, about: Material, origin: Provenance) -> Lesson | str:
+    """The lesson of a draft, or why it is none; `about` is what was shown."""
     named = {(kind.upper(), int(number)) for text in draft.evidence for kind, number in _LABEL.findall(text.upper())}
-    runs = [shown[n - 1] for kind, n in sorted(named) if kind == "R" and 1 <= n <= len(shown)]
+    runs = [about.taught[n - 1] for kind, n in sorted(named) if kind == "R" and 1 <= n <= len(about.taught)]
     covered = [about.lessons[n - 1] for kind, n in sorted(named) if kind == "L" and 1 <= n <= len(about.lessons)]
     tasks = {experience.task for experience, _ in runs}
     if min(len(tasks), len(covered)) < LEAST_SHOWN:
@@ -171,10 +172,8 @@ def general_changes(lessons: Sequence[Lesson], taught: Sequence[Experience], /) 
     """The latest experience that shows a lesson holds it. The others, and those that it covers, find it as well."""
     now = {one.id: one for one in taught}
     for lesson in lessons:
-        runs, covered = (
-            set(lesson.provenance.trajectory_ids),
-            set(lesson.relation.lesson_ids if lesson.relation else ()),
-        )
+        runs = set(lesson.provenance.trajectory_ids)
+        covered = set(lesson.relation.lesson_ids if lesson.relation else ())
         shows = [one.id for one in taught if runs.intersection(ref.trajectory_id for ref in one.attempts)]
         holder = max(shows, key=lambda id: now[id].created_at)
         about = {one.id for one in taught if covered & {*one.repeats, *(i.id for i in one.lessons)}}

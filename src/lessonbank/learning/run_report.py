@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from lessonbank._base.checks import is_instance, kind, short_repr
+from lessonbank._base.checks import is_instance, kind, safe_getattr, short_repr
 from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Experience, Outcome, Recall, Trajectory, Verdict
 from lessonbank.errors import UsageError
@@ -68,6 +68,8 @@ def truths_of(
 def _each(value: object, count: int, name: str, /) -> list[Any]:
     """One value per run: a single one stands for all, a sequence must have as many as there are runs."""
     if value is None or is_instance(value, (str, Verdict)) or not is_instance(value, Iterable):
+        return [value] * count
+    if safe_getattr(cast("object", value), "ndim") == 0:  # an array that only says it can be iterated
         return [value] * count
     try:
         several = list(cast("Iterable[Any]", value))

@@ -201,7 +201,7 @@ class TopicsByModel:
 
 def parse_topic(reply: str, /) -> str:
     """The name in a model's reply, in the one form of a memory; empty where there is none."""
-    return _name(read_objects(find_objects(spoken(reply[:_READ])), _topic_in)[-1:])
+    return _name(read_objects(find_objects(spoken(reply)[:_READ]), _topic_in)[-1:])
 
 
 def _topic_in(one: JsonObject, fields: Fields) -> Iterable[str]:

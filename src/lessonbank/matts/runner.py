@@ -280,12 +280,14 @@ def _truths(rollouts: Sequence[Rollout]) -> tuple[list[Outcome], list[float]]:
 
 
 def _together(several: Sequence[Learned]) -> Learned:
-    """What several calls of `learn` did, as one."""
+    """What several calls of `learn` did, as one. That all settle one recall is meant, and no doubt."""
+    notes = [note for one in several for note in one.notes if not note.startswith("settled again: ")]
     return Learned(
         verdicts=tuple(verdict for one in several for verdict in one.verdicts),
         lessons=tuple(lesson for one in several for lesson in one.lessons),
         changes=tuple(change for one in several for change in one.changes),
         usage=sum((one.usage for one in several), Usage()),
         known=tuple(id for one in several for id in one.known),
-        notes=tuple(dict.fromkeys(note for one in several for note in one.notes)),
+        notes=tuple(dict.fromkeys(notes)),
+        errors=tuple(dict.fromkeys(code for one in several for code in one.errors)),
     )

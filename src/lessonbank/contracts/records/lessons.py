@@ -49,7 +49,7 @@ class Provenance(Record):
     model: str | None = None
     package_version: str = ""
     evidence: tuple[str, ...] = ()
-    """The steps that support it, as the extractor named them: `step 7`, or `run 2, step 3`."""
+    """The steps that support it: `step 7`, or `run 2, step 3`, by the order of `trajectory_ids`."""
 
     @property
     def source_lesson_ids(self) -> tuple[str, ...]:

@@ -65,6 +65,13 @@ def taught_again(lesson: Lesson, why: str, /, *, words: bool) -> Duplicate:
     return Duplicate(title=lesson.title, evidence=lesson.provenance.evidence, why=why, lesson=told)
 
 
+def with_repeats(
+    before: Mapping[str, tuple[Duplicate, ...]], more: Mapping[str, tuple[Duplicate, ...]], /
+) -> dict[str, tuple[Duplicate, ...]]:
+    """What was taught again before, and more: of one lesson both."""
+    return {**before, **{id: (*before.get(id, ()), *told) for id, told in more.items()}}
+
+
 def without_repeats_of(experience: Experience, lessons: Collection[str], /) -> Experience:
     """`experience` that no longer names these lessons as taught again."""
     left = {id: told for id, told in experience.repeats.items() if id not in lessons}

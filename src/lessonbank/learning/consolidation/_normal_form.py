@@ -31,6 +31,8 @@ DENIALS: Final = _set(
 )
 TURNING: Final = DENIALS | _set("only except unless until before after instead first last least most")
 """Words that turn advice around, wherever they stand."""
+_WHOLE: Final = FILLERS | TURNING | _set("always news customs goods means")
+"""Words that keep their endings: some say something else without."""
 _LINKS: Final = frozenset(("and", "then"))
 _CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN: Final = re.compile(
@@ -146,7 +148,7 @@ def normal(word: str, /, *, unit: bool = False) -> str:
     word = _BRITISH.sub(lambda found: _SPELT[found[0]], _SAME.get(word, word))
     if unit:
         word = _UNITS.get(word, word)
-    if word in FILLERS or word in TURNING or word == "always" or len(word) < 4 or not word.isascii():
+    if word in _WHOLE or len(word) < 4 or not word.isascii():
         return word
     for ending, put in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("es", ""), ("s", "")):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith(("ss", "us", "is")):

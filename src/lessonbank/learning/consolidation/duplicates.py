@@ -25,26 +25,10 @@ _WORDS_PER_SLIP: Final = 6
 _SHORTEST_SLIP: Final = 5
 _LONG: Final = 7
 _CONFUSABLE: Final = frozenset(
-    (
-        *(
-            "automation/automaton",
-            "barely/barley",
-            "bellow/below",
-            "casual/causal",
-            "compiled/complied",
-            "diner/dinner",
-        ),
-        *(
-            "discreet/discret",
-            "filed/filled",
-            "hoisted/hosted",
-            "marital/martial",
-            "multipl/multiply",
-            "perfect/prefect",
-        ),
-        *("polic/policy", "retired/retried", "sacred/scared", "silver/sliver", "striped/stripped", "super/supper"),
-        *("tilted/titled", "united/untied"),
-    )
+    """automation/automaton barely/barley bellow/below casual/causal compiled/complied diner/dinner discreet/discret
+    filed/filled hoisted/hosted marital/martial multipl/multiply perfect/prefect polic/policy retired/retried
+    sacred/scared silver/sliver striped/stripped super/supper tilted/titled
+    united/untied""".split()  # noqa: SIM905 - as text they are read more easily
 )
 """Words one slip apart, both of them right, that are not in the dictionary."""
 _MOST_WORDS: Final = 600

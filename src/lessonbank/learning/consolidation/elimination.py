@@ -10,7 +10,7 @@ from lessonbank._version import VERSION
 from lessonbank.contracts.ports import Consolidator, Decision, Retriever
 from lessonbank.contracts.records import Add, Change, Choice, Duplicate, Experience, Lesson, Relation
 from lessonbank.contracts.records.ids import new_id
-from lessonbank.contracts.records.repeats import taught_again
+from lessonbank.contracts.records.repeats import taught_again, with_repeats
 from lessonbank.guard.gate import doubt
 
 from ._normal_form import read_text
@@ -52,7 +52,8 @@ class Eliminating:
         if not told:
             return await self.inner(new)
         known = await nearby_lessons(self.retriever, new, among=self.among)
-        step = _Joining([(one, owner) for one, owner in known.values() if not one.hidden], new)
+        # What a person kept to some tasks would come to all, joined.
+        step = _Joining([pair for pair in known.values() if not (pair[0].hidden or pair[0].only_for_tasks)], new)
         for lesson in told:
             step.take(lesson)
         rest = new.model_copy(update={"lessons": tuple(i for i in new.lessons if i.id not in step.decided)})
@@ -122,7 +123,7 @@ class _Joining:
         one = change.experience
         order = {lesson.id: number for number, lesson in enumerate(self._new.lessons)}
         lessons = sorted((*one.lessons, *self._kept), key=lambda lesson: order.get(lesson.id, len(order)))
-        told = {"lessons": tuple(lessons), "repeats": one.repeats | self._repeats}
+        told = {"lessons": tuple(lessons), "repeats": with_repeats(one.repeats, self._repeats)}
         return change.model_copy(update={"experience": one.model_copy(update=told)})
 
 
@@ -192,6 +193,7 @@ def saying(choice: Choice, new: Lesson, known: Lesson, /) -> Lesson:
         description=known.description or new.description,
         content=" ".join(said),
         kind="strategy" if choice.confirmed else "guardrail",
+        risk=new.risk if new.is_doubted else known.risk or new.risk,
         topic=known.topic,
         applies_to=known.applies_to,
         choice=choice,

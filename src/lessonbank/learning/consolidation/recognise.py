@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from lessonbank._base.aio import gather
 from lessonbank.contracts.ports import Decision, Embedder, LanguageModel, Retriever
 from lessonbank.contracts.records import Add, Duplicate, Experience, Lesson, Neighbour, Usage
-from lessonbank.contracts.records.repeats import taught_again
+from lessonbank.contracts.records.repeats import taught_again, with_repeats
 from lessonbank.errors import ModelError
 from lessonbank.guard import fence, nonce
 from lessonbank.guard.quote import quoted
@@ -25,7 +25,7 @@ from .duplicates import CLOSE, NEAR, SOME, compare, overlap, same_moves, same_wo
 LONGEST: Final = 2_000
 """Characters of a lesson that a model is shown, and that are embedded."""
 _READ: Final = 32_000
-"""Characters of a reply that are read: thoughts may stand before the answer."""
+"""Characters of a reply that are read, behind its thoughts."""
 
 Pair = tuple[str, str]
 """The id of a new lesson and that of a held one."""
@@ -128,7 +128,7 @@ class Deduplication:
         """`new` with the kept lessons, and what it repeats."""
         if not self.repeats:
             return new
-        return new.model_copy(update={"lessons": self.kept, "repeats": new.repeats | self.repeats})
+        return new.model_copy(update={"lessons": self.kept, "repeats": with_repeats(new.repeats, self.repeats)})
 
 
 async def nearby_lessons(
@@ -219,7 +219,7 @@ def as_shown(lesson: Lesson, /) -> str:
 
 def _same_in(reply: str) -> bool | None:
     """What a reply says, in whatever words it stands; `None` where it says neither, or both."""
-    said = {*read_objects(find_objects(spoken(reply[:_READ])), _answer_in)}
+    said = {*read_objects(find_objects(spoken(reply)[:_READ]), _answer_in)}
     return said.pop() if len(said) == 1 else None
 
 

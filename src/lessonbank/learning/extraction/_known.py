@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -16,6 +17,7 @@ from .parsing import Draft, shorten
 
 BUDGET: Final = 600
 """The most tokens (estimated) that they take, what is asked about them included."""
+_NUMBER: Final = re.compile(r"\W{0,3}K? ?([0-9]{1,2})(?![0-9])")
 _TITLE: Final = 70
 """Characters of the title of an addition."""
 
@@ -75,9 +77,8 @@ class Known:
         return self._of(draft) if draft.beside and draft.beside[0] == "same" else None
 
     def _of(self, draft: Draft) -> Lesson | None:
-        number = draft.beside[1].removeprefix("K") if draft.beside else ""
-        known = self.lessons if number.isdecimal() and number.isascii() else ()
-        return known[int(number) - 1] if known and 1 <= int(number) <= len(known) else None
+        named = _NUMBER.match(draft.beside[1]) if draft.beside else None
+        return self.lessons[int(named[1]) - 1] if named and 1 <= int(named[1]) <= len(self.lessons) else None
 
 
 def _addition(draft: Draft) -> Draft:

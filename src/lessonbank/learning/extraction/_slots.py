@@ -26,36 +26,9 @@ _QUOTED = re.compile(
 )
 _NAMED_BEFORE = re.compile(r"([A-Za-z]{3,20})(?: (?:id|number|no|nr|code))?[:#]? *$")
 _NUMBERED_THINGS = frozenset(
-    [
-        "account",
-        "bill",
-        "booking",
-        "case",
-        "claim",
-        "contract",
-        "customer",
-        "invoice",
-        "issue",
-        "item",
-        "lot",
-        "message",
-        "number",
-        "office",
-        "order",
-        "parcel",
-        "phone",
-        "product",
-        "record",
-        "reference",
-        "request",
-        "reservation",
-        "shipment",
-        "ticket",
-        "tracking",
-        "transaction",
-        "user",
-        "version",
-    ]
+    """account bill booking case claim contract customer invoice issue item lot message number office order parcel
+    phone product record reference request reservation shipment ticket tracking transaction user
+    version""".split()  # noqa: SIM905 - as text they are read more easily
 )
 _COUNTED = frozenset(("item", "message", "number", "phone", "version"))
 """Things that are counted as often as they are named by an id."""

@@ -34,7 +34,7 @@ _WRONG_ANSWER = re.compile(r"\b(?:answer|response|result|submission)\b.{0,20}\b(
 """A message that judges what was said and tells nothing more of it."""
 _SCROLLING = re.compile(r"(?:scroll|noop|wait)(?![a-z])", re.IGNORECASE)
 _HANDS_OVER = re.compile(
-    r"(?:transfer|hand|escalate|forward|route)\w{0,20}(?:human|person|agent|operator|supervisor|support|staff)"
+    r"(?:\w{1,60}(?:__|[./:]))?(?:transfer|hand|escalate|forward|route)\w{0,20}(?:human|person|agent|operator|supervisor|support|staff)"
     r"|report_infeasible|give_?up",
     re.IGNORECASE,
 )
@@ -157,7 +157,7 @@ class ExtractiveExtractor:
             return Extraction(notes=("no attempt with a known outcome: nothing was extracted",))
         values = cache(partial(RunValues.of, [attempt.trajectory for _, attempt in known]))
         runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
-        limit = self._max_lessons if len(attempts) == 1 else self._max_contrast_lessons
+        limit = self._max_lessons if len(runs) == 1 else self._max_contrast_lessons
         found = _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])
         drawn = _distinct(found)[:limit]
         lessons = tuple([_lesson(lesson, several=len(attempts) > 1) for lesson in drawn])
@@ -165,6 +165,8 @@ class ExtractiveExtractor:
 
 
 def _why_nothing(runs: Sequence[_Run]) -> str:
+    if not any(run.attempt.trajectory.steps for run in runs):
+        return "nothing was extracted: the runs have no steps"
     if not any(run.moves for run in runs):
         return "nothing was extracted: the runs are talk, and without a model only actions are read"
     if any(move.effect == "error" for run in runs for move in run.moves):
@@ -187,10 +189,10 @@ def _of_one(run: _Run) -> Iterator[_Lesson]:
 
 
 def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
-    worked = sorted((r for r in runs if r.succeeded), key=lambda r: len(r.path))
+    worked = sorted((r for r in runs if r.succeeded), key=lambda r: (not r.path, len(r.path)))
     failed = [r for r in runs if not r.succeeded]
     if worked:
-        yield from _parting(worked[0], failed)
+        yield from _parting(worked, failed)
         yield from _order(worked[0])
     else:
         for run in failed:
@@ -471,13 +473,15 @@ def _loops(run: _Run) -> Iterator[_Lesson]:
     )
 
 
-def _parting(worked: _Run, failed: Sequence[_Run]) -> Iterator[_Lesson]:
-    """Where failed attempts left the path of the one that worked."""
+def _parting(several: Sequence[_Run], failed: Sequence[_Run]) -> Iterator[_Lesson]:
+    """Where failed attempts left the path of the shortest that worked, by what none of the others that worked did."""
+    worked, *others = several
+    done = {told for run in others for move in run.path for told in (move.raw, move.label)}
     wrong: dict[int, dict[str, tuple[_Run, Move]]] = {}
     for run in failed:
         pairs = enumerate(zip(worked.path, run.path, strict=False))
         at = next((i for i, (ours, theirs) in pairs if _differ(ours, theirs)), None)
-        if at is not None:
+        if at is not None and done.isdisjoint({run.path[at].raw, run.path[at].label} - {worked.path[at].label}):
             wrong.setdefault(at, {})[run.path[at].label] = (run, run.path[at])
     if not wrong:
         return
@@ -546,8 +550,10 @@ def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:
 
 def _provenance(lesson: _Lesson, *, several: bool) -> Provenance:
     runs = {run.number: run.attempt for run, _ in lesson.shown_by}
+    order = [*runs]  # that of `trajectory_ids`, by which readers find the run
     steps = [
-        f"run {run.number}, step {move.number}" if several else f"step {move.number}" for run, move in lesson.shown_by
+        f"run {order.index(run.number) + 1}, step {move.number}" if several else f"step {move.number}"
+        for run, move in lesson.shown_by
     ]
     outcome = "success" if lesson.kind == "strategy" else "failure"
     return Provenance(

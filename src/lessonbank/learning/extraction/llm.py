@@ -187,10 +187,9 @@ class LLMExtractor:
         if not parsed.lessons:
             notes = [*notes, f"the model says that there is no lesson: {in_one_line(completion.text, limit=120)}"]
         drafts, dropped = await to_thread.run_sync(self._held_to, runs, known.with_additions(parsed.lessons))
-        over = sum(not draft.is_addition for draft in drafts) - limit
-        if over > 0:  # what memory has already counts, too: the limit is the model's
-            dropped.append(f"{plural(over, 'lesson')} beyond the limit of {limit} dropped")
         told = known.sorted(drafts)
+        if (over := len(told.lessons) - limit) > 0:
+            dropped.append(f"{plural(over, 'lesson')} beyond the limit of {limit} dropped")
         return Extraction(
             lessons=tuple(_lesson(draft, known, runs, prompt, model.name) for draft in told.lessons[:limit]),
             repeats=told.repeats,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast, get_args
 
@@ -54,11 +54,6 @@ class Draft:
     adds: str = ""
     """What the run shows beyond that lesson, in one sentence."""
 
-    @property
-    def is_addition(self) -> bool:
-        """Whether a draft says only what another draft adds to a known lesson."""
-        return self.beside is not None and self.beside[0] == "adds"
-
 
 @dataclass(frozen=True, slots=True)
 class ParsedLessons:
@@ -73,10 +68,10 @@ def parse_lessons(text: str, /, *, limit: int) -> ParsedLessons:
 
     JSON is found as a whole, in prose, fences, after thoughts, one object after another, under any wrapper key, cut off
     (complete lessons are kept, the partial one is not) and slightly broken. If there is an `items` list, as the prompts
-    ask for, what stands beside it is a quote and not read. A field that is not text never becomes text,
-    except that a list of sentences is joined for the content. A lesson without a title or content, or with a
-    placeholder for one, is dropped and counted; the limit counts what is left. Titles are one line of at most 200
-    characters, descriptions 500, contents 2,000, cut at the end of a sentence where there is one.
+    ask for, the last one counts, and what stands beside it is a quote and not read. A field that is not text never
+    becomes text, except that a list of sentences is joined for the content. A lesson without a title or content, or
+    with a placeholder for one, is dropped and counted; the limit counts what is left. Titles are one line of at most
+    200 characters, descriptions 500, contents 2,000, cut at the end of a sentence where there is one.
 
     Returns:
         The drafts; none of either when the reply says that there are no lessons.
@@ -90,7 +85,7 @@ def parse_lessons(text: str, /, *, limit: int) -> ParsedLessons:
     problems: list[str] = []
     if len(text) > _LONGEST:
         problems.append(f"the reply had {len(text):,} characters; the first {_LONGEST:,} were read")
-    candidates, says_so = _candidates(clean(text[:_LONGEST]))
+    candidates, says_so = _candidates(clean(text[:_LONGEST]), problems)
     drafts = _valid(candidates, problems)
     if not drafts and not says_so:
         why = "; ".join(problems[:5]) or "no lesson in it, neither as JSON nor as Markdown"
@@ -111,16 +106,20 @@ def shorten(text: str, limit: int, /) -> str:
     return (head.rpartition(" ")[0] or head).rstrip() + " …"
 
 
-def _candidates(text: str) -> tuple[list[Fields], bool]:
+def _candidates(text: str, problems: list[str]) -> tuple[list[Fields], bool]:
     """Everything that looks like a lesson, and whether the reply says that there is none."""
     body = spoken(text)
     found = find_objects(_unquoted(body))
     if answers := read_objects(found, _list_in):
-        lessons, is_whole = answers[0]
+        lessons, is_whole = answers[-1]
+        problems += [] if is_whole else ["the reply breaks off: a lesson at its end may be missing"]
         return lessons, is_whole and not lessons
     if lessons := read_objects(found, _complete_lessons):
         return lessons, False
     lessons = cast("list[Fields]", markdown_lessons(body))
+    if _last_is_cut(lessons):
+        lessons[-1] = {_CUT: True}
+    lessons = [lesson for lesson in lessons if lesson]
     return lessons, not lessons and (any(map(_says_none, found)) or _declines(body))
 
 
@@ -188,9 +187,9 @@ def _holds_objects(value: object) -> bool:
 
 
 def _says_none(one: JsonObject) -> bool:
-    """Whether an object wraps an empty list; a choice is no answer."""
+    """Whether an object wraps an empty list; a choice is no answer, and no error is."""
     fields = one.fields or {}
-    return "about" not in fields and any(part == [] for part in fields.values())
+    return fields.keys().isdisjoint(("about", "error")) and any(part == [] for part in fields.values())
 
 
 def _declines(body: str) -> bool:
@@ -218,6 +217,8 @@ def _valid(candidates: Iterable[dict[str, Any]], problems: list[str]) -> list[Dr
 
 def _draft(fields: dict[str, Any]) -> Draft | str:
     """A draft, or why there is none."""
+    if _CUT in fields:
+        return "it ends in the middle of a sentence"
     title, content = _text(fields.get("title")), _text(fields.get("content"), joined=True)
     title = shorten(_line(title, TITLE_LIMIT).strip("*# "), TITLE_LIMIT)
     content = shorten(
@@ -340,6 +341,8 @@ def _name_in(told: object) -> str:
     return in_one_line(told, limit=_LONGEST_NAME)[:_LONGEST_NAME] if isinstance(told, str) else ""
 
 
+_CUT: Final = " cut "
+"""The field of a lesson that was cut off; none of JSON has such a name."""
 _HEAD = re.compile(
     r"^(?P<mark>[\s>#*_\-]*)(?:memory[ _]item|memory|item|lesson)\b[\s#]*(?P<number>\d*)[\s.:)*_\-–—]*(?P<rest>.*)$",
     re.I,
@@ -357,26 +360,18 @@ _ENDS_A_SENTENCE = re.compile(r"[.!?…。！？][\"'”’)\]`*_]*$")
 def markdown_lessons(text: str, /) -> list[dict[str, str]]:
     """Lessons as dicts of field name to text, in order; fields that were not written are missing.
 
-    A heading's value stands behind it or below it, up to the first blank line that is not followed by a list. When
-    the last content stops in the middle of a sentence while the others do not, the reply was cut off there and that
-    lesson is left out.
+    A heading's value stands behind it or below it, up to the first blank line that is not followed by a list.
     """
     reader = _Reader()
     for line in text.split("\n"):
         reader.take(line)
-    lessons = [{name: "\n".join(lines).strip() for name, lines in lesson.items()} for lesson in reader.lessons]
-    return [lesson for lesson in _without_the_cut_one(lessons) if lesson]
+    return [{name: "\n".join(lines).strip() for name, lines in lesson.items()} for lesson in reader.lessons]
 
 
-def _without_the_cut_one(lessons: list[dict[str, str]]) -> list[dict[str, str]]:
-    contents = [lesson.get("content", "") for lesson in lessons]
-    if (
-        len(lessons) > 1
-        and not _ENDS_A_SENTENCE.search(contents[-1])
-        and all(map(_ENDS_A_SENTENCE.search, contents[:-1]))
-    ):
-        return lessons[:-1]
-    return lessons
+def _last_is_cut(lessons: Sequence[Fields]) -> bool:
+    """Whether the last content stops in the middle of a sentence while the others do not: the reply was cut off."""
+    ends = [_ENDS_A_SENTENCE.search(lesson.get("content", "")) is not None for lesson in lessons]
+    return len(ends) > 1 and all(ends[:-1]) and not ends[-1]
 
 
 class _Reader:

@@ -63,8 +63,12 @@ def parse_verdict(text: str | None, /, *, nonce: str | None = None) -> Reading:
     if not said:
         raise JudgeError("The judge's reply is empty.")
     said = said if len(said) <= _HEAD + _TAIL else f"{said[:_HEAD]}\n{said[-_TAIL:]}"
-    if found := read_objects(find_objects(said), partial(_from_object, nonce)):
-        return found[-1]
+    objects = find_objects(said)
+    if found := read_objects(objects, partial(_from_object, nonce)):
+        if nonce or not _states_outcome(objects[-1].after):
+            return found[-1]
+        for quote in reversed(objects):
+            said = f"{said[: quote.start]}…{said[quote.stop :]}"
     if nonce and nonce not in said.lower():
         raise JudgeError(f"The judge's reply does not carry the check code it was given: {quoted(said, limit=120)}")
     if (reading := _from_lines(said, nonce)) is None:
@@ -110,6 +114,12 @@ def _from_lines(said: str, nonce: str | None, /) -> Reading | None:
             return None
     reason, sure, steps = (told.get(name, [""])[-1] for name in ("reason", "confidence", "steps"))
     return _reading(told.get("outcome", [lines[0], lines[-1]]), reason=reason, confidence=sure, steps=steps)
+
+
+def _states_outcome(text: str, /) -> bool:
+    """Whether a labelled line does: an object above it, which no nonce tells from a quote, is then one."""
+    labelled = map(_LABELLED.fullmatch, text.split("\n"))
+    return any(found and found["outcome"] and outcome_of(found[6]) for found in labelled)
 
 
 def _reading(stated: Iterable[object], /, *, reason: str, confidence: object, steps: object) -> Reading | None:
