@@ -219,11 +219,7 @@ class AsyncReasoningBank:
             raise UsageError("tell says how a task ended: give outcome= or reward=")
         if self._in_scope.is_off("tell"):
             return Learned(notes=notes_of(OFF))
-        run = await find_run(self._in_scope, of)
-        say = partial(Learner(self._in_scope).learn, run, outcome=outcome, reward=reward)
-        learned = await say()
-        # Where it was learned meanwhile, by what was said before, this corrects that.
-        return await say() if learned.known and not learned.changes else learned
+        return await Learner(self._in_scope).learn(await find_run(self._in_scope, of), outcome=outcome, reward=reward)
 
     async def submit(
         self,
