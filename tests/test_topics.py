@@ -63,6 +63,14 @@ def test_a_lesson_by_hand_joins_the_topic_of_its_task() -> None:
         assert told.topic and first.topic and told.topic.id == first.topic.id
 
 
+@pytest.mark.parametrize("task", ["T1", "123", "#4 – 5", "?"])
+def test_a_task_without_a_word_has_lessons_like_any_other(task: str) -> None:
+    with opened() as bank:
+        lesson = bank.lessons.add(task=task, title="Look first", content="Look at the state before you act.", by="Ana")
+        assert lesson.topic and learned(bank, task, 1).topic
+        assert len(bank.lessons.list()) == 2
+
+
 def test_a_topic_survives_edits_export_import_backup_and_rebuild(tmp_path: Path) -> None:
     with opened(tmp_path / "bank.db") as bank:
         lesson = learned(bank, CANCEL[0], 1)

@@ -263,8 +263,7 @@ def _telling(said: Sequence[str]) -> Sequence[str]:
 def _naming(said: Sequence[str]) -> Sequence[str]:
     """The words of a name: those that tell something, with the `no` or `not` before them, which turns their sense."""
     tells = frozenset(_telling(said))
-    after = (*said[1:], "")
-    return [word for word, then in zip(said, after, strict=True) if word in tells or (word in _NOT and then in tells)]
+    return [word for word, then in pairwise((*said, "")) if word in tells or (word in _NOT and then in tells)]
 
 
 def _deed(lessons: Sequence[Lesson]) -> str:
