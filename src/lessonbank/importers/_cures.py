@@ -29,10 +29,12 @@ from lessonbank.text.shell_commands import (
 )
 
 from ._checks import check_of
-from ._shell import ENTERS, bare, calls_of, command_of, is_shell, parts_of
+from ._shell import ENTERS, as_printed, bare, calls_of, command_of, is_shell, parts_of
 
-_LONGEST: Final = 70
-"""Characters of a command that a cure tells: two of them and the words around them fit one line of 200."""
+_LONGEST: Final = 100
+"""Characters of a command that a cure tells."""
+_BOTH: Final = 135
+"""Characters of the two commands of a cure: with the words around them they fit one line of 200."""
 _FAILED: Final = " failed: "
 _TELLING: Final = 20
 """Characters of a line that says what was wrong and not only that it was."""
@@ -71,6 +73,14 @@ _LACKS: Final = re.compile(
 """How programs say that a module or a program is not there."""
 _RUNS: Final = re.compile(r"\s*((?:\S*/)?(?:python[\d.]*|node|ruby))\s")
 _ITS_SCRIPT: Final = "<script>"
+_PREPARES: Final = re.compile(r"\s*(?:(?:source|\.|export)\s+\S{1,60}|\w+=\S{1,60})\s*$")
+_MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
+_TELLS: Final = re.compile(r"\S+\s+(?:\w+\s+)?(?:list|ls|show|status|info|view|describe|help|logs?|search|diff|version)(?:\s|$)")
+"""A command of whatever program that only tells something."""
+_GUARDS: Final = re.compile(r"-{1,2}(?:\S*(?:lock|frozen|immutable|strict|verify|safe|error|deny|hash|sign|ff-only|audit)\S*|D|W\S*)")
+"""Options without which a command looks at less, or dares more."""
+_ONLY_CHECKS: Final = re.compile(r"--?(?:check|diff|dry-run|list-different)\b")
+"""Options with which a program only tells what it would change."""
 _NOTHING_TO_RUN: Final = {("pytest", 4), ("pytest", 5)}
 """Exit codes that say that what was named is not there."""
 _SETS_A_PLACE: Final = re.compile(r"(?:TZ|LANG|LC_\w+|\w*(?:HOME|URL|PATH|HOST|PORT|CONFIG))=\S*")
@@ -84,6 +94,15 @@ _OPENS: Final = re.compile(
 )
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
+_ITS_VALUE: Final = "<value>"
+_OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|(?=\S*\w)\S*/\S*")
+"""A word that a command and its next try share, and that the same command in another task has not."""
+_MESSAGE: Final = re.compile(
+    r"(\s(?:-\w?m|-s|--(?:message|reason|title|body|comment|notes?|subject|summary|description|text|content))[\s=])"
+    r"(?:\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\2\s*\)\"|'[^']*'|\"(?:[^\"\\]|\\.)*\")",
+    re.DOTALL | re.MULTILINE,
+)
+"""What a command says to people: another text in each task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +143,8 @@ class Failure:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
         program = program_of(self.cure.partition("(")[0])
         is_changed = program == self.program
-        is_instead = is_changed or stands_for(program, self.program) or _ITS_PATH in self.cure
+        is_started = self.cure.endswith(self.command) or _same_but_its_start(self.cure, self.command)
+        is_instead = is_changed or is_started or stands_for(program, self.program) or _ITS_PATH in self.cure
         told = f"`{self.cure}` went through{'.' if is_instead else ', and then it did.'}"
         if is_changed and _may_loosen(self.command, self.cure):
             told = f"`{self.cure}` went through: {CHECKS_LESS}."
@@ -135,7 +155,7 @@ class Failure:
         elif self.cure == _ASKED:
             told = "It went through after the person had done something: ask for it."
         return Lesson(
-            title=f"`{self.command}` failed here before",
+            title=f"`{_shortened(self.command, _BOTH - len(self.cure))}` failed here before",
             content=told,
             place=self.program,
             provenance=Provenance(
@@ -170,6 +190,8 @@ class _Command:
     """Whether the code is its own: in a pipe it is that of what shortens the output."""
     before: frozenset[str] = frozenset()
     """The programs of its line before it. One that is run again failed itself."""
+    prepared: str = ""
+    """What its line sets up first, such as `source .venv/bin/activate`."""
 
     @property
     def failed(self) -> bool:
@@ -177,13 +199,32 @@ class _Command:
 
     @property
     def looks(self) -> bool:
-        return only_looks(self.text)
+        return self.is_script or only_looks(self.text)
+
+    @property
+    def is_script(self) -> bool:
+        """Whether it is a script of the run's own."""
+        return self.text.endswith(_ITS_SCRIPT)
 
     def is_again(self, other: _Command) -> bool:
-        """Whether it is the next try: the same command, or with more words; or one that fails in its turn."""
+        """Whether it is the next try: the same command, or with more words, or with others about the same."""
         is_there = not self.folder or not other.folder or self.folder == other.folder
-        is_same = self.words >= other.words or self.code != 0 or (other.program, other.code) in _NOTHING_TO_RUN
-        return self.is_sure and self.program == other.program and is_there and is_same
+        is_more = self.words >= other.words or (other.program, other.code) in _NOTHING_TO_RUN
+        is_same = self.words == other.words or (is_more and self.got_past(other))
+        return self.is_sure and is_there and ((is_same and self.program == other.program) or self.varies(other))
+
+    def varies(self, other: _Command) -> bool:
+        """Whether it went through with other options, or started in another way: what it is about is the same."""
+        is_about_it = self.program == other.program and _same_but_its_options(self.text, other.text)
+        is_try = self.code == 0 and self.text != other.text and (self.is_script or not self.looks)
+        return is_try and (is_about_it or _same_but_its_start(self.text, other.text))
+
+    def helps(self, other: _Command) -> bool:
+        """Whether it may be what got another one through: it acts, and is no check and not the same about another thing."""
+        is_check = check_of(self.text) in ("the tests", "the linter") and not _MENDS.search(self.text)
+        (mine, its), (set_here, set_there) = zip(*map(_told_apart, (self.text, other.text)), strict=True)
+        is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
+        return self.code == 0 and not self.looks and not is_check and not is_twin and not _TELLS.match(self.text)
 
     @property
     def lacks(self) -> bool:
@@ -203,8 +244,10 @@ class _Command:
 
     def replaces(self, other: _Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
-        if self.code == 0 and self.text.endswith(f" {other.text}"):  # in a container, or by what starts it
-            return True
+        name = name_of(other.program)
+        names = [word.rpartition("/")[2] for word in self.text.split()]
+        if self.code == 0 and name in names and not self.looks and not INSTALLS.match(self.text):  # by what starts it
+            return self.text.split()[: names.index(name) + 1] != other.text.split()[: names.index(name) + 1]
         same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)
         is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
@@ -218,6 +261,7 @@ def key_of(program: str, error: str, /) -> str:
 
 def failure_of(line: str, printed: str, /) -> Failure | None:
     """A command that failed just now, of several that lead to one another the last; `None` where it only looks."""
+    line = _MESSAGE.sub(r"\1'…'", line)
     parts, joints = parts_of(line)
     lines = (line, parts[-1]) if {*joints} <= {"&&"} else (line,)
     told = filter(None, (_command(0, one, "", 1, printed) for one in lines))
@@ -246,8 +290,13 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
 def _may_loosen(failed: str, cure: str) -> bool:
     """Whether more words for a check may be what makes it pass."""
     known, before = words_of(failed), ""
-    if not (check_of(failed) or _CHECKS_SOMETHING.search(failed)) or not {*known} <= {*words_of(cure)}:
+    left_out = {word for word in {*known} - {*words_of(cure)} if word.startswith("-") and not _ONLY_CHECKS.match(word)}
+    if any(map(_GUARDS.fullmatch, left_out)):
+        return True
+    if not (check_of(failed) or (_CHECKS_SOMETHING.search(failed) and not _TELLS.match(failed))):
         return False
+    if not {*known} <= {*words_of(cure)}:
+        return bool(left_out) and not _same_but_its_start(failed, cure)
     for word in words_of(unwrapped(cure)):
         is_fine = (
             word in known
@@ -261,6 +310,39 @@ def _may_loosen(failed: str, cure: str) -> bool:
     return False
 
 
+def _same_but_its_start(text: str, other: str) -> bool:
+    """Whether two commands differ in what starts them alone: another Python, or nothing any more."""
+    ends = (_RUNS.sub("", text), _RUNS.sub("", other))
+    return (ends[0] == ends[1] and ends[0] != text) or other.endswith(f" {text}")
+
+
+def _told_apart(text: str) -> tuple[list[str], list[str]]:
+    """The words and values of a command, and its options."""
+    words = re.split(r"[\s=]+", text)
+    return [word for word in words if not word.startswith("-")], [word for word in words if word.startswith("-")]
+
+
+def _same_but_its_options(text: str, other: str) -> bool:
+    """Whether a command is another one with other options, or with a word less; the last word it is about stays."""
+    plain, before = _told_apart(text)[0], _told_apart(other)[0]
+    left = iter(before)
+    return plain[:1] == before[:1] and plain[-1] == before[-1] and all(word in left for word in plain)
+
+
+def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
+    """A command and its next try without the paths and names that both hold: another task has others."""
+    plain = set(re.split(r"[\s=]+", cure)[1:])
+    for word in plain.intersection(re.split(r"[\s=]+", failed)[1:]):
+        if _OF_ONE_TASK.fullmatch(word) and not word.startswith("-"):
+            place = _ITS_PATH if "/" in word else _ITS_VALUE
+            failed, cure = (re.sub(rf"(?<![^\s=]){re.escape(word)}(?!\S)", place, one) for one in (failed, cure))
+    return failed, cure
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 2].rstrip()} …"
+
+
 def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
     told = Failure(failed.program, error_in(failed.printed), failed.text, failed.at)
     place = next((n for n, one in enumerate(later) if isinstance(one, _Command) and one.is_again(failed)), None)
@@ -268,12 +350,15 @@ def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
         return told
     again, done = later[place], {one.program for one in later[: place + 1] if isinstance(one, _Command)}
     assert isinstance(again, _Command)
-    if not again.got_past(failed) or not failed.before.isdisjoint(done):
+    if not again.got_past(failed) or not failed.before.isdisjoint(done - {failed.program}):
         return told
     cure = _cure(failed, again, later[:place], told.error)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
-    return replace(told, through_at=again.at, cure=cure)
+    if again.varies(failed) and cure == again.text:
+        command, cure = _of_any_task(failed.text, cure)
+        told = replace(told, command=command)
+    return replace(told, through_at=again.at, cure=cure if len(cure) <= _LONGEST else "")
 
 
 def _brings(text: str, failed: _Command) -> bool:
@@ -294,7 +379,7 @@ def _with_what_it_lacked(failed: _Command, later: Sequence[_Deed]) -> Failure | 
     """What installed a module or a program that was not there, where no later try says so any more."""
     error, done = error_in(failed.printed), [one for one in later if isinstance(one, _Command)]
     place = next((n for n, one in enumerate(done) if one.code == 0 and _brings(one.text, failed)), None)
-    if not failed.lacks or place is None or not (tries := [one for one in done[place + 1 :] if not one.looks]):
+    if not failed.lacks or place is None or not (tries := [one for one in done[place + 1 :] if one.is_script or not one.looks]):
         return None
     if any(one.code and error_in(one.printed) == error for one in tries):
         return None
@@ -312,7 +397,8 @@ def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
         told, cure = (
             reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text) for one in (failed, acted)
         )
-        before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
+        before, path, _ = re.sub(rf"{_ITS_PATH}(?: {_ITS_PATH})+", _ITS_PATH, cure).partition(_ITS_PATH)  # the rest is of one task
+        told = re.sub(rf"{_ITS_PATH}(?: {_ITS_PATH})+", _ITS_PATH, told)
         yield Failure(name_of(failed.program), "", told, failed.at, acted.at, before + path)
 
 
@@ -322,13 +408,17 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
     Nor is a command that was only run again.
     """
     edited = {one.file for one in between if isinstance(one, _Edit)}
-    acted = [one for one in between if isinstance(one, _Command) and one.code == 0 and not one.looks]
+    acted = [one for one in between if isinstance(one, _Command) and one.helps(failed)]
     if edited:
         file = next(iter(edited))
         is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
         return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
     if again.words > failed.words or (failed.program, failed.code) in _NOTHING_TO_RUN:
         return again.text if not acted and again.text != failed.text else ""
+    if again.varies(failed):
+        return again.text if not acted else ""
+    if again.words == failed.words and again.prepared != failed.prepared and not acted:
+        return f"{again.prepared} && {again.text}" if again.prepared else ""
     if again.words == failed.words and again.folder not in ("", failed.folder) and not acted:
         name = again.folder.rpartition("/")[2]
         place = name if name == again.folder else f"…/{name}"
@@ -364,7 +454,8 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
     An edit where that is not known, and where it is of a file that the run itself made: no later task has that.
     """
     told = call.arguments.get("workdir") if isinstance(call.arguments, dict) else None
-    folder, line = told if isinstance(told, str) else "", command_of(call.arguments)
+    folder, line = told if isinstance(told, str) else "", _MESSAGE.sub(r"\1'…'", command_of(call.arguments))
+    line, code = as_printed(line, printed) or (line, code)
     parts, joints = parts_of(line)
     plain = parts_of(bare(line))[0]
     opened = [row for row in line.splitlines() if "<<" in row]
@@ -395,7 +486,7 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
 def _of_script(at: int, parts: Sequence[str], folder: str, code: int, printed: str) -> Iterator[_Command]:
     """A script of the run's own that lacked a module: what it is does not matter then."""
     runs = _RUNS.match(parts[-1])
-    if code and runs and _LACKS.search(printed):
+    if runs and (not code or _LACKS.search(printed)):
         text = f"{runs[1]} {_ITS_SCRIPT}"
         yield _Command(at, text, runs[1].rpartition("/")[2], frozenset(text.split()), folder, code, printed)
 
@@ -422,15 +513,20 @@ def _call(at: int, call: ToolCall, code: int, printed: str) -> _Command | None:
 
 
 def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Command | None:
-    """The one command of a line, which may enter a folder first; `None` where it is anything else."""
+    """The one command of a line, which may enter a folder first, or prepare; `None` where it is anything else."""
     commands, joints = parts_of(line)
-    if len(commands) != len(parts_of(bare(line))[0]) or {*joints} - {"&&"} or not all(map(ENTERS.match, commands[:-1])):
+    is_plain = all(
+        (ENTERS.match(one) or _PREPARES.match(one)) if joint == "&&" else joint in ";\n" and (ENTERS.match(one) or _PREPARES.match(one) or only_looks(one.strip()))
+        for one, joint in zip(commands, joints, strict=False)
+    )
+    if len(commands) != len(parts_of(bare(line))[0]) or not is_plain:
         return None
     for before in commands[:-1]:
         if (told := re.match(r"\s*cd\s+(\S+)\s*$", before)) is not None:
             folder = told.group(1).rstrip("/")
+    prepared = " && ".join(one.strip() for one in commands[:-1] if _PREPARES.match(one))
     text = " ".join(commands[-1].replace(" 2>&1", "").split())
     program = program_of(text)
     if not program or len(text) > _LONGEST or _SHAPED.search(_SINGLE_QUOTED.sub("''", text)):
         return None
-    return _Command(at, text, program, frozenset(words_of(text)), folder, code, printed)
+    return _Command(at, text, program, frozenset(words_of(text)), folder, code, printed, prepared=prepared)
