@@ -55,7 +55,7 @@ _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert", re.I
 _MAKER: Final = re.compile(r"write|create", re.IGNORECASE)
 _SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"\\]")
 """A command with one of these is more than a program and its arguments."""
-_SINGLE_QUOTED: Final = re.compile(r"'[^'`\n]*'")
+_PLAINLY_QUOTED: Final = re.compile(r"'[^'`\n]*'|\"[^\"`$\n]*\"")
 _ADDS_TO_A_CHECK: Final = re.compile(
     r"-{1,2}(?:tags|features|all-features|import-mode|config|rootdir|workspace|project|filter|package|profile|env|"
     r"target|cwd|dir|prefix|no-cache|file|jobs|parallel|timeout|port|with|group|extra|python|[CfFjpvn])(?:[=\s].*)?"
@@ -73,7 +73,9 @@ _LACKS: Final = re.compile(
 """How programs say that a module or a program is not there."""
 _RUNS: Final = re.compile(r"\s*((?:\S*/)?(?:python[\d.]*|node|ruby))\s")
 _ITS_SCRIPT: Final = "<script>"
+_ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
 _PREPARES: Final = re.compile(r"\s*(?:(?:source|\.|export)\s+\S{1,60}|\w+=\S{1,60})\s*$")
+_ENDING: Final = re.compile(r"\.(?:exe|bat|cmd|sh)$")
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
 _TELLS: Final = re.compile(r"\S+\s+(?:\w+\s+)?(?:list|ls|show|status|info|view|describe|help|logs?|search|diff|version)(?:\s|$)")
 """A command of whatever program that only tells something."""
@@ -86,7 +88,8 @@ _NOTHING_TO_RUN: Final = {("pytest", 4), ("pytest", 5)}
 _SETS_A_PLACE: Final = re.compile(r"(?:TZ|LANG|LC_\w+|\w*(?:HOME|URL|PATH|HOST|PORT|CONFIG))=\S*")
 _CHECKS_SOMETHING: Final = re.compile(r"\b(?:test|check|lint|vet|audit|verify|validate|analy[sz]e|plan|diff|cov)")
 _READS: Final = re.compile(
-    r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe)(?![a-z])"
+    r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe|task|todo|ask|skill|agent|tool|"
+    r"kill|bash|enter|exit|update_plan|web|monitor|think|write_stdin)(?![a-z])"
 )
 _NAME: Final = re.compile(r"[\w.-]{1,60}")
 _OPENS: Final = re.compile(
@@ -144,7 +147,13 @@ class Failure:
         program = program_of(self.cure.partition("(")[0])
         is_changed = program == self.program
         is_started = self.cure.endswith(self.command) or _same_but_its_start(self.cure, self.command)
-        is_instead = is_changed or is_started or stands_for(program, self.program) or _ITS_PATH in self.cure
+        is_varied = is_changed and (
+            {*words_of(self.command)} <= {*words_of(self.cure)}
+            or _same_but_its_options(self.cure, self.command)
+            or check_of(self.cure) is not None
+        )
+        is_named = _name(self.program) in _names(self.cure) and self.cure.split()[0] != self.command.split()[0]
+        is_instead = is_varied or is_started or (is_named and not INSTALLS.match(self.cure)) or stands_for(program, self.program) or _ITS_PATH in self.cure
         told = f"`{self.cure}` went through{'.' if is_instead else ', and then it did.'}"
         if is_changed and _may_loosen(self.command, self.cure):
             told = f"`{self.cure}` went through: {CHECKS_LESS}."
@@ -192,6 +201,8 @@ class _Command:
     """The programs of its line before it. One that is run again failed itself."""
     prepared: str = ""
     """What its line sets up first, such as `source .venv/bin/activate`."""
+    line: str = ""
+    """All of its line, where that is several commands."""
 
     @property
     def failed(self) -> bool:
@@ -244,10 +255,9 @@ class _Command:
 
     def replaces(self, other: _Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
-        name = name_of(other.program)
-        names = [word.rpartition("/")[2] for word in self.text.split()]
-        if self.code == 0 and name in names and not self.looks and not INSTALLS.match(self.text):  # by what starts it
-            return self.text.split()[: names.index(name) + 1] != other.text.split()[: names.index(name) + 1]
+        started = _started(self.text, other.program)
+        if self.code == 0 and started and not self.looks and not INSTALLS.match(self.text):  # by what starts it
+            return not other.text.startswith(started)
         same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)
         is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
@@ -310,6 +320,21 @@ def _may_loosen(failed: str, cure: str) -> bool:
     return False
 
 
+def _name(word: str) -> str:
+    """A program's name without its place and ending."""
+    return _ENDING.sub("", name_of(word).rpartition("/")[2])
+
+
+def _names(text: str) -> list[str]:
+    return [_name(word) for word in text.split()]
+
+
+def _started(text: str, program: str) -> str:
+    """A command up to the program that it starts; empty where it does not."""
+    names = _names(text)
+    return " ".join(text.split()[: names.index(_name(program)) + 1]) if _name(program) in names else ""
+
+
 def _same_but_its_start(text: str, other: str) -> bool:
     """Whether two commands differ in what starts them alone: another Python, or nothing any more."""
     ends = (_RUNS.sub("", text), _RUNS.sub("", other))
@@ -350,8 +375,15 @@ def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
         return told
     again, done = later[place], {one.program for one in later[: place + 1] if isinstance(one, _Command)}
     assert isinstance(again, _Command)
-    if not again.got_past(failed) or not failed.before.isdisjoint(done - {failed.program}):
+    if not again.got_past(failed):
         return told
+    if not failed.before.isdisjoint(done - {failed.program}):  # it failed itself; all of the line may go elsewhere
+        first, line = again.line.removesuffix(failed.line), failed.line
+        entered = _ENTERS_ONE.match(first.removesuffix("&& ")) if again.line != line and first != again.line else None
+        name = entered[1].strip("\"'").rstrip("/\\").replace("\\", "/").rpartition("/")[2] if entered else ""
+        command, begins = _of_any_task(*[parts_of(line)[0][0].strip()] * 2)
+        cure = f"cd …/{name} && {begins}"
+        return replace(told, command=command, through_at=again.at, cure=cure) if _NAME.fullmatch(name) else told
     cure = _cure(failed, again, later[:place], told.error)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
@@ -395,10 +427,12 @@ def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
     if acted:
         same = operands_of(failed.text) & operands_of(acted.text)
         told, cure = (
-            reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text) for one in (failed, acted)
+            re.sub(rf"(?:\"?{_ITS_PATH}\"? ?)+", f"{_ITS_PATH} ", reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text)).rstrip()
+            for one in (failed, acted)
         )
-        before, path, _ = re.sub(rf"{_ITS_PATH}(?: {_ITS_PATH})+", _ITS_PATH, cure).partition(_ITS_PATH)  # the rest is of one task
-        told = re.sub(rf"{_ITS_PATH}(?: {_ITS_PATH})+", _ITS_PATH, told)
+        before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
+        if not path and (start := _started(cure, failed.program)) and not cure.endswith(failed.text.partition(" ")[2]):
+            before = f"{start} …"
         yield Failure(name_of(failed.program), "", told, failed.at, acted.at, before + path)
 
 
@@ -414,7 +448,8 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
         is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
         return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
     if again.words > failed.words or (failed.program, failed.code) in _NOTHING_TO_RUN:
-        return again.text if not acted and again.text != failed.text else ""
+        is_bare = len(failed.words) == 1 and not check_of(failed.text)  # it said how it is used
+        return again.text if not acted and again.text != failed.text and not is_bare else ""
     if again.varies(failed):
         return again.text if not acted else ""
     if again.words == failed.words and again.prepared != failed.prepared and not acted:
@@ -428,7 +463,7 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
     if again.words != failed.words or not 0 < len(acted) <= _MOST_BETWEEN:
         return ""
     named = [one for one in acted if one.program.rpartition(" ")[2] in failed.printed]
-    return (named or acted)[-1].text
+    return (named or [one for one in acted if one.program != "git add"] or acted)[-1].text
 
 
 def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Deed]:
@@ -439,7 +474,7 @@ def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Deed]:
             code = exit_codes.get(call.id or "")
             if is_shell(call) and code is not None and result:
                 yield from _of_line(at, call, code, result.text, made)
-            elif not is_shell(call) and _EDITOR.search(call.name) and not (result and result.is_error):
+            elif not is_shell(call) and not _READS.match(call.name) and _EDITOR.search(call.name) and not (result and result.is_error):
                 made |= {_edited_file(call)} if _MAKER.search(call.name) else set()
                 yield _Edit(_edited_file(call))
             elif not is_shell(call) and code is not None and result and (done := _call(at, call, code, result.text)):
@@ -472,9 +507,9 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
         {*joints} <= {"&&"} and len(parts) > 1 and (each := [_command(at, one, folder, code, printed) for one in parts])
     ):
         if code == 0:
-            yield from (one or _Edit() for one in each)
+            yield from (replace(one, line=line.strip()) if one else _Edit() for one in each)
         elif each[-1] is not None:
-            yield replace(each[-1], before=frozenset(program_of(one) for one in parts[:-1]))
+            yield replace(each[-1], before=frozenset(program_of(one) for one in parts[:-1]), line=line.strip())
     elif code == 0 and (short := _command(at, _SHORTENED.sub("", line), folder, 0, printed)) is not None:
         is_there = _SHELL_LACKS.match(printed) is None
         yield replace(short, is_sure=not is_there, code=0 if is_there else _NOT_THERE)
@@ -522,11 +557,11 @@ def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Comma
     if len(commands) != len(parts_of(bare(line))[0]) or not is_plain:
         return None
     for before in commands[:-1]:
-        if (told := re.match(r"\s*cd\s+(\S+)\s*$", before)) is not None:
-            folder = told.group(1).rstrip("/")
+        if (told := _ENTERS_ONE.match(before)) is not None:
+            folder = told[1].strip("\"'").replace("\\", "/").rstrip("/")
     prepared = " && ".join(one.strip() for one in commands[:-1] if _PREPARES.match(one))
     text = " ".join(commands[-1].replace(" 2>&1", "").split())
     program = program_of(text)
-    if not program or len(text) > _LONGEST or _SHAPED.search(_SINGLE_QUOTED.sub("''", text)):
+    if not program or len(text) > _LONGEST or _SHAPED.search(_PLAINLY_QUOTED.sub("''", text)):
         return None
     return _Command(at, text, program, frozenset(words_of(text)), folder, code, printed, prepared=prepared)
