@@ -33,6 +33,8 @@ from ._shell import ENTERS, as_printed, bare, calls_of, command_of, is_shell, pa
 
 _LONGEST: Final = 100
 """Characters of a command that a cure tells."""
+_LONGEST_READ: Final = 300
+"""Characters of a command of which a cure may tell a part: another task has other paths."""
 _BOTH: Final = 135
 """Characters of the two commands of a cure: with the words around them they fit one line of 200."""
 _FAILED: Final = " failed: "
@@ -75,7 +77,11 @@ _RUNS: Final = re.compile(r"\s*((?:\S*/)?(?:python[\d.]*|node|ruby))\s")
 _ITS_SCRIPT: Final = "<script>"
 _ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
 _PREPARES: Final = re.compile(r"\s*(?:(?:source|\.|export)\s+\S{1,60}|\w+=\S{1,60})\s*$")
+_WINDOWS: Final = re.compile(r"dir|tree|where|findstr")
+"""Programs that look, and that not every shell has: what looked instead is worth telling."""
 _ENDING: Final = re.compile(r"\.(?:exe|bat|cmd|sh)$")
+_WORDS: Final = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s=\"']+|[\"']")
+_ADDRESS: Final = re.compile(r"\w+://[^\s\"']+")
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
 _TELLS: Final = re.compile(r"\S+\s+(?:\w+\s+)?(?:list|ls|show|status|info|view|describe|help|logs?|search|diff|version)(?:\s|$)")
 """A command of whatever program that only tells something."""
@@ -98,7 +104,7 @@ _OPENS: Final = re.compile(
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
 _ITS_VALUE: Final = "<value>"
-_OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|(?=\S*\w)\S*/\S*")
+_OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|\"(?=.*\d)[^\"]{4,}\"|(?=.*\w).*[/\\].*")
 """A word that a command and its next try share, and that the same command in another task has not."""
 _MESSAGE: Final = re.compile(
     r"(\s(?:-\w?m|-s|--(?:message|reason|title|body|comment|notes?|subject|summary|description|text|content))[\s=])"
@@ -222,7 +228,8 @@ class _Command:
         is_there = not self.folder or not other.folder or self.folder == other.folder
         is_more = self.words >= other.words or (other.program, other.code) in _NOTHING_TO_RUN
         is_same = self.words == other.words or (is_more and self.got_past(other))
-        return self.is_sure and is_there and ((is_same and self.program == other.program) or self.varies(other))
+        is_sure = self.is_sure or (other.is_missing and not self.is_missing)  # no pipe hides that it is not there
+        return is_sure and is_there and ((is_same and self.program == other.program) or self.varies(other))
 
     def varies(self, other: _Command) -> bool:
         """Whether it went through with other options, or started in another way: what it is about is the same."""
@@ -256,12 +263,13 @@ class _Command:
     def replaces(self, other: _Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
         started = _started(self.text, other.program)
-        if self.code == 0 and started and not self.looks and not INSTALLS.match(self.text):  # by what starts it
+        looks = self.looks and not _WINDOWS.fullmatch(other.program)
+        if self.code == 0 and started and not looks and not INSTALLS.match(self.text):  # by what starts it
             return not other.text.startswith(started)
         same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)
         is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
-        return self.code == 0 and not self.looks and bool(same) and is_other and not is_itself
+        return self.code == 0 and not looks and bool(same) and is_other and not is_itself
 
 
 def key_of(program: str, error: str, /) -> str:
@@ -306,7 +314,7 @@ def _may_loosen(failed: str, cure: str) -> bool:
     if not (check_of(failed) or (_CHECKS_SOMETHING.search(failed) and not _TELLS.match(failed))):
         return False
     if not {*known} <= {*words_of(cure)}:
-        return bool(left_out) and not _same_but_its_start(failed, cure)
+        return bool(left_out - {"-m"})
     for word in words_of(unwrapped(cure)):
         is_fine = (
             word in known
@@ -343,7 +351,7 @@ def _same_but_its_start(text: str, other: str) -> bool:
 
 def _told_apart(text: str) -> tuple[list[str], list[str]]:
     """The words and values of a command, and its options."""
-    words = re.split(r"[\s=]+", text)
+    words = _WORDS.findall(text)
     return [word for word in words if not word.startswith("-")], [word for word in words if word.startswith("-")]
 
 
@@ -356,15 +364,15 @@ def _same_but_its_options(text: str, other: str) -> bool:
 
 def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
     """A command and its next try without the paths and names that both hold: another task has others."""
-    plain = set(re.split(r"[\s=]+", cure)[1:])
-    for word in plain.intersection(re.split(r"[\s=]+", failed)[1:]):
+    for word in set(_WORDS.findall(cure)[1:]).intersection(_WORDS.findall(failed)[1:]):
         if _OF_ONE_TASK.fullmatch(word) and not word.startswith("-"):
-            place = _ITS_PATH if "/" in word else _ITS_VALUE
+            place = _ITS_PATH if {"/", "\\"} & {*word} else _ITS_VALUE
             failed, cure = (re.sub(rf"(?<![^\s=]){re.escape(word)}(?!\S)", place, one) for one in (failed, cure))
     return failed, cure
 
 
 def _shortened(text: str, most: int) -> str:
+    text = _ADDRESS.sub("<address>", text)
     return text if len(text) <= most else f"{text[: most - 2].rstrip()} …"
 
 
@@ -387,7 +395,7 @@ def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
     cure = _cure(failed, again, later[:place], told.error)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
-    if again.varies(failed) and cure == again.text:
+    if (again.varies(failed) or len(cure) > _LONGEST) and cure.endswith(again.text):
         command, cure = _of_any_task(failed.text, cure)
         told = replace(told, command=command)
     return replace(told, through_at=again.at, cure=cure if len(cure) <= _LONGEST else "")
@@ -422,7 +430,8 @@ def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
     """What failed with one program, and went through with another that stands for it: in whatever words it fails."""
     acted = next((one for one in later if isinstance(one, _Command) and not one.looks), None)
     if acted is None or acted.code != 0 or not stands_for(acted.program, failed.program):
-        tried = [one for one in later if failed.is_missing and isinstance(one, _Command) and one.replaces(failed)]
+        is_missing = failed.is_missing or _WINDOWS.fullmatch(failed.program)
+        tried = [one for one in later if is_missing and isinstance(one, _Command) and one.replaces(failed)]
         acted = tried[0] if tried else None
     if acted:
         same = operands_of(failed.text) & operands_of(acted.text)
@@ -433,7 +442,8 @@ def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
         before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
         if not path and (start := _started(cure, failed.program)) and not cure.endswith(failed.text.partition(" ")[2]):
             before = f"{start} …"
-        yield Failure(name_of(failed.program), "", told, failed.at, acted.at, before + path)
+        if len(before + path) <= _LONGEST:
+            yield Failure(name_of(failed.program), "", told, failed.at, acted.at, before + path)
 
 
 def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: str) -> str:
@@ -562,6 +572,6 @@ def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Comma
     prepared = " && ".join(one.strip() for one in commands[:-1] if _PREPARES.match(one))
     text = " ".join(commands[-1].replace(" 2>&1", "").split())
     program = program_of(text)
-    if not program or len(text) > _LONGEST or _SHAPED.search(_PLAINLY_QUOTED.sub("''", text)):
+    if not program or len(text) > _LONGEST_READ or _SHAPED.search(_PLAINLY_QUOTED.sub("''", text)):
         return None
     return _Command(at, text, program, frozenset(words_of(text)), folder, code, printed, prepared=prepared)
