@@ -19,11 +19,17 @@ from lessonbank.text.error_line import BRANCH, ITS_BRANCH, SAYS_ERROR, error_in
 from lessonbank.text.shell_commands import (
     EDITS,
     INSTALLS,
+    RUNS,
+    apart,
+    differ_in_options,
+    differ_in_start,
     name_of,
     only_looks,
     operands_of,
+    parts_in,
     program_of,
     stands_for,
+    start_of,
     unwrapped,
     words_of,
 )
@@ -53,7 +59,7 @@ _DOCUMENT: Final = re.compile(
 )
 """What no check reads for its rules: an error that names such a file can be cured by an edit of it."""
 _PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+)$", re.MULTILINE)
-_EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert", re.IGNORECASE)
+_EDITOR: Final = re.compile(r"edit|(?<!todo)write(?!_stdin)|patch|replace|create_file|insert", re.IGNORECASE)
 _MAKER: Final = re.compile(r"write|create", re.IGNORECASE)
 _SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"\\]")
 """A command with one of these is more than a program and its arguments."""
@@ -73,22 +79,19 @@ _LACKS: Final = re.compile(
     r"No module named|ModuleNotFound|Cannot find (?:module|package)|command not found|: not found$", re.MULTILINE
 )
 """How programs say that a module or a program is not there."""
-_RUNS: Final = re.compile(r"\s*((?:\S*/)?(?:python[\d.]*|node|ruby))\s")
 _ITS_SCRIPT: Final = "<script>"
 _ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
 _PREPARES: Final = re.compile(r"\s*(?:(?:source|\.|export)\s+\S{1,60}|\w+=\S{1,60})\s*$")
-_WINDOWS: Final = re.compile(r"dir|tree|where|findstr")
-"""Programs that look, and that not every shell has: what looked instead is worth telling."""
-_ENDING: Final = re.compile(r"\.(?:exe|bat|cmd|sh)$")
-_WORDS: Final = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s=\"']+|[\"']")
 _ADDRESS: Final = re.compile(r"\w+://[^\s\"']+")
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
-_TELLS: Final = re.compile(r"\S+\s+(?:\w+\s+)?(?:list|ls|show|status|info|view|describe|help|logs?|search|diff|version)(?:\s|$)")
+_TELLS: Final = re.compile(r"\S+\s+(?:\w+\s+)?(?:list|ls|show|status|info|view|help|logs?|search|diff|version)(?:\s|$)")
 """A command of whatever program that only tells something."""
-_GUARDS: Final = re.compile(r"-{1,2}(?:\S*(?:lock|frozen|immutable|strict|verify|safe|error|deny|hash|sign|ff-only|audit)\S*|D|W\S*)")
+_GUARDS: Final = re.compile(
+    r"--?(?:[\w-]*-)?(?:lock|frozen|immutable|strict|verify|safe|error|deny|hash|gpg-sign|signoff|ff-only|audit)[\w=-]*|-[DW].*"
+)
 """Options without which a command looks at less, or dares more."""
-_ONLY_CHECKS: Final = re.compile(r"--?(?:check|diff|dry-run|list-different)\b")
-"""Options with which a program only tells what it would change."""
+_OPTION: Final = re.compile(r"-(?!m$|-?(?:check|diff|dry-run)\b)")
+"""An option; not one with which a program only tells what it would change."""
 _NOTHING_TO_RUN: Final = {("pytest", 4), ("pytest", 5)}
 """Exit codes that say that what was named is not there."""
 _SETS_A_PLACE: Final = re.compile(r"(?:TZ|LANG|LC_\w+|\w*(?:HOME|URL|PATH|HOST|PORT|CONFIG))=\S*")
@@ -103,13 +106,12 @@ _OPENS: Final = re.compile(
 )
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
-_ITS_VALUE: Final = "<value>"
+_PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
 _OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|\"(?=.*\d)[^\"]{4,}\"|(?=.*\w).*[/\\].*")
 """A word that a command and its next try share, and that the same command in another task has not."""
 _MESSAGE: Final = re.compile(
-    r"(\s(?:-\w?m|-s|--(?:message|reason|title|body|comment|notes?|subject|summary|description|text|content))[\s=])"
+    r"(?ms)(\s(?:-\w?m|-s|--(?:message|reason|title|body|comment|notes?|subject|summary|description|text|content))[\s=])"
     r"(?:\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\2\s*\)\"|'[^']*'|\"(?:[^\"\\]|\\.)*\")",
-    re.DOTALL | re.MULTILINE,
 )
 """What a command says to people: another text in each task."""
 
@@ -139,7 +141,7 @@ class Failure:
         """Whether the failure of a key is of the same program with the same words, in whatever sub-command."""
         program, _, error = key.partition(_FAILED)
         is_said = len(self.error) >= _TELLING and bool(SAYS_ERROR.search(self.error))
-        is_script = _RUNS.fullmatch(f"{program} ") and _LACKS.search(error)  # whatever script then lacks the same
+        is_script = RUNS.fullmatch(f"{program} ") and _LACKS.search(error)  # whatever script then lacks the same
         is_of_it = name_of(program) == name_of(self.program) or bool(is_script)
         return is_said and error == self.error and is_of_it
 
@@ -148,30 +150,25 @@ class Failure:
         """The key of the fact that another program does here what this one was asked for."""
         return key_of(name_of(self.program), "")
 
+    @property
+    def _told(self) -> str:
+        if self.cure.startswith(_EDITED):
+            return f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
+        if self.cure == _ASKED:
+            return "It went through after the person had done something: ask for it."
+        is_changed = program_of(self.cure.partition("(")[0]) == self.program
+        if is_changed and _may_loosen(self.command, self.cure):
+            return f"`{self.cure}` went through: {CHECKS_LESS}."
+        if _is_instead(self.command, self.cure):
+            return f"`{self.cure}` went through."
+        brings = INSTALLS.match(self.cure) and not is_changed
+        return f"`{self.cure}` {'brought what was not there.' if brings else 'went through, and then it did.'}"
+
     def lesson(self, run: str, /) -> Lesson:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
-        program = program_of(self.cure.partition("(")[0])
-        is_changed = program == self.program
-        is_started = self.cure.endswith(self.command) or _same_but_its_start(self.cure, self.command)
-        is_varied = is_changed and (
-            {*words_of(self.command)} <= {*words_of(self.cure)}
-            or _same_but_its_options(self.cure, self.command)
-            or check_of(self.cure) is not None
-        )
-        is_named = _name(self.program) in _names(self.cure) and self.cure.split()[0] != self.command.split()[0]
-        is_instead = is_varied or is_started or (is_named and not INSTALLS.match(self.cure)) or stands_for(program, self.program) or _ITS_PATH in self.cure
-        told = f"`{self.cure}` went through{'.' if is_instead else ', and then it did.'}"
-        if is_changed and _may_loosen(self.command, self.cure):
-            told = f"`{self.cure}` went through: {CHECKS_LESS}."
-        if INSTALLS.match(self.cure) and not is_instead:
-            told = f"`{self.cure}` brought what was not there."
-        elif self.cure.startswith(_EDITED):
-            told = f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
-        elif self.cure == _ASKED:
-            told = "It went through after the person had done something: ask for it."
         return Lesson(
             title=f"`{_shortened(self.command, _BOTH - len(self.cure))}` failed here before",
-            content=told,
+            content=self._told,
             place=self.program,
             provenance=Provenance(
                 method=EXTRACTIVE, trajectory_ids=(run,), verdict="success", verdict_source="ground_truth"
@@ -207,8 +204,6 @@ class _Command:
     """The programs of its line before it. One that is run again failed itself."""
     prepared: str = ""
     """What its line sets up first, such as `source .venv/bin/activate`."""
-    line: str = ""
-    """All of its line, where that is several commands."""
 
     @property
     def failed(self) -> bool:
@@ -216,12 +211,7 @@ class _Command:
 
     @property
     def looks(self) -> bool:
-        return self.is_script or only_looks(self.text)
-
-    @property
-    def is_script(self) -> bool:
-        """Whether it is a script of the run's own."""
-        return self.text.endswith(_ITS_SCRIPT)
+        return only_looks(self.text)
 
     def is_again(self, other: _Command) -> bool:
         """Whether it is the next try: the same command, or with more words, or with others about the same."""
@@ -233,14 +223,14 @@ class _Command:
 
     def varies(self, other: _Command) -> bool:
         """Whether it went through with other options, or started in another way: what it is about is the same."""
-        is_about_it = self.program == other.program and _same_but_its_options(self.text, other.text)
-        is_try = self.code == 0 and self.text != other.text and (self.is_script or not self.looks)
-        return is_try and (is_about_it or _same_but_its_start(self.text, other.text))
+        is_about_it = self.program == other.program and differ_in_options(self.text, other.text)
+        is_try = self.code == 0 and self.text != other.text and not self.looks
+        return is_try and (is_about_it or differ_in_start(self.text, other.text))
 
     def helps(self, other: _Command) -> bool:
-        """Whether it may be what got another one through: it acts, and is no check and not the same about another thing."""
+        """Whether it may be what got another one through: it acts, and is no check, nor the same on another thing."""
         is_check = check_of(self.text) in ("the tests", "the linter") and not _MENDS.search(self.text)
-        (mine, its), (set_here, set_there) = zip(*map(_told_apart, (self.text, other.text)), strict=True)
+        (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         return self.code == 0 and not self.looks and not is_check and not is_twin and not _TELLS.match(self.text)
 
@@ -262,14 +252,13 @@ class _Command:
 
     def replaces(self, other: _Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
-        started = _started(self.text, other.program)
-        looks = self.looks and not _WINDOWS.fullmatch(other.program)
-        if self.code == 0 and started and not looks and not INSTALLS.match(self.text):  # by what starts it
+        started = start_of(self.text, other.program)
+        if self.code == 0 and started and not self.looks and not INSTALLS.match(self.text):  # by what starts it
             return not other.text.startswith(started)
         same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)
         is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
-        return self.code == 0 and not looks and bool(same) and is_other and not is_itself
+        return self.code == 0 and not self.looks and bool(same) and is_other and not is_itself
 
 
 def key_of(program: str, error: str, /) -> str:
@@ -308,66 +297,38 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
 def _may_loosen(failed: str, cure: str) -> bool:
     """Whether more words for a check may be what makes it pass."""
     known, before = words_of(failed), ""
-    left_out = {word for word in {*known} - {*words_of(cure)} if word.startswith("-") and not _ONLY_CHECKS.match(word)}
+    left_out = list(filter(_OPTION.match, {*known} - {*words_of(cure)}))
     if any(map(_GUARDS.fullmatch, left_out)):
         return True
     if not (check_of(failed) or (_CHECKS_SOMETHING.search(failed) and not _TELLS.match(failed))):
         return False
     if not {*known} <= {*words_of(cure)}:
-        return bool(left_out - {"-m"})
+        return bool(left_out)
     for word in words_of(unwrapped(cure)):
-        is_fine = (
-            word in known
-            or _SETS_A_PLACE.fullmatch(word)
-            or _ADDS_TO_A_CHECK.fullmatch(word)
-            or _ADDS_TO_A_CHECK.fullmatch(before)
-        )
+        adds = _ADDS_TO_A_CHECK.fullmatch(word) or _ADDS_TO_A_CHECK.fullmatch(before)
+        is_fine = word in known or _SETS_A_PLACE.fullmatch(word) or adds
         if not is_fine or (word not in known and "filter" in word and not cure.startswith("pnpm ")):
             return True
         before = "" if word in known else word
     return False
 
 
-def _name(word: str) -> str:
-    """A program's name without its place and ending."""
-    return _ENDING.sub("", name_of(word).rpartition("/")[2])
-
-
-def _names(text: str) -> list[str]:
-    return [_name(word) for word in text.split()]
-
-
-def _started(text: str, program: str) -> str:
-    """A command up to the program that it starts; empty where it does not."""
-    names = _names(text)
-    return " ".join(text.split()[: names.index(_name(program)) + 1]) if _name(program) in names else ""
-
-
-def _same_but_its_start(text: str, other: str) -> bool:
-    """Whether two commands differ in what starts them alone: another Python, or nothing any more."""
-    ends = (_RUNS.sub("", text), _RUNS.sub("", other))
-    return (ends[0] == ends[1] and ends[0] != text) or other.endswith(f" {text}")
-
-
-def _told_apart(text: str) -> tuple[list[str], list[str]]:
-    """The words and values of a command, and its options."""
-    words = _WORDS.findall(text)
-    return [word for word in words if not word.startswith("-")], [word for word in words if word.startswith("-")]
-
-
-def _same_but_its_options(text: str, other: str) -> bool:
-    """Whether a command is another one with other options, or with a word less; the last word it is about stays."""
-    plain, before = _told_apart(text)[0], _told_apart(other)[0]
-    left = iter(before)
-    return plain[:1] == before[:1] and plain[-1] == before[-1] and all(word in left for word in plain)
+def _is_instead(failed: str, cure: str) -> bool:
+    """Whether a cure did what the command was for, and not what had to come before it."""
+    program, other = program_of(cure), program_of(failed)
+    is_started = start_of(cure, other) and cure.split()[0] != failed.split()[0] and not INSTALLS.match(cure)
+    if is_started or cure.endswith(failed) or _ITS_PATH in cure or stands_for(program, other):
+        return True
+    is_more = {*words_of(failed)} <= {*words_of(cure)} or check_of(cure) or differ_in_options(cure, failed)
+    return bool(is_more and program == other) or differ_in_start(cure, failed)
 
 
 def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
     """A command and its next try without the paths and names that both hold: another task has others."""
-    for word in set(_WORDS.findall(cure)[1:]).intersection(_WORDS.findall(failed)[1:]):
+    for word in set(parts_in(cure)[1:]).intersection(parts_in(failed)[1:]):
         if _OF_ONE_TASK.fullmatch(word) and not word.startswith("-"):
-            place = _ITS_PATH if {"/", "\\"} & {*word} else _ITS_VALUE
-            failed, cure = (re.sub(rf"(?<![^\s=]){re.escape(word)}(?!\S)", place, one) for one in (failed, cure))
+            place, found = _ITS_PATH if {"/", "\\"} & {*word} else "<value>", rf"(?<![^\s=]){re.escape(word)}(?!\S)"
+            failed, cure = (re.sub(found, place, one) for one in (failed, cure))
     return failed, cure
 
 
@@ -383,15 +344,8 @@ def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
         return told
     again, done = later[place], {one.program for one in later[: place + 1] if isinstance(one, _Command)}
     assert isinstance(again, _Command)
-    if not again.got_past(failed):
+    if not again.got_past(failed) or not failed.before.isdisjoint(done - {failed.program}):
         return told
-    if not failed.before.isdisjoint(done - {failed.program}):  # it failed itself; all of the line may go elsewhere
-        first, line = again.line.removesuffix(failed.line), failed.line
-        entered = _ENTERS_ONE.match(first.removesuffix("&& ")) if again.line != line and first != again.line else None
-        name = entered[1].strip("\"'").rstrip("/\\").replace("\\", "/").rpartition("/")[2] if entered else ""
-        command, begins = _of_any_task(*[parts_of(line)[0][0].strip()] * 2)
-        cure = f"cd …/{name} && {begins}"
-        return replace(told, command=command, through_at=again.at, cure=cure) if _NAME.fullmatch(name) else told
     cure = _cure(failed, again, later[:place], told.error)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
@@ -419,7 +373,7 @@ def _with_what_it_lacked(failed: _Command, later: Sequence[_Deed]) -> Failure | 
     """What installed a module or a program that was not there, where no later try says so any more."""
     error, done = error_in(failed.printed), [one for one in later if isinstance(one, _Command)]
     place = next((n for n, one in enumerate(done) if one.code == 0 and _brings(one.text, failed)), None)
-    if not failed.lacks or place is None or not (tries := [one for one in done[place + 1 :] if one.is_script or not one.looks]):
+    if not failed.lacks or place is None or not (tries := [one for one in done[place + 1 :] if not one.looks]):
         return None
     if any(one.code and error_in(one.printed) == error for one in tries):
         return None
@@ -430,17 +384,16 @@ def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
     """What failed with one program, and went through with another that stands for it: in whatever words it fails."""
     acted = next((one for one in later if isinstance(one, _Command) and not one.looks), None)
     if acted is None or acted.code != 0 or not stands_for(acted.program, failed.program):
-        is_missing = failed.is_missing or _WINDOWS.fullmatch(failed.program)
-        tried = [one for one in later if is_missing and isinstance(one, _Command) and one.replaces(failed)]
+        tried = [one for one in later if failed.is_missing and isinstance(one, _Command) and one.replaces(failed)]
         acted = tried[0] if tried else None
     if acted:
         same = operands_of(failed.text) & operands_of(acted.text)
         told, cure = (
-            re.sub(rf"(?:\"?{_ITS_PATH}\"? ?)+", f"{_ITS_PATH} ", reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text)).rstrip()
+            _PATHS.sub(_ITS_PATH, reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text))
             for one in (failed, acted)
         )
         before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
-        if not path and (start := _started(cure, failed.program)) and not cure.endswith(failed.text.partition(" ")[2]):
+        if not path and (start := start_of(cure, failed.program)) and not cure.endswith(failed.text.partition(" ")[2]):
             before = f"{start} …"
         if len(before + path) <= _LONGEST:
             yield Failure(name_of(failed.program), "", told, failed.at, acted.at, before + path)
@@ -457,11 +410,9 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
         file = next(iter(edited))
         is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
         return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
-    if again.words > failed.words or (failed.program, failed.code) in _NOTHING_TO_RUN:
+    if again.words > failed.words or (failed.program, failed.code) in _NOTHING_TO_RUN or again.varies(failed):
         is_bare = len(failed.words) == 1 and not check_of(failed.text)  # it said how it is used
         return again.text if not acted and again.text != failed.text and not is_bare else ""
-    if again.varies(failed):
-        return again.text if not acted else ""
     if again.words == failed.words and again.prepared != failed.prepared and not acted:
         return f"{again.prepared} && {again.text}" if again.prepared else ""
     if again.words == failed.words and again.folder not in ("", failed.folder) and not acted:
@@ -484,7 +435,7 @@ def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Deed]:
             code = exit_codes.get(call.id or "")
             if is_shell(call) and code is not None and result:
                 yield from _of_line(at, call, code, result.text, made)
-            elif not is_shell(call) and not _READS.match(call.name) and _EDITOR.search(call.name) and not (result and result.is_error):
+            elif not is_shell(call) and _EDITOR.search(call.name) and not (result and result.is_error):
                 made |= {_edited_file(call)} if _MAKER.search(call.name) else set()
                 yield _Edit(_edited_file(call))
             elif not is_shell(call) and code is not None and result and (done := _call(at, call, code, result.text)):
@@ -517,9 +468,9 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
         {*joints} <= {"&&"} and len(parts) > 1 and (each := [_command(at, one, folder, code, printed) for one in parts])
     ):
         if code == 0:
-            yield from (replace(one, line=line.strip()) if one else _Edit() for one in each)
+            yield from (one or _Edit() for one in each)
         elif each[-1] is not None:
-            yield replace(each[-1], before=frozenset(program_of(one) for one in parts[:-1]), line=line.strip())
+            yield replace(each[-1], before=frozenset(program_of(one) for one in parts[:-1]))
     elif code == 0 and (short := _command(at, _SHORTENED.sub("", line), folder, 0, printed)) is not None:
         is_there = _SHELL_LACKS.match(printed) is None
         yield replace(short, is_sure=not is_there, code=0 if is_there else _NOT_THERE)
@@ -530,8 +481,8 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
 
 def _of_script(at: int, parts: Sequence[str], folder: str, code: int, printed: str) -> Iterator[_Command]:
     """A script of the run's own that lacked a module: what it is does not matter then."""
-    runs = _RUNS.match(parts[-1])
-    if runs and (not code or _LACKS.search(printed)):
+    runs = RUNS.match(parts[-1])
+    if code and runs and _LACKS.search(printed):
         text = f"{runs[1]} {_ITS_SCRIPT}"
         yield _Command(at, text, runs[1].rpartition("/")[2], frozenset(text.split()), folder, code, printed)
 
@@ -561,9 +512,9 @@ def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Comma
     """The one command of a line, which may enter a folder first, or prepare; `None` where it is anything else."""
     commands, joints = parts_of(line)
     is_plain = all(
-        (ENTERS.match(one) or _PREPARES.match(one)) if joint == "&&" else joint in ";\n" and (ENTERS.match(one) or _PREPARES.match(one) or only_looks(one.strip()))
+        ENTERS.match(one) or _PREPARES.match(one) or (joint != "&&" and only_looks(one.strip()))
         for one, joint in zip(commands, joints, strict=False)
-    )
+    ) and not {*joints} - {"&&", ";", "\n"}
     if len(commands) != len(parts_of(bare(line))[0]) or not is_plain:
         return None
     for before in commands[:-1]:

@@ -1,7 +1,4 @@
-"""Reads opencode's database (`opencode.db`), or one session as `opencode export` writes it (`.json`).
-
-A session is a run, and one of a sub-agent a run of its own.
-"""
+"""Reads opencode's database (`opencode.db`) and exported sessions: each is a run, and one of a sub-agent another."""
 
 from __future__ import annotations
 
@@ -130,17 +127,17 @@ def _is_export(value: Json, name: str) -> bool:
 
 
 def _exported(value: Json) -> Iterator[Run]:
-    told = {words(at(one, "info", "id")): mapping(one) for one in listing(at(value, "messages"))}
-    parts = {id: [mapping(part) for part in listing(one.get("parts"))] for id, one in told.items()}
-    parent = words(at(value, "info", "parentID"))
-    run = _run(words(at(value, "info", "id")), parent, {id: mapping(one.get("info")) for id, one in told.items()}, parts)
-    yield from tasks_of(run)
+    told = {words(at(one, "info", "id")): one for one in listing(at(value, "messages"))}
+    said = {id: mapping(at(one, "info")) for id, one in told.items()}
+    parts = {id: [mapping(part) for part in listing(at(one, "parts"))] for id, one in told.items()}
+    return tasks_of(_run(words(at(value, "info", "id")), words(at(value, "info", "parentID")), said, parts))
 
 
 def _read(source: Source) -> Iterator[Entry]:
     if not is_store(source.path):
         for row in source.rows():
-            yield from (row,) if isinstance(row, Skipped) else attempts(source, row.line, NAME, partial(_exported, row.value))
+            told = row if isinstance(row, Skipped) else attempts(source, row.line, NAME, partial(_exported, row.value))
+            yield from (told,) if isinstance(told, Skipped) else told
         return
     try:
         with open_database(source.path, longest=RECORD_LIMIT, log=True) as database:
@@ -154,4 +151,4 @@ def _read(source: Source) -> Iterator[Entry]:
         yield Skipped(source.path, 1, f"it is no database of opencode: {why}")
 
 
-FORMAT = Format(NAME, "opencode's `opencode.db`, or an exported session; sub-agents are runs of their own", _is_export, _read)
+FORMAT = Format(NAME, "opencode's `opencode.db`, or its exports; sub-agents are runs of their own", _is_export, _read)
