@@ -39,8 +39,6 @@ from ._shell import ENTERS, as_printed, bare, calls_of, command_of, is_shell, pa
 
 _LONGEST: Final = 100
 """Characters of a command that a cure tells."""
-_LONGEST_READ: Final = 300
-"""Characters of a command of which a cure may tell a part: another task has other paths."""
 _BOTH: Final = 135
 """Characters of the two commands of a cure: with the words around them they fit one line of 200."""
 _FAILED: Final = " failed: "
@@ -82,7 +80,6 @@ _LACKS: Final = re.compile(
 _ITS_SCRIPT: Final = "<script>"
 _ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
 _PREPARES: Final = re.compile(r"\s*(?:(?:source|\.|export)\s+\S{1,60}|\w+=\S{1,60})\s*$")
-_ADDRESS: Final = re.compile(r"\w+://[^\s\"']+")
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
 _TELLS: Final = re.compile(r"\S+\s+(?:\w+\s+)?(?:list|ls|show|status|info|view|help|logs?|search|diff|version)(?:\s|$)")
 """A command of whatever program that only tells something."""
@@ -333,7 +330,7 @@ def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
 
 
 def _shortened(text: str, most: int) -> str:
-    text = _ADDRESS.sub("<address>", text)
+    text = re.sub(r"\w+://[^\s\"']+", "<address>", text)
     return text if len(text) <= most else f"{text[: most - 2].rstrip()} …"
 
 
@@ -523,6 +520,6 @@ def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Comma
     prepared = " && ".join(one.strip() for one in commands[:-1] if _PREPARES.match(one))
     text = " ".join(commands[-1].replace(" 2>&1", "").split())
     program = program_of(text)
-    if not program or len(text) > _LONGEST_READ or _SHAPED.search(_PLAINLY_QUOTED.sub("''", text)):
+    if not program or len(text) > 3 * _LONGEST or _SHAPED.search(_PLAINLY_QUOTED.sub("''", text)):
         return None
     return _Command(at, text, program, frozenset(words_of(text)), folder, code, printed, prepared=prepared)
