@@ -154,6 +154,7 @@ def bad(command: str, printed: str = PROTO, code: int = 2) -> Call:
             ("bd", "bd close <value> --comment '…'", "bd close <value> --reason '…'"),
         ),
         ((bad("rtk bun run test"), ok("bun run test")), ("rtk", "rtk bun run test", "bun run test")),
+        ((bad("bun test", code=1), ok("bun run test")), ("bun test", "bun test", "bun run test")),
         (
             (bad("/usr/bin/python3 tools/run.py all", code=1), ok("python tools/run.py all")),
             ("run.py", "/usr/bin/python3 <path> all", "python <path> all"),

@@ -148,7 +148,7 @@ class Failure:
         return key_of(name_of(self.program), "")
 
     @property
-    def _told(self) -> str:
+    def _advice(self) -> str:
         if self.cure.startswith(_EDITED):
             return f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
         if self.cure == _ASKED:
@@ -165,7 +165,7 @@ class Failure:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
         return Lesson(
             title=f"`{_shortened(self.command, _BOTH - len(self.cure))}` failed here before",
-            content=self._told,
+            content=self._advice,
             place=self.program,
             provenance=Provenance(
                 method=EXTRACTIVE, trajectory_ids=(run,), verdict="success", verdict_source="ground_truth"
@@ -216,7 +216,8 @@ class _Command:
         is_more = self.words >= other.words or (other.program, other.code) in _NOTHING_TO_RUN
         is_same = self.words == other.words or (is_more and self.got_past(other))
         is_sure = self.is_sure or (other.is_missing and not self.is_missing)  # no pipe hides that it is not there
-        return is_sure and is_there and ((is_same and self.program == other.program) or self.varies(other))
+        mine, its = (one.program.replace(" run ", " ") for one in (self, other))  # `bun test` is not always its script
+        return is_sure and is_there and ((is_same and mine == its) or self.varies(other))
 
     def varies(self, other: _Command) -> bool:
         """Whether it went through with other options, or started in another way: what it is about is the same."""
