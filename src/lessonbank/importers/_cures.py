@@ -392,7 +392,7 @@ def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
         )
         before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
         if not path and (start := start_of(cure, failed.program)) and not cure.endswith(failed.text.partition(" ")[2]):
-            before = f"{start} …"
+            told, before = f"{start_of(told, failed.program)} …", f"{start} …"
         if len(before + path) <= _LONGEST:
             yield Failure(name_of(failed.program), "", told, failed.at, acted.at, before + path)
 
