@@ -315,7 +315,8 @@ def _is_instead(failed: str, cure: str) -> bool:
     """Whether a cure did what the command was for, and not what had to come before it."""
     program, other = program_of(cure), program_of(failed)
     is_started = start_of(cure, other) and cure.split()[0] != failed.split()[0] and not INSTALLS.match(cure)
-    if is_started or cure.endswith(failed) or _ITS_PATH in cure or stands_for(program, other):
+    is_call = "(" in cure and cure.partition("(")[0] == failed.partition("(")[0]
+    if is_call or is_started or cure.endswith(failed) or _ITS_PATH in cure or stands_for(program, other):
         return True
     is_more = {*words_of(failed)} <= {*words_of(cure)} or check_of(cure) or differ_in_options(cure, failed)
     return bool(is_more and program == other) or differ_in_start(cure, failed)
