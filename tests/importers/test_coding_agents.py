@@ -297,6 +297,22 @@ def test_a_sub_agent_of_opencode_is_a_run_with_a_parent(tmp_path: Path) -> None:
     assert runs == ["s-1", "s-1/s-2"]
 
 
+def test_a_session_that_opencode_exports_is_read_as_its_database_is(tmp_path: Path) -> None:
+    state = {"status": "completed", "input": {"command": TEST}, "output": "FAILED", "metadata": {"exit": 1}}
+    parts = [{"type": "tool", "tool": "bash", "callID": "b", "state": state}]
+    messages = [
+        {"info": {"id": "1", "role": "user"}, "parts": [{"type": "text", "text": "Fix add"}]},
+        {"info": {"id": "2", "role": "assistant", "modelID": "scripted"}, "parts": parts},
+    ]
+    file = tmp_path / "session.json"
+    file.write_text(json.dumps({"info": {"id": "s-1", "parentID": "s-0"}, "messages": messages}, indent=2))
+    assert detect(file) == "opencode"
+    (entry,) = read(file)
+    assert isinstance(entry, Imported)
+    assert (entry.trajectory.task, dict(entry.exit_codes)) == ("Fix add", {"b": 1})
+    assert entry.trajectory.metadata["run_id"] == "s-0/s-1"
+
+
 def test_a_database_of_another_program_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "opencode.db").write_bytes(b"no database at all")
     (entry,) = read(tmp_path / "opencode.db")

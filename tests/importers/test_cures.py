@@ -141,6 +141,52 @@ def bad(command: str, printed: str = PROTO, code: int = 2) -> Call:
             (bad("make db", "No module named 'x'"), ok("pip install x"), bad("make db", "KeyError")),  # it ran on
             ("make db", "make db", "pip install x"),
         ),
+        (
+            (bad("bd ready --epic=hq-12", "unknown flag: --epic", 1), ok("bd ready --mol=hq-12")),
+            ("bd", "bd ready --epic=<value>", "bd ready --mol=<value>"),
+        ),
+        (
+            (bad("bd list --wisp -s open", code=1), bad("bd list --wisp", code=1), ok("bd list --status open")),
+            ("bd", "bd list --wisp -s open", "bd list --status open"),
+        ),
+        (
+            (bad('bd close x7a1 --comment "Inbox; empty"', code=1), ok('bd close x7a1 --reason "Nothing, yet"')),
+            ("bd", "bd close <value> --comment '…'", "bd close <value> --reason '…'"),
+        ),
+        ((bad("rtk bun run test"), ok("bun run test")), ("rtk", "rtk bun run test", "bun run test")),
+        ((bad("bun test", code=1), ok("bun run test")), ("bun test", "bun test", "bun run test")),
+        (
+            (bad("/usr/bin/python3 tools/run.py all", code=1), ok("python tools/run.py all")),
+            ("run.py", "/usr/bin/python3 <path> all", "python <path> all"),
+        ),
+        (
+            (bad("pytest -q"), ok("source .venv/bin/activate && pytest -q")),
+            ("pytest", "pytest -q", "source .venv/bin/activate && pytest -q"),
+        ),
+        (
+            (bad("go build ./cmd", "go: command not found", 127), ok("PATH=$PATH:/usr/local/go/bin && go build ./cmd")),
+            ("go build", "go build ./cmd", "PATH=$PATH:/usr/local/go/bin && go build ./cmd"),
+        ),
+        (
+            (bad("golangci-lint run ./...", code=127), ok("mise exec -- golangci-lint run --timeout=30m ./...")),
+            ("golangci-lint", "golangci-lint …", "mise exec -- golangci-lint …"),
+        ),
+        (
+            (bad("adb devices", "command not found", 127), ok("/c/Android/Sdk/platform-tools/adb.exe devices")),
+            ("adb", "adb devices", "/c/Android/Sdk/platform-tools/adb.exe devices"),
+        ),
+        (
+            (
+                bad('cd "C:\\shop\\api"; alembic upgrade head'),
+                ok("npm run db"),
+                ok('cd "C:/shop/api"; alembic upgrade head'),
+            ),
+            ("alembic upgrade", "alembic upgrade head", "npm run db"),
+        ),
+        (
+            (bad("git commit -m 'Add a page'", "nothing", 1), ok("git add a.md"), ok("git commit -m 'Add one page'")),
+            ("git commit", "git commit -m '…'", "git add a.md"),
+        ),
     ],
 )
 def test_what_got_a_command_through_is_its_cure(calls: tuple[Call, ...], expected: tuple[str, str, str]) -> None:
@@ -184,6 +230,13 @@ def test_what_got_a_command_through_is_its_cure(calls: tuple[Call, ...], expecte
         (bad("pytest tests/a.py -q"), ok("make proto"), ok("pytest tests/b.py -q")),  # another test
         (bad("pytest -q"), ok("a"), ok("b"), ok("c"), ok("d"), ok("pytest -q")),  # which of them?
         (bad("npm run build"), ok("npm run deploy"), ok("npm run lint")),
+        (bad("bun run lint"), ok("bun run test"), ok("bun run lint")),  # a check mends nothing
+        (bad("make db"), ok("kubectl get pods"), ok("make db")),
+        (bad("bd dep remove a1 b"), ok("bd dep remove a2 b"), ok("bd dep remove a1 b")),  # the same on another thing
+        (bad("git push origin main"), ok("git pull origin main")),
+        (bad("git push origin main"), ok("git push")),  # about something else
+        (bad("gt start mayor"), ok("gt mayor --help")),
+        (bad("openclaw"), ok("openclaw health")),  # it said how it is used
     ],
 )
 def test_what_may_not_have_helped_is_no_cure(calls: tuple[Call, ...]) -> None:
@@ -199,6 +252,10 @@ def test_what_may_not_have_helped_is_no_cure(calls: tuple[Call, ...]) -> None:
         ("make test", "make -i test", True),
         ("go test ./db", "go test -tags=integration ./db", False),
         ("npm start", "npm start -- --port 3001", False),
+        ("pnpm install --frozen-lockfile", "pnpm install", True),
+        ("vitest run --strict-ports", "vitest run", True),
+        ("bd show x --tree", "bd show x --children", False),
+        ("bd ready --assignee=ana", "bd ready --owner=ana", False),
     ],
 )
 def test_more_words_for_a_check_wait_for_a_person_unless_it_then_looks_at_more(
@@ -317,3 +374,29 @@ def test_the_branch_that_git_names_is_another_in_each_task_and_the_cure_is_the_s
     (one,), (other,) = pushed("fix-41"), pushed("feature/totals")
     assert one.cure == other.cure == "git push --set-upstream origin <branch>"
     assert one.key == other.key == "git push failed: fatal: The current branch <branch> has no upstream branch."
+
+
+def test_a_cure_fits_one_line_and_names_no_address() -> None:
+    long = "claude mcp add sort -- npx -y @x/mcp-remote https://mcp.example/mcp?key=abc" + " --verbose" * 12
+    (found,) = failures_in(*run(bad(long, code=1), ok("claude mcp remove sort"), ok(long)))
+    lesson = found.lesson("r")
+    assert lesson.content == "`claude mcp remove sort` went through, and then it did."
+    assert "example" not in lesson.title
+    assert len(f"{lesson.title}: {lesson.content}") <= 200
+
+
+def test_a_shell_of_windows_is_a_shell_and_its_looks_are_looks() -> None:
+    def powershell(command: str, code: int) -> tuple[Trajectory, dict[str, int]]:
+        made, codes = run(bad("make db"), (command, code, "ok"), ok("make db"))
+        call = made.steps[1].action.calls[0].model_copy(update={"name": "PowerShell"})
+        second = made.steps[1].model_copy(update={"action": Action(calls=(call,))})
+        return made.model_copy(update={"steps": (made.steps[0], second, made.steps[2])}), codes
+
+    assert [one.cure for one in failures_in(*powershell("Start-Service db", 0))] == ["Start-Service db"]
+    assert [one.cure for one in failures_in(*powershell("Get-Service db", 0))] == [""]
+
+
+def test_the_exit_code_that_a_line_prints_is_its_own() -> None:
+    line = 'make db; echo "exit=$?"'
+    (found,) = failures_in(*run((line, 0, "KeyError\nexit=2"), ok("make proto"), ok("make db")))
+    assert found.cure == "make proto"

@@ -9,7 +9,7 @@ CHECKS_LESS: Final = "it may check less"
 """What a cure says of itself that gave a check more words, where they may be why it passes."""
 _PATTERNS: Final = (
     # Destroys, or cannot be undone.
-    r"\b(?:rm|rmdir|shred|unlink|mkfs\S*|dd|truncate|killall|pkill|kill|reboot|shutdown)\s",
+    r"\b(?:rm|rmdir|shred|unlink|mkfs\S*|dd|truncate|killall|pkill|kill|reboot|shutdown|uninstall)\s",
     r"\bgit\s.*(?:\breset\b.*--hard|\bclean\b|\brestore\b|\bcheckout\s+(?:--\s|\.)|\bstash\s+(?:drop|clear)|\bbranch\s+-D|"
     r"\bpush\b.*(?:\s\+\S|--delete|--mirror)|\bfilter-branch\b|(?<!-)\brebase\b(?!\s+--continue)|\breflog\s+expire|\bgc\b|\brevert\b)",
     r"\b(?:drop|truncate)\s+(?:table|database|schema|index)\b|\bdelete\s+from\b|\b(?:dropdb|flushall|flushdb)\b",

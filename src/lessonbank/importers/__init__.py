@@ -110,8 +110,8 @@ _ORDER: tuple[Format, ...] = (
     claude_code.FORMAT,
     neutral.FORMAT,
     swe_bench.FORMAT,
-    messages.FORMAT,
     opencode.FORMAT,
+    messages.FORMAT,
     aider.FORMAT,
 )
 _FOLDERS = (browsergym, tau2, openhands)

@@ -19,20 +19,28 @@ from lessonbank.text.error_line import BRANCH, ITS_BRANCH, SAYS_ERROR, error_in
 from lessonbank.text.shell_commands import (
     EDITS,
     INSTALLS,
+    RUNS,
+    apart,
+    differ_in_options,
+    differ_in_start,
     name_of,
     only_looks,
     operands_of,
+    parts_in,
     program_of,
     stands_for,
+    start_of,
     unwrapped,
     words_of,
 )
 
 from ._checks import check_of
-from ._shell import ENTERS, bare, calls_of, command_of, is_shell, parts_of
+from ._shell import ENTERS, as_printed, bare, calls_of, command_of, is_shell, parts_of
 
-_LONGEST: Final = 70
-"""Characters of a command that a cure tells: two of them and the words around them fit one line of 200."""
+_LONGEST: Final = 100
+"""Characters of a command that a cure tells."""
+_BOTH: Final = 135
+"""Characters of the two commands of a cure: with the words around them they fit one line of 200."""
 _FAILED: Final = " failed: "
 _TELLING: Final = 20
 """Characters of a line that says what was wrong and not only that it was."""
@@ -49,11 +57,11 @@ _DOCUMENT: Final = re.compile(
 )
 """What no check reads for its rules: an error that names such a file can be cured by an edit of it."""
 _PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+)$", re.MULTILINE)
-_EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert", re.IGNORECASE)
+_EDITOR: Final = re.compile(r"edit|(?<!todo)write(?!_stdin)|patch|replace|create_file|insert", re.IGNORECASE)
 _MAKER: Final = re.compile(r"write|create", re.IGNORECASE)
 _SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"\\]")
 """A command with one of these is more than a program and its arguments."""
-_SINGLE_QUOTED: Final = re.compile(r"'[^'`\n]*'")
+_PLAINLY_QUOTED: Final = re.compile(r"'[^'`\n]*'|\"[^\"`$\n]*\"")
 _ADDS_TO_A_CHECK: Final = re.compile(
     r"-{1,2}(?:tags|features|all-features|import-mode|config|rootdir|workspace|project|filter|package|profile|env|"
     r"target|cwd|dir|prefix|no-cache|file|jobs|parallel|timeout|port|with|group|extra|python|[CfFjpvn])(?:[=\s].*)?"
@@ -69,14 +77,25 @@ _LACKS: Final = re.compile(
     r"No module named|ModuleNotFound|Cannot find (?:module|package)|command not found|: not found$", re.MULTILINE
 )
 """How programs say that a module or a program is not there."""
-_RUNS: Final = re.compile(r"\s*((?:\S*/)?(?:python[\d.]*|node|ruby))\s")
 _ITS_SCRIPT: Final = "<script>"
+_ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
+_PREPARES: Final = re.compile(r"\s*(?:(?:source|\.|export)\s+\S{1,60}|\w+=\S{1,60})\s*$")
+_MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
+_TELLS: Final = re.compile(r"\S+\s+(?:\w+\s+)?(?:list|ls|show|status|info|view|help|logs?|search|diff|version)(?:\s|$)")
+"""A command of whatever program that only tells something."""
+_GUARDS: Final = re.compile(
+    r"--?(?:[\w-]*-)?(?:lock|frozen|immutable|strict|verify|safe|error|deny|hash|gpg-sign|signoff|ff-only|audit)[\w=-]*|-[DW].*"
+)
+"""Options without which a command looks at less, or dares more."""
+_OPTION: Final = re.compile(r"-(?!m$|-?(?:check|diff|dry-run)\b)")
+"""An option; not one with which a program only tells what it would change."""
 _NOTHING_TO_RUN: Final = {("pytest", 4), ("pytest", 5)}
 """Exit codes that say that what was named is not there."""
 _SETS_A_PLACE: Final = re.compile(r"(?:TZ|LANG|LC_\w+|\w*(?:HOME|URL|PATH|HOST|PORT|CONFIG))=\S*")
 _CHECKS_SOMETHING: Final = re.compile(r"\b(?:test|check|lint|vet|audit|verify|validate|analy[sz]e|plan|diff|cov)")
 _READS: Final = re.compile(
-    r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe)(?![a-z])"
+    r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe|task|todo|ask|skill|agent|tool|"
+    r"kill|bash|enter|exit|update_plan|web|monitor|think|write_stdin)(?![a-z])"
 )
 _NAME: Final = re.compile(r"[\w.-]{1,60}")
 _OPENS: Final = re.compile(
@@ -84,6 +103,14 @@ _OPENS: Final = re.compile(
 )
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
+_PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
+_OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|\"(?=.*\d)[^\"]{4,}\"|(?=.*\w).*[/\\].*")
+"""A word that a command and its next try share, and that the same command in another task has not."""
+_MESSAGE: Final = re.compile(
+    r"(?ms)(\s(?:-\w?m|-s|--(?:message|reason|title|body|comment|notes?|subject|summary|description|text|content))[\s=])"
+    r"(?:\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\2\s*\)\"|'[^']*'|\"(?:[^\"\\]|\\.)*\")",
+)
+"""What a command says to people: another text in each task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +138,7 @@ class Failure:
         """Whether the failure of a key is of the same program with the same words, in whatever sub-command."""
         program, _, error = key.partition(_FAILED)
         is_said = len(self.error) >= _TELLING and bool(SAYS_ERROR.search(self.error))
-        is_script = _RUNS.fullmatch(f"{program} ") and _LACKS.search(error)  # whatever script then lacks the same
+        is_script = RUNS.fullmatch(f"{program} ") and _LACKS.search(error)  # whatever script then lacks the same
         is_of_it = name_of(program) == name_of(self.program) or bool(is_script)
         return is_said and error == self.error and is_of_it
 
@@ -120,23 +147,25 @@ class Failure:
         """The key of the fact that another program does here what this one was asked for."""
         return key_of(name_of(self.program), "")
 
+    @property
+    def _advice(self) -> str:
+        if self.cure.startswith(_EDITED):
+            return f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
+        if self.cure == _ASKED:
+            return "It went through after the person had done something: ask for it."
+        is_changed = program_of(self.cure.partition("(")[0]) == self.program
+        if is_changed and _may_loosen(self.command, self.cure):
+            return f"`{self.cure}` went through: {CHECKS_LESS}."
+        if _is_instead(self.command, self.cure):
+            return f"`{self.cure}` went through."
+        brings = INSTALLS.match(self.cure) and not is_changed
+        return f"`{self.cure}` {'brought what was not there.' if brings else 'went through, and then it did.'}"
+
     def lesson(self, run: str, /) -> Lesson:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
-        program = program_of(self.cure.partition("(")[0])
-        is_changed = program == self.program
-        is_instead = is_changed or stands_for(program, self.program) or _ITS_PATH in self.cure
-        told = f"`{self.cure}` went through{'.' if is_instead else ', and then it did.'}"
-        if is_changed and _may_loosen(self.command, self.cure):
-            told = f"`{self.cure}` went through: {CHECKS_LESS}."
-        if INSTALLS.match(self.cure) and not is_instead:
-            told = f"`{self.cure}` brought what was not there."
-        elif self.cure.startswith(_EDITED):
-            told = f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
-        elif self.cure == _ASKED:
-            told = "It went through after the person had done something: ask for it."
         return Lesson(
-            title=f"`{self.command}` failed here before",
-            content=told,
+            title=f"`{_shortened(self.command, _BOTH - len(self.cure))}` failed here before",
+            content=self._advice,
             place=self.program,
             provenance=Provenance(
                 method=EXTRACTIVE, trajectory_ids=(run,), verdict="success", verdict_source="ground_truth"
@@ -170,6 +199,8 @@ class _Command:
     """Whether the code is its own: in a pipe it is that of what shortens the output."""
     before: frozenset[str] = frozenset()
     """The programs of its line before it. One that is run again failed itself."""
+    prepared: str = ""
+    """What its line sets up first, such as `source .venv/bin/activate`."""
 
     @property
     def failed(self) -> bool:
@@ -180,10 +211,26 @@ class _Command:
         return only_looks(self.text)
 
     def is_again(self, other: _Command) -> bool:
-        """Whether it is the next try: the same command, or with more words; or one that fails in its turn."""
+        """Whether it is the next try: the same command, or with more words, or with others about the same."""
         is_there = not self.folder or not other.folder or self.folder == other.folder
-        is_same = self.words >= other.words or self.code != 0 or (other.program, other.code) in _NOTHING_TO_RUN
-        return self.is_sure and self.program == other.program and is_there and is_same
+        is_more = self.words >= other.words or (other.program, other.code) in _NOTHING_TO_RUN
+        is_same = self.words == other.words or (is_more and self.got_past(other))
+        is_sure = self.is_sure or (other.is_missing and not self.is_missing)  # no pipe hides that it is not there
+        mine, its = (one.program.replace(" run ", " ") for one in (self, other))  # `bun test` is not always its script
+        return is_sure and is_there and ((is_same and mine == its) or self.varies(other))
+
+    def varies(self, other: _Command) -> bool:
+        """Whether it went through with other options, or started in another way: what it is about is the same."""
+        is_about_it = self.program == other.program and differ_in_options(self.text, other.text)
+        is_try = self.code == 0 and self.text != other.text and not self.looks
+        return is_try and (is_about_it or differ_in_start(self.text, other.text))
+
+    def helps(self, other: _Command) -> bool:
+        """Whether it may be what got another one through: it acts, and is no check, nor the same on another thing."""
+        is_check = check_of(self.text) in ("the tests", "the linter") and not _MENDS.search(self.text)
+        (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
+        is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
+        return self.code == 0 and not self.looks and not is_check and not is_twin and not _TELLS.match(self.text)
 
     @property
     def lacks(self) -> bool:
@@ -203,8 +250,9 @@ class _Command:
 
     def replaces(self, other: _Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
-        if self.code == 0 and self.text.endswith(f" {other.text}"):  # in a container, or by what starts it
-            return True
+        started = start_of(self.text, other.program)
+        if self.code == 0 and started and not self.looks and not INSTALLS.match(self.text):  # by what starts it
+            return not other.text.startswith(started)
         same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)
         is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
@@ -218,6 +266,7 @@ def key_of(program: str, error: str, /) -> str:
 
 def failure_of(line: str, printed: str, /) -> Failure | None:
     """A command that failed just now, of several that lead to one another the last; `None` where it only looks."""
+    line = _MESSAGE.sub(r"\1'…'", line)
     parts, joints = parts_of(line)
     lines = (line, parts[-1]) if {*joints} <= {"&&"} else (line,)
     told = filter(None, (_command(0, one, "", 1, printed) for one in lines))
@@ -246,19 +295,45 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
 def _may_loosen(failed: str, cure: str) -> bool:
     """Whether more words for a check may be what makes it pass."""
     known, before = words_of(failed), ""
-    if not (check_of(failed) or _CHECKS_SOMETHING.search(failed)) or not {*known} <= {*words_of(cure)}:
+    left_out = list(filter(_OPTION.match, {*known} - {*words_of(cure)}))
+    if any(map(_GUARDS.fullmatch, left_out)):
+        return True
+    if not (check_of(failed) or (_CHECKS_SOMETHING.search(failed) and not _TELLS.match(failed))):
         return False
+    if not {*known} <= {*words_of(cure)}:
+        return bool(left_out)
     for word in words_of(unwrapped(cure)):
-        is_fine = (
-            word in known
-            or _SETS_A_PLACE.fullmatch(word)
-            or _ADDS_TO_A_CHECK.fullmatch(word)
-            or _ADDS_TO_A_CHECK.fullmatch(before)
-        )
+        adds = _ADDS_TO_A_CHECK.fullmatch(word) or _ADDS_TO_A_CHECK.fullmatch(before)
+        is_fine = word in known or _SETS_A_PLACE.fullmatch(word) or adds
         if not is_fine or (word not in known and "filter" in word and not cure.startswith("pnpm ")):
             return True
         before = "" if word in known else word
     return False
+
+
+def _is_instead(failed: str, cure: str) -> bool:
+    """Whether a cure did what the command was for, and not what had to come before it."""
+    program, other = program_of(cure), program_of(failed)
+    is_started = start_of(cure, other) and cure.split()[0] != failed.split()[0] and not INSTALLS.match(cure)
+    is_call = "(" in cure and cure.partition("(")[0] == failed.partition("(")[0]
+    if is_call or is_started or cure.endswith(failed) or _ITS_PATH in cure or stands_for(program, other):
+        return True
+    is_more = {*words_of(failed)} <= {*words_of(cure)} or check_of(cure) or differ_in_options(cure, failed)
+    return bool(is_more and program == other) or differ_in_start(cure, failed)
+
+
+def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
+    """A command and its next try without the paths and names that both hold: another task has others."""
+    for word in set(parts_in(cure)[1:]).intersection(parts_in(failed)[1:]):
+        if _OF_ONE_TASK.fullmatch(word) and not word.startswith("-"):
+            place, found = _ITS_PATH if {"/", "\\"} & {*word} else "<value>", rf"(?<![^\s=]){re.escape(word)}(?!\S)"
+            failed, cure = (re.sub(found, place, one) for one in (failed, cure))
+    return failed, cure
+
+
+def _shortened(text: str, most: int) -> str:
+    text = re.sub(r"\w+://[^\s\"']+", "<address>", text)
+    return text if len(text) <= most else f"{text[: most - 2].rstrip()} …"
 
 
 def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
@@ -268,12 +343,15 @@ def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
         return told
     again, done = later[place], {one.program for one in later[: place + 1] if isinstance(one, _Command)}
     assert isinstance(again, _Command)
-    if not again.got_past(failed) or not failed.before.isdisjoint(done):
+    if not again.got_past(failed) or not failed.before.isdisjoint(done - {failed.program}):
         return told
     cure = _cure(failed, again, later[:place], told.error)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
-    return replace(told, through_at=again.at, cure=cure)
+    if (again.varies(failed) or len(cure) > _LONGEST) and cure.endswith(again.text):
+        command, cure = _of_any_task(failed.text, cure)
+        told = replace(told, command=command)
+    return replace(told, through_at=again.at, cure=cure if len(cure) <= _LONGEST else "")
 
 
 def _brings(text: str, failed: _Command) -> bool:
@@ -310,10 +388,14 @@ def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
     if acted:
         same = operands_of(failed.text) & operands_of(acted.text)
         told, cure = (
-            reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text) for one in (failed, acted)
+            _PATHS.sub(_ITS_PATH, reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text))
+            for one in (failed, acted)
         )
         before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
-        yield Failure(name_of(failed.program), "", told, failed.at, acted.at, before + path)
+        if not path and (start := start_of(cure, failed.program)) and not cure.endswith(failed.text.partition(" ")[2]):
+            told, before = f"{start_of(told, failed.program)} …", f"{start} …"
+        if len(before + path) <= _LONGEST:
+            yield Failure(name_of(failed.program), "", told, failed.at, acted.at, before + path)
 
 
 def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: str) -> str:
@@ -322,13 +404,16 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
     Nor is a command that was only run again.
     """
     edited = {one.file for one in between if isinstance(one, _Edit)}
-    acted = [one for one in between if isinstance(one, _Command) and one.code == 0 and not one.looks]
+    acted = [one for one in between if isinstance(one, _Command) and one.helps(failed)]
     if edited:
         file = next(iter(edited))
         is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
         return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
-    if again.words > failed.words or (failed.program, failed.code) in _NOTHING_TO_RUN:
-        return again.text if not acted and again.text != failed.text else ""
+    if again.words > failed.words or (failed.program, failed.code) in _NOTHING_TO_RUN or again.varies(failed):
+        is_bare = len(failed.words) == 1 and not check_of(failed.text)  # it said how it is used
+        return again.text if not acted and again.text != failed.text and not is_bare else ""
+    if again.words == failed.words and again.prepared != failed.prepared and not acted:
+        return f"{again.prepared} && {again.text}" if again.prepared else ""
     if again.words == failed.words and again.folder not in ("", failed.folder) and not acted:
         name = again.folder.rpartition("/")[2]
         place = name if name == again.folder else f"…/{name}"
@@ -338,7 +423,7 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
     if again.words != failed.words or not 0 < len(acted) <= _MOST_BETWEEN:
         return ""
     named = [one for one in acted if one.program.rpartition(" ")[2] in failed.printed]
-    return (named or acted)[-1].text
+    return (named or [one for one in acted if one.program != "git add"] or acted)[-1].text
 
 
 def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Deed]:
@@ -364,7 +449,8 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
     An edit where that is not known, and where it is of a file that the run itself made: no later task has that.
     """
     told = call.arguments.get("workdir") if isinstance(call.arguments, dict) else None
-    folder, line = told if isinstance(told, str) else "", command_of(call.arguments)
+    folder, line = told if isinstance(told, str) else "", _MESSAGE.sub(r"\1'…'", command_of(call.arguments))
+    line, code = as_printed(line, printed) or (line, code)
     parts, joints = parts_of(line)
     plain = parts_of(bare(line))[0]
     opened = [row for row in line.splitlines() if "<<" in row]
@@ -394,7 +480,7 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
 
 def _of_script(at: int, parts: Sequence[str], folder: str, code: int, printed: str) -> Iterator[_Command]:
     """A script of the run's own that lacked a module: what it is does not matter then."""
-    runs = _RUNS.match(parts[-1])
+    runs = RUNS.match(parts[-1])
     if code and runs and _LACKS.search(printed):
         text = f"{runs[1]} {_ITS_SCRIPT}"
         yield _Command(at, text, runs[1].rpartition("/")[2], frozenset(text.split()), folder, code, printed)
@@ -422,15 +508,20 @@ def _call(at: int, call: ToolCall, code: int, printed: str) -> _Command | None:
 
 
 def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Command | None:
-    """The one command of a line, which may enter a folder first; `None` where it is anything else."""
+    """The one command of a line, which may enter a folder first, or prepare; `None` where it is anything else."""
     commands, joints = parts_of(line)
-    if len(commands) != len(parts_of(bare(line))[0]) or {*joints} - {"&&"} or not all(map(ENTERS.match, commands[:-1])):
+    is_plain = all(
+        ENTERS.match(one) or _PREPARES.match(one) or (joint != "&&" and only_looks(one.strip()))
+        for one, joint in zip(commands, joints, strict=False)
+    ) and not {*joints} - {"&&", ";", "\n"}
+    if len(commands) != len(parts_of(bare(line))[0]) or not is_plain:
         return None
     for before in commands[:-1]:
-        if (told := re.match(r"\s*cd\s+(\S+)\s*$", before)) is not None:
-            folder = told.group(1).rstrip("/")
+        if (told := _ENTERS_ONE.match(before)) is not None:
+            folder = told[1].strip("\"'").replace("\\", "/").rstrip("/")
+    prepared = " && ".join(one.strip() for one in commands[:-1] if _PREPARES.match(one))
     text = " ".join(commands[-1].replace(" 2>&1", "").split())
     program = program_of(text)
-    if not program or len(text) > _LONGEST or _SHAPED.search(_SINGLE_QUOTED.sub("''", text)):
+    if not program or len(text) > 3 * _LONGEST or _SHAPED.search(_PLAINLY_QUOTED.sub("''", text)):
         return None
-    return _Command(at, text, program, frozenset(words_of(text)), folder, code, printed)
+    return _Command(at, text, program, frozenset(words_of(text)), folder, code, printed, prepared=prepared)

@@ -10,7 +10,7 @@ from lessonbank.contracts.records import Json, Observation, Step, ToolCall, Traj
 
 _SHELLS: Final = {
     *("bash", "shell", "exec_command", "local_shell", "run_shell_command", "run_commands", "execute_command"),
-    *("container.exec", "execute_bash", "run_terminal_cmd", "shell_command"),
+    *("container.exec", "execute_bash", "run_terminal_cmd", "shell_command", "powershell"),
 }
 _MOST_COMMAND: Final = 10_000
 _WRAPPED: Final = re.compile(r"^\s*(?:/\S*/)?(?:ba|z)?sh\s+(-\w*o\s+pipefail\s+)?-\w*c\s+(['\"])(.*)\2\s*$", re.DOTALL)

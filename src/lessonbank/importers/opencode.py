@@ -1,9 +1,9 @@
-"""Reads opencode's database (`opencode.db`): a session is a run, and one of a sub-agent a run of its own."""
+"""Reads opencode's database (`opencode.db`) and exported sessions: each is a run, and one of a sub-agent another."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,7 @@ from ._reading import (
     Run,
     at,
     attempts,
+    listing,
     mapping,
     spent_on,
     tool_call,
@@ -55,6 +56,10 @@ def _session(database: sqlite3.Connection, session: str, parent: str) -> Run:
         if message not in said:
             said[message] = mapping(_json(data))
         messages.setdefault(message, []).append(mapping(_json(part)))
+    return _run(session, parent, said, messages)
+
+
+def _run(session: str, parent: str, said: Mapping[str, Data], messages: Mapping[str, list[Data]]) -> Run:
     turns = [turn for id, parts in messages.items() for turn in _turns(words(said[id].get("role")), parts)]
     spent = [mapping(told.get("tokens")) for told in said.values() if "tokens" in told]
     models = [words(told.get("modelID")) for told in said.values() if told.get("modelID")]
@@ -116,7 +121,24 @@ def _json(text: object) -> Json:
         return None
 
 
+def _is_export(value: Json, name: str) -> bool:
+    first = mapping(next(iter(listing(at(value, "messages"))), None))
+    return isinstance(at(value, "info", "id"), str) and isinstance(first.get("parts"), list) and "info" in first
+
+
+def _exported(value: Json) -> Iterator[Run]:
+    told = {words(at(one, "info", "id")): one for one in listing(at(value, "messages"))}
+    said = {id: mapping(at(one, "info")) for id, one in told.items()}
+    parts = {id: [mapping(part) for part in listing(at(one, "parts"))] for id, one in told.items()}
+    return tasks_of(_run(words(at(value, "info", "id")), words(at(value, "info", "parentID")), said, parts))
+
+
 def _read(source: Source) -> Iterator[Entry]:
+    if not is_store(source.path):
+        for row in source.rows():
+            told = row if isinstance(row, Skipped) else attempts(source, row.line, NAME, partial(_exported, row.value))
+            yield from (told,) if isinstance(told, Skipped) else told
+        return
     try:
         with open_database(source.path, longest=RECORD_LIMIT, log=True) as database:
             if not all(has_table(database, table) for table in _TABLES):
@@ -129,4 +151,4 @@ def _read(source: Source) -> Iterator[Entry]:
         yield Skipped(source.path, 1, f"it is no database of opencode: {why}")
 
 
-FORMAT = Format(NAME, "opencode's `opencode.db`; sub-agents are runs of their own", lambda value, name: False, _read)
+FORMAT = Format(NAME, "opencode's `opencode.db`, or its exports; sub-agents are runs of their own", _is_export, _read)

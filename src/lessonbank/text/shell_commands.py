@@ -42,7 +42,7 @@ INSTALLS: Final = re.compile(
 )
 _READS: Final = re.compile(
     r"ls|cat|[ef]?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|"
-    r"sort|nl|cut|command|man|uniq|less|jq|true|false|"
+    r"sort|nl|cut|command|man|uniq|less|jq|true|false|Get-\w+|Test-Path|Select-String|Write-(?:Output|Host)|"
     r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
 )
 """Programs that tell what stands in files."""
@@ -54,6 +54,9 @@ _ASKS: Final = re.compile(
 """Programs that tell how a machine or a service is."""
 _SAYS: Final = re.compile(r"\S+ (?:-V|--version|--help)|(?:node|npm|ruby|php|perl|java|bun|deno) -v")
 """What tells about a program alone."""
+RUNS: Final = re.compile(r"\s*((?:\S*/)?(?:python[\d.]*|node|ruby))\s")
+_ENDING: Final = re.compile(r"\.(?:exe|bat|cmd|sh)$")
+_PART: Final = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s=\"']+|[\"']")
 _OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
 _INTERPRETS: Final = re.compile(r"\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s")
 _DRY: Final = re.compile(
@@ -147,3 +150,33 @@ def stands_for(program: str, other: str, /) -> bool:
     """Whether a repository uses one of the two programs for the same."""
     names = {name_of(program), name_of(other)}
     return len(names) == 2 and any(names <= family for family in _FAMILIES)
+
+
+def parts_in(text: str, /) -> list[str]:
+    """The words of a command with their quotes, and what stands behind an equals sign."""
+    return _PART.findall(text)
+
+
+def apart(text: str, /) -> tuple[list[str], list[str]]:
+    """The words and values of a command, and its options."""
+    words = parts_in(text)
+    return [word for word in words if word[0] != "-"], [word for word in words if word[0] == "-"]
+
+
+def start_of(text: str, program: str, /) -> str:
+    """A command up to a program that it starts, from whatever place; empty where it does not."""
+    names = [_ENDING.sub("", name_of(word).rpartition("/")[2]) for word in (program, *text.split())]
+    return " ".join(text.split()[: names.index(names[0], 1)]) if names.count(names[0]) > 1 else ""
+
+
+def differ_in_start(text: str, other: str, /) -> bool:
+    """Whether two commands differ in what starts them alone: another Python, or nothing any more."""
+    left = RUNS.sub("", text)
+    return (left == RUNS.sub("", other) and left != text) or other.endswith(f" {text}")
+
+
+def differ_in_options(text: str, other: str, /) -> bool:
+    """Whether a command is another one with other options, or with a word less; the last one stays."""
+    (plain, _), (before, _) = apart(text), apart(other)
+    left = iter(before)
+    return plain[:1] == before[:1] and plain[-1:] == before[-1:] and all(word in left for word in plain)
