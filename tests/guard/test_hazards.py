@@ -8,6 +8,9 @@ from lessonbank.guard.hazards import is_hazard
 
 HAZARDS = """
 git push --force
+git add -A
+git add --all
+git add .
 git push -f origin main
 git push --force-with-lease
 git push origin +main

@@ -385,6 +385,14 @@ def test_a_cure_fits_one_line_and_names_no_address() -> None:
     assert len(f"{lesson.title}: {lesson.content}") <= 200
 
 
+def test_a_command_that_is_too_long_is_cut_between_words_so_that_no_key_is_cut() -> None:
+    key = "k" * 90
+    (found,) = failures_in(*run(bad(f"stripe config set {key}", code=1), ok("mkdir x"), ok(f"stripe config set {key}")))
+    assert found.lesson("r").title == f"`stripe config set {key}` failed here before"
+    (longer,) = failures_in(*run(bad(f"a b {key * 2}", code=1), ok("mkdir x"), ok(f"a b {key * 2}")))
+    assert longer.lesson("r").title == "`a b …` failed here before"
+
+
 def test_a_shell_of_windows_is_a_shell_and_its_looks_are_looks() -> None:
     def powershell(command: str, code: int) -> tuple[Trajectory, dict[str, int]]:
         made, codes = run(bad("make db"), (command, code, "ok"), ok("make db"))

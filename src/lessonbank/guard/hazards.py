@@ -11,7 +11,8 @@ _PATTERNS: Final = (
     # Destroys, or cannot be undone.
     r"\b(?:rm|rmdir|shred|unlink|mkfs\S*|dd|truncate|killall|pkill|kill|reboot|shutdown|uninstall)\s",
     r"\bgit\s.*(?:\breset\b.*--hard|\bclean\b|\brestore\b|\bcheckout\s+(?:--\s|\.)|\bstash\s+(?:drop|clear)|\bbranch\s+-D|"
-    r"\bpush\b.*(?:\s\+\S|--delete|--mirror)|\bfilter-branch\b|(?<!-)\brebase\b(?!\s+--continue)|\breflog\s+expire|\bgc\b|\brevert\b)",
+    r"\bpush\b.*(?:\s\+\S|--delete|--mirror)|\bfilter-branch\b|(?<!-)\brebase\b(?!\s+--continue)|\breflog\s+expire|\bgc\b|\brevert\b|"
+    r"\badd\s+(?:-A\b|--all\b|\.(?=[\s`]|$)))",  # whatever lies there
     r"\b(?:drop|truncate)\s+(?:table|database|schema|index)\b|\bdelete\s+from\b|\b(?:dropdb|flushall|flushdb)\b",
     r"\b(?:docker|podman)\s.*(?:\bprune\b|\brm\b|\brmi\b|\bdown\b.*(?:-v\b|--volumes))|\bkubectl\s+delete\b|"
     r"\bterraform\s+destroy\b|\b(?:migrate|db)[:\s]+(?:reset|drop|rollback|fresh)\b|\bnpm\s+unpublish\b",

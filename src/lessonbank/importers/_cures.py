@@ -333,7 +333,9 @@ def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
 
 def _shortened(text: str, most: int) -> str:
     text = re.sub(r"\w+://[^\s\"']+", "<address>", text)
-    return text if len(text) <= most else f"{text[: most - 2].rstrip()} …"
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 2].rpartition(' ')[0]} …"  # a word that is cut hides from the redactor what it is
 
 
 def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
