@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from any_text import any_text
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lessonbank import Parts, ReasoningBank, Step, Trajectory, connect
@@ -439,6 +439,7 @@ def test_the_client_loads_the_standard_library_only() -> None:
         max_leaves=8,
     )
 )
+@example([float("inf"), -float("inf")])
 def test_the_client_reads_and_writes_json_like_its_module(value: Any) -> None:
     assert json.loads(client.written(value)) == value
     assert client.read_json(f" {json.dumps(value)} \n".encode()) == value

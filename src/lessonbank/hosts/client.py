@@ -172,7 +172,7 @@ def written(value: Any) -> str:
         return f"{{{', '.join(f'{written(str(name))}: {written(one)}' for name, one in parts.items())}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(written, parts))}]"
-    return repr(value)
+    return repr(value).replace("inf", "Infinity").replace("nan", "NaN")  # as the module writes them
 
 
 def is_session(session: object) -> bool:

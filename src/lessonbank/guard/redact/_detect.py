@@ -154,13 +154,14 @@ def _across_seams(view: View | None, text: str, plain: Sequence[Span], detectors
     """Secrets that go on behind a seam. One that is whole before it ends there, unless the rest looks random."""
     if view is None:
         return
-    ends = [span.end for span in merged(plain)]
+    whole = merged(plain)
+    ends, alone = [span.end for span in whole], {(span.start, span.end) for span in whole}
     for span in _seen(view, detectors):
         start, end = view.back(span.start, span.end)
         before = _BEFORE if span.typed else 0
         if view.seams(max(0, span.start - before), span.end):
             rest = view.last_piece(span.start, span.end)
-            if _goes_on(text, span, start, end, ends, rest):
+            if (end - len(rest), end) not in alone and _goes_on(text, span, start, end, ends, rest):
                 yield span._replace(start=start, end=end)
 
 
