@@ -561,10 +561,7 @@ class RunFollower:
         bank = self.bank.aio.scoped(followed.scope if followed else scope)
         kept = await bank.runs.get(run)
         shown = followed.recall.id if followed and followed.recall and followed.recall.kept else None
-        say = partial(bank.learn, kept.trajectory, recall=kept.recall_id or shown, outcome=outcome, reward=reward)
-        learned = await say()
-        if learned.known and not learned.changes:  # it was learned meanwhile, by what was said before
-            await say()
+        await bank.learn(kept.trajectory, recall=kept.recall_id or shown, outcome=outcome, reward=reward)
 
 
 def _describe(problem: BaseException) -> str:
