@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from lessonbank._base.ids import SHOWN
 from lessonbank._base.ids import short as short
+from lessonbank._base.iterate import each
 from lessonbank.errors import NotAllowed, NotFound, UsageError
 from lessonbank.guard import one_line
 
@@ -16,12 +17,10 @@ if TYPE_CHECKING:
     from lessonbank import ReasoningBank
     from lessonbank.contracts.records import Lesson
 
-T = TypeVar("T")
 LEAST = 4
 """Characters that name a record."""
 _NAMED = 5
 """How many candidates the error for an ambiguous id names."""
-_PAGE = 1000
 _WHOLE = re.compile(r"[0-9a-f]{32}|[0-9a-f]{64}")
 
 
@@ -123,21 +122,14 @@ def _lessons(memory: ReasoningBank) -> Iterator[tuple[str, str]]:
 
 
 def _runs(memory: ReasoningBank) -> Iterator[tuple[str, str]]:
-    runs = _every_record(memory.runs.list, lambda run: run.trajectory.id)
+    runs = each(memory.runs.list, lambda run: run.trajectory.id)
     return ((run.trajectory.id, run.trajectory.task) for run in runs)
 
 
 def _recalls(memory: ReasoningBank) -> Iterator[tuple[str, str]]:
-    return ((recall.id, recall.task) for recall in _every_record(memory.recalls.list, lambda recall: recall.id))
+    return ((recall.id, recall.task) for recall in each(memory.recalls.list, lambda recall: recall.id))
 
 
 def lessons_of(memory: ReasoningBank, /) -> Iterator[Lesson]:
     """Every lesson of the scope, newest first, retired ones too."""
-    return _every_record(partial(memory.lessons.list, retired=True), lambda lesson: lesson.id)
-
-
-def _every_record(page: Callable[..., Sequence[T]], id_of: Callable[[T], str]) -> Iterator[T]:
-    after: str | None = None
-    while found := page(limit=_PAGE, after=after):
-        yield from found
-        after = id_of(found[-1])
+    return each(partial(memory.lessons.list, retired=True), lambda lesson: lesson.id)

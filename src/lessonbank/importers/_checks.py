@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -55,15 +56,20 @@ def runs_hooks(command: str, printed: str, /) -> bool:
 
 _WORDS: Final[Mapping[str, Check]] = {word: kind for kind, words in _TABLES["words"].items() for word in words.split()}
 _NO_CHECKS: Final = re.compile(_any_of(_TABLES["commands"]["no check"]))
-_FILES: Final = tuple(
-    (re.compile(rf"{BEFORE}(?:{_any_of(programs + chr(10))})(?=\s|$)"), re.compile(files))
-    for programs, files in _TABLES["files"].items()
-)
+
+
+@cache
+def _linters_of_files() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+    """The linters of one kind of files, and its names: made when first asked for, which takes 27 ms."""
+    return tuple(
+        (re.compile(rf"{BEFORE}(?:{_any_of(programs + chr(10))})(?=\s|$)"), re.compile(files))
+        for programs, files in _TABLES["files"].items()
+    )
 
 
 def looks_at(command: str, file: str, /) -> bool:
     """Whether a check may look at a file, by the name of its kind; `""` is one whose name is not known."""
-    kind = next((files for program, files in _FILES if program.match(command)), None)
+    kind = next((files for program, files in _linters_of_files() if program.match(command)), None)
     return not file or kind is None or kind.search(f"/{file}") is not None
 
 

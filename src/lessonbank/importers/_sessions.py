@@ -37,7 +37,7 @@ _GOES_ON: Final = re.compile(
 _REMARK: Final = re.compile(
     _LEAD
     + r"(?:its?|that|this|these|those|is|are|was|were|did|the|there|they|you|your|why|still|not|no|same|nothing|looks?|"
-    r"done|loaded|ready|works|finished|fixed|installed|started|seems|works|hm+|huh|oh|ah|well|let(?: me|'s see)|"
+    r"done|loaded|ready|finished|fixed|installed|started|seems|works|hm+|huh|oh|ah|well|let(?: me|'s see)|"
     r"i(?:'m|'ll|'ve| (?:am|get|got|see|saw|think|guess|will|can|did|do)))\b|" + _LEAD + "$",
     re.IGNORECASE,
 )
