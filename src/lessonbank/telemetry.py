@@ -103,8 +103,8 @@ class Telemetry:
             case Retrieved():
                 self._retrieved(event)
             case Judged():
-                told = {"outcome": event.verdict.outcome, "source": event.verdict.source}
-                self._verdicts.add(1, {f"lessonbank.verdict.{name}": text for name, text in told.items()})
+                attributes = {"outcome": event.verdict.outcome, "source": event.verdict.source}
+                self._verdicts.add(1, {f"lessonbank.verdict.{name}": text for name, text in attributes.items()})
             case Extracted():
                 for lesson in event.extraction.lessons:
                     self._drawn.add(1, {"lessonbank.lesson.kind": lesson.kind, "lessonbank.lesson.state": lesson.state})
@@ -124,23 +124,23 @@ class Telemetry:
         self._retrieving.record(event.seconds)
         self._shown.add(len(recall.shown))
         self._withheld.add(len(recall.withheld))
-        told: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             "gen_ai.memory.record.count": len(recall.shown),
             "lessonbank.recall.id": recall.id,
             "lessonbank.lessons.withheld": len(recall.withheld),
             "lessonbank.recall.control": recall.control,
         }
         contents = {"gen_ai.memory.query.text": recall.task, **self._records(recall.scope, recall.shown)}
-        self._past_span("search_memory", event.seconds, told, contents)
+        self._past_span("search_memory", event.seconds, attributes, contents)
 
     def _consolidated(self, event: Consolidated) -> None:
         lessons = event.experience.lessons
         self._retire(event.changes)
-        told: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             "gen_ai.memory.record.count": len(lessons),
             "lessonbank.changes": [type(change).__name__ for change in event.changes],
         }
-        self._past_span("upsert_memory", 0.0, told, self._records(event.experience.scope, lessons))
+        self._past_span("upsert_memory", 0.0, attributes, self._records(event.experience.scope, lessons))
 
     def _retire(self, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -153,10 +153,10 @@ class Telemetry:
         records = [{"id": lesson.id, "content": lesson.text} for lesson in lessons]
         return {"gen_ai.memory.store.id": scope, "gen_ai.memory.records": json.dumps(records)}
 
-    def _past_span(self, operation: str, seconds: float, told: Attributes, contents: Mapping[str, str]) -> None:
+    def _past_span(self, operation: str, seconds: float, attributes: Attributes, contents: Mapping[str, str]) -> None:
         """A span of what is over already, below the span that the caller is in."""
         now = time.time_ns()
-        known = {"gen_ai.operation.name": operation, **told, **self._shareable(contents)}
+        known = {"gen_ai.operation.name": operation, **attributes, **self._shareable(contents)}
         begun = now - int(seconds * 1e9)
         self._tracer.start_span(operation, kind=SpanKind.INTERNAL, attributes=known, start_time=begun).end(now)
 
@@ -179,14 +179,14 @@ class Telemetry:
             "gen_ai.provider.name": _provider(model.name),
             "gen_ai.request.model": model.name.rpartition(":")[2],
         }
-        told = {**named, "gen_ai.request.temperature": how["temperature"]}
-        sent = [{"role": one.role, "parts": [{"type": "text", "content": one.content}]} for one in messages]
+        attributes = {**named, "gen_ai.request.temperature": how["temperature"]}
+        sent = [{"role": message.role, "parts": [{"type": "text", "content": message.content}]} for message in messages]
         contents = {"gen_ai.input.messages": json.dumps(sent)} if self._contents else {}
         begun = time.perf_counter()
         with self._tracer.start_as_current_span(
             f"chat {named['gen_ai.request.model']}",
             kind=SpanKind.CLIENT,
-            attributes={**told, **self._shareable(contents)},
+            attributes={**attributes, **self._shareable(contents)},
             record_exception=False,  # its sentence may quote the reply
             set_status_on_exception=False,
         ) as span:
@@ -206,9 +206,9 @@ class Telemetry:
         self._spent(span, completion.usage, named)
         if completion.model:
             span.set_attribute("gen_ai.response.model", completion.model)
-        said = [{"role": "assistant", "parts": [{"type": "text", "content": completion.text}]}]
+        messages = [{"role": "assistant", "parts": [{"type": "text", "content": completion.text}]}]
         if self._contents:
-            span.set_attributes(self._shareable({"gen_ai.output.messages": json.dumps(said)}))
+            span.set_attributes(self._shareable({"gen_ai.output.messages": json.dumps(messages)}))
 
     def _spent(self, span: Span, usage: Usage, named: Attributes) -> None:
         for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):

@@ -48,10 +48,10 @@ def first_error(error: BaseException, /) -> BaseException:
     return error
 
 
-async def get_or_none(found: Awaitable[T], /) -> T | None:
+async def get_or_none(record: Awaitable[T], /) -> T | None:
     """What is found, or nothing where that was erased, or never was."""
     try:
-        return await found
+        return await record
     except NotFound:
         return None
 

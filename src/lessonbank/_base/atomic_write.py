@@ -108,10 +108,10 @@ def is_database(path: Path, /, *, application_id: int | None = None) -> bool:
     try:
         # Past its log, which may be that of another file: SQLite would apply it when the file is closed.
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
-            (found,) = connection.execute("PRAGMA application_id").fetchone()
+            (number,) = connection.execute("PRAGMA application_id").fetchone()
     except sqlite3.DatabaseError as error:
         return application_id is None and getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_NOTADB
-    return application_id in (None, found)
+    return application_id in (None, number)
 
 
 def begin(path: Path, /, *, like: Path | None = None, private: bool = False) -> Path:

@@ -78,10 +78,10 @@ class _Short(Repr):
 def short_repr(value: object, /, *, most: int = 80) -> str:
     """`value` as one short line for an error: nothing in it can drive a terminal, and no value can break it."""
     try:
-        said = _Short(most).repr(value)
+        text = _Short(most).repr(value)
     except Exception:  # noqa: BLE001 - a value's own methods, and numbers that Python refuses to write out
-        said = type(value).__name__
-    return printable(said, most=most + 2)
+        text = type(value).__name__
+    return printable(text, most=most + 2)
 
 
 def short_path(path: object, /) -> str:
@@ -144,18 +144,18 @@ def maybe_ids(value: object, name: str, /) -> tuple[str, ...]:
         return ()
     if not is_instance(value, (list, tuple)):
         return (an_id(value, name),)
-    found = tuple(dict.fromkeys(an_id(one, name) for one in cast("Iterable[object]", value)))
-    if not found:
+    ids = tuple(dict.fromkeys(an_id(id, name) for id in cast("Iterable[object]", value)))
+    if not ids:
         raise UsageError(f"{name} takes an id or several; got none")
-    return found
+    return ids
 
 
 def a_list_of_ids(values: Iterable[object], call: str, /) -> tuple[str, ...]:
     """At least one id."""
-    found = tuple(an_id(value, call) for value in values)
-    if not found:
+    ids = tuple(an_id(value, call) for value in values)
+    if not ids:
         raise UsageError(f"{call} takes at least one id, as in {call}(lesson.id, …)")
-    return found
+    return ids
 
 
 def a_count(value: object, name: str = "limit", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int:
@@ -231,16 +231,16 @@ def check_record(value: object, name: str, record: type[V], /) -> V:
 
 def nonempty(values: object, name: str, record: type[V], /, *, or_text: str = "") -> list[V]:
     """At least one record of a kind, or a text, which `or_text` says the meaning of."""
-    found = _items(values)
-    if not found or not all(is_instance(one, (record, str) if or_text else record) for one in found):
+    records = _items(values)
+    if not records or not all(is_instance(entry, (record, str) if or_text else record) for entry in records):
         raise argument_error(name, f"takes at least one {record.__name__}{or_text}", values)
-    return cast("list[V]", found)
+    return cast("list[V]", records)
 
 
 def copy_mapping(value: Mapping[str, Any], name: str, /) -> dict[str, Any]:
     """A mapping of names, read once."""
     try:
-        return {str(key): one for key, one in value.items()}
+        return {str(key): entry for key, entry in value.items()}
     except Exception:  # noqa: BLE001 - whatever a mapping of the caller's own raises
         raise argument_error(name, "takes a mapping that can be read", value) from None
 
@@ -250,10 +250,10 @@ def a_mapping(value: object, /) -> dict[str, Any]:
     try:
         if not value:
             return {}
-        told = dict(cast("Mapping[str, Any]", value))
-        json.dumps(told, allow_nan=False)
-        if _is_readable([told]):
-            return replace_surrogates(_METADATA.validate_python(told, strict=True))
+        mapping = dict(cast("Mapping[str, Any]", value))
+        json.dumps(mapping, allow_nan=False)
+        if _is_readable([mapping]):
+            return replace_surrogates(_METADATA.validate_python(mapping, strict=True))
     except Exception:  # noqa: BLE001 - whatever a mapping of the caller's own raises
         pass
     raise argument_error("metadata=", f"takes a mapping from text to JSON values, at most {DEEPEST} levels deep", value)
@@ -294,8 +294,8 @@ def an_action(value: object, name: str, /) -> Any:
 def a_place(value: object, name: str, takes: str = "takes the path of a file", /) -> str:
     """`value` as the text of a path that a file system can have."""
     try:
-        told = cast("object", os.fspath(cast("os.PathLike[str]", value)))
-        path = str.__str__(told) if is_instance(told, str) else ""
+        raw_path = cast("object", os.fspath(cast("os.PathLike[str]", value)))
+        path = str.__str__(raw_path) if is_instance(raw_path, str) else ""
         names = os.fsencode(path).split(os.sep.encode())
     except Exception:  # noqa: BLE001 - whatever its `__fspath__` raises, and half of a surrogate pair
         path, names = "", []
@@ -374,8 +374,8 @@ def _is_readable(values: Sequence[object]) -> bool:
     level: list[Any] = [value for value in values if issubclass(type(value), (dict, list, tuple))]
     for _ in range(DEEPEST):
         outer, level = level, []
-        for one in outer:
-            for inner in cast("dict[str, Any]", one).values() if issubclass(type(one), dict) else one:
+        for container in outer:
+            for inner in cast("dict[str, Any]", container).values() if issubclass(type(container), dict) else container:
                 if type(inner) is str:  # most are
                     continue
                 if issubclass(type(inner), (dict, list, tuple)):

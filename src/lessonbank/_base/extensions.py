@@ -13,8 +13,8 @@ def extension(group: str, name: str, /) -> Any:
 
     What goes wrong while it is imported reaches the caller: that distribution is broken.
     """
-    found = next(iter(entry_points(group=group, name=name)), None)
-    return None if found is None else found.load()
+    entry_point = next(iter(entry_points(group=group, name=name)), None)
+    return None if entry_point is None else entry_point.load()
 
 
 def extension_names(group: str, /) -> list[str]:

@@ -25,18 +25,18 @@ def closing(records: AsyncIterator[T], /) -> aclosing[AsyncGenerator[T]]:
 async def every_record(page: Callable[..., Awaitable[Sequence[T]]], id_of: Callable[[T], str], /) -> AsyncGenerator[T]:
     """Every record of a list that is asked page by page: at most `limit`, `after` the id of the last one."""
     after: str | None = None
-    while found := await page(limit=_PAGE, after=after):
-        for record in found:
+    while records := await page(limit=_PAGE, after=after):
+        for record in records:
             yield record
-        after = id_of(found[-1])
+        after = id_of(records[-1])
 
 
 def each(page: Callable[..., Sequence[T]], id_of: Callable[[T], str], /) -> Iterator[T]:
     """Every record of a list that is asked page by page, where nothing is awaited."""
     after: str | None = None
-    while found := page(limit=_PAGE, after=after):
-        yield from found
-        after = id_of(found[-1])
+    while records := page(limit=_PAGE, after=after):
+        yield from records
+        after = id_of(records[-1])
 
 
 async def async_batches(records: AsyncIterator[T], /, *, size: int) -> AsyncGenerator[list[T]]:

@@ -35,17 +35,17 @@ def no_such_keyword(
     `name` is what a user calls it. `besides`: what to write for keywords that belong elsewhere.
     """
     parameters = inspect.signature(call).parameters
-    if any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values()):
+    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return None
-    takes = [one for one in parameters.values() if one.name not in ("self", "cls")]
-    names = {one.name for one in takes if one.kind is not Parameter.POSITIONAL_ONLY}
-    wrong = next((one for one in given if one not in names), None)
+    takes = [parameter for parameter in parameters.values() if parameter.name not in ("self", "cls")]
+    names = {parameter.name for parameter in takes if parameter.kind is not Parameter.POSITIONAL_ONLY}
+    wrong = next((keyword for keyword in given if keyword not in names), None)
     if wrong is None:
         return None
     if besides and wrong in besides:
         return f"{name}() has no {wrong!r}: write {besides[wrong]}"
-    first = next((one.name for one in takes if one.kind is Parameter.POSITIONAL_ONLY), None)
-    meant = [one for one in _SAME.get(wrong, ()) if one in names or one == first]
+    first = next((parameter.name for parameter in takes if parameter.kind is Parameter.POSITIONAL_ONLY), None)
+    meant = [keyword for keyword in _SAME.get(wrong, ()) if keyword in names or keyword == first]
     meant = meant or ([first] if first and wrong == first else get_close_matches(wrong, names, 1))
     if first and meant and meant[0] == first:
         return f"{name}() takes its {first} without a name: write {name.rpartition('.')[2]}(YOUR_{first.upper()}, …)"

@@ -78,11 +78,11 @@ def has_table(database: sqlite3.Connection, table: str, /) -> bool:
     Raises:
         FormatError: what has this name is no plain table.
     """
-    found = database.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-    if found is None:
+    row = database.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    if row is None:
         return False
     computed = any(hidden in _COMPUTED for *_, hidden in database.execute(f"PRAGMA table_xinfo({table})"))
-    if computed or found[0] != "table" or "VIRTUAL" in str(found[1]).upper():
+    if computed or row[0] != "table" or "VIRTUAL" in str(row[1]).upper():
         raise FormatError(f"its {table} is no plain table: reading it would run something")
     return True
 

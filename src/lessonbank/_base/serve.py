@@ -36,16 +36,16 @@ def listening(host: str, port: int, /, *, backlog: int = 512) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends small pieces at once only on a socket that says it is TCP: else each response waits 40 ms.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":  # elsewhere it would let two programs listen on one port
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
-        found.listen(backlog)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(backlog)
     except OSError:
-        found.close()
+        listener.close()
         raise
-    return found
+    return listener
 
 
 def address(listener: socket.socket, /, *, host: str | None = None) -> str:

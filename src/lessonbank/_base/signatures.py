@@ -17,10 +17,10 @@ def with_keywords(function: F, keywords: Sequence[tuple[Parameter, Any]], /, *, 
     own parameters are no texts in the signature, for readers that do not evaluate them.
     """
     signature = inspect.signature(function, eval_str=evaluate)
-    own = [one for one in signature.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
-    gone = signature.parameters.keys() - {one.name for one in own}
-    hints = {name: kind for name, kind in function.__annotations__.items() if name not in gone}
-    function.__annotations__ = {**hints, **{one.name: kind for one, kind in keywords}}
-    written = signature.replace(parameters=[*own, *(one for one, _ in keywords)])
+    own = [parameter for parameter in signature.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
+    options = signature.parameters.keys() - {parameter.name for parameter in own}
+    hints = {name: kind for name, kind in function.__annotations__.items() if name not in options}
+    function.__annotations__ = {**hints, **{parameter.name: kind for parameter, kind in keywords}}
+    written = signature.replace(parameters=[*own, *(parameter for parameter, _ in keywords)])
     setattr(function, "__signature__", written)  # noqa: B010 - a function has no such attribute by its type
     return function

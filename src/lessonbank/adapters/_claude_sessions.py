@@ -59,23 +59,23 @@ class SessionMirror:
 
     def messages(self, names: Iterable[str], /) -> list[Line]:
         """What was said for these prompts, or by this agent. Lines with the id of one message are its blocks."""
-        found: list[Line] = []
+        messages: list[Line] = []
         last = None
         for line in self._lines_of(names):
             message, id = line["message"], line["message"].get("id")
             if line.get("isApiErrorMessage"):  # the words of an error are no answer of the model
                 continue
             if id and id == last:
-                found[-1]["content"] += _blocks(message.get("content"))
+                messages[-1]["content"] += _blocks(message.get("content"))
             else:
-                found.append(_message(line, message))
+                messages.append(_message(line, message))
             last = id
-        return found
+        return messages
 
     def usage(self, name: str, /) -> Usage | None:
         """What an agent cost; `None` where nothing is known of it."""
-        told = {line["message"].get("id"): line["message"].get("usage") for line in self._lines_of([name])}
-        counts = [usage for id, usage in told.items() if id and isinstance(usage, dict)]
+        usages = {line["message"].get("id"): line["message"].get("usage") for line in self._lines_of([name])}
+        counts = [usage for id, usage in usages.items() if id and isinstance(usage, dict)]
         return usage_of(counts, len(counts)) if counts else None
 
     def forget(self, names: Iterable[str], /) -> None:
@@ -101,9 +101,13 @@ class SessionMirror:
 
 def usage_of(counts: Iterable[dict[str, Any]], requests: int, /) -> Usage:
     """Counts of the Messages API, with what was read from a cache among the input."""
-    told = list(counts)
-    read = sum(one.get(f"{kind}input_tokens") or 0 for one in told for kind in ("", "cache_creation_", "cache_read_"))
-    return Usage(requests=requests, input_tokens=read, output_tokens=sum(one.get("output_tokens") or 0 for one in told))
+    usages = list(counts)
+    read = sum(
+        usage.get(f"{kind}input_tokens") or 0 for usage in usages for kind in ("", "cache_creation_", "cache_read_")
+    )
+    return Usage(
+        requests=requests, input_tokens=read, output_tokens=sum(usage.get("output_tokens") or 0 for usage in usages)
+    )
 
 
 async def _no_sessions(project_key: str) -> list[Any]:

@@ -23,13 +23,13 @@ def run_from(source: object, /, *, task: str | None) -> Trajectory:
     try:
         return trajectory_from(source, task=task)
     except FormatError as error:
-        told: dict[str, Any] = {"messages": source, **(source if isinstance(source, dict) else {})}
-        messages = cast("list[object]", told["messages"]) if isinstance(told["messages"], list) else []
-        readable = [one for one in messages if _can_be_read(one)]
+        fields: dict[str, Any] = {"messages": source, **(source if isinstance(source, dict) else {})}
+        messages = cast("list[object]", fields["messages"]) if isinstance(fields["messages"], list) else []
+        readable = [message for message in messages if _can_be_read(message)]
         if len(readable) in (0, len(messages)):
             raise
         log.warning("a run is kept without what cannot be read: %s", quoted(error))
-        return trajectory_from({**told, "messages": readable}, task=task)
+        return trajectory_from({**fields, "messages": readable}, task=task)
 
 
 def _can_be_read(message: object) -> bool:

@@ -78,8 +78,8 @@ class _Invocation:
         return [event for event in self.session.events if event.invocation_id == self.id][self.earlier :]
 
     def messages(self) -> list[dict[str, Any]]:
-        told = [{"role": "system", "content": text} for text in self.instructions]
-        return [*told, *_messages(self.events())]
+        instructions = [{"role": "system", "content": text} for text in self.instructions]
+        return [*instructions, *_messages(self.events())]
 
 
 class ReasoningBankPlugin(BasePlugin):
@@ -128,13 +128,13 @@ class ReasoningBankPlugin(BasePlugin):
     @_never_raises
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         """Put the text before the message of this run: at the same place with the same bytes in each request."""
-        found = self._open.get(callback_context.invocation_id)
-        if found is None:
+        invocation = self._open.get(callback_context.invocation_id)
+        if invocation is None:
             return
-        found.instructions[_instructions(llm_request)] = None
-        found.run.can_call(lambda: _declarations(llm_request))
-        if found.run.text:
-            shown = Content(role="user", parts=[Part(text=found.run.text)])
+        invocation.instructions[_instructions(llm_request)] = None
+        invocation.run.can_call(lambda: _declarations(llm_request))
+        if invocation.run.text:
+            shown = Content(role="user", parts=[Part(text=invocation.run.text)])
             llm_request.contents.insert(_place(llm_request.contents, callback_context.user_content), shown)
 
     @_never_raises
@@ -142,20 +142,20 @@ class ReasoningBankPlugin(BasePlugin):
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> None:
         """A run that begins in a tool has this one as its parent. ADK gives each call of a tool a task of its own."""
-        if found := self._open.get(tool_context.invocation_id):
-            found.run.enter()
+        if invocation := self._open.get(tool_context.invocation_id):
+            invocation.run.enter()
 
     async def after_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
     ) -> dict[str, Any] | None:
         """Follow a failure by what got past it before: a text that opens with an error, or `{"error": …}`."""
         with harmless("after_tool_callback"):
-            found, name = self._open.get(tool_context.invocation_id), "result"
+            invocation, name = self._open.get(tool_context.invocation_id), "result"
             if isinstance(result, dict) and len(result) == 1:
                 name, result = next(iter(result.items()))
-            failed, said = name == "error" or None, f"error: {result}" if name == "error" else result  # as it is kept
+            failed, output = name == "error" or None, f"error: {result}" if name == "error" else result  # as it is kept
             id = tool_context.function_call_id or ""
-            if found and (text := await found.run.came_back(id, tool.name, tool_args, said, failed)):
+            if invocation and (text := await invocation.run.came_back(id, tool.name, tool_args, output, failed)):
                 return {name: f"{result}\n\n{text}"}
         return None
 
@@ -190,8 +190,8 @@ class ReasoningBankPlugin(BasePlugin):
         """
         session = tool_context.session
         scope = self.runs.scoped(session.app_name, session.user_id)
-        found = await self.runs.begin(query, run=f"{tool_context.invocation_id} {query}", scope=scope)
-        return {"lessons": found.text}
+        run = await self.runs.begin(query, run=f"{tool_context.invocation_id} {query}", scope=scope)
+        return {"lessons": run.text}
 
     @_never_raises
     async def close(self) -> None:
@@ -232,15 +232,15 @@ class ReasoningBankMemoryService(BaseMemoryService):
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """The lessons for a task, as one memory; none if there are none or the bank does not answer in time."""
-        found = self._recent(app_name, user_id, query)
-        if found is None:
+        run = self._recent(app_name, user_id, query)
+        if run is None:
             scope = self.runs.scoped(app_name, user_id)
-            found = await self.runs.begin(query, scope=scope)
-            self._asked[app_name, user_id, query] = monotonic(), found
-        if not found.text or found.recall is None:
+            run = await self.runs.begin(query, scope=scope)
+            self._asked[app_name, user_id, query] = monotonic(), run
+        if not run.text or run.recall is None:
             return SearchMemoryResponse()
-        shown = Content(role="user", parts=[Part(text=found.text)])
-        return SearchMemoryResponse(memories=[MemoryEntry(content=shown, id=found.recall.id)])
+        shown = Content(role="user", parts=[Part(text=run.text)])
+        return SearchMemoryResponse(memories=[MemoryEntry(content=shown, id=run.recall.id)])
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Learn from each invocation that has an answer, in the background. Another call with it changes nothing."""
@@ -263,8 +263,8 @@ class ReasoningBankMemoryService(BaseMemoryService):
                 continue
             run = await self.runs.begin("", run=id, scope=scope)  # without a task there is no recall
             asked = next((_words(e.content) for e in own if e.author == "user" and e.content), "")
-            if found := self._recent(app_name, user_id, asked):
-                run.recall = found.recall
+            if recent_run := self._recent(app_name, user_id, asked):
+                run.recall = recent_run.recall
             run.finish(_messages(own), error=_error(own))
 
     def _recent(self, app_name: str, user_id: str, query: str) -> FollowedRun | None:
@@ -294,12 +294,12 @@ def _message(event: Event, content: Content) -> dict[str, Any]:
 def _part(part: Part) -> object:
     """What a tool returned, as it said it: ADK puts a result that is no mapping under `result`, an error likewise."""
     answer = part.function_response
-    told = answer.response if answer else None
-    if not answer or not told or told.keys() not in ({"result"}, {"error"}):
+    response = answer.response if answer else None
+    if not answer or not response or response.keys() not in ({"result"}, {"error"}):
         return part
-    failed = "error" in told
-    said = f"error: {told['error']}" if failed else told["result"]
-    return {"function_response": {"id": answer.id, "name": answer.name, "response": said, "error": failed}}
+    failed = "error" in response
+    output = f"error: {response['error']}" if failed else response["result"]
+    return {"function_response": {"id": answer.id, "name": answer.name, "response": output, "error": failed}}
 
 
 def _words(content: Content | None) -> str:
@@ -308,13 +308,15 @@ def _words(content: Content | None) -> str:
 
 
 def _instructions(request: LlmRequest) -> str:
-    told = request.config.system_instruction if request.config else None
-    return _words(told) if isinstance(told, Content) else told if isinstance(told, str) else ""
+    instruction = request.config.system_instruction if request.config else None
+    return (
+        _words(instruction) if isinstance(instruction, Content) else instruction if isinstance(instruction, str) else ""
+    )
 
 
 def _declarations(request: LlmRequest) -> list[Any]:
     tools: Any = (request.config.tools if request.config else None) or ()
-    return [one for tool in tools for one in getattr(tool, "function_declarations", None) or ()]
+    return [declaration for tool in tools for declaration in getattr(tool, "function_declarations", None) or ()]
 
 
 def _place(contents: Sequence[Content], message: Content | None) -> int:

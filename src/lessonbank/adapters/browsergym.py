@@ -91,10 +91,10 @@ class ReasoningBankAgent:
             self.stop("the episode was not ended")
             return
         reward, raw = summary.get("cum_reward"), summary.get("cum_raw_reward")
-        told: dict[str, Json] = {} if raw is None else {"raw_reward": float(raw)}
+        metadata: dict[str, Json] = {} if raw is None else {"raw_reward": float(raw)}
         error = summary.get("err_msg")  # of the program: what a task is worth is not known then
         rewarded = None if reward is None or error else min(1.0, max(0.0, float(reward)))
-        self.last.finish(self._trajectory(), reward=rewarded, error=error, metadata=told)
+        self.last.finish(self._trajectory(), reward=rewarded, error=error, metadata=metadata)
 
     def ended_with(self, obs: Any, /) -> None:
         """The observation after the last action, as the environment gives it."""
@@ -122,8 +122,8 @@ class ReasoningBankAgent:
         if self._done:
             steps.append(Step(thought=self._done[0], action=self._done[1]))
         task = self.last.task if self.last and self.last.task.strip() else "(no goal)"
-        told = Trajectory(task=task, instructions=self._instructions, steps=tuple(steps), answer=self._answer)
-        return told.model_copy(update={"usage": self._usage})
+        trajectory = Trajectory(task=task, instructions=self._instructions, steps=tuple(steps), answer=self._answer)
+        return trajectory.model_copy(update={"usage": self._usage})
 
 
 def run_experiment(
@@ -173,16 +173,18 @@ def _summary(experiment: Any) -> dict[str, Any]:
 def _actions(agent: Any) -> list[str]:
     """What BrowserGym's own sets of actions say of each."""
     named = getattr(getattr(agent, "action_set", None), "action_set", None)
-    return [str(one.signature) for one in cast("dict[str, Any]", named).values()] if isinstance(named, dict) else []
+    return (
+        [str(action.signature) for action in cast("dict[str, Any]", named).values()] if isinstance(named, dict) else []
+    )
 
 
 def _cost(stats: Any) -> Usage:
     """What AgentLab's agents count of an action, by their tracker of costs."""
-    told = _fields(stats)
-    if "input_tokens" not in told:
+    fields = _fields(stats)
+    if "input_tokens" not in fields:
         return Usage()
-    counts = {name: int(told.get(name) or 0) for name in ("input_tokens", "output_tokens")}
-    return Usage(requests=1, cost=told.get("cost"), **counts)
+    counts = {name: int(fields.get(name) or 0) for name in ("input_tokens", "output_tokens")}
+    return Usage(requests=1, cost=fields.get("cost"), **counts)
 
 
 class _Watched:
@@ -202,8 +204,8 @@ class _Watched:
         self._raw += float(_fields(info).get("RAW_REWARD_GLOBAL") or 0.0)
         if terminated or truncated:
             self._agent.ended_with(obs)
-            told = {"cum_reward": self._reward, "cum_raw_reward": self._raw}
-            self._agent.end({**told, "terminated": terminated, "truncated": truncated})
+            rewards = {"cum_reward": self._reward, "cum_raw_reward": self._raw}
+            self._agent.end({**rewards, "terminated": terminated, "truncated": truncated})
         return obs, reward, terminated, truncated, info
 
     def close(self) -> None:
@@ -214,10 +216,10 @@ class _Watched:
 
 def _goal(obs: Any) -> str:
     """The goal as text: images in it are left out."""
-    told = _fields(obs)
-    parts = cast("Sequence[Mapping[str, Any]]", told.get("goal_object") or ())
+    fields = _fields(obs)
+    parts = cast("Sequence[Mapping[str, Any]]", fields.get("goal_object") or ())
     texts = [str(part["text"]) for part in parts if part.get("type") == "text"]
-    return "\n".join(texts) or str(told.get("goal") or "")
+    return "\n".join(texts) or str(fields.get("goal") or "")
 
 
 def _fields(obs: object) -> dict[str, Any]:
@@ -226,31 +228,31 @@ def _fields(obs: object) -> dict[str, Any]:
 
 
 def _add_text(obs: Any, text: str) -> Any:
-    told = _fields(obs)
-    if not text or not told:
+    fields = _fields(obs)
+    if not text or not fields:
         return obs
-    if "goal_object" in told:
-        parts, shown = told["goal_object"] or (), {"type": "text", "text": text}
-        told["goal_object"] = [shown, *parts] if isinstance(parts, list) else (shown, *parts)
-    if "goal" in told:
-        told["goal"] = f"{text}\n\n{told['goal']}"
-    return told
+    if "goal_object" in fields:
+        parts, shown = fields["goal_object"] or (), {"type": "text", "text": text}
+        fields["goal_object"] = [shown, *parts] if isinstance(parts, list) else (shown, *parts)
+    if "goal" in fields:
+        fields["goal"] = f"{text}\n\n{fields['goal']}"
+    return fields
 
 
 def _page(obs: Any) -> Observation:
-    told = _fields(obs)
-    error = str(told.get("last_action_error") or "")
-    page = next((str(told[name]) for name in _PAGES if told.get(name)), "")
-    parts = (f"Error: {error}" if error else "", str(told.get("url") or ""), page[:_PAGE])
+    fields = _fields(obs)
+    error = str(fields.get("last_action_error") or "")
+    page = next((str(fields[name]) for name in _PAGES if fields.get(name)), "")
+    parts = (f"Error: {error}" if error else "", str(fields.get("url") or ""), page[:_PAGE])
     return Observation(text="\n".join(filter(None, parts)), is_error=bool(error))
 
 
 def _last_reply(obs: Any) -> str | None:
     """What the agent told the user last. The first message is BrowserGym's greeting."""
-    told = _fields(obs)
-    messages = cast("Sequence[Mapping[str, Any]]", told.get("chat_messages") or ())
-    said = [str(m.get("message")) for m in messages[1:] if m.get("role") in ("assistant", "infeasible")]
-    return said[-1] if said else None
+    fields = _fields(obs)
+    messages = cast("Sequence[Mapping[str, Any]]", fields.get("chat_messages") or ())
+    replies = [str(m.get("message")) for m in messages[1:] if m.get("role") in ("assistant", "infeasible")]
+    return replies[-1] if replies else None
 
 
 def _read_field(info: object, name: str) -> Any:
@@ -260,6 +262,6 @@ def _read_field(info: object, name: str) -> Any:
 
 def _system(messages: object) -> str:
     """The system message of what the agent says it sent."""
-    told = cast("Sequence[object]", messages) if isinstance(messages, list | tuple) else ()
-    said = (_fields(message) for message in told)
-    return next((str(one.get("content")) for one in said if one.get("role") == "system"), "")
+    entries = cast("Sequence[object]", messages) if isinstance(messages, list | tuple) else ()
+    mappings = (_fields(message) for message in entries)
+    return next((str(message.get("content")) for message in mappings if message.get("role") == "system"), "")

@@ -188,8 +188,8 @@ class Session:
 
     # -- hooks: the SDK calls them while it reads, before the caller sees the messages --------------------------------
 
-    async def _on_prompt(self, told: Any, _tool: str | None, _more: Any) -> Any:
-        prompt, id = str(told.get("prompt") or ""), told.get("prompt_id")
+    async def _on_prompt(self, hook_input: Any, _tool: str | None, _more: Any) -> Any:
+        prompt, id = str(hook_input.get("prompt") or ""), hook_input.get("prompt_id")
         if self._goes_on(prompt, id):
             self._turns[-1].go_on(prompt, id)
             return {}
@@ -200,7 +200,7 @@ class Session:
         run = await self._runs.begin(prompt, scope=self._scope, parent=self._parent)
         run.can_call(lambda: self._tools)
         asked = [{"role": "user", "content": prompt}]
-        self._turns.append(_Open(run, {id: None} if id else {}, asked, told.get("session_id")))
+        self._turns.append(_Open(run, {id: None} if id else {}, asked, hook_input.get("session_id")))
         return _context("UserPromptSubmit", run.text)
 
     def _goes_on(self, prompt: str, id: str | None) -> bool:
@@ -208,38 +208,40 @@ class Session:
         last = self._turns[-1] if self._turns else None
         return last is not None and (id in last.names or prompt.startswith(_NOTICE))
 
-    async def _on_delegation(self, told: Any, tool: str | None, _more: Any) -> Any:
-        task = told["tool_input"].get("prompt")
-        boss = self._working(told)
+    async def _on_delegation(self, hook_input: Any, tool: str | None, _more: Any) -> Any:
+        task = hook_input["tool_input"].get("prompt")
+        boss = self._working(hook_input)
         if boss is None or not tool or not isinstance(task, str):
             return {}
         run = await self._runs.begin(task, scope=self._scope, parent=boss.run.id)
         asked = [{"role": "user", "content": task}]
-        part = self._parts[tool] = _Open(run, {}, asked, told.get("session_id"))
-        self._starting.append((str(told["tool_input"].get("subagent_type") or ""), part))
+        part = self._parts[tool] = _Open(run, {}, asked, hook_input.get("session_id"))
+        self._starting.append((str(hook_input["tool_input"].get("subagent_type") or ""), part))
         self._turns[-1].working.add(tool)
         return {}
 
-    async def _on_result(self, told: Any, tool: str | None, _more: Any) -> Any:
+    async def _on_result(self, hook_input: Any, tool: str | None, _more: Any) -> Any:
         """Follow a failure by what got past it before."""
-        event, one = told["hook_event_name"], self._working(told)
-        if one is None or not tool:
+        event, turn = hook_input["hook_event_name"], self._working(hook_input)
+        if turn is None or not tool:
             return {}
         failed = event == "PostToolUseFailure"
-        said = str(told.get("error") or "") if failed else ""
-        return _context(event, await one.run.came_back(tool, told["tool_name"], told["tool_input"], said, failed))
+        error = str(hook_input.get("error") or "") if failed else ""
+        return _context(
+            event, await turn.run.came_back(tool, hook_input["tool_name"], hook_input["tool_input"], error, failed)
+        )
 
-    def _working(self, told: Any) -> _Open | None:
+    def _working(self, hook_input: Any) -> _Open | None:
         """The run of the agent that a hook is about."""
-        return self._agents.get(told.get("agent_id") or "") or (self._turns[-1] if self._turns else None)
+        return self._agents.get(hook_input.get("agent_id") or "") or (self._turns[-1] if self._turns else None)
 
-    async def _on_agent(self, told: Any, _tool: str | None, _more: Any) -> Any:
-        kind, waiting = told.get("agent_type"), self._starting
-        found = next((at for at, (name, _) in enumerate(waiting) if name == kind), 0)
+    async def _on_agent(self, hook_input: Any, _tool: str | None, _more: Any) -> Any:
+        kind, waiting = hook_input.get("agent_type"), self._starting
+        place = next((at for at, (name, _) in enumerate(waiting) if name == kind), 0)
         if not waiting:
             return {}
-        part = self._agents[told["agent_id"]] = waiting.pop(found)[1]
-        part.names[told["agent_id"]] = None
+        part = self._agents[hook_input["agent_id"]] = waiting.pop(place)[1]
+        part.names[hook_input["agent_id"]] = None
         return _context("SubagentStart", part.run.text)
 
     # -- messages: in the order in which the caller sees them ---------------------------------------------------------
@@ -283,10 +285,10 @@ class Session:
                     turn.run.stop(self._source(turn), reason=reason, metadata=_session(turn))
 
     def _all(self) -> list[_Open]:
-        found = [*self._parts.values(), *self._turns]
+        turns = [*self._parts.values(), *self._turns]
         self._parts.clear()
         self._turns.clear()
-        return found
+        return turns
 
     def _add_message(self, message: AssistantMessage | UserMessage) -> None:
         turn = self._parts.get(message.parent_tool_use_id or "")
@@ -326,17 +328,17 @@ class Session:
             part.run.stop(source, reason=message.status, metadata=metadata)
 
     def _finish(self, turn: _Open) -> None:
-        result, source, told = turn.result, self._source(turn), _session(turn)
+        result, source, metadata = turn.result, self._source(turn), _session(turn)
         usage = usage_of([result.usage or {}], result.num_turns) if result else None
         if result is None or (result.terminal_reason or "").startswith("aborted"):
-            turn.run.stop(source, reason=result.terminal_reason or "" if result else "no result", metadata=told)
+            turn.run.stop(source, reason=result.terminal_reason or "" if result else "no result", metadata=metadata)
         elif result.is_error:
             error = "; ".join(result.errors or []) or result.result or result.subtype
-            turn.run.finish(source, error=error, usage=usage, metadata=told)
+            turn.run.finish(source, error=error, usage=usage, metadata=metadata)
         elif any(message["role"] == "assistant" for message in turn.messages):
-            turn.run.finish(source, answer=result.result, usage=usage, metadata=told)
+            turn.run.finish(source, answer=result.result, usage=usage, metadata=metadata)
         else:
-            turn.run.stop(source, reason="the model was not asked", metadata=told)
+            turn.run.stop(source, reason="the model was not asked", metadata=metadata)
 
     def _source(self, turn: _Open) -> object:
         """The run as the program saw it, or as Claude Code wrote it down, if that is more."""

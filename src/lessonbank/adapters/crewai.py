@@ -59,12 +59,12 @@ class _Open:
     def note(self, agent: Any) -> None:
         """Take over what an attempt left in the agent's executor, which the next attempt clears."""
         self.run.can_call(lambda: getattr(agent.agent_executor, "original_tools", None))
-        told: list[object] = [*(getattr(agent.agent_executor, "messages", None) or ())]
-        if told == self._noted:
+        messages: list[object] = [*(getattr(agent.agent_executor, "messages", None) or ())]
+        if messages == self._noted:
             return
         failures = active_tool_failures() or ()
-        self.messages += [turn for message in told for turn in _turns(message, failures)]
-        self._noted = told
+        self.messages += [turn for message in messages for turn in _turns(message, failures)]
+        self._noted = messages
 
     def usage(self) -> Usage:
         """What the models of this run said they used."""
@@ -125,12 +125,12 @@ class _Memory:
     def __deepcopy__(self, _: object) -> _Memory:
         return self
 
-    def follow(self, one: Any, made: Callable[[Any], type]) -> None:
+    def follow(self, target: Any, made: Callable[[Any], type]) -> None:
         """Give a task or an agent the methods that follow it. Each knows the bank that it was given last."""
-        kind = type(one)
+        kind = type(target)
         if kind not in _ours:
-            one.__class__ = made(kind)
-        one._lessonbank = self
+            target.__class__ = made(kind)
+        target._lessonbank = self
 
     async def begun(self, task: Any, agent: Any) -> str | None:
         """The id of a run whose recall is made without holding up the event loop."""
@@ -215,9 +215,9 @@ def _followed_agent(kind: Any) -> type:
     return _subclass(kind, _linked(kind, {"execute_task": execute_task, "aexecute_task": aexecute_task}))
 
 
-def _memory_of(one: Any, agent: Any = None) -> _Memory | None:
+def _memory_of(target: Any, agent: Any = None) -> _Memory | None:
     """Whose it is; nobody's where a caller made it of a class that is here. The manager of a crew comes with a task."""
-    memory: _Memory | None = one._lessonbank
+    memory: _Memory | None = target._lessonbank
     if memory and agent is not None and type(agent) not in _ours:
         with harmless("the beginning of a run"):
             memory.follow(agent, _followed_agent)
@@ -227,9 +227,9 @@ def _memory_of(one: Any, agent: Any = None) -> _Memory | None:
 def _linked(kind: Any, body: dict[str, Any]) -> dict[str, Any]:
     """What is copied from a followed one is followed, too."""
 
-    def copy(one: Any, *args: Any, **options: Any) -> Any:
-        made = kind.copy(one, *args, **options)
-        made._lessonbank = one._lessonbank
+    def copy(original: Any, *args: Any, **options: Any) -> Any:
+        made = kind.copy(original, *args, **options)
+        made._lessonbank = original._lessonbank
         return made
 
     return {**body, "copy": copy, "_lessonbank": PrivateAttr(default=None)}
@@ -289,8 +289,8 @@ def _class_with_text(kind: Any) -> type:
                 open.tokens.add_usage_metrics(cost)
         kind._track_token_usage_internal(llm, usage_data)
 
-    for one in (call, acall):  # the model's own methods try again where there was a rate limit
-        cast("Any", one)._crewai_rate_limit_wrapped = True
+    for method in (call, acall):  # the model's own methods try again where there was a rate limit
+        cast("Any", method)._crewai_rate_limit_wrapped = True
     return _subclass(kind, {"call": call, "acall": acall, "_track_token_usage_internal": _track_token_usage_internal})
 
 
@@ -302,7 +302,7 @@ def _with_text(messages: Any, options: Mapping[str, Any]) -> tuple[_Open | None,
         if open and asked and open.has(asked, options.get("from_task")):
             text, content = open.run.text, asked["content"]
             shown = {**asked, "content": _before(content, text)} if text else asked
-            return open, [shown if one is asked else one for one in messages]
+            return open, [shown if message is asked else message for message in messages]
     return None, messages
 
 
@@ -312,22 +312,22 @@ def _results(messages: Sequence[Mapping[str, Any]]) -> Generator[ToolResult]:
     for place, message in enumerate(messages):
         calls |= {call["id"]: call["function"] for call in message.get("tool_calls") or () if "id" in call}
         *_, result = _turns(message, failures)
-        told = cast("dict[str, Any]", result)
-        if told["role"] != "tool":
+        last_turn = cast("dict[str, Any]", result)
+        if last_turn["role"] != "tool":
             continue
         written = cast("Any", _turns(message, failures)[0]).get("tool_calls") or ()
         id = message.get("tool_call_id") or f"{place}"
-        if call := calls.get(id) or next((one["function"] for one in written), None):
+        if call := calls.get(id) or next((tool_call["function"] for tool_call in written), None):
             arguments = call["arguments"]
             arguments = _arguments(arguments) if isinstance(arguments, str) else arguments
-            yield ToolResult(id, call["name"], arguments, told["content"], told["is_error"] or None)
+            yield ToolResult(id, call["name"], arguments, last_turn["content"], last_turn["is_error"] or None)
 
 
-def _with_cures(messages: Any, told: Mapping[str, str]) -> Any:
+def _with_cures(messages: Any, cures: Mapping[str, str]) -> Any:
     """The messages, each failure of a tool followed by what got past it before."""
     return [
         {**message, "content": f"{message['content']}\n\n{text}"}
-        if (text := told.get(message.get("tool_call_id") or f"{place}"))
+        if (text := cures.get(message.get("tool_call_id") or f"{place}"))
         else message
         for place, message in enumerate(messages)
     ]
@@ -348,22 +348,22 @@ def _turns(message: Any, failures: Sequence[Any]) -> list[object]:
         called = {"role": "tool", "content": content, "tool_call_id": message.get("tool_call_id")}
         return [{**called, "is_error": _failed(message.get("name"), content, failures)}]
     if message.get("role") == "assistant" and isinstance(content, str) and _RESULT in content:
-        said, _, result = content.partition(_RESULT)
-        return _action(said, result.strip(), failures)
+        text, _, result = content.partition(_RESULT)
+        return _action(text, result.strip(), failures)
     return [{key: message[key] for key in ("role", "content", "tool_calls") if key in message}]
 
 
-def _action(said: str, result: str, failures: Sequence[Any]) -> list[object]:
+def _action(text: str, result: str, failures: Sequence[Any]) -> list[object]:
     """A call that a model without tool calls wrote as text, and what came back."""
     name = None
-    told: dict[str, Any] = {"role": "assistant", "content": said}
+    message: dict[str, Any] = {"role": "assistant", "content": text}
     with suppress(OutputParserError):
-        action: Any = parse(said)
+        action: Any = parse(text)
         if isinstance(action, AgentAction):
             name = action.tool
             called = {"name": name, "arguments": _arguments(action.tool_input)}
-            told["tool_calls"] = [{"type": "function", "function": called}]
-    return [told, {"role": "tool", "content": result, "is_error": _failed(name, result, failures)}]
+            message["tool_calls"] = [{"type": "function", "function": called}]
+    return [message, {"role": "tool", "content": result, "is_error": _failed(name, result, failures)}]
 
 
 def _arguments(written: str) -> Any:
@@ -375,12 +375,12 @@ def _arguments(written: str) -> Any:
 
 
 def _failed(tool: Any, result: Any, failures: Sequence[Any]) -> bool:
-    return any(one.tool_name == tool and one.message in str(result) for one in failures)
+    return any(failure.tool_name == tool and failure.message in str(result) for failure in failures)
 
 
 def _about(task: Any, agent: Any) -> dict[str, Any]:
-    told = {"agent": getattr(agent, "role", None), "task": getattr(task, "name", None)}
-    return {key: value for key, value in told.items() if value}
+    fields = {"agent": getattr(agent, "role", None), "task": getattr(task, "name", None)}
+    return {key: value for key, value in fields.items() if value}
 
 
 @safely

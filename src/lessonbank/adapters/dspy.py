@@ -134,11 +134,11 @@ class _WithLessons(Adapter):
         return self._adapter.format_user_message_content(signature, marked, *args, **more)
 
     def _places(self, inputs: Mapping[str, Any]) -> Generator[tuple[str, str]]:
-        for key, said in inputs.items():
+        for key, value in inputs.items():
             name = inputs.get(key.replace(_OBSERVED, "tool_name_", 1)) if key.startswith(_OBSERVED) else None
-            call = self._seen.call_of(str(name), str(said)) if name else None
-            if call and not _FILLED.search(str(said)):  # a program within this one has its place there already
-                yield key, f"{said}{_PLACE.format(call)}"
+            call = self._seen.call_of(str(name), str(value)) if name else None
+            if call and not _FILLED.search(str(value)):  # a program within this one has its place there already
+                yield key, f"{value}{_PLACE.format(call)}"
 
     def _more(self, signature: Any, inputs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         if not self._run.text:
@@ -147,11 +147,11 @@ class _WithLessons(Adapter):
         return signature.prepend(FIELD, field, type_=str), {FIELD: self._run.text, **inputs}
 
 
-def _filled(inputs: dict[str, Any], told: Mapping[str, str]) -> dict[str, Any]:
-    def text(found: re.Match[str]) -> str:
-        return f"\n\n{told[found[1]]}" if told.get(found[1]) else ""
+def _filled(inputs: dict[str, Any], cures: Mapping[str, str]) -> dict[str, Any]:
+    def text(match: re.Match[str]) -> str:
+        return f"\n\n{cures[match[1]]}" if cures.get(match[1]) else ""
 
-    return {key: _FILLED.sub(text, said) if isinstance(said, str) else said for key, said in inputs.items()}
+    return {key: _FILLED.sub(text, value) if isinstance(value, str) else value for key, value in inputs.items()}
 
 
 class _Observer(BaseCallback):
@@ -167,48 +167,50 @@ class _Observer(BaseCallback):
     @property
     def own(self) -> list[ToolResult]:
         """What tools gave; of failures those that the program itself wrote down, and no program within it."""
-        return [one for one in self._results if not one.failed or one.call in self._written]
+        return [result for result in self._results if not result.failed or result.call in self._written]
 
     def call_of(self, tool: str, observed: str) -> str | None:
         """The last call of a tool that failed with what a program wrote down."""
-        failed = (one for one in reversed(self._results) if one.tool == tool and one.failed)
-        call = next((one.call for one in failed if str(one.printed).partition(": ")[2] in observed), None)
+        failed = (result for result in reversed(self._results) if result.tool == tool and result.failed)
+        call = next((result.call for result in failed if str(result.printed).partition(": ")[2] in observed), None)
         self._written |= {call} if call else set()
         return call
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         if not self._run.has_observed:
-            told = [m for m in inputs.get("messages") or () if m.get("role") == "system"]
-            self._run.observe(*told, {"role": "user", "content": self._run.task})
+            instructions = [m for m in inputs.get("messages") or () if m.get("role") == "system"]
+            self._run.observe(*instructions, {"role": "user", "content": self._run.task})
 
     def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
         if exception is None:
-            said = [one if isinstance(one, str) else str(one.get("text") or "") for one in outputs or ()]
-            self._turn = {"role": "assistant", "content": "\n".join(said)}
+            texts = [output if isinstance(output, str) else str(output.get("text") or "") for output in outputs or ()]
+            self._turn = {"role": "assistant", "content": "\n".join(texts)}
             self._run.observe(self._turn)
 
     def on_tool_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         arguments = dict(inputs.get("kwargs") or {})
         self._begun[call_id] = instance.name, arguments
         if instance.name != _FINISH:
-            told = {"name": instance.name, "arguments": arguments}
-            self._turn.setdefault("tool_calls", []).append({"id": call_id, "type": "function", "function": told})
+            function = {"name": instance.name, "arguments": arguments}
+            self._turn.setdefault("tool_calls", []).append({"id": call_id, "type": "function", "function": function})
 
     def on_tool_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
         name, arguments = self._begun.pop(call_id, (_FINISH, None))
         if name != _FINISH:
-            said = str(outputs) if exception is None else f"{type(exception).__name__}: {exception}"
-            told = {"tool_call_id": call_id, "is_error": exception is not None}
-            self._run.observe({"role": "tool", "content": said, **told})
-            self._results.append(ToolResult(call_id, name, arguments, said, exception is not None or None))
+            text = str(outputs) if exception is None else f"{type(exception).__name__}: {exception}"
+            fields = {"tool_call_id": call_id, "is_error": exception is not None}
+            self._run.observe({"role": "tool", "content": text, **fields})
+            self._results.append(ToolResult(call_id, name, arguments, text, exception is not None or None))
 
 
 def _cost(tracker: Any) -> Usage:
     """What DSPy counted. It counts nothing for an answer from its cache."""
     with harmless("the tokens of a run"):
-        told = [entry for entries in tracker.usage_data.values() for entry in entries]
-        read, said = (sum(entry.get(name) or 0 for entry in told) for name in ("prompt_tokens", "completion_tokens"))
-        return Usage(requests=len(told), input_tokens=read, output_tokens=said)
+        usages = [entry for entries in tracker.usage_data.values() for entry in entries]
+        read, output = (
+            sum(entry.get(name) or 0 for entry in usages) for name in ("prompt_tokens", "completion_tokens")
+        )
+        return Usage(requests=len(usages), input_tokens=read, output_tokens=output)
     return Usage()
 
 
@@ -220,12 +222,12 @@ def _tools(program: Any) -> list[Any]:
 
 def _task(inputs: Mapping[str, Any]) -> str:
     """Return the only input, or all inputs with their names."""
-    told = {name: str(value) for name, value in inputs.items()}
-    return next(iter(told.values())) if len(told) == 1 else "\n".join(f"{k}: {v}" for k, v in told.items())
+    texts = {name: str(value) for name, value in inputs.items()}
+    return next(iter(texts.values())) if len(texts) == 1 else "\n".join(f"{k}: {v}" for k, v in texts.items())
 
 
 def _answer(prediction: Any) -> str | None:
     if not isinstance(prediction, Prediction):  # a program of one's own may return anything
         return None if prediction is None else str(prediction)
-    told = {name: value for name, value in dict(prediction.items()).items() if name not in _WORKINGS}
-    return _task(told) if told else None
+    fields = {name: value for name, value in dict(prediction.items()).items() if name not in _WORKINGS}
+    return _task(fields) if fields else None

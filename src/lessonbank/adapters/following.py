@@ -194,16 +194,16 @@ class FollowedRun:
 
         For a framework whose requests the adapter changes, and whose history stays as it is.
         """
-        for one in results:
-            if one.call not in self._followed_by:
-                self._followed_by[one.call] = await self.came_back(*one)
+        for result in results:
+            if result.call not in self._followed_by:
+                self._followed_by[result.call] = await self.came_back(*result)
         return self._followed_by
 
     def follow_failures_waiting(self, results: Iterable[ToolResult], /) -> Mapping[str, str]:
         """`follow_failures` for a program that does not await."""
-        for one in results:
-            if one.call not in self._followed_by:
-                self._followed_by[one.call] = self.came_back_waiting(*one)
+        for result in results:
+            if result.call not in self._followed_by:
+                self._followed_by[result.call] = self.came_back_waiting(*result)
         return self._followed_by
 
     async def came_back(self, call: str, tool: str, arguments: Any, printed: object, failed: int | bool | None) -> str:
@@ -295,10 +295,18 @@ class FollowedRun:
         `source` is the whole run, as messages or a trajectory. `error` is what stopped it: the run counts as failed,
         unless an outcome is told. `usage` is what the run cost, where the messages do not say it.
         """
-        said = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
-        told = metadata or {}
+        error_text = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
+        fields = metadata or {}
         self._end(
-            End(source=source, answer=answer, outcome=outcome, reward=reward, error=said, usage=usage, metadata=told)
+            End(
+                source=source,
+                answer=answer,
+                outcome=outcome,
+                reward=reward,
+                error=error_text,
+                usage=usage,
+                metadata=fields,
+            )
         )
 
     @contextmanager
@@ -363,15 +371,15 @@ class FollowedRun:
         task = self.task if self.task.strip() else None
         blank = Trajectory(task=task or "(no task was given)")
         run = blank if source == [] else run_from(source, task=task)
-        told: dict[str, Json] = {"source": self._follower.source, **run.metadata, **end.metadata}
-        told.setdefault(SECONDS, round(monotonic() - self._began, 3))
-        told.update({"stopped": end.stopped} if end.stopped else {})
-        told |= {RECALLS_AGAIN: [again.id for again in self._again]} if self._again else {}
+        metadata: dict[str, Json] = {"source": self._follower.source, **run.metadata, **end.metadata}
+        metadata.setdefault(SECONDS, round(monotonic() - self._began, 3))
+        metadata.update({"stopped": end.stopped} if end.stopped else {})
+        metadata |= {RECALLS_AGAIN: [again.id for again in self._again]} if self._again else {}
         update = {
             "id": self.id,
             "parent_run": self.parent,
             "tools": self._signatures() or run.tools,
-            "metadata": told,
+            "metadata": metadata,
             "error": run.error or end.error,
             "answer": end.answer or run.answer,
             "usage": end.usage or run.usage,
@@ -527,18 +535,18 @@ class RunFollower:
 
     async def _take_in(self, run: FollowedRun, source: object, end: End) -> None:
         bank = self.bank.aio.scoped(run.scope)
-        kept = run.trajectory(source, end)
+        trajectory = run.trajectory(source, end)
         recall, patience = run.recall, self.asked.patience
         if end.stopped is not None:
-            await keep_or_spool(bank, "keep_unfinished", kept, recall=recall, patience=patience)
+            await keep_or_spool(bank, "keep_unfinished", trajectory, recall=recall, patience=patience)
             return
         outcome, reward = end.outcome, end.reward
         if outcome is None and reward is None and self._verify:
-            outcome, reward = await self._verified(kept)
-        told: dict[str, Any] = {"outcome": outcome, "reward": reward, "patience": patience}
-        await keep_or_spool(bank, "submit", kept, recall=recall, **told)
+            outcome, reward = await self._verified(trajectory)
+        options: dict[str, Any] = {"outcome": outcome, "reward": reward, "patience": patience}
+        await keep_or_spool(bank, "submit", trajectory, recall=recall, **options)
         with harmless("the cures of a run"):
-            for cure in run.cures(kept):
+            for cure in run.cures(trajectory):
                 await bank.scoped(cure.scope).consolidate(cure)
 
     async def _verified(self, run: Trajectory) -> tuple[Outcome | None, float | None]:
@@ -559,9 +567,9 @@ class RunFollower:
         if followed:
             await asyncio.wrap_future(followed.kept)
         bank = self.bank.aio.scoped(followed.scope if followed else scope)
-        kept = await bank.runs.get(run)
+        record = await bank.runs.get(run)
         shown = followed.recall.id if followed and followed.recall and followed.recall.kept else None
-        await bank.learn(kept.trajectory, recall=kept.recall_id or shown, outcome=outcome, reward=reward)
+        await bank.learn(record.trajectory, recall=record.recall_id or shown, outcome=outcome, reward=reward)
 
 
 def _describe(problem: BaseException) -> str:

@@ -159,8 +159,8 @@ class _Samples(Hooks):
         if run := open_run():
             with harmless("a request"):
                 results = list(_results(data.input))
-                told = await anyio.to_thread.run_sync(run.follow_failures_waiting, results)
-                data.input[:] = [_followed_by(message, told) for message in data.input]
+                cures = await anyio.to_thread.run_sync(run.follow_failures_waiting, results)
+                data.input[:] = [_followed_by(message, cures) for message in data.input]
 
     async def on_sample_end(self, data: SampleEnd) -> None:
         for finish in _waiting.pop(data.sample_id, ()):
@@ -179,20 +179,20 @@ def _show(state: Any, text: str) -> str:
 
 
 def _results(messages: Sequence[Any]) -> Iterator[ToolResult]:
-    calls = {call.id: call for one in messages if one.role == "assistant" for call in one.tool_calls or ()}
-    for one in messages:
-        if one.role == "tool" and (call := calls.get(one.tool_call_id)):
-            said = one.error.message if one.error else one.text
-            yield ToolResult(call.id, call.function, call.arguments, said, bool(one.error) or None)
+    calls = {call.id: call for message in messages if message.role == "assistant" for call in message.tool_calls or ()}
+    for message in messages:
+        if message.role == "tool" and (call := calls.get(message.tool_call_id)):
+            output = message.error.message if message.error else message.text
+            yield ToolResult(call.id, call.function, call.arguments, output, bool(message.error) or None)
 
 
-def _followed_by(message: Any, told: Mapping[str, str]) -> Any:
+def _followed_by(message: Any, cures: Mapping[str, str]) -> Any:
     """The message, with what got past its failure; a request that is made again has it already."""
-    text = told.get(message.tool_call_id or "") if message.role == "tool" else None
+    text = cures.get(message.tool_call_id or "") if message.role == "tool" else None
     if not text or text in message.text:
         return message
-    said = message.error.message if message.error else message.text
-    return message.model_copy(update=_with_text(message, f"{said}\n\n{text}"))
+    output = message.error.message if message.error else message.text
+    return message.model_copy(update=_with_text(message, f"{output}\n\n{text}"))
 
 
 def _with_text(message: Any, text: str) -> dict[str, Any]:
@@ -247,19 +247,23 @@ def _source(state: Any) -> list[object]:
     return [_message(message) for message in state.messages]
 
 
-def _message(one: Any) -> dict[str, Any]:
+def _message(original: Any) -> dict[str, Any]:
     """A message in the shape of OpenAI's chat."""
-    message: dict[str, Any] = {"role": one.role, "content": one.text}
-    if one.role == "tool":
-        told = {"tool_call_id": one.tool_call_id, "name": one.function, "is_error": one.error is not None}
-        return {**message, "content": one.error.message if one.error else one.text, **told}
-    if one.role != "assistant":
+    message: dict[str, Any] = {"role": original.role, "content": original.text}
+    if original.role == "tool":
+        fields = {
+            "tool_call_id": original.tool_call_id,
+            "name": original.function,
+            "is_error": original.error is not None,
+        }
+        return {**message, "content": original.error.message if original.error else original.text, **fields}
+    if original.role != "assistant":
         return message
-    parts = [] if isinstance(one.content, str) else one.content
+    parts = [] if isinstance(original.content, str) else original.content
     thoughts = [part.reasoning for part in parts if part.type == "reasoning" and not part.redacted]
     calls = [
         {"id": call.id, "type": "function", "function": {"name": call.function, "arguments": call.arguments}}
-        for call in one.tool_calls or ()
+        for call in original.tool_calls or ()
     ]
     more = {"reasoning_content": "\n".join(thoughts), "tool_calls": calls}
     return {**message, **{key: value for key, value in more.items() if value}}

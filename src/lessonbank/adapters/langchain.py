@@ -73,8 +73,8 @@ class _Open:
         self.seen.update({message.id: message for message in messages if message.id not in self.earlier})
 
     def messages(self) -> list[object]:
-        told = [{"role": "system", "content": self.instructions}] if self.instructions else []
-        return [*told, *self.seen.values()]
+        instructions = [{"role": "system", "content": self.instructions}] if self.instructions else []
+        return [*instructions, *self.seen.values()]
 
 
 class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
@@ -112,59 +112,61 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
 
     def before_agent(self, state: RunState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Begin a run, or join that of the followed graph."""
-        found = self._joined() or self._begin_waiting(state, runtime)
-        return {"lessonbank_run": found.run.id} if found else None
+        open_run = self._joined() or self._begin_waiting(state, runtime)
+        return {"lessonbank_run": open_run.run.id} if open_run else None
 
     async def abefore_agent(self, state: RunState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Begin a run, or join that of the followed graph."""
-        found = self._joined() or await self._begin(state, runtime)
-        return {"lessonbank_run": found.run.id} if found else None
+        open_run = self._joined() or await self._begin(state, runtime)
+        return {"lessonbank_run": open_run.run.id} if open_run else None
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Put the text before the messages of this run: at the same place with the same bytes in each request."""
-        found = self._find_run(request.state) or self._begin_waiting(request.state, request.runtime)
-        response = handler(_add_text(found, request) or request)
-        _see(found, response)
+        open_run = self._find_run(request.state) or self._begin_waiting(request.state, request.runtime)
+        response = handler(_add_text(open_run, request) or request)
+        _see(open_run, response)
         return response
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """Put the text before the messages of this run: at the same place with the same bytes in each request."""
-        found = self._find_run(request.state) or await self._begin(request.state, request.runtime)
-        response = await handler(_add_text(found, request) or request)
-        _see(found, response)
+        open_run = self._find_run(request.state) or await self._begin(request.state, request.runtime)
+        response = await handler(_add_text(open_run, request) or request)
+        _see(open_run, response)
         return response
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
         """Follow a failure by what got past it before. An agent that begins in a tool has this run as its parent."""
-        found = self._find_run(request.state)
-        with found.run.running() if found else nullcontext():
+        open_run = self._find_run(request.state)
+        with open_run.run.running() if open_run else nullcontext():
             result = handler(request)
-        said = _printed(found, request, result)
-        return _followed_by(result, found.run.came_back_waiting(*said)) if found and said else result
+        tool_result = _printed(open_run, request, result)
+        return (
+            _followed_by(result, open_run.run.came_back_waiting(*tool_result)) if open_run and tool_result else result
+        )
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """Follow a failure by what got past it before. An agent that begins in a tool has this run as its parent."""
-        found = self._find_run(request.state)
-        with found.run.running() if found else nullcontext():
+        open_run = self._find_run(request.state)
+        with open_run.run.running() if open_run else nullcontext():
             result = await handler(request)
-        said = _printed(found, request, result)
-        return _followed_by(result, await found.run.came_back(*said)) if found and said else result
+        tool_result = _printed(open_run, request, result)
+        return _followed_by(result, await open_run.run.came_back(*tool_result)) if open_run and tool_result else result
 
     def after_agent(self, state: RunState, runtime: Runtime[Any]) -> None:
         """Keep the run, or leave that to the followed graph."""
-        if found := self._find_run(state):
-            found.see(state["messages"])
-            found.is_answered = True
-            if found.graph is None:
-                self._finish(found)
+        if open_run := self._find_run(state):
+            open_run.see(state["messages"])
+            open_run.is_answered = True
+            if open_run.graph is None:
+                self._finish(open_run)
 
     async def aafter_agent(self, state: RunState, runtime: Runtime[Any]) -> None:
         """Keep the run, or leave that to the followed graph."""
@@ -213,19 +215,19 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
     def _joined(self) -> _Open | None:
         """The run of the followed graph that another agent began, unless this agent works in a tool."""
         _, top = self._graphs.here()
-        found = self._open.get(str(top))
-        return found if current_run() not in self._open else None
+        open_run = self._open.get(str(top))
+        return open_run if current_run() not in self._open else None
 
     @safely
     def _find_run(self, state: Any) -> _Open | None:
         """The run to which the state belongs: by its id, or by its thread when a run goes on that was interrupted."""
-        if found := self._open.get(state.get("lessonbank_run", "")):
-            return found
+        if open_run := self._open.get(state.get("lessonbank_run", "")):
+            return open_run
         thread = _thread()
-        found = next((run for run in reversed(list(self._open.values())) if thread and run.thread == thread), None)
-        if found and found.is_paused:
-            found.graph, found.is_paused = self._graphs.here()[1], False
-        return found
+        open_run = next((run for run in reversed(list(self._open.values())) if thread and run.thread == thread), None)
+        if open_run and open_run.is_paused:
+            open_run.graph, open_run.is_paused = self._graphs.here()[1], False
+        return open_run
 
     def _graph_ended(self, graph: UUID, error: BaseException | None) -> None:
         for run in [run for run in list(self._open.values()) if run.graph == graph]:
@@ -287,34 +289,34 @@ class _Graphs(BaseCallbackHandler):
 
 
 @safely
-def _add_text(found: _Open | None, request: ModelRequest[Any]) -> ModelRequest[Any] | None:
-    if not found:
+def _add_text(open_run: _Open | None, request: ModelRequest[Any]) -> ModelRequest[Any] | None:
+    if not open_run:
         return None
-    found.instructions = request.system_prompt or ""
-    found.run.can_call(lambda: request.tools, convert_to_openai_tool)
-    found.is_answered = False
-    found.see(request.state["messages"])
-    if not found.run.text:
+    open_run.instructions = request.system_prompt or ""
+    open_run.run.can_call(lambda: request.tools, convert_to_openai_tool)
+    open_run.is_answered = False
+    open_run.see(request.state["messages"])
+    if not open_run.run.text:
         return None
     messages = request.messages
-    place = next((place for place, message in enumerate(messages) if message.id == found.first), 0)
-    shown = HumanMessage(found.run.text)
+    place = next((place for place, message in enumerate(messages) if message.id == open_run.first), 0)
+    shown = HumanMessage(open_run.run.text)
     return request.override(messages=[*messages[:place], shown, *messages[place:]])
 
 
 @safely
-def _see(found: _Open | None, response: ModelResponse[Any]) -> None:
+def _see(open_run: _Open | None, response: ModelResponse[Any]) -> None:
     """Keep the answer in sight: a crash leaves no state to read it from."""
-    if found:
-        found.see(response.result)
+    if open_run:
+        open_run.see(response.result)
 
 
 @safely
 def _printed(
-    found: _Open | None, request: ToolCallRequest, result: object
+    open_run: _Open | None, request: ToolCallRequest, result: object
 ) -> tuple[str, str, Any, object, bool | None] | None:
     """What a tool gave, as a run takes it."""
-    if not isinstance(result, ToolMessage) or not found:
+    if not isinstance(result, ToolMessage) or not open_run:
         return None
     call = request.tool_call
     return result.tool_call_id, call["name"], call["args"], result.content, result.status == "error" or None

@@ -53,24 +53,26 @@ class ReasoningBankAgent:
         self.agent = agent
         self.runs = RunFollower(bank, "llama-index", **options)
         self._agents = list(getattr(agent, "agents", {"": agent}).values())
-        for one in self._agents:
-            if not hasattr(one.take_step, "lessonbank"):  # a program may put a bank around one agent in each request
+        for member in self._agents:
+            if not hasattr(member.take_step, "lessonbank"):  # a program may put a bank around one agent in each request
                 # An agent is a pydantic model, which takes no other fields.
-                object.__setattr__(one, "take_step", _step(one, one.take_step))
-                object.__setattr__(one, "handle_tool_call_results", _results(one, one.handle_tool_call_results))
+                object.__setattr__(member, "take_step", _step(member, member.take_step))
+                object.__setattr__(
+                    member, "handle_tool_call_results", _results(member, member.handle_tool_call_results)
+                )
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["agent"], name)
 
-    def run(self, *args: Any, **told: Any) -> Any:
+    def run(self, *args: Any, **options: Any) -> Any:
         """Begin a run, as the agent's own `run` does. Its id is `handler.lessonbank_run`."""
         id = new_id()
-        scope = self.runs.scoped(told)
-        run = self.runs.start(_task(args, told), run=id, scope=scope, parent=current_run())
+        scope = self.runs.scoped(options)
+        run = self.runs.start(_task(args, options), run=id, scope=scope, parent=current_run())
         before = _here.set(self)
         try:
             with run.running():
-                handler = self.agent.run(*args, **told)
+                handler = self.agent.run(*args, **options)
         finally:
             _here.reset(before)
         handler.lessonbank_run = id
@@ -80,7 +82,7 @@ class ReasoningBankAgent:
 
     def run_of(self, agent: Any, /) -> FollowedRun | None:
         """The run in which this code runs, if it is one of this object and the agent works in it."""
-        return self.runs.get(current_run() or "") if any(one is agent for one in self._agents) else None
+        return self.runs.get(current_run() or "") if any(member is agent for member in self._agents) else None
 
 
 _here: ContextVar[ReasoningBankAgent | None] = ContextVar("here", default=None)
@@ -98,7 +100,7 @@ def _step(agent: Any, take: Any) -> Any:
         if run is None or runs is None:
             return await take(ctx, llm_input, tools, memory)
         if not run.has_observed:
-            run.observe(*(_message(one) for one in llm_input if one.role == "system"))
+            run.observe(*(_message(message) for message in llm_input if message.role == "system"))
             run.observe({"role": "user", "content": run.task})
         await runs.begin(run.task, run=run.id)
         run.can_call(lambda: [tool.metadata for tool in tools], _definition)
@@ -114,21 +116,23 @@ def _results(agent: Any, handle: Any) -> Any:
     @wraps(handle)
     async def handle_tool_call_results(ctx: Any, results: list[Any], memory: Any) -> Any:
         if run := _run_of(agent)[0]:
-            run.observe(*(_result(one) for one in results))
-            for one in results:
+            run.observe(*(_result(result) for result in results))
+            for result in results:
                 with harmless("the end of a tool"):
-                    await _follow(one, run)
+                    await _follow(result, run)
         return await handle(ctx, results, memory)
 
     return handle_tool_call_results
 
 
-def _task(args: tuple[Any, ...], told: Mapping[str, Any]) -> str:
+def _task(args: tuple[Any, ...], options: Mapping[str, Any]) -> str:
     """The user's message, or the last one of the conversation that is handed over in its place."""
-    asked = told.get("user_msg") or next((one for one in args[:1] if isinstance(one, str | ChatMessage)), None)
+    asked = options.get("user_msg") or next(
+        (argument for argument in args[:1] if isinstance(argument, str | ChatMessage)), None
+    )
     if asked is None:
-        history = told.get("chat_history") or ()
-        asked = next((one for one in reversed(history) if one.role == "user"), "")
+        history = options.get("chat_history") or ()
+        asked = next((message for message in reversed(history) if message.role == "user"), "")
     return asked if isinstance(asked, str) else str(asked.content or "")
 
 
@@ -146,38 +150,38 @@ def _definition(tool: Any) -> object:
     return {"name": tool.name, "description": tool.description, "parameters": tool.get_parameters_dict()}
 
 
-def _message(one: Any, calls: Any = ()) -> dict[str, Any]:
+def _message(message: Any, calls: Any = ()) -> dict[str, Any]:
     made = [
         {"id": call.tool_id, "type": "function", "function": {"name": call.tool_name, "arguments": call.tool_kwargs}}
         for call in calls
     ]
-    return {"role": str(one.role.value), "content": one.content or "", **({"tool_calls": made} if made else {})}
+    return {"role": str(message.role.value), "content": message.content or "", **({"tool_calls": made} if made else {})}
 
 
 def _cost(raw: Any) -> dict[str, Any]:
     """The tokens of a request, where the answer of the provider, as LlamaIndex hands it on, tells them."""
     with harmless("the tokens of a request"):
-        told = _field(raw, "usage") or _field(raw, "usage_metadata")
-        counts = {kind: next((n for name in names if (n := _field(told, name))), 0) for kind, names in _TOKENS.items()}
+        usage = _field(raw, "usage") or _field(raw, "usage_metadata")
+        counts = {kind: next((n for name in names if (n := _field(usage, name))), 0) for kind, names in _TOKENS.items()}
         return {"usage_metadata": counts} if any(counts.values()) else {}
     return {}
 
 
-def _field(told: Any, name: str) -> Any:
-    return told.get(name) if isinstance(told, Mapping) else getattr(told, name, None)
+def _field(source: Any, name: str) -> Any:
+    return source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
 
 
-def _result(one: Any) -> dict[str, Any]:
-    output = one.tool_output
-    told = {"tool_call_id": one.tool_id, "name": one.tool_name, "is_error": bool(output.is_error)}
-    return {"role": "tool", "content": str(output.content), **told}
+def _result(result: Any) -> dict[str, Any]:
+    output = result.tool_output
+    fields = {"tool_call_id": result.tool_id, "name": result.tool_name, "is_error": bool(output.is_error)}
+    return {"role": "tool", "content": str(output.content), **fields}
 
 
-async def _follow(one: Any, run: FollowedRun) -> None:
+async def _follow(result: Any, run: FollowedRun) -> None:
     """Follow a failure by what got past it before."""
-    output, arguments = one.tool_output, one.tool_kwargs
+    output, arguments = result.tool_output, result.tool_kwargs
     failed = bool(output.is_error) or None
-    if text := await run.came_back(one.tool_id, one.tool_name, arguments, str(output.content), failed):
+    if text := await run.came_back(result.tool_id, result.tool_name, arguments, str(output.content), failed):
         output.content = f"{output.content}\n\n{text}"
 
 

@@ -56,8 +56,8 @@ class _Open:
 
     def source(self, *more: Message) -> object:
         """The run, in a shape that `learn` reads."""
-        said = [plain for message in [*(self.asked if more else self.messages), *more] for plain in _plain(message)]
-        return {"system": self.instructions, "messages": said} if said else []
+        messages = [plain for message in [*(self.asked if more else self.messages), *more] for plain in _plain(message)]
+        return {"system": self.instructions, "messages": messages} if messages else []
 
     def add(self, response: ChatResponse[Any]) -> None:
         """Note what the model said: its tools may break off the run."""
@@ -65,15 +65,15 @@ class _Open:
 
     def finish(self, response: AgentResponse[Any]) -> None:
         with harmless("the end of a run"):
-            told: Any = response.usage_details or {}
-            counts = {f"{kind}_tokens": told.get(f"{kind}_token_count") or 0 for kind in ("input", "output")}
+            usage: Any = response.usage_details or {}
+            counts = {f"{kind}_tokens": usage.get(f"{kind}_token_count") or 0 for kind in ("input", "output")}
             self.usage, self.requests = self.usage + Usage(requests=self.requests, **counts), 0
             if response.user_input_requests:
                 self.has_waited = True
                 self.wait(self, response.user_input_requests)
             else:  # the answer to a person's word does not hold what came before
-                said = () if self.has_waited else response.messages
-                self.run.finish(self.source(*said), usage=self.usage)
+                messages = () if self.has_waited else response.messages
+                self.run.finish(self.source(*messages), usage=self.usage)
 
     def fail(self, error: BaseException) -> None:
         with harmless("the end of a run"):
@@ -141,19 +141,26 @@ class ReasoningBankMiddleware(AgentMiddleware):
         return None
 
     def _wait(self, where: tuple[str, str], open: _Open, asking: Sequence[Any]) -> None:
-        self._waiting.update({(*where, one.id): open for one in asking})
+        self._waiting.update({(*where, request.id): open for request in asking})
         for _ in range(len(self._waiting) - _MOST_WAITING):
             self._waiting.popitem(last=False)[1].stop("nobody answered")
 
     def _answered(self, where: tuple[str, str], messages: Sequence[Message]) -> _Open | None:
         """The run that waited for these answers of a person. Only who asks for it has its scope and its session."""
-        answers = [one.id for said in messages for one in said.contents if one.type == "function_approval_response"]
-        found = next((open for id in answers if (open := self._waiting.get((*where, str(id))))), None)
-        is_session = found is None and where[1]
-        for key in [key for key, open in self._waiting.items() if open is found or (is_session and key[:2] == where)]:
-            if (open := self._waiting.pop(key)) is not found:
+        answers = [
+            content.id
+            for message in messages
+            for content in message.contents
+            if content.type == "function_approval_response"
+        ]
+        open_run = next((open for id in answers if (open := self._waiting.get((*where, str(id))))), None)
+        is_session = open_run is None and where[1]
+        for key in [
+            key for key, open in self._waiting.items() if open is open_run or (is_session and key[:2] == where)
+        ]:
+            if (open := self._waiting.pop(key)) is not open_run:
                 open.stop("the user went on with something else")
-        return found
+        return open_run
 
 
 class _Requests(ChatMiddleware):
@@ -165,8 +172,8 @@ class _Requests(ChatMiddleware):
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         with harmless("a request"):
             self._show(context)
-            told = await self._open.run.follow_failures(_results(self._open.messages))
-            context.messages = [_followed_by(message, told) for message in context.messages]
+            cures = await self._open.run.follow_failures(_results(self._open.messages))
+            context.messages = [_followed_by(message, cures) for message in context.messages]
         await call_next()
         if isinstance(context.result, ChatResponse):
             self._open.add(context.result)
@@ -218,7 +225,9 @@ def _task(messages: Sequence[Message]) -> str:
 
 def _place(messages: Sequence[Message], asked: Sequence[Message]) -> int | None:
     """Where the first message of this run stands in a request, if it is sent at all."""
-    alike = (at for at, said in enumerate(messages) if (said.role, said.text) == (asked[0].role, asked[0].text))
+    alike = (
+        at for at, message in enumerate(messages) if (message.role, message.text) == (asked[0].role, asked[0].text)
+    )
     return max(alike, default=None)
 
 
@@ -227,38 +236,38 @@ def _results(messages: Sequence[Message]) -> Generator[ToolResult]:
     calls = {part.call_id: part for part in parts if part.type == "function_call"}
     for part in parts:
         if part.type == "function_result" and (call := calls.get(part.call_id)):
-            failed, said = bool(part.exception) or None, part.exception or part.result
-            yield ToolResult(part.call_id, call.name, call.parse_arguments(), said, failed)
+            failed, output = bool(part.exception) or None, part.exception or part.result
+            yield ToolResult(part.call_id, call.name, call.parse_arguments(), output, failed)
 
 
-def _followed_by(message: Message, told: Mapping[str, str]) -> Message:
+def _followed_by(message: Message, cures: Mapping[str, str]) -> Message:
     """The message, each result of a tool in it followed by what got past its failure."""
-    if not any(part.type == "function_result" and told.get(part.call_id) for part in message.contents):
+    if not any(part.type == "function_result" and cures.get(part.call_id) for part in message.contents):
         return message
     copied = copy(message)
-    copied.contents = [_with_cure(part, told.get(part.call_id)) for part in message.contents]
+    copied.contents = [_with_cure(part, cures.get(part.call_id)) for part in message.contents]
     return copied
 
 
 def _with_cure(part: Any, text: str | None) -> Any:
     if part.type != "function_result" or not text:
         return part
-    said = part.result if isinstance(part.result, str) else f"{part.exception or ''}"
-    return Content.from_function_result(part.call_id, result=f"{said}\n\n{text}", exception=part.exception)
+    output = part.result if isinstance(part.result, str) else f"{part.exception or ''}"
+    return Content.from_function_result(part.call_id, result=f"{output}\n\n{text}", exception=part.exception)
 
 
 def _plain(message: Message) -> Generator[dict[str, Any]]:
     """A message of the framework as messages that `learn` reads: each result of a tool is one of its own."""
-    told: list[Any] = []
+    parts: list[Any] = []
     for part in message.contents:
         if part.type == "function_result":
             failed = {"is_error": True, "content": f"{part.exception}"} if part.exception else {"content": part.result}
             yield {"role": "tool", "tool_call_id": part.call_id, **failed}
         elif part.type == "function_call":
-            told.append({"type": "tool_use", "id": part.call_id, "name": part.name, "input": part.arguments})
+            parts.append({"type": "tool_use", "id": part.call_id, "name": part.name, "input": part.arguments})
         elif part.type in ("text", "text_reasoning"):
-            told.append({"type": "text" if part.type == "text" else "thinking", "text": part.text})
+            parts.append({"type": "text" if part.type == "text" else "thinking", "text": part.text})
         elif not part.type.startswith("function_approval"):  # the call itself stands beside it
-            told.append({"type": part.type})
-    if told:
-        yield {"role": str(message.role), "content": told}
+            parts.append({"type": part.type})
+    if parts:
+        yield {"role": str(message.role), "content": parts}

@@ -59,20 +59,20 @@ class ReasoningBankAgent:
         shell, self.agent.env = self.agent.env, _Shell(self.agent.env, run)
         try:
             with run.followed(self._messages, usage=self._usage):
-                told: dict[str, Any] = self.agent.run(task, **{**variables, VARIABLE: run.text})
+                result: dict[str, Any] = self.agent.run(task, **{**variables, VARIABLE: run.text})
         finally:
             self.agent.config, self.agent.env = before, shell
             self.agent.extra_template_vars.pop(VARIABLE, None)
         with harmless("the end of a run"):
-            status = str(told.get("exit_status", ""))
+            status = str(result.get("exit_status", ""))
             ended = None if status == _HANDED_IN else f"the agent ended with {status or 'no exit status'}"
-            answer = str(told.get("submission") or "") or None
+            answer = str(result.get("submission") or "") or None
             run.finish(self._messages(), answer=answer, error=ended, usage=self._usage())
-        return told
+        return result
 
     def _messages(self) -> list[object]:
         """The run without bookkeeping. What follows the agent's turn is its shell's, also where the role is `user`."""
-        kept: list[object] = []
+        messages: list[object] = []
         has_acted = False
         for message in self.agent.messages:
             if message.get("role") == "exit":
@@ -83,8 +83,8 @@ class ReasoningBankAgent:
             if plain.get("role") == "tool" and message.get("extra", {}).get("returncode"):
                 plain["is_error"] = True
             has_acted = has_acted or plain.get("role") == "assistant" or plain.get("object") == "response"
-            kept.append(plain)
-        return kept
+            messages.append(plain)
+        return messages
 
     def _usage(self) -> Usage:
         return Usage(requests=self.agent.n_calls, cost=self.agent.cost)
@@ -101,11 +101,11 @@ class _Shell:
 
     def execute(self, action: Mapping[str, Any], *args: Any, **more: Any) -> dict[str, Any]:
         """What the command printed, as the environment's own `execute` tells it."""
-        told: dict[str, Any] = self._shell.execute(action, *args, **more)
-        printed, call = str(told.get("output", "")), str(action.get("tool_call_id", ""))
-        code, command = int(told.get("returncode") or 0), str(action.get("command", ""))
+        result: dict[str, Any] = self._shell.execute(action, *args, **more)
+        printed, call = str(result.get("output", "")), str(action.get("tool_call_id", ""))
+        code, command = int(result.get("returncode") or 0), str(action.get("command", ""))
         text = self._run.came_back_waiting(call, "bash", command, printed, code)
-        return {**told, "output": f"{printed.rstrip()}\n\n{text}\n"} if text else told
+        return {**result, "output": f"{printed.rstrip()}\n\n{text}\n"} if text else result
 
 
 def _templates(config: Any) -> dict[str, str]:

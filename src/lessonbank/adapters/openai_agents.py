@@ -93,8 +93,8 @@ class ReasoningBankRunner:
         context = getattr(input, "_context", None)  # of a run that goes on
         record = getattr(context, _PAUSED, None)
         if record is None:
-            told = context.context if context else options.get("context")
-            record = _Record(self.runs, scope=self.runs.scoped(told), parent=current_run())
+            user_context = context.context if context else options.get("context")
+            record = _Record(self.runs, scope=self.runs.scoped(user_context), parent=current_run())
             record.start(_items(getattr(input, "_original_input", input)), run_id)
         record.take(options)
         return record
@@ -148,8 +148,8 @@ class _Record:
             given = self._filter(data)
             data = replace(data, model_data=await given if inspect.isawaitable(given) else given)
         with harmless("filter"):  # the SDK ends the run when a filter fails
-            told = await self._add_text(sent, data.model_data, data.agent)
-            return replace(told, input=await self._with_cures(told.input))
+            model_data = await self._add_text(sent, data.model_data, data.agent)
+            return replace(model_data, input=await self._with_cures(model_data.input))
         return data.model_data
 
     async def _with_cures(self, items: Sequence[Any]) -> list[Any]:
@@ -163,26 +163,26 @@ class _Record:
             for item in given
             if (id := item["call_id"]) in calls
         ]
-        told = await self.run.follow_failures(results)
-        return [_followed_by(item, told.get(item.get("call_id"), "")) for item in items]
+        cures = await self.run.follow_failures(results)
+        return [_followed_by(item, cures.get(item.get("call_id"), "")) for item in items]
 
-    async def _add_text(self, sent: list[Any], told: ModelInputData, agent: Any) -> ModelInputData:
+    async def _add_text(self, sent: list[Any], model_data: ModelInputData, agent: Any) -> ModelInputData:
         run = self.run or self.start(sent)
         run = await self._runs.begin(run.task, run=run.id)
         start = _place(sent, self._own)
         if start is None and self._is_part:  # the request of an agent below this one
-            return told
-        self._instructions[told.instructions or ""] = None
+            return model_data
+        self._instructions[model_data.instructions or ""] = None
         if id(agent) not in self._agents:
             self._agents.add(id(agent))
             run.can_call(lambda: _callable(agent))
         if start is None and self._is_stored:  # the rest of a conversation that the server has
             self._seen += sent
-            return told
+            return model_data
         self._seen = sent[start or 0 :]
-        place = _place(told.input, self._own) or 0
+        place = _place(model_data.input, self._own) or 0
         shown: Any = [{"role": "user", "content": run.text}] if run.text else []
-        return replace(told, input=[*told.input[:place], *shown, *told.input[place:]])
+        return replace(model_data, input=[*model_data.input[:place], *shown, *model_data.input[place:]])
 
     @safely
     def answered(self, response: ModelResponse) -> None:
@@ -227,8 +227,8 @@ class _Record:
         if not self.run:
             return
         data = getattr(error, "run_data", None)  # errors of the SDK itself say what happened, but not in the last turn
-        told = [*self._own, *_messages_of(data.new_items, data.raw_responses)] if data else []
-        seen = max(told, self._seen, key=len)
+        history = [*self._own, *_messages_of(data.new_items, data.raw_responses)] if data else []
+        seen = max(history, self._seen, key=len)
         self.run.fail(error, self.messages(seen))
 
     @safely
@@ -243,8 +243,8 @@ class _Record:
 
     def messages(self, items: Sequence[Any]) -> list[Any]:
         """The items, after the instructions of the agents."""
-        told = ({"role": "system", "content": text} for text in self._instructions if text)
-        return [*told, *({**item, "is_error": True} if _is_failure(item) else item for item in items)]
+        instructions = ({"role": "system", "content": text} for text in self._instructions if text)
+        return [*instructions, *({**item, "is_error": True} if _is_failure(item) else item for item in items)]
 
 
 class _Hooks(RunHooks[Any]):
@@ -273,16 +273,16 @@ class _Hooks(RunHooks[Any]):
 
 def _callable(agent: Any) -> list[Any]:
     """What an agent can call, without asking anybody: an MCP server told the SDK its tools before this request."""
-    found = list(agent.tools)
+    tools = list(agent.tools)
     for other in agent.handoffs:
         if isinstance(other, Handoff):
-            told = (other.tool_name, other.tool_description, other.input_json_schema)
+            definition = (other.tool_name, other.tool_description, other.input_json_schema)
         else:
-            told = (Handoff.default_tool_name(other), Handoff.default_tool_description(other), {})
-        found.append(dict(zip(("name", "description", "parameters"), told, strict=True)))
+            definition = (Handoff.default_tool_name(other), Handoff.default_tool_description(other), {})
+        tools.append(dict(zip(("name", "description", "parameters"), definition, strict=True)))
     if agent.mcp_config.get("include_server_in_tool_names"):  # under which names, only the SDK knows
-        return found
-    return found + [tool for server in agent.mcp_servers for tool in _told_by(server)]
+        return tools
+    return tools + [tool for server in agent.mcp_servers for tool in _told_by(server)]
 
 
 def _told_by(server: Any) -> list[Any]:
@@ -346,12 +346,12 @@ def _is_failure(item: Any) -> bool:
 def _messages_of(items: Sequence[RunItem], responses: Sequence[ModelResponse]) -> list[Any]:
     """What was said and done in a run, with what each answer of the model cost."""
     used = {id(response.output[0]): response.usage for response in responses if response.output}
-    said: list[Any] = []
+    messages: list[Any] = []
     for item in items:
         if item.type == "tool_approval_item":  # the call itself stands before it
             continue
-        said.append(item.to_input_item())
+        messages.append(item.to_input_item())
         if usage := used.get(id(item.raw_item)):
             counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-            said[-1] = {**said[-1], "usage_metadata": counts}
-    return said
+            messages[-1] = {**messages[-1], "usage_metadata": counts}
+    return messages

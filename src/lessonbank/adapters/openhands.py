@@ -171,29 +171,29 @@ class ReasoningBankConversation:
             return
         events = list(state.events)
         turns = _turns(
-            [*(one for one in events[: open.start] if isinstance(one, SystemPromptEvent)), *events[open.start :]]
+            [*(event for event in events[: open.start] if isinstance(event, SystemPromptEvent)), *events[open.start :]]
         )
-        told = {"conversation": open.conversation}
-        prompts = [one for one in events if isinstance(one, SystemPromptEvent)]
-        open.run.can_call(lambda: [tool for one in prompts for tool in one.tools], ToolDefinition.to_mcp_tool)
+        metadata = {"conversation": open.conversation}
+        prompts = [prompt for prompt in events if isinstance(prompt, SystemPromptEvent)]
+        open.run.can_call(lambda: [tool for prompt in prompts for tool in prompt.tools], ToolDefinition.to_mcp_tool)
         if stopped or status is ConversationExecutionStatus.PAUSED:
-            open.run.stop(turns, reason=stopped or "paused", metadata=told)
+            open.run.stop(turns, reason=stopped or "paused", metadata=metadata)
             return
         failed = error or (_failure(events, status) if status in _FAILED else None)
         answer = None if failed else get_agent_final_response(events[open.start :])
-        open.run.finish(turns, answer=answer, error=failed, usage=open.usage(), metadata=told)
+        open.run.finish(turns, answer=answer, error=failed, usage=open.usage(), metadata=metadata)
 
 
 def _last_task(events: Sequence[Any]) -> int | None:
     """The number of the user's message to work on: the first one after the end of the task before."""
-    found = None
+    task_number = None
     for number in reversed(range(len(events))):
         event = events[number]
         if isinstance(event, MessageEvent) and event.source == "user":
-            found = number
-        elif found is not None and _ends(event):
+            task_number = number
+        elif task_number is not None and _ends(event):
             break
-    return found
+    return task_number
 
 
 def _ends(event: Any) -> bool:
@@ -204,8 +204,10 @@ def _ends(event: Any) -> bool:
 
 def _failure(events: Sequence[Any], status: Any) -> str:
     """Why a conversation stopped that raised nothing: a limit, or an agent that goes in circles."""
-    told: Any = events[-1]
-    return f"{told.code}: {told.detail}" if isinstance(told, ConversationErrorEvent) else f"the agent is {status.value}"
+    event: Any = events[-1]
+    return (
+        f"{event.code}: {event.detail}" if isinstance(event, ConversationErrorEvent) else f"the agent is {status.value}"
+    )
 
 
 def _switch_llm(conversation: Any, llm: Any) -> None:
@@ -269,7 +271,9 @@ def _with_text(open: _Open | None, messages: Any) -> Any:
     with harmless("a request"):
         if open and open.run.text:
             asked = max(
-                number for number, one in enumerate(messages) if one.role == "user" and _words(one) == open.asked
+                number
+                for number, message in enumerate(messages)
+                if message.role == "user" and _words(message) == open.asked
             )
             content = [TextContent(text=open.run.text), *messages[asked].content]
             return [*messages[:asked], messages[asked].model_copy(update={"content": content}), *messages[asked + 1 :]]
@@ -280,9 +284,9 @@ def _results(messages: Any) -> Generator[ToolResult]:
     calls = {call.id: call for message in messages for call in message.tool_calls or ()}
     for message in messages:
         if message.role == "tool" and (call := calls.get(message.tool_call_id)):
-            said = _text(message)
-            code = _EXIT_CODE.search(said)
-            yield ToolResult(call.id, call.name, _arguments(call), said, int(code[1]) if code else None)
+            output = _text(message)
+            code = _EXIT_CODE.search(output)
+            yield ToolResult(call.id, call.name, _arguments(call), output, int(code[1]) if code else None)
 
 
 def _arguments(call: Any) -> Any:
@@ -292,11 +296,11 @@ def _arguments(call: Any) -> Any:
         return call.arguments
 
 
-def _with_cures(messages: Any, told: Mapping[str, str]) -> Any:
+def _with_cures(messages: Any, cures: Mapping[str, str]) -> Any:
     """The messages, each failure of a tool followed by what got past it before."""
     return [
         message.model_copy(update={"content": [*message.content, TextContent(text=text)]})
-        if message.role == "tool" and (text := told.get(message.tool_call_id))
+        if message.role == "tool" and (text := cures.get(message.tool_call_id))
         else message
         for message in messages
     ]
@@ -319,8 +323,8 @@ def _turns(events: Sequence[Any]) -> list[object]:
         elif not isinstance(event.action, FinishAction):
             if event.llm_response_id not in replies:  # the calls of one reply are one turn
                 calls = replies[event.llm_response_id] = []
-                said = "\n".join(part.text for part in event.thought)
-                turns.append({"role": "assistant", "content": said, "tool_calls": calls})
+                thought = "\n".join(part.text for part in event.thought)
+                turns.append({"role": "assistant", "content": thought, "tool_calls": calls})
             replies[event.llm_response_id].append(_call(event.tool_call))
     return turns
 
@@ -330,8 +334,8 @@ def _turn(event: Any) -> list[Any]:
         return [{"role": "system", "content": _text(event.to_llm_message())}]
     if isinstance(event, ObservationBaseEvent) and event.tool_name != FinishTool.name:
         failed = isinstance(event, AgentErrorEvent) or getattr(getattr(event, "observation", None), "is_error", False)
-        said = {"role": "tool", "content": _text(event.to_llm_message()), "tool_call_id": event.tool_call_id}
-        return [{**said, "is_error": failed}]
+        message = {"role": "tool", "content": _text(event.to_llm_message()), "tool_call_id": event.tool_call_id}
+        return [{**message, "is_error": failed}]
     if isinstance(event, MessageEvent):
         role = {"agent": "assistant", "user": "user"}.get(event.source, "environment")
         return [{"role": role, "content": _text(event.to_llm_message())}]

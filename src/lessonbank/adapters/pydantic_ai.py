@@ -72,11 +72,11 @@ class ReasoningBankCapability(AbstractCapability[Any]):
         run = self._run = await self._begun(ctx)
         with run.followed(lambda: self._own(self._messages)):
             result = await handler()
-        said = self._own(result.all_messages())
+        messages = self._own(result.all_messages())
         if isinstance(result.output, DeferredToolRequests):
-            self._wait(run, said)
+            self._wait(run, messages)
         else:
-            run.finish(said)
+            run.finish(messages)
         return result
 
     async def _begun(self, ctx: RunContext[Any]) -> FollowedRun:
@@ -94,11 +94,11 @@ class ReasoningBankCapability(AbstractCapability[Any]):
         words = _words(_prompt(own[0]) if own and prompt is None else prompt)
         return await self.runs.begin(words, run=ctx.run_id, scope=self.runs.scoped(ctx), parent=current_run())
 
-    def _wait(self, run: FollowedRun, said: list[ModelMessage]) -> None:
-        self._waiting[run.id] = run, said
+    def _wait(self, run: FollowedRun, messages: list[ModelMessage]) -> None:
+        self._waiting[run.id] = run, messages
         if len(self._waiting) > _MOST_WAITING:
-            _, (old, said) = self._waiting.popitem(last=False)
-            old.stop(said, reason="nobody told its end")
+            _, (old, messages) = self._waiting.popitem(last=False)
+            old.stop(messages, reason="nobody told its end")
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
@@ -142,8 +142,10 @@ class ReasoningBankCapability(AbstractCapability[Any]):
         text = await self._cure(call, args, result)
         return f"{result}\n\n{text}" if text else result
 
-    async def _cure(self, call: ToolCallPart, args: dict[str, Any], said: object, *, failed: bool | None = None) -> str:
-        return await self._run.came_back(call.tool_call_id, call.tool_name, args, said, failed) if self._run else ""
+    async def _cure(
+        self, call: ToolCallPart, args: dict[str, Any], output: object, *, failed: bool | None = None
+    ) -> str:
+        return await self._run.came_back(call.tool_call_id, call.tool_name, args, output, failed) if self._run else ""
 
     def _own(self, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
         return [message for message in messages if message.run_id in self._ids]

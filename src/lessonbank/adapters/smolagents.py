@@ -154,33 +154,33 @@ def _with_cures(run: FollowedRun, steps: Sequence[Any]) -> Generator[Any]:
         calls = _calls(step, number) if isinstance(step, ActionStep) else []
         if len(calls) == 1:  # of several, nobody knows which one failed
             id, named, failed = calls[0]["id"], calls[0]["function"], step.error is not None or None
-            said = str(step.error) if failed else step.observations
-            told = run.follow_failures_waiting([ToolResult(id, named["name"], named["arguments"], said, failed)])
-            yield from _text_step(told[id])
+            output = str(step.error) if failed else step.observations
+            cures = run.follow_failures_waiting([ToolResult(id, named["name"], named["arguments"], output, failed)])
+            yield from _text_step(cures[id])
 
 
 def _messages(agent: Any, start: int) -> list[object]:
-    told: list[object] = [{"role": "system", "content": agent.memory.system_prompt.system_prompt}]
+    messages: list[object] = [{"role": "system", "content": agent.memory.system_prompt.system_prompt}]
     for number, step in enumerate(agent.memory.steps[start:]):
         if isinstance(step, PlanningStep):
-            told.append({"role": "assistant", "content": step.plan})
+            messages.append({"role": "assistant", "content": step.plan})
         elif isinstance(step, ActionStep):
-            told += _turn(step, number)
+            messages += _turn(step, number)
         elif hasattr(step, "task"):
-            told.append({"role": "user", "content": step.task})
-    return told
+            messages.append({"role": "user", "content": step.task})
+    return messages
 
 
 def _turn(step: Any, number: int) -> list[object]:
     """What the agent did in a step, and what came back. A tool that failed is only in the model's message."""
     calls = _calls(step, number)
     only = calls[0]["id"] if len(calls) == 1 else None
-    told: list[object] = [{"role": "assistant", "content": step.model_output or "", "tool_calls": calls}]
+    messages: list[object] = [{"role": "assistant", "content": step.model_output or "", "tool_calls": calls}]
     if step.observations and calls:
-        told.append({"role": "tool", "content": step.observations, "tool_call_id": only})
+        messages.append({"role": "tool", "content": step.observations, "tool_call_id": only})
     if step.error:
-        told.append({"role": "tool", "content": str(step.error), "tool_call_id": only, "is_error": True})
-    return told
+        messages.append({"role": "tool", "content": str(step.error), "tool_call_id": only, "is_error": True})
+    return messages
 
 
 def _calls(step: Any, number: int) -> list[dict[str, Any]]:

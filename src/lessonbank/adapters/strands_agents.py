@@ -141,9 +141,9 @@ class ReasoningBankPlugin(Plugin):
         """Follow a failure by what got past it before."""
         with harmless("the end of a tool"):
             open, use, result = self._open.get(event.agent), event.tool_use, event.result
-            said = "\n".join(block["text"] for block in result["content"] if "text" in block)
+            output = "\n".join(block["text"] for block in result["content"] if "text" in block)
             failed = result["status"] == "error" or None
-            if open and (text := await open.run.came_back(use["toolUseId"], use["name"], use["input"], said, failed)):
+            if open and (text := await open.run.came_back(use["toolUseId"], use["name"], use["input"], output, failed)):
                 event.result = {**result, "content": [*result["content"], {"text": text}]}
 
     def _end(self, event: AfterInvocationEvent, error: BaseException | None) -> None:
@@ -187,9 +187,9 @@ class ReasoningBankStore(MemoryStore):
         How many there are at most is the bank's, not the caller's.
         """
         with harmless("a search of lessons"):
-            found = await self._plugin.find(query)
-            if found.text and found.recall:
-                return [MemoryEntry(content=found.text, metadata={"recall": found.recall.id})]
+            run = await self._plugin.find(query)
+            if run.text and run.recall:
+                return [MemoryEntry(content=run.text, metadata={"recall": run.recall.id})]
         return []
 
 
@@ -206,8 +206,8 @@ def _usage(agent: Agent) -> Usage | None:
     called = agent.event_loop_metrics.latest_agent_invocation
     if called is None:
         return None
-    told = called.usage
-    return Usage(requests=len(called.cycles), input_tokens=told["inputTokens"], output_tokens=told["outputTokens"])
+    usage = called.usage
+    return Usage(requests=len(called.cycles), input_tokens=usage["inputTokens"], output_tokens=usage["outputTokens"])
 
 
 def _asks(message: Mapping[str, Any]) -> bool:
@@ -222,5 +222,9 @@ def _task(messages: Sequence[Mapping[str, Any]]) -> str:
 
 def _place(messages: Sequence[Mapping[str, Any]], prompt: Mapping[str, Any] | None) -> int | None:
     """Where the prompt of this run stands in a request, if its history was not cut behind it."""
-    found = (at for at, said in enumerate(messages) if prompt and said["content"] == prompt["content"] and _asks(said))
-    return max(found, default=None)
+    places = (
+        at
+        for at, message in enumerate(messages)
+        if prompt and message["content"] == prompt["content"] and _asks(message)
+    )
+    return max(places, default=None)

@@ -32,8 +32,8 @@ async def _stand(bank: ScopedBank, addition: Lesson, base: str) -> tuple[str, ..
     owner = await get_or_none(experience_of_lesson(bank.store, base, scope=bank.scope))
     if owner is None or addition.id in (*owner.repeats, *(lesson.id for lesson in owner.lessons)):
         return ()
-    found = Duplicate(title=addition.title, why=_WHY, is_general=True)
-    now = owner.model_copy(update={"repeats": {**owner.repeats, addition.id: (found,)}})
+    duplicate = Duplicate(title=addition.title, why=_WHY, is_general=True)
+    now = owner.model_copy(update={"repeats": {**owner.repeats, addition.id: (duplicate,)}})
     vectors, notes = await bank.index([now])
     await bank.apply(Replace(experience=now, reason=_WHY), vectors=vectors, if_unchanged=[owner])
     return notes

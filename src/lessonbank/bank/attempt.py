@@ -125,10 +125,10 @@ class AsyncAttempt:
         """
         first, last = self.recall, self.steps[-1] if self.steps else Step()
         observation = observation or "\n".join(seen.text for seen in last.observations)
-        told: dict[str, Any] = {"recall": self._receipt, "reason": reason, "step": len(self.steps), "cured": cured}
+        arguments: dict[str, Any] = {"recall": self._receipt, "reason": reason, "step": len(self.steps), "cured": cured}
         options, began = {**self._options, "patience": self._left}, monotonic()
         try:
-            again = await self._bank.recall_again(observation, doing=doing_of(last), **told, **options)
+            again = await self._bank.recall_again(observation, doing=doing_of(last), **arguments, **options)
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             self._spend(began, problem)
             note = self._failed("the agent goes on without a second look", problem)
@@ -223,27 +223,27 @@ class AsyncAttempt:
         if isinstance(problem, StoreUnavailable):
             self._left = max(self._left - (monotonic() - began), _LEAST * self._patience)
 
-    async def _hand_in(self, call: str, run: Any, /, **told: Any) -> Any:
+    async def _hand_in(self, call: str, run: Any, /, **options: Any) -> Any:
         """Hand in a run and its notes for the inbox, which also come in where the bank fails to learn from the run."""
         try:
-            kept = await keep_or_spool(self._bank, call, run, inbox=tuple(self._inbox), **told)
+            result = await keep_or_spool(self._bank, call, run, inbox=tuple(self._inbox), **options)
         except (UsageError, StoreUnavailable):
             raise
         except Exception:
             await self._put_into_inbox()
             raise
-        if not isinstance(kept, InSpool):
+        if not isinstance(result, InSpool):
             await self._put_into_inbox()
         self._inbox.clear()
-        return kept
+        return result
 
     async def _hand_in_unfinished(self, runs: Sequence[Trajectory], why: str) -> None:
         """Also where the block is cancelled, which then takes as long as this does."""
-        told = {"recall": self._receipt, "metadata": self._metadata, "patience": self._left}
+        options = {"recall": self._receipt, "metadata": self._metadata, "patience": self._left}
         with anyio.CancelScope(shield=True):
             for run in runs:
-                kept = await self._hand_in("keep_unfinished", run, **told)
-                where = kept.note if isinstance(kept, InSpool) else "the run is kept as unfinished"
+                result = await self._hand_in("keep_unfinished", run, **options)
+                where = result.note if isinstance(result, InSpool) else "the run is kept as unfinished"
                 self._warn_once(f"the block {why}: {where}")
 
     async def _put_into_inbox(self) -> None:
@@ -327,9 +327,9 @@ class AsyncAttempt:
 
     def _timed_run(self, run: Trajectory) -> Trajectory:
         """A trajectory with its later recalls, and, where it does not say how long it took, the time of the block."""
-        told: dict[str, Json] = {SECONDS: round(monotonic() - self._began, 3), **run.metadata}
-        told |= {RECALLS_AGAIN: list[Json](self._later_recalls)} if self._later_recalls else {}
-        return run.model_copy(update={"metadata": told})
+        metadata: dict[str, Json] = {SECONDS: round(monotonic() - self._began, 3), **run.metadata}
+        metadata |= {RECALLS_AGAIN: list[Json](self._later_recalls)} if self._later_recalls else {}
+        return run.model_copy(update={"metadata": metadata})
 
 
 def _valid(check: Callable[[Any], V], value: object) -> V | None:

@@ -74,19 +74,19 @@ class Commit:
             changes, usage, notes = await in_topics(self.bank.parts.topics, safe)
         for note in notes:
             log.warning("%s", note)
-        self.costs.extend([one for one in (cost, usage) if one is not NO_USAGE])
+        self.costs.extend([amount for amount in (cost, usage) if amount is not NO_USAGE])
         return changes, notes
 
     async def _apply(
         self, changes: tuple[Change, ...], vectors: Mapping[str, Vectors], *, notes: tuple[str, ...]
     ) -> Committed:
         new = _brought(changes)
-        ids = {one.id for one in new} | {lesson.id for one in new for lesson in one.lessons}
+        ids = {experience.id for experience in new} | {lesson.id for experience in new for lesson in experience.lessons}
         settlement, doubts = None, ()
         if self.result:  # another run under the same receipt may have been counted meanwhile
-            told, learned = self.result.report, self.result.attempts
+            report, learned = self.result.report, self.result.attempts
             settlement, _, doubts = await settle(
-                self.bank.store, told, home=self.experience.id, identity=self.identity, learned=learned
+                self.bank.store, report, home=self.experience.id, identity=self.identity, learned=learned
             )
         _, left_out = await self.bank.apply_embedded(
             changes,

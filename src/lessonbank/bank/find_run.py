@@ -41,8 +41,8 @@ async def find_run(bank: ScopedBank, of: object, /) -> Trajectory:
 async def _with_metadata(bank: ScopedBank, metadata: Mapping[str, Json]) -> list[Trajectory]:
     if not (fields := a_mapping(metadata)):
         raise UsageError("the run is named by its metadata, and these are empty: give its id, its recall or its fields")
-    found = await bank.store.runs(RunFilter(metadata=fields, verdicts=False, limit=2), scope=bank.scope)
-    return [run.trajectory for run in found]
+    runs = await bank.store.runs(RunFilter(metadata=fields, verdicts=False, limit=2), scope=bank.scope)
+    return [run.trajectory for run in runs]
 
 
 async def _of_recall(bank: ScopedBank, id: str) -> list[Trajectory]:

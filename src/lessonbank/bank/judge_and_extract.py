@@ -95,6 +95,6 @@ class JudgeAndExtract:
         if with_known is None:
             return extractor
         task = attempts[0].trajectory.task
-        found = await self.bank.store.search(task, scope=self.bank.scope, limit=MOST_KNOWN)  # embeds nothing
-        near = {lesson.id: lesson for match in found for lesson in match.experience.active_lessons}
+        matches = await self.bank.store.search(task, scope=self.bank.scope, limit=MOST_KNOWN)  # embeds nothing
+        near = {lesson.id: lesson for match in matches for lesson in match.experience.active_lessons}
         return with_known(list(near.values())[:MOST_KNOWN]) if near else extractor

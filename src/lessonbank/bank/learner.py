@@ -96,8 +96,8 @@ class Learner:
         try:
             return await self._learn_kept(new, report, keeper)
         except get_cancelled_exc_class():
-            told = f"the run {new[0].id} is" if len(new) == 1 else f"{len(new)} runs are"
-            log.warning("learning was interrupted: %s kept with what was said, and runs.retry() goes on", told)
+            subject = f"the run {new[0].id} is" if len(new) == 1 else f"{len(new)} runs are"
+            log.warning("learning was interrupted: %s kept with what was said, and runs.retry() goes on", subject)
             raise
 
     async def _learn_kept(self, new: Sequence[Trajectory], report: RunReport, keeper: RunKeeper) -> Learned:
@@ -189,17 +189,20 @@ class Learner:
 
     async def _after_another(self, result: LearnOutcome) -> Learned:
         """What is left to do where another call learned some of the runs meanwhile: correct these, learn the rest."""
-        clean, keeper = {one.trajectory.id: one.trajectory for one in result.attempts}, await RunKeeper.of(self.bank)
+        clean, keeper = (
+            {attempt.trajectory.id: attempt.trajectory for attempt in result.attempts},
+            await RunKeeper.of(self.bank),
+        )
         runs = [clean.get(run.id, run) for run in result.report.runs]
-        kept = await get_trajectories(self.bank.store, [run.id for run in runs], scope=self.bank.scope)
+        trajectories = await get_trajectories(self.bank.store, [run.id for run in runs], scope=self.bank.scope)
         # What is kept of a run is the last word on it, which may be that of the other call.
         unsaid = replace(result.report, truths=dict.fromkeys(result.report.truths))
-        report = await keeper.with_earlier_word(kept, unsaid)
+        report = await keeper.with_earlier_word(trajectories, unsaid)
         truths = cast("Any", [report.truths[run.id] for run in runs])
         learned = await self.learn(runs, recall=report.receipt, outcome=truths)
-        told = ("learned by another call or process meanwhile", *result.report.notes, *learned.notes)
+        notes = ("learned by another call or process meanwhile", *result.report.notes, *learned.notes)
         return learned.model_copy(
-            update={"usage": result.usage + learned.usage, "notes": notes_of(*dict.fromkeys(told))}
+            update={"usage": result.usage + learned.usage, "notes": notes_of(*dict.fromkeys(notes))}
         )
 
     def _last_resort(self) -> Consolidator:
@@ -223,8 +226,8 @@ class Learner:
         self, runs: Sequence[Trajectory], receipt: Recall | None
     ) -> tuple[list[Settlement], tuple[str, ...]]:
         """Settle the recalls in the middle of runs as their first one, where they are not; a note where that fails."""
-        told = [run.metadata.get(RECALLS_AGAIN) for run in runs if not run.imported]
-        each = [id for ids in told if isinstance(ids, list) for id in ids if isinstance(id, str)]
+        id_lists = [run.metadata.get(RECALLS_AGAIN) for run in runs if not run.imported]
+        each = [id for ids in id_lists if isinstance(ids, list) for id in ids if isinstance(id, str)]
         settled, astray, store, scope = list[Settlement](), 0, self.bank.store, self.bank.scope
         if receipt is None or not each:
             return settled, ()
@@ -265,7 +268,7 @@ class Learner:
 
     async def _reflect_if_due(self, learned: Learned, *, every: int) -> Learned:
         """`learned`, and what looking back over its topic gave, where the experiences are a multiple of `every` now."""
-        topic = next((one.topic.id for one in learned.lessons if one.topic), None)
+        topic = next((lesson.topic.id for lesson in learned.lessons if lesson.topic), None)
         if topic is None or (model := self.bank.parts.reflector) is None:
             return learned
         try:

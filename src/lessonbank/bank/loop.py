@@ -120,8 +120,8 @@ class AsyncReasoningBank:
         if self.options.off:
             return Recall(scope=self.scope, task=task, kept=False, notes=notes_of(OFF))
         recaller = Recaller(self._in_scope)
-        recall, found = await recaller.recall(task, asked, draw=True)
-        return await self._keep_recall(await recaller.fit(recall, asked, since=begun), found, begun=begun)
+        recall, retrieval = await recaller.recall(task, asked, draw=True)
+        return await self._keep_recall(await recaller.fit(recall, asked, since=begun), retrieval, begun=begun)
 
     @takes_retrieve_options
     async def recall_again(
@@ -155,18 +155,18 @@ class AsyncReasoningBank:
             first, _ = await self._state.receipts.returned(recall, scope=self.scope)
             why = OFF
             if not self.options.off:
-                if found := await recall_again(self._in_scope, situation, first, asked, cured=a_flag(cured, "cured=")):
-                    return await self._keep_recall(*found, begun=begun)
+                if pair := await recall_again(self._in_scope, situation, first, asked, cured=a_flag(cured, "cured=")):
+                    return await self._keep_recall(*pair, begun=begun)
                 why = "nothing more is known of where this run stands"
             task = await self.parts.intake.task(situation.text or reason)
         return Recall(scope=self.scope, task=task, kept=False, step=situation.step, notes=notes_of(why))
 
-    async def _keep_recall(self, recall: Recall, found: Found, /, *, begun: float) -> Recall:
-        recall = recall.observed() if self.options.observe else await with_reason(recall, found, self.store)
-        kept = await self._state.receipts.keep(recall)
-        unkept = kept.notes[len(recall.notes) :]
-        event = Retrieved(recall=kept, seconds=perf_counter() - begun)
-        return with_notes(kept, self._in_scope.emit(event, notes=(*found.notes, *unkept)))
+    async def _keep_recall(self, recall: Recall, retrieval: Found, /, *, begun: float) -> Recall:
+        recall = recall.observed() if self.options.observe else await with_reason(recall, retrieval, self.store)
+        receipt = await self._state.receipts.keep(recall)
+        unkept = receipt.notes[len(recall.notes) :]
+        event = Retrieved(recall=receipt, seconds=perf_counter() - begun)
+        return with_notes(receipt, self._in_scope.emit(event, notes=(*retrieval.notes, *unkept)))
 
     async def _recall_for_trial(self, task: str, /, *, asked: RetrieveOptions) -> Recall:
         return await Recaller(self._in_scope).for_trial(task, asked=asked)
@@ -278,7 +278,9 @@ class AsyncReasoningBank:
         if known:  # no queue holds these: what is said of them now corrects them, and asks no model
             outcomes = [(run, report.truths[run.id]) for run in runs if run.id in known]
             await self.learn(
-                [run for run, _ in outcomes], recall=report.receipt, outcome=cast("Any", [one for _, one in outcomes])
+                [run for run, _ in outcomes],
+                recall=report.receipt,
+                outcome=cast("Any", [verdict for _, verdict in outcomes]),
             )
         if self.options.submits_here and len(known) < len(runs):
             learn = partial(self.learn, runs, recall=report.receipt, **truth)
@@ -377,8 +379,8 @@ class AsyncReasoningBank:
         the intervals. Raises UsageError, StoreError.
         """
         level = a_share(level, "level", least=0.5, below=1.0)
-        found = await self.parts.ledger.lift(scope=self.scope, level=level)
-        return found.model_copy(update={"notes": (*found.notes, OFF)}) if self.options.off else found
+        lift = await self.parts.ledger.lift(scope=self.scope, level=level)
+        return lift.model_copy(update={"notes": (*lift.notes, OFF)}) if self.options.off else lift
 
     trial = trial
 

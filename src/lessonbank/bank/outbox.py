@@ -56,7 +56,7 @@ class InSpool:
     """That it does, and why."""
 
 
-async def keep_or_spool(bank: Any, call: str, source: object, /, *, inbox: Sequence[str] = (), **told: Any) -> Any:
+async def keep_or_spool(bank: Any, call: str, source: object, /, *, inbox: Sequence[str] = (), **options: Any) -> Any:
     """What `bank.learn`, `submit` or `keep_unfinished` gives; `InSpool` where the run waits on this machine instead.
 
     `inbox`: what the agent noted in this run. It waits with it, and is not delivered otherwise.
@@ -64,14 +64,14 @@ async def keep_or_spool(bank: Any, call: str, source: object, /, *, inbox: Seque
     Raises what the call raises, where there is no spool, or an answer that waiting does not change.
     """
     try:
-        kept = await getattr(bank, call)(source, **told)
+        result = await getattr(bank, call)(source, **options)
     except StoreUnavailable as problem:
         outbox = _outbox(bank)
         if outbox is None or isinstance(problem, ReadOnly | StoreDamaged):
             raise
-        return InSpool(await _spool_run(bank, outbox, call, source, problem, inbox, **told))
+        return InSpool(await _spool_run(bank, outbox, call, source, problem, inbox, **options))
     await deliver_soon(bank)
-    return kept
+    return result
 
 
 async def _spool_run(
@@ -135,9 +135,9 @@ async def _deliver(bank: Any, outbox: Any, /) -> None:
     spool, number, claim = outbox.spool, 0, 0.0
     try:
         while claim := await _in_thread(partial(spool.claim, claim)):
-            if not (found := await _in_thread(partial(spool.next, number))):
+            if not (next_entry := await _in_thread(partial(spool.next, number))):
                 return
-            number, entry = found
+            number, entry = next_entry
             try:
                 is_in = entry is not None and await _deliver_run(bank, entry, outbox.key)
             except TimeIsOver:
@@ -159,12 +159,12 @@ async def _deliver(bank: Any, outbox: Any, /) -> None:
 async def _deliver_run(bank: Any, entry: Spooled, key: str | None) -> bool:
     """Whether the bank has the runs now; not where they were erased meanwhile."""
     bank_of_run = bank.scoped(entry.scope, writer=entry.writer, key=key if entry.writer else None)
-    told: dict[str, Any] = {"recall": entry.recall, "patience": _DELIVERY, "ended_at": entry.ended_at}
+    options: dict[str, Any] = {"recall": entry.recall, "patience": _DELIVERY, "ended_at": entry.ended_at}
     try:
         if entry.call == "keep_unfinished":
-            await bank_of_run.keep_unfinished(entry.runs[0], **told)
+            await bank_of_run.keep_unfinished(entry.runs[0], **options)
         else:
-            ids = await bank_of_run.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told)
+            ids = await bank_of_run.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **options)
             if entry.runs[0].id not in ids:  # what was noted goes with it
                 return bool(ids)
         await _deliver_notes(bank_of_run, entry)

@@ -74,8 +74,8 @@ class Situation:
     @property
     def text(self) -> str:
         """What lessons are compared with."""
-        said = error_in(self.observation) if self.reason == "error" else self.observation[-_STATE:]
-        return "\n".join(filter(None, (self.doing[:_STATE], said)))
+        excerpt = error_in(self.observation) if self.reason == "error" else self.observation[-_STATE:]
+        return "\n".join(filter(None, (self.doing[:_STATE], excerpt)))
 
 
 async def recall_again(
@@ -85,14 +85,14 @@ async def recall_again(
 
     Nothing that the run was shown before is in it. With `cured` the first only. `None`: nothing is known.
     """
-    told = {**(asked.metadata or {}), **({AFTER: first.id} if first else {})}
+    metadata = {**(asked.metadata or {}), **({AFTER: first.id} if first else {})}
     lost = first and asked.metadata and asked.metadata.get(AFTER, first.id) != first.id
-    found = await _cure_of(bank, failure, first, asked, metadata=told) if (failure := situation.failure) else None
-    found = found or (None if cured else await _by_situation(bank, situation, first, asked, metadata=told))
-    if found is None:
+    pair = await _cure_of(bank, failure, first, asked, metadata=metadata) if (failure := situation.failure) else None
+    pair = pair or (None if cured else await _by_situation(bank, situation, first, asked, metadata=metadata))
+    if pair is None:
         return None
     why = (f"of metadata= the {AFTER!r} is left out: the bank keeps there which recall came first",) if lost else ()
-    return found[0].model_copy(update={"notes": (*found[0].notes, *notes_of(*why))}), found[1]
+    return pair[0].model_copy(update={"notes": (*pair[0].notes, *notes_of(*why))}), pair[1]
 
 
 async def _by_situation(
@@ -112,9 +112,9 @@ async def _by_situation(
     words = replace(bank.parts.injector, budget=min(bank.parts.injector.budget, _BUDGET))
     small = Recaller(replace(bank, parts=replace(bank.parts, injector=words)))
     asked = replace(asked, metadata=metadata)
-    recall, found = await small.recall(task, asked, draw=True, exclude=shown, as_one=f"{AGAIN}{situation.reason}")
+    recall, retrieval = await small.recall(task, asked, draw=True, exclude=shown, as_one=f"{AGAIN}{situation.reason}")
     placed = any(candidate.placed for candidate in recall.candidates)
-    return (recall.model_copy(update={"step": situation.step}), found) if placed else None
+    return (recall.model_copy(update={"step": situation.step}), retrieval) if placed else None
 
 
 async def _cure_of(
@@ -126,14 +126,14 @@ async def _cure_of(
     """
     below = replace(bank, scope=cures_of(bank.scope))
     shown = await _shown_since(below, first)
-    one = replace(asked, limit=1, own=not asked.trusted, metadata=metadata)
+    options = replace(asked, limit=1, own=not asked.trusted, metadata=metadata)
     keys = [failure.key]
     for key in keys:
-        recall, found = await Recaller(below).recall(key, one, draw=True, exclude=shown)
+        recall, retrieval = await Recaller(below).recall(key, options, draw=True, exclude=shown)
         if any(c.placed and c.score >= _THE_SAME for c in recall.candidates):
-            return recall, found
+            return recall, retrieval
         if key == failure.key:
-            near = [match.experience.task for match in found.matches]
+            near = [match.experience.task for match in retrieval.matches]
             keys += [*filter(failure.is_like, near), failure.replaced_key]
     return None
 
@@ -156,7 +156,9 @@ async def _shown_after(bank: ScopedBank, first: str, *, before: datetime | None 
         wanted = RecallFilter(metadata={AFTER: first}, before=before, limit=limit, after=after)
         return await list_recalls(bank.store, wanted, scope=bank.scope)
 
-    return frozenset[str]().union(*[_shown_in(one) async for one in every_record(page, lambda recall: recall.id)])
+    return frozenset[str]().union(
+        *[_shown_in(receipt) async for receipt in every_record(page, lambda recall: recall.id)]
+    )
 
 
 def _shown_in(recall: Recall | None) -> frozenset[str]:

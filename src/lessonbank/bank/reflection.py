@@ -33,36 +33,36 @@ async def reflect(
     dry_run: bool = False,
 ) -> Reflected:
     """`bank.reflect`: each topic until the budget is spent. Raises NotFound, and ModelError where nothing was done."""
-    found = await materials(bank.store, scope=bank.scope, runs=runs, asked=asked)
+    topics = await materials(bank.store, scope=bank.scope, runs=runs, asked=asked)
     done, why = list[Reflected](), "the budget is spent"
-    for about in found:
+    for about in topics:
         if (share := min(budget, _MOST)) < _LEAST:
             break
         budget -= share
         with redacting_with(bank.parts.intake.redactor):
             try:
-                told = await reflected(about, model=model, intake=bank.parts.intake, budget=share)
+                reflection = await reflected(about, model=model, intake=bank.parts.intake, budget=share)
             except ModelError as error:
                 if not done:
                     raise
                 why = f"the model failed: {quoted(error, limit=200)}"
                 break
-        done.append(await _keep(bank, told, [one.id for one, _ in about.taught], dry_run=dry_run))
-    notes = [note for one in done for note in one.notes]
-    if left := len(found) - len(done):
+        done.append(await _keep(bank, reflection, [experience.id for experience, _ in about.taught], dry_run=dry_run))
+    notes = [note for reflection in done for note in reflection.notes]
+    if left := len(topics) - len(done):
         notes.append(f"{plural(left, 'topic was', 'topics were')} left out: {why}")
-    if not found:
+    if not topics:
         notes.append(f"no topic has {LEAST_RUNS} runs with both outcomes and two lessons yet")
     return Reflected(
-        lessons=tuple(lesson for one in done for lesson in one.lessons),
-        topics=tuple(about.name for about in found[: len(done)]),
-        changes=tuple(change for one in done for change in one.changes),
-        usage=sum((one.usage for one in done), Usage()),
+        lessons=tuple(lesson for reflection in done for lesson in reflection.lessons),
+        topics=tuple(about.name for about in topics[: len(done)]),
+        changes=tuple(change for reflection in done for change in reflection.changes),
+        usage=sum((reflection.usage for reflection in done), Usage()),
         notes=tuple(notes),
     )
 
 
-async def _keep(bank: ScopedBank, told: Reflected, ids: Sequence[str], /, *, dry_run: bool) -> Reflected:
+async def _keep(bank: ScopedBank, reflection: Reflected, ids: Sequence[str], /, *, dry_run: bool) -> Reflected:
     """Keep the lessons in the experiences of these ids as they are now: the model took its time.
 
     A note, and no lesson, where the bank does not take them.
@@ -70,17 +70,25 @@ async def _keep(bank: ScopedBank, told: Reflected, ids: Sequence[str], /, *, dry
     why: str | Conflict = ""
     for _ in range(_TRIES):
         now = await bank.store.experiences("id", ids, scope=bank.scope)
-        runs = {ref.trajectory_id for one in now for ref in one.attempts}
-        lessons = tuple(one for one in told.lessons if runs.issuperset(one.provenance.trajectory_ids))
+        runs = {ref.trajectory_id for experience in now for ref in experience.attempts}
+        lessons = tuple(lesson for lesson in reflection.lessons if runs.issuperset(lesson.provenance.trajectory_ids))
         changes = general_changes(lessons, now)
         vectors, notes = await bank.index([] if dry_run else [change.experience for change in changes])
-        gone = ("a lesson was dropped: a run that shows it was erased meanwhile",) if lessons != told.lessons else ()
-        kept = {"lessons": lessons, "changes": changes, "notes": (*told.notes, *gone, *notes)}
+        warnings = (
+            ("a lesson was dropped: a run that shows it was erased meanwhile",) if lessons != reflection.lessons else ()
+        )
+        update = {"lessons": lessons, "changes": changes, "notes": (*reflection.notes, *warnings, *notes)}
         try:
             if changes and not dry_run:
                 replaced = {change.experience.id for change in changes}
-                await bank.apply(*changes, vectors=vectors, if_unchanged=[one for one in now if one.id in replaced])
-            return told.model_copy(update=kept)
+                await bank.apply(
+                    *changes,
+                    vectors=vectors,
+                    if_unchanged=[experience for experience in now if experience.id in replaced],
+                )
+            return reflection.model_copy(update=update)
         except Conflict as error:
             why = error
-    return told.model_copy(update={"lessons": (), "notes": (*told.notes, f"nothing of it was kept: {quoted(why)}")})
+    return reflection.model_copy(
+        update={"lessons": (), "notes": (*reflection.notes, f"nothing of it was kept: {quoted(why)}")}
+    )

@@ -39,14 +39,14 @@ async def days_to_keep(
     if not await key_names(store, "reviewer"):
         return asked, ()
     written = await get_setting(store, _KEPT)
-    kept = None if written is None else float(written)
-    if asked is None or asked == kept:
-        return kept, ()
+    days = None if written is None else float(written)
+    if asked is None or asked == days:
+        return days, ()
     try:
         await check_reviewer(store, "keep_runs", name=name, key=key)
     except NotAllowed:
-        how_long = "for ever" if kept is None else f"for {kept:g} days"
-        return kept, (
+        how_long = "for ever" if days is None else f"for {days:g} days"
+        return days, (
             f"this bank keeps runs {how_long}, and not for {asked:g} days: a reviewer changes it, by learning once "
             "with bank.scoped(writer=NAME, key=…) and this Learning(keep_runs=)",
         )

@@ -48,18 +48,20 @@ class Recaller:
             retriever = TrustFilter(retriever, "corroborated", own_of=await self.bank.identity())
         scope, places, measured = self.bank.scope, asked.limit or self.bank.options.limit, self.bank.parts.ledger
         ledger, id = (measured, new_id()) if draw else (Ledger(), "")
-        found = await retriever(task, scope=scope, limit=measured.reach(places))
-        found = without_denied(found, seen=exclude if as_one else ())
-        found = await measured.order(found, places=places, recall_id=id, scope=scope)
-        every = [match.experience for match in found.matches]
-        groups = {lesson.id: groups_of(lesson, one) for one in every for lesson in one.active_lessons}
+        retrieval = await retriever(task, scope=scope, limit=measured.reach(places))
+        retrieval = without_denied(retrieval, seen=exclude if as_one else ())
+        retrieval = await measured.order(retrieval, places=places, recall_id=id, scope=scope)
+        every = [match.experience for match in retrieval.matches]
+        groups = {
+            lesson.id: groups_of(lesson, experience) for experience in every for lesson in experience.active_lessons
+        }
         if as_one:
             groups = dict.fromkeys(groups, (as_one,))
         assigned = await ledger.assign({as_one: ()} if as_one else groups, recall_id=id, task=task, scope=scope)
         assigned = assigned.of_one(as_one) if as_one else assigned
         recall = self.bank.parts.injector.recall(
-            found,
-            id=id or self._id_of(task, found),
+            retrieval,
+            id=id or self._id_of(task, retrieval),
             task=task,
             scope=scope,
             assigned=assigned,
@@ -67,7 +69,7 @@ class Recaller:
             retriever=retriever.name,
             space=retriever.space,
         )
-        return recall.model_copy(update={"metadata": asked.metadata or {}}), found
+        return recall.model_copy(update={"metadata": asked.metadata or {}}), retrieval
 
     async def fit(self, recall: Recall, asked: RetrieveOptions, /, *, since: float) -> Recall:
         """`recall` as a model fits it to its task, where that is asked for and there is anything to show.
@@ -90,8 +92,8 @@ class Recaller:
         task = await self.bank.parts.intake.task(task)
         if self.bank.options.off:
             return Recall(scope=self.bank.scope, task=task, kept=False, notes=notes_of(OFF))
-        recall, found = await self._with(tried).recall(task, asked, draw=False)
-        recall = await with_reason(recall, found, self.bank.store)
+        recall, retrieval = await self._with(tried).recall(task, asked, draw=False)
+        recall = await with_reason(recall, retrieval, self.bank.store)
         how = asked.fit or self.bank.options.fit
         note = () if how == "none" else notes_of(f"not fitted: a preview asks no model; a recall does (fit={how!r})")
         return recall.model_copy(update={"kept": False, "notes": (*recall.notes, *note)})
@@ -113,8 +115,8 @@ class Recaller:
         parts = replace(self.bank.parts, retriever=retriever, injector=words)
         return replace(self, bank=replace(self.bank, parts=parts))
 
-    def _id_of(self, task: str, found: Found) -> str:
-        words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
+    def _id_of(self, task: str, retrieval: Found) -> str:
+        words = [lesson.text for match in retrieval.matches for lesson in match.experience.active_lessons]
         return digest("\n".join((self.bank.scope, task, *words)))[:32]
 
 

@@ -99,7 +99,7 @@ class RunKeeper:
     ) -> list[Trajectory]:
         """Keep clean runs with what is reported. Gives those that the bank had already, with what is known of them."""
         bank, ids = self.bank, [run.id for run in runs]
-        said = Submission(
+        submission = Submission(
             recall_id=report.receipt.id if report.receipt else None,
             run_ids=tuple(sorted(ids)) if len(ids) > 1 else (),
             identity=self.identity,
@@ -108,8 +108,8 @@ class RunKeeper:
         )
 
         def stamp(run: Trajectory) -> Trajectory:
-            told = said.model_copy(update={"verdict": report.truths[run.id]})
-            return run.model_copy(update={"submission": told, "unfinished": False})  # it is to be learned
+            own_submission = submission.model_copy(update={"verdict": report.truths[run.id]})
+            return run.model_copy(update={"submission": own_submission, "unfinished": False})  # it is to be learned
 
         stamped = [stamp(run) if run.id in report.truths else run for run in runs]
         new = await bank.store.save_runs(stamped, scope=bank.scope, wait=wait)
@@ -123,7 +123,7 @@ class RunKeeper:
         self, runs: Sequence[Trajectory], receipt: Recall | None, /, *, since: datetime
     ) -> list[Trajectory]:
         """The runs that were not erased `since` then; none where their recall, or all that was kept then, was."""
-        gone, whole = set[str](), digest(receipt.id) if receipt else ""
+        digests, whole = set[str](), digest(receipt.id) if receipt else ""
         journal = self.bank.store.journal(scope=self.bank.scope, kinds=("purge", "forgotten"))
         async with closing(journal) as entries:
             async for at in entries:
@@ -133,8 +133,8 @@ class RunKeeper:
                 if isinstance(entry, Purge) and at.at > since:
                     if entry.what == "scope" or entry.digest == whole:
                         return []
-                    gone.add(entry.digest)
-        return [run for run in runs if digest(run.id) not in gone]
+                    digests.add(entry.digest)
+        return [run for run in runs if digest(run.id) not in digests]
 
     async def earlier_teller(self, waiting: Sequence[Trajectory], /) -> tuple[str, str] | None:
         """Who told how runs that wait ended, where that is another than who tells it now, who may not say otherwise."""
@@ -144,22 +144,31 @@ class RunKeeper:
         return next(filter(None, tellers), None)
 
     async def _other_teller(self, run: Trajectory) -> tuple[str, str] | None:
-        said = run.submission or NO_SUBMISSION
-        if said.identity == self.identity or not said.says_outcome:
+        submission = run.submission or NO_SUBMISSION
+        if submission.identity == self.identity or not submission.says_outcome:
             return None
-        return await verified_submitter(self.bank.store, said, runs=said.run_ids or [run.id], scope=self.bank.scope)
+        return await verified_submitter(
+            self.bank.store, submission, runs=submission.run_ids or [run.id], scope=self.bank.scope
+        )
 
     async def with_earlier_word(self, waiting: Sequence[Trajectory], report: RunReport, /) -> RunReport:
         """`report`, in which what was said earlier of runs that wait counts until its teller says otherwise."""
         bank, receipt, truths = self.bank, report.receipt, dict(report.truths)
-        said = [(run, run.submission or NO_SUBMISSION) for run in waiting]
-        recall = next((told.recall_id or run.recall_id for run, told in said if told.recall_id or run.recall_id), None)
+        submissions = [(run, run.submission or NO_SUBMISSION) for run in waiting]
+        recall = next(
+            (
+                submission.recall_id or run.recall_id
+                for run, submission in submissions
+                if submission.recall_id or run.recall_id
+            ),
+            None,
+        )
         receipt = receipt or (await get_or_none(get_recall(bank.store, recall, scope=bank.scope)) if recall else None)
         others = [run for run in waiting if await self._other_teller(run)]
         truths |= dict.fromkeys([run.id for run in others])
-        for run, told in said:  # where the caller says nothing of it now
+        for run, submission in submissions:  # where the caller says nothing of it now
             if run.id in truths and truths[run.id] is None:
-                outcome, reward = told.ending
+                outcome, reward = submission.ending
                 truths[run.id] = truth_verdict(outcome=outcome, reward=reward, success_at=bank.options.success_at)
         notes = (*report.notes, *stays_as_told(others, report))
         return replace(report, receipt=receipt, truths=truths, notes=notes)

@@ -127,9 +127,9 @@ class ScopedBank:
     async def _without_secrets(self, change: Change) -> Change:
         """`change` with its reason redacted: its texts are, but a reason is what a person typed just now."""
         reason: str = getattr(change, "reason", "")
-        if (told := await self.parts.intake.sentence(reason)) == reason:
+        if (sentence := await self.parts.intake.sentence(reason)) == reason:
             return change
-        return change.model_copy(update={"reason": told})
+        return change.model_copy(update={"reason": sentence})
 
     async def index(self, experiences: Sequence[Experience], /) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
         """Vectors for new experiences, and a note where the embedder failed: then they are embedded later."""

@@ -68,8 +68,8 @@ class Spooled(Record):
     def without(self, ids: Collection[str], metadata: Mapping[str, Json]) -> Spooled:
         """What stays after an erasure of these ids, or of what has this metadata. Its notes go with its first run."""
         recall = self.ids - {run.id for run in self.runs}
-        runs = [one for one in self.runs if one.id not in ids and recall.isdisjoint(ids)]
-        runs = [one for one in runs if not (metadata and metadata.items() <= one.metadata.items())]
+        runs = [run for run in self.runs if run.id not in ids and recall.isdisjoint(ids)]
+        runs = [run for run in runs if not (metadata and metadata.items() <= run.metadata.items())]
         inbox = self.inbox if runs[:1] == [*self.runs[:1]] else ()
         return self.model_copy(update={"runs": tuple(runs), "inbox": inbox})
 
@@ -119,8 +119,8 @@ class Spool:
         with self._open() as file:
             old = file.execute("DELETE FROM runs WHERE at < ?", (time() - MOST_SECONDS,)).rowcount
             _drop(file, old)
-            found = file.execute("SELECT number, entry FROM runs WHERE number > ? ORDER BY number", (after,)).fetchone()
-        return found and (found[0], _read(found[1]))
+            row = file.execute("SELECT number, entry FROM runs WHERE number > ? ORDER BY number", (after,)).fetchone()
+        return row and (row[0], _read(row[1]))
 
     def done(self, number: int, /, *, dropped: bool = False) -> None:
         """Take it out."""
@@ -152,17 +152,17 @@ class Spool:
             return []
         with self._open() as file:
             rows = file.execute("SELECT number, at, entry FROM runs WHERE scope = ?", (scope,)).fetchall()
-            gone = list[frozenset[str]]()
+            id_sets = list[frozenset[str]]()
             for number, at, text in rows:
                 whole = bool(all or (before and at < before.timestamp()))
                 rest = entry.without(ids, metadata or {}) if (entry := _read(text)) and not whole else None
                 if (entry and rest == entry) or not (entry or whole or ids or metadata):
                     continue
                 ids_of = entry.ids if entry else frozenset[str]()
-                gone.append(ids_of - rest.ids if rest and rest.runs else ids_of)
+                id_sets.append(ids_of - rest.ids if rest and rest.runs else ids_of)
                 if not preview:
                     _replace(file, number, rest)
-        return gone
+        return id_sets
 
     def describe(self) -> str:
         """What waits, for people."""

@@ -34,13 +34,13 @@ class Use:
 
 def sleepers(shown: Iterable[Use], /, *, before: datetime) -> tuple[str, ...]:
     """The lessons that no run met since `before`."""
-    return tuple([one.lesson_id for one in shown if one.at < before])
+    return tuple([use.lesson_id for use in shown if use.at < before])
 
 
 def surplus(shown: Iterable[Use], /, *, count: int) -> tuple[str, ...]:
     """The `count` lessons that are needed least: first what does nothing, then what was not met for longest."""
-    order = sorted(shown, key=lambda one: (not one.does_nothing, one.at, one.lesson_id))
-    return tuple([one.lesson_id for one in order[: max(count, 0)]])
+    order = sorted(shown, key=lambda use: (not use.does_nothing, use.at, use.lesson_id))
+    return tuple([use.lesson_id for use in order[: max(count, 0)]])
 
 
 async def do_upkeep(bank: ScopedBank, tasks: Iterable[str], /) -> tuple[str, ...]:
@@ -62,24 +62,24 @@ async def do_upkeep(bank: ScopedBank, tasks: Iterable[str], /) -> tuple[str, ...
 
 async def _put_away(bank: ScopedBank) -> tuple[str, ...]:
     options, today = bank.options, now().date()
-    held = [one async for one in bank.store.scan(scope=bank.scope)]
-    lessons = [lesson for one in held for lesson in one.lessons]
+    held = [experience async for experience in bank.store.scan(scope=bank.scope)]
+    lessons = [lesson for experience in held for lesson in experience.lessons]
     shown = [lesson for lesson in lessons if not lesson.hidden]
     free = await _uses(bank, held, [lesson for lesson in shown if not lesson.approved])
-    asleep, slept, gone, most = (), (), (), options.keep_lessons
+    asleep, slept, removals, most = (), (), (), options.keep_lessons
     idle, room = f"no run met it for {options.sleep_after or 0:g} days", f"scope keeps {plural(most or 0, 'lesson')}"
     if options.sleep_after is not None:
         before, _ = await older_than(bank.store, options.sleep_after, scope=bank.scope)
         asleep = sleepers(free, before=before)
         slept = await _apply(bank, Retire(lesson_ids=asleep, reason=idle, asleep=True))
     if most is not None:
-        left = [one for one in free if one.lesson_id not in asleep]
-        gone = surplus(left, count=len(shown) - len(asleep) - most)
-        gone = await _apply(bank, Retire(lesson_ids=gone, reason=f"to make room: the {room}"))
+        left = [use for use in free if use.lesson_id not in asleep]
+        removals = surplus(left, count=len(shown) - len(asleep) - most)
+        removals = await _apply(bank, Retire(lesson_ids=removals, reason=f"to make room: the {room}"))
     sleeping = {*slept, *(lesson.id for lesson in lessons if lesson.asleep)}
     bank.state.upkeep[bank.scope] = today, _tasks_of(held, sleeping)
     notes = [f"{plural(len(slept), 'lesson was', 'lessons were')} put to sleep: {idle}"] if slept else []
-    notes += [f"{plural(len(gone), 'lesson was', 'lessons were')} removed: this {room}"] if gone else []
+    notes += [f"{plural(len(removals), 'lesson was', 'lessons were')} removed: this {room}"] if removals else []
     return tuple(notes)
 
 
@@ -92,11 +92,11 @@ async def _uses(bank: ScopedBank, held: Sequence[Experience], lessons: Sequence[
         if id in last:
             last[id] = max(last[id], at)
 
-    for one in held:
-        for id in one.repeats:
-            seen(id, one.created_at)
-    for id, found in met.items():
-        seen(id, found.at)
+    for experience in held:
+        for id in experience.repeats:
+            seen(id, experience.created_at)
+    for id, meeting in met.items():
+        seen(id, meeting.at)
     async for entry in bank.store.journal(scope=bank.scope, kinds=("restore",)):
         for id in entry.entry.marks:
             seen(id, entry.at)
@@ -106,9 +106,9 @@ async def _uses(bank: ScopedBank, held: Sequence[Experience], lessons: Sequence[
 def _tasks_of(held: Iterable[Experience], ids: set[str]) -> dict[str, list[frozenset[str]]]:
     """By lesson: the words of the tasks that taught it."""
     tasks: dict[str, list[frozenset[str]]] = {}
-    for one in held:
-        for id in ids.intersection({*one.repeats, *(lesson.id for lesson in one.lessons)}):
-            tasks.setdefault(id, []).append(task_words(one.task))
+    for experience in held:
+        for id in ids.intersection({*experience.repeats, *(lesson.id for lesson in experience.lessons)}):
+            tasks.setdefault(id, []).append(task_words(experience.task))
     return tasks
 
 
@@ -124,8 +124,8 @@ async def _wake(bank: ScopedBank, tasks: Iterable[str]) -> tuple[str, ...]:
     return (f"{plural(len(woken), 'lesson')} woke up, because this run met it again",) if woken else ()
 
 
-def _is_alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= _ALIKE * max(len(one | other), 1)
+def _is_alike(words: frozenset[str], other: frozenset[str]) -> bool:
+    return len(words & other) >= _ALIKE * max(len(words | other), 1)
 
 
 async def _apply(bank: ScopedBank, change: Retire | Restore) -> tuple[str, ...]:
@@ -137,5 +137,5 @@ async def _apply(bank: ScopedBank, change: Retire | Restore) -> tuple[str, ...]:
         await bank.store.apply([change], scope=bank.scope, writer=WRITER)
     except (Conflict, NotFound):
         alone = [change.model_copy(update={"lesson_ids": (id,)}) for id in ids] if len(ids) > 1 else []
-        return tuple([id for one in alone for id in await _apply(bank, one)])
+        return tuple([id for single_change in alone for id in await _apply(bank, single_change)])
     return ids

@@ -61,8 +61,8 @@ for panel, commands in _COMMANDS.items():
 for panel, groups in _GROUPS.items():
     for group in groups:
         app.add_typer(group.app, name=group.__name__.rpartition(".")[2], rich_help_panel=panel)
-        for one in group.app.registered_commands:
-            one.cls = Command
+        for command_info in group.app.registered_commands:
+            command_info.cls = Command
 
 
 def _print_version(wanted: bool) -> None:

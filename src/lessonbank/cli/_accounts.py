@@ -31,12 +31,12 @@ class Account:
 
     def add(self, run: Imported, /) -> None:
         """Take a run in."""
-        told = run.account
-        self.sums.update({"runs": 1} | {name: getattr(told, name) for name in _SUMS})
+        account = run.account
+        self.sums.update({"runs": 1} | {name: getattr(account, name) for name in _SUMS})
         for name, counts in self.kinds.items():
-            counts[getattr(told, name)] += 1
+            counts[getattr(account, name)] += 1
         self.outcomes[run.verdict.outcome if run.verdict else "none"] += 1
-        self.left.update(told.left)
+        self.left.update(account.left)
 
 
 @dataclass
@@ -94,7 +94,7 @@ class Accounts:
             warn(f"{times} × {sentence}")
         if self.passed_over:
             warn(f"no runs in {plural(len(self.passed_over), 'more file')}: --json lists them")
-        warn_of_skipped([f"{printable(str(one.path))}:{one.line}: {one.reason}" for one in self.skipped], NOTES)
+        warn_of_skipped([f"{printable(str(entry.path))}:{entry.line}: {entry.reason}" for entry in self.skipped], NOTES)
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""
@@ -110,7 +110,9 @@ class Accounts:
                 }
                 for (file, _), account in self.files.items()
             ],
-            "skipped": [{"file": str(one.path), "line": one.line, "reason": one.reason} for one in self.skipped],
+            "skipped": [
+                {"file": str(entry.path), "line": entry.line, "reason": entry.reason} for entry in self.skipped
+            ],
             "passed_over": self.passed_over,
         }
 

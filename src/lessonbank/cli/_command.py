@@ -25,11 +25,13 @@ class Command(TyperCommand):
             raise wrong(f"Missing {named}", ctx=ctx) from None
 
     def _missing(self, ctx: Any, args: list[str]) -> list[str]:
-        told, _, _ = self.make_parser(ctx).parse_args(args=args)
-        wanted = [one for one in self.get_params(ctx) if one.required]
-        values = [(one, one.consume_value(ctx, told)[0]) for one in wanted]
+        options, _, _ = self.make_parser(ctx).parse_args(args=args)
+        wanted = [parameter for parameter in self.get_params(ctx) if parameter.required]
+        values = [(parameter, parameter.consume_value(ctx, options)[0]) for parameter in wanted]
         return [
-            repr(max(one.opts, key=len)) if one.opts[0].startswith("-") else str(one.metavar or one.name).upper()
-            for one, value in values
-            if one.value_is_missing(value)
+            repr(max(parameter.opts, key=len))
+            if parameter.opts[0].startswith("-")
+            else str(parameter.metavar or parameter.name).upper()
+            for parameter, value in values
+            if parameter.value_is_missing(value)
         ]

@@ -31,7 +31,7 @@ def lesson_id(memory: ReasoningBank, given: str, /) -> str:
 
 def lesson_ids(memory: ReasoningBank, given: Iterable[str], /) -> list[str]:
     """The whole ids of several lessons. Raises NotFound, UsageError."""
-    return [lesson_id(memory, one) for one in given]
+    return [lesson_id(memory, id) for id in given]
 
 
 def run_id(memory: ReasoningBank, given: str, /) -> str:
@@ -47,7 +47,7 @@ def recall_id(memory: ReasoningBank, given: str, /) -> str:
 def experience_id(memory: ReasoningBank, given: str, /) -> str:
     """The whole id of an experience, as the journal names it. Raises NotFound, UsageError."""
     entries = (getattr(entry.entry, "experience", None) for entry in memory.history.list())
-    known = {found.id: found.task for found in entries if found is not None}
+    known = {experience.id: experience.task for experience in entries if experience is not None}
     return given if given in known else _only("experience", given, known.items())
 
 
@@ -100,16 +100,16 @@ def _only(what: str, given: str, known: Iterable[tuple[str, str]]) -> str:
     """The one id that begins or ends with `given`."""
     if len(given) < LEAST:
         raise UsageError(f"{given!r} is too short for an id: give at least {LEAST} characters")
-    found = {id: text for id, text in known if id.startswith(given) or id.endswith(given)}
-    if not found:
+    matches = {id: text for id, text in known if id.startswith(given) or id.endswith(given)}
+    if not matches:
         raise NotFound(f"there is no {what} {given!r} in this scope")
-    if len(found) > 1:
-        named = ", ".join(f"{short(id)} ({_begin(text)})" for id, text in [*found.items()][:_NAMED])
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    if len(matches) > 1:
+        named = ", ".join(f"{short(id)} ({_begin(text)})" for id, text in [*matches.items()][:_NAMED])
+        more = f" and {len(matches) - _NAMED} more" if len(matches) > _NAMED else ""
         raise UsageError(
-            f"{given!r} names {len(found)} {what}s: give the last {SHOWN} characters of one: {named}{more}"
+            f"{given!r} names {len(matches)} {what}s: give the last {SHOWN} characters of one: {named}{more}"
         )
-    return next(iter(found))
+    return next(iter(matches))
 
 
 def _begin(text: str) -> str:

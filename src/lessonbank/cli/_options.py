@@ -103,34 +103,34 @@ def needs_words(given: Mapping[str, str | None], /) -> None:
 
 def on_the_line(context: typer.Context, /) -> dict[str, str]:
     """The parameters on the command line itself, each with how it is written. The environment says none."""
-    sources = {one: context.get_parameter_source(one.name or "") for one in context.command.params}
-    given = [one for one, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
-    return {one.name or "": one.opts[0] for one in given}
+    sources = {parameter: context.get_parameter_source(parameter.name or "") for parameter in context.command.params}
+    given = [parameter for parameter, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    return {parameter.name or "": parameter.opts[0] for parameter in given}
 
 
 def takes_retrieve_options(command: F, /) -> F:
     """`command`, with an option for each of `retrieve`; `given` reads them."""
     keyword = Parameter.KEYWORD_ONLY
-    named = [Parameter(one.name, keyword, default=None, annotation=_offered(one)) for one in OPTIONS.values()]
-    return with_keywords(command, [(one, one.annotation) for one in named], evaluate=True)
+    named = [Parameter(option.name, keyword, default=None, annotation=_offered(option)) for option in OPTIONS.values()]
+    return with_keywords(command, [(parameter, parameter.annotation) for parameter in named], evaluate=True)
 
 
 def given(asked: Mapping[str, Any], /) -> RetrieveKeywords:
     """The options of `retrieve` that the caller gave. Raises UsageError."""
-    told = {name: value for name, value in asked.items() if value is not None}
-    return cast("RetrieveKeywords", {n: pairs(value) if _is_pairs(n) else value for n, value in told.items()})
+    options = {name: value for name, value in asked.items() if value is not None}
+    return cast("RetrieveKeywords", {n: pairs(value) if _is_pairs(n) else value for n, value in options.items()})
 
 
-def _offered(one: Option) -> Any:
-    names = [f"--{one.name.replace('_', '-')}", *filter(None, [one.offer.short])]
-    told = typer.Option(*names, min=one.offer.least, help=one.offer.help)
-    return Annotated[list[str] | None if _is_pairs(one.name) else one.kind | None, told]
+def _offered(option: Option) -> Any:
+    names = [f"--{option.name.replace('_', '-')}", *filter(None, [option.offer.short])]
+    declaration = typer.Option(*names, min=option.offer.least, help=option.offer.help)
+    return Annotated[list[str] | None if _is_pairs(option.name) else option.kind | None, declaration]
 
 
 def _is_pairs(name: str) -> bool:
     """Whether an option is a mapping, which is given as KEY=VALUE."""
     kind = OPTIONS[name].kind
-    return any(get_origin(one) is Mapping for one in (kind, *get_args(kind)))
+    return any(get_origin(annotation) is Mapping for annotation in (kind, *get_args(kind)))
 
 
 def model_of(name: str | None, base_url: str | None = None, timeout: float = 120.0) -> Any:

@@ -189,8 +189,8 @@ def _warn_of(report: Report) -> None:
     if report.graded:
         taken = " and ".join(f"{report.graded[o]} for {o}" for o in sorted(report.graded))
         count = report.graded.total()
-        told = plural(count, "reward is neither 0 nor 1 and was", "rewards are neither 0 nor 1 and were")
-        warn(f"{told} taken {taken}: --success-at changes that")
+        phrase = plural(count, "reward is neither 0 nor 1 and was", "rewards are neither 0 nor 1 and were")
+        warn(f"{phrase} taken {taken}: --success-at changes that")
     for note, times in () if report.gave_up else report.notes.most_common(NOTES):
         warn(f"{times} × {note}")
     if report.passed_over:

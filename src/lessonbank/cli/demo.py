@@ -138,10 +138,10 @@ def _chart(title: str, episodes: Sequence[Episode], style: str, console: Console
     rates = curves.thinned(
         curves.moving_rate([e.success for e in episodes]), columns=max(10, min(80, console.width - 4))
     )
-    told = f"{title}: {sum(won(episodes)):.0f} of {len(episodes)} done"
+    caption = f"{title}: {sum(won(episodes)):.0f} of {len(episodes)} done"
     if len(episodes) > 20:
-        told += f", {rate(episodes, last=20):.0%} of the last 20"
-    return [Text(told), *(Text(f"  {row}", style=style) for row in curves.bars(rates, glyphs=glyphs))]
+        caption += f", {rate(episodes, last=20):.0%} of the last 20"
+    return [Text(caption), *(Text(f"  {row}", style=style) for row in curves.bars(rates, glyphs=glyphs))]
 
 
 def _across(asked: Asked) -> list[tuple[float, float]]:
@@ -192,10 +192,10 @@ def _numbers(asked: Asked, story: Story, across: list[tuple[float, float]]) -> I
     yield f"this world, {plural(len(story.without), 'task')}: {rates}"
     yield f"gain {story.difference} (95 %, bootstrap over this world's tasks, paired)"
     if across:
-        without, kept = [a for a, _ in across], [b for _, b in across]
-        mean = f"{sum(without) / len(across):.3f} without, {sum(kept) / len(across):.3f} with memory"
+        without, with_memory = [a for a, _ in across], [b for _, b in across]
+        mean = f"{sum(without) / len(across):.3f} without, {sum(with_memory) / len(across):.3f} with memory"
         yield f"{plural(len(across), 'further world')}: {mean}"
-        yield f"gain {paired_bootstrap(kept, without)} (95 %, bootstrap over worlds, paired)"
+        yield f"gain {paired_bootstrap(with_memory, without)} (95 %, bootstrap over worlds, paired)"
 
 
 def _meaning() -> str:

@@ -69,7 +69,7 @@ def doctor(
             owner.admin.rebuild()
         scopes = memory.admin.scopes()
         done = {s: made for s in scopes if (made := _reindex(owner, s))} if reindex else {}
-        unembedded = {s: told for s in scopes if (told := memory.scoped(s).admin.unembedded())}
+        unembedded = {s: texts for s in scopes if (texts := memory.scoped(s).admin.unembedded())}
         counts = {s: memory.scoped(s).admin.counts() for s in scopes}
         queue = sum((memory.scoped(s).runs.queue() for s in scopes), QueueStatus())
         with progress_console.status("verifying"):
@@ -78,7 +78,7 @@ def doctor(
         unlabelled = {} if problems else {s: n for s in scopes if (n := len(memory.scoped(s).runs.unlabelled()))}
         active, reviewers = memory.settings, memory.admin.reviewers()
         runs = [run for s in scopes for run in memory.scoped(s).runs.list(limit=_LATELY)]
-        used = used_by_agents(runs, [one for s in scopes for one in memory.scoped(s).lessons.list(limit=_LATELY)])
+        used = used_by_agents(runs, [lesson for s in scopes for lesson in memory.scoped(s).lessons.list(limit=_LATELY)])
     report = {
         "settings": active if is_server(bank) else {name: active[name] for name in _KEPT},
         "used": used,
@@ -107,13 +107,13 @@ def doctor(
 
 def leaving(*, model: str | None, base_url: str | None, embedder: str) -> list[str]:
     """Which words leave this machine, to whom and when: one sentence each."""
-    found = list[str]()
+    sentences = list[str]()
     if model:
-        found.append(f"to judge a run and draw lessons, the run goes to {_receiver(model, base_url)}")
+        sentences.append(f"to judge a run and draw lessons, the run goes to {_receiver(model, base_url)}")
     name = embedder.split(" (")[0]
     if name.split(":")[0] not in LOCAL:
-        found.append(f"to search, the text of tasks (and of lessons, where these are searched) goes to {name}")
-    return found or [_NOTHING]
+        sentences.append(f"to search, the text of tasks (and of lessons, where these are searched) goes to {name}")
+    return sentences or [_NOTHING]
 
 
 def _receiver(model: str, base_url: str | None) -> str:
@@ -126,7 +126,7 @@ def _receiver(model: str, base_url: str | None) -> str:
 
 
 def _show(report: dict[str, Any]) -> None:
-    used = [(name, f"{', '.join(told)} (in the last records)") for name, told in report["used"].items()]
+    used = [(name, f"{', '.join(values)} (in the last records)") for name, values in report["used"].items()]
     show_table("Settings of the bank", ("part", "what"), [*report["settings"].items(), *used])
     show_table(
         "\nWords that leave this machine by this command",
@@ -137,7 +137,9 @@ def _show(report: dict[str, Any]) -> None:
     if report["queue"] != QueueStatus():
         show_table("\nRuns to be learned", ("which", "how many"), _waiting(report["queue"]))
     if proposed := report["proposals"]:
-        rows = [(s, one.lesson.title, one.reason) for s, found in proposed.items() for one in found]
+        rows = [
+            (s, proposal.lesson.title, proposal.reason) for s, proposals in proposed.items() for proposal in proposals
+        ]
         show_table(
             "\nProposals that wait for a person (`lessons list --proposals`)", ("scope", "lesson", "because"), rows
         )
@@ -176,12 +178,12 @@ def _reindex(memory: ReasoningBank, scope: str) -> int:
 
 def _versions() -> dict[str, str]:
     extras = ("pydantic_ai", "openai", "anthropic", "fastembed", "sentence_transformers", "mcp")
-    found = {name: _version(name) for name in extras if find_spec(name)}
-    missing = [name for name in extras if name not in found]
+    versions = {name: _version(name) for name in extras if find_spec(name)}
+    missing = [name for name in extras if name not in versions]
     return {
         "lessonbank": _version("lessonbank"),
         "python": platform.python_version(),
-        **found,
+        **versions,
         "not installed": ", ".join(missing) or "-",
     }
 

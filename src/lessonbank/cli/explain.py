@@ -63,7 +63,7 @@ def _lesson(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
         show_table(
             f"It came again {times}",
             ("experience", "on", "runs ended", "words", "task"),
-            [_repeat(one, lesson) for one in again],
+            [_repeat(repeat, lesson) for repeat in again],
         )
 
 
@@ -127,10 +127,10 @@ def _state(lesson: Lesson) -> str:
     return f"{lesson.state} (unchecked)" if lesson.is_unchecked else lesson.state
 
 
-def _repeat(one: Repeat, lesson: Lesson) -> tuple[str, ...]:
-    ended = ", ".join(run.verdict.outcome for run in one.runs)
-    words = one.lesson.content if one.lesson else _as_it_was(lesson)
-    return short(one.experience_id), one.at.date().isoformat(), ended, words, one.task
+def _repeat(repeat: Repeat, lesson: Lesson) -> tuple[str, ...]:
+    ended = ", ".join(run.verdict.outcome for run in repeat.runs)
+    words = repeat.lesson.content if repeat.lesson else _as_it_was(lesson)
+    return short(repeat.experience_id), repeat.at.date().isoformat(), ended, words, repeat.task
 
 
 def _as_it_was(lesson: Lesson) -> str:
@@ -213,17 +213,17 @@ def _circumstances(recall: Recall, why: Explanation) -> Sequence[tuple[str, str]
     )
 
 
-def _row(one: Explained) -> tuple[object, ...]:
+def _row(candidate: Explained) -> tuple[object, ...]:
     from lessonbank.evidence.lift import points, said_of, says_nothing
 
     evidence = "no evidence yet"
-    if one.lift is not None:
-        effect = "" if says_nothing(one.lift) else f", success {points(one.lift.success)}"
-        evidence = f"{said_of(one.lift)}{effect}"
-    place = "" if one.rank is None else one.rank
-    title = one.title or "(no longer in the bank)"
-    said = f"{title}: {one.why}. Evidence: {evidence}"
-    return place, f"{one.score:.3f}", "yes" if one.shown else "no", short(one.lesson_id), said
+    if candidate.lift is not None:
+        effect = "" if says_nothing(candidate.lift) else f", success {points(candidate.lift.success)}"
+        evidence = f"{said_of(candidate.lift)}{effect}"
+    place = "" if candidate.rank is None else candidate.rank
+    title = candidate.title or "(no longer in the bank)"
+    sentence = f"{title}: {candidate.why}. Evidence: {evidence}"
+    return place, f"{candidate.score:.3f}", "yes" if candidate.shown else "no", short(candidate.lesson_id), sentence
 
 
 """How a merge names what it stands for, see `descent`."""

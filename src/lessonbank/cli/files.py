@@ -198,8 +198,8 @@ def _format_by_name(file: Path) -> ExportFormat:
     if file.suffix.casefold() in _JSON_LINES:
         return "jsonl"
     if (known := None if file.is_dir() else format_of(file)) is None:
-        told = f"{short_path(file)} tells no format: name it .jsonl for everything, or give --format"
-        raise typer.BadParameter(told, param_hint="FILE")
+        message = f"{short_path(file)} tells no format: name it .jsonl for everything, or give --format"
+        raise typer.BadParameter(message, param_hint="FILE")
     return known
 
 
@@ -207,12 +207,16 @@ def _sync(
     files: list[Path], bank: str, scope: str, format: FileFormat | None, budget: int, *, preview: bool, as_json: bool
 ) -> None:
     with opened(bank, scope) as memory, progress_console.status("comparing"):
-        told = [one for file in files for one in memory.admin.sync(file, format=format, budget=budget, preview=preview)]
+        reports = [
+            report
+            for file in files
+            for report in memory.admin.sync(file, format=format, budget=budget, preview=preview)
+        ]
     if as_json:
-        show_json(told)
+        show_json(reports)
         return
-    for one in told:
-        _show_synced(one, done=not preview)
+    for report in reports:
+        _show_synced(report, done=not preview)
     if preview:
         say("nothing was changed: leave --preview out to do this")
 
@@ -244,16 +248,16 @@ def import_(
     _report(as_json, {"added": added, "file": str(file)}, f"{plural(added, 'new record')} in {scope}")
 
 
-def _show_synced(told: Synced, *, done: bool) -> None:
-    same = "as it was" if told.before == told.after else "written" if done else "would change"
-    left_out = f", {plural(told.left_out, 'does', 'do')} not fit the budget" if told.left_out else ""
-    say(f"{short_path(told.path)}: {plural(told.lessons, 'lesson')}{left_out}, {same}")
-    for one in told.proposals:
-        say(f"  {'proposed' if done else 'would be proposed'}: {one.change} {one.lesson.title!r}")
-    for note in told.notes:
+def _show_synced(report: Synced, *, done: bool) -> None:
+    same = "as it was" if report.before == report.after else "written" if done else "would change"
+    left_out = f", {plural(report.left_out, 'does', 'do')} not fit the budget" if report.left_out else ""
+    say(f"{short_path(report.path)}: {plural(report.lessons, 'lesson')}{left_out}, {same}")
+    for proposal in report.proposals:
+        say(f"  {'proposed' if done else 'would be proposed'}: {proposal.change} {proposal.lesson.title!r}")
+    for note in report.notes:
         say(f"  {note}")
     if not done:
-        before, after = told.before.splitlines(), told.after.splitlines()
+        before, after = report.before.splitlines(), report.after.splitlines()
         show_text("\n".join(unified_diff(before, after, "now", "then", lineterm="", n=1)))
 
 

@@ -103,13 +103,13 @@ def diff(
         _show_first_failing(bank, scope, a, b, check, as_json=as_json)
         return
     with opened(bank, scope) as memory:
-        found = memory.history.diff(options.moment(a), options.moment(b))
+        changes = memory.history.diff(options.moment(a), options.moment(b))
     if as_json:
-        show_json(found)
-    elif found.empty:
+        show_json(changes)
+    elif changes.empty:
         console.print("no difference")
     else:
-        show_table(f"{scope}, from {a} to {b}", ("what", "id", "text"), _rows(found))
+        show_table(f"{scope}, from {a} to {b}", ("what", "id", "text"), _rows(changes))
 
 
 def _show_first_failing(bank: str, scope: str, a: str, b: str, check: str, *, as_json: bool) -> None:
@@ -159,18 +159,18 @@ def _row(entry: JournalEntry) -> tuple[object, ...]:
 
 def _what(entry: JournalEntry) -> str:
     """One change in a few words."""
-    said = entry.entry.sentence()
-    subjects = (said.experience,) if said.experience else said.lessons or filter(None, (said.run,))
+    sentence = entry.entry.sentence()
+    subjects = (sentence.experience,) if sentence.experience else sentence.lessons or filter(None, (sentence.run,))
     ids = ", ".join(map(short, subjects))
-    return ": ".join(filter(None, (said.text, ids, said.reason)))
+    return ": ".join(filter(None, (sentence.text, ids, sentence.reason)))
 
 
-def _rows(found: Diff) -> list[tuple[str, str, str]]:
-    pairs = [(name, e.id, e.task) for name in ("added", "removed") for e in getattr(found, name)]
-    pairs += [("replaced", r.after.id, r.after.task) for r in found.replaced]
+def _rows(changes: Diff) -> list[tuple[str, str, str]]:
+    pairs = [(name, e.id, e.task) for name in ("added", "removed") for e in getattr(changes, name)]
+    pairs += [("replaced", r.after.id, r.after.task) for r in changes.replaced]
     lessons = {"lessons_added": "lesson added", "lessons_removed": "lesson removed"}
     lessons |= {name: name for name in ("retired", "restored", "trusted", "edited")}
-    pairs += [(name, i.id, i.title) for field, name in lessons.items() for i in getattr(found, field)]
+    pairs += [(name, i.id, i.title) for field, name in lessons.items() for i in getattr(changes, field)]
     return [(name, short(id), text) for name, id, text in pairs]
 
 
@@ -185,13 +185,13 @@ class Difference:
 
 def show_difference(a: str, b: str, scope: str, other_scope: str, /, *, as_json: bool) -> None:
     """Lessons that are only in the bank `a`, only in the bank `b`, or changed."""
-    with opened(a, scope) as one, opened(b, other_scope) as other:
-        found = difference(list(lessons_of(one)), list(lessons_of(other)))
-        warn_where_empty(one)
+    with opened(a, scope) as bank, opened(b, other_scope) as other:
+        comparison = difference(list(lessons_of(bank)), list(lessons_of(other)))
+        warn_where_empty(bank)
         warn_where_empty(other)
     if as_json:
-        show_json(_as_dict(found))
-    elif rows := list(_rows_of_banks(found)):
+        show_json(_as_dict(comparison))
+    elif rows := list(_rows_of_banks(comparison)):
         show_table(f"{a} and {b}", ("what", "id", "title"), rows)
     else:
         console.print("no difference")
@@ -199,12 +199,18 @@ def show_difference(a: str, b: str, scope: str, other_scope: str, /, *, as_json:
 
 def difference(a: Sequence[Lesson], b: Sequence[Lesson], /) -> Difference:
     """What is only in one of two lists of lessons, and what is in both and differs."""
-    by_id, words_a, words_b = {one.id: one for one in b}, {one.wording for one in a}, {one.wording for one in b}
-    ids_a = {one.id for one in a}
+    by_id, words_a, words_b = (
+        {lesson.id: lesson for lesson in b},
+        {lesson.wording for lesson in a},
+        {lesson.wording for lesson in b},
+    )
+    ids_a = {lesson.id for lesson in a}
     return Difference(
-        only_a=tuple(one for one in a if one.id not in by_id and one.wording not in words_b),
-        only_b=tuple(one for one in b if one.id not in ids_a and one.wording not in words_a),
-        changed=tuple((one, by_id[one.id]) for one in a if one.id in by_id and _changes(one, by_id[one.id])),
+        only_a=tuple(lesson for lesson in a if lesson.id not in by_id and lesson.wording not in words_b),
+        only_b=tuple(lesson for lesson in b if lesson.id not in ids_a and lesson.wording not in words_a),
+        changed=tuple(
+            (lesson, by_id[lesson.id]) for lesson in a if lesson.id in by_id and _changes(lesson, by_id[lesson.id])
+        ),
     )
 
 
@@ -215,17 +221,17 @@ def _changes(a: Lesson, b: Lesson) -> list[str]:
     return [named.get(part, part) for part in parts if getattr(a, part) != getattr(b, part)]
 
 
-def _rows_of_banks(found: Difference) -> Iterable[tuple[str, str, str]]:
-    yield from (("only in A", short(one.id), one.title) for one in found.only_a)
-    yield from (("only in B", short(one.id), one.title) for one in found.only_b)
-    yield from ((f"changed: {', '.join(_changes(a, b))}", short(b.id), b.title) for a, b in found.changed)
+def _rows_of_banks(comparison: Difference) -> Iterable[tuple[str, str, str]]:
+    yield from (("only in A", short(lesson.id), lesson.title) for lesson in comparison.only_a)
+    yield from (("only in B", short(lesson.id), lesson.title) for lesson in comparison.only_b)
+    yield from ((f"changed: {', '.join(_changes(a, b))}", short(b.id), b.title) for a, b in comparison.changed)
 
 
-def _as_dict(found: Difference) -> dict[str, object]:
+def _as_dict(comparison: Difference) -> dict[str, object]:
     return {
-        "only_in_a": found.only_a,
-        "only_in_b": found.only_b,
-        "changed": [{"a": a, "b": b} for a, b in found.changed],
+        "only_in_a": comparison.only_a,
+        "only_in_b": comparison.only_b,
+        "changed": [{"a": a, "b": b} for a, b in comparison.changed],
     }
 
 

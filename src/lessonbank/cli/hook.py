@@ -49,9 +49,9 @@ def _learn(places: Sequence[Installed], *, as_json: bool) -> None:
             reports.append(learn_now(place))
         except LessonbankError as error:  # such as of a bank that is not there any more
             warn(f"nothing was learned for {place.options['bank']}: {error}")
-    told = {name: sum(getattr(one, name) for one in reports) for name in ("learned", "waiting", "lost")}
-    said = "sessions learned: {learned}, waiting: {waiting}, without a transcript: {lost}".format(**told)
-    (show_json(told) if as_json else say(said))
+    counts = {name: sum(getattr(report, name) for report in reports) for name in ("learned", "waiting", "lost")}
+    sentence = "sessions learned: {learned}, waiting: {waiting}, without a transcript: {lost}".format(**counts)
+    (show_json(counts) if as_json else say(sentence))
     if len(reports) < len(places):
         raise typer.Exit(3)
 
@@ -69,13 +69,13 @@ def _show(places: Sequence[Installed], *, as_json: bool) -> None:
     from lessonbank.hosts.repositories import Repositories
     from lessonbank.hosts.sessions import problem_in
 
-    found = [(place.options["bank"], place.process(), place.waiting(), problem_in(place.folder)) for place in places]
+    hooks = [(place.options["bank"], place.process(), place.waiting(), problem_in(place.folder)) for place in places]
     if as_json:
-        show_json([dict(zip(("bank", "process", "waiting", "problem"), one, strict=True)) for one in found])
+        show_json([dict(zip(("bank", "process", "waiting", "problem"), hook, strict=True)) for hook in hooks])
         return
-    rows = [(bank, process or "not running", waiting) for bank, process, waiting, _ in found]
+    rows = [(bank, process or "not running", waiting) for bank, process, waiting, _ in hooks]
     show_table("Hooks", ("bank", "process", "waiting"), rows)
-    for bank, process, _, problem in found:
+    for bank, process, _, problem in hooks:
         if problem and not process:
             say(f"not running for {bank}: {problem}")
     for root, scope in Repositories().waiting():
@@ -119,8 +119,8 @@ def _move(repositories: Repositories, by: str | None) -> None:
         raise typer.BadParameter("say who moves them: approved lessons are written in your name", param_hint="--by")
     for place in installed():
         with open_bank(place.options) as bank:
-            told = move(bank, repositories, by=by)
-        for scope, runs in told.runs.items():
+            report = move(bank, repositories, by=by)
+        for scope, runs in report.runs.items():
             say(f"{plural(runs, 'run')} of {place.options['bank']} moved to {scope}")
-        stay = f"{plural(told.stay, 'run')} without a transcript that says the folder"
-        say(f"{plural(told.lessons, 'lesson')} moved; what stays: {stay}")
+        stay = f"{plural(report.stay, 'run')} without a transcript that says the folder"
+        say(f"{plural(report.lessons, 'lesson')} moved; what stays: {stay}")

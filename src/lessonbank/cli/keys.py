@@ -105,34 +105,34 @@ def list_(
     as_json: options.Json = False,
 ) -> None:
     """List the keys and who holds them, never what opens with them."""
-    found = [one for one in _every(bank) if kind in (None, one["kind"])]
+    keys = [key for key in _every(bank) if kind in (None, key["kind"])]
     if as_json:
-        show_json(found)
+        show_json(keys)
         return
     columns = ("kind", "id", "name", "role", "scope", "ends", "used")
-    show_table(plural(len(found), "key"), columns, map(_row, found))
-    if not any(one["kind"] == "reviewer" for one in found) and kind in (None, "reviewer"):
+    show_table(plural(len(keys), "key"), columns, map(_row, keys))
+    if not any(key["kind"] == "reviewer" for key in keys) and kind in (None, "reviewer"):
         say(UNPROTECTED)
 
 
 def _every(bank: str) -> list[dict[str, Any]]:
     with opened(bank, "default") as memory:
         people = {"reviewer": memory.admin.reviewers(), "writer": memory.admin.writers()}
-    found: list[dict[str, Any]] = [{"kind": kind, "name": name} for kind, names in people.items() for name in names]
+    entries: list[dict[str, Any]] = [{"kind": kind, "name": name} for kind, names in people.items() for name in names]
     if is_server(bank):
         warn("the keys of the server itself are listed where it runs")
-        return found
+        return entries
     hidden = {"digest", "earlier"}
     for key, used in _with_keys(bank, lambda keys: keys.list()):
-        found.append({"kind": "server", **key.model_dump(mode="json", exclude=hidden), "used_at": used})
-    return found
+        entries.append({"kind": "server", **key.model_dump(mode="json", exclude=hidden), "used_at": used})
+    return entries
 
 
-def _row(one: dict[str, Any]) -> tuple[object, ...]:
-    if one["kind"] != "server":
-        return one["kind"], "", one["name"], "", "", "", ""
-    ends, used = (str(one[name])[:10] if one[name] else "never" for name in ("expires_at", "used_at"))
-    return one["kind"], one["id"], one["name"], one["role"], one["scope"] or "(every)", ends, used
+def _row(key: dict[str, Any]) -> tuple[object, ...]:
+    if key["kind"] != "server":
+        return key["kind"], "", key["name"], "", "", "", ""
+    ends, used = (str(key[name])[:10] if key[name] else "never" for name in ("expires_at", "used_at"))
+    return key["kind"], key["id"], key["name"], key["role"], key["scope"] or "(every)", ends, used
 
 
 @app.command()
@@ -146,8 +146,8 @@ def remove(
     """End a key. What was told or decided with it stays."""
     if kind == "server":
         person = person_of(bank, by, key_file)
-        gone = _with_keys(bank, lambda keys: keys.remove(key, **person))
-        console.print(f"removed: {gone.id} ({gone.name})", markup=False)
+        server_key = _with_keys(bank, lambda keys: keys.remove(key, **person))
+        console.print(f"removed: {server_key.id} ({server_key.name})", markup=False)
         return
     with opened(bank, "default") as memory:
         admin = owning(memory, by, key_file).admin

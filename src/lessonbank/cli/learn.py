@@ -203,9 +203,9 @@ def _learn_waiting(
     if as_json:
         show_json({"learned": learned, "waiting": waiting})
     else:
-        lessons = plural(sum(len(one.lessons) for one in learned), "new lesson")
+        lessons = plural(sum(len(result.lessons) for result in learned), "new lesson")
         say(f"{len(learned)} tried, {lessons}, {plural(waiting, 'run still waits', 'runs still wait')}")
-        for note in dict.fromkeys(note for one in learned for note in one.notes):
+        for note in dict.fromkeys(note for result in learned for note in result.notes):
             warn(note)
     if waiting:
         raise typer.Exit(3)
@@ -231,9 +231,9 @@ def _learn_files(plan: Plan, bank: str, scope: str, settings: dict[str, Any], /,
 
 
 def _given_up(report: Report) -> str:
-    kept = plural(report.waiting, "run is kept and waits", "runs are kept and wait")
+    phrase = plural(report.waiting, "run is kept and waits", "runs are kept and wait")
     why = f"stopped, because the model cannot be used ({report.unavailable})"
-    return f"{why}. {kept}: the same command goes on from there"
+    return f"{why}. {phrase}: the same command goes on from there"
 
 
 def _check(files: list[Path], *, format: str, outcome: str | None, judge_all: bool, model: str | None) -> None:
@@ -277,13 +277,13 @@ async def _learn_batch(bank: AsyncReasoningBank, batch: list[Imported], plan: Pl
 
 async def _learn_one(bank: AsyncReasoningBank, run: Imported, plan: Plan, report: Report) -> None:
     label = None if plan.judge_all or not run.verdict or run.verdict.source == "judge" else run.verdict
-    told: Any = plan.outcome if label is None else label if label.source == "human" else label.outcome
+    outcome: Any = plan.outcome if label is None else label if label.source == "human" else label.outcome
     reward = label.reward if label else None
     replaced = await _replaced(bank, run.trajectory)
     if replaced is None:
         report.add(Learned(known=(run.trajectory.id,)), file=run.path)
         return
-    learned = await bank.learn(run.trajectory, outcome=told, reward=reward, metadata=plan.metadata)
+    learned = await bank.learn(run.trajectory, outcome=outcome, reward=reward, metadata=plan.metadata)
     report.add(learned, file=run.path, reward=reward)
     for former, verdict in replaced:
         await bank.learn(former, outcome=cast("Any", verdict))

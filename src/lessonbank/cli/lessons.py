@@ -71,8 +71,8 @@ def list_(
             _show_proposals(memory, as_json=as_json)
             return
         filters |= {"metadata": options.pairs(metadata), "after": lesson_id(memory, after) if after else None}
-        found = memory.lessons.list(**filters, retired=retired, limit=limit)
-        _show_list(memory, found, limit, as_json=as_json)
+        lessons = memory.lessons.list(**filters, retired=retired, limit=limit)
+        _show_list(memory, lessons, limit, as_json=as_json)
 
 
 @app.command()
@@ -143,8 +143,8 @@ def edit(
         with opened(bank, scope) as memory:
             lessons, whole = reviewing(memory, by, key_file).lessons, lesson_id(memory, id)
             lesson = lessons.narrow(whole, to=only or (), by=by, reason=reason)
-        kept = " or ".join(lesson.only_for_tasks) or "every task"
-        _tell(lesson, f"lesson {short(lesson.id)} is kept for {kept}; its evidence starts again", as_json=as_json)
+        tasks = " or ".join(lesson.only_for_tasks) or "every task"
+        _tell(lesson, f"lesson {short(lesson.id)} is kept for {tasks}; its evidence starts again", as_json=as_json)
         return
     with opened(bank, scope) as memory:
         old = memory.lessons.get(lesson_id(memory, id))
@@ -220,7 +220,7 @@ def _undo_merge(
     if experience is None:
         return owner.lessons.unmerge(ids[0], by=by, reason=reason)
     known = [repeat.experience_id for repeat in memory.lessons.repeats(ids[0])]
-    fitting = {one for one in known if one.startswith(experience) or one.endswith(experience)}
+    fitting = {id for id in known if id.startswith(experience) or id.endswith(experience)}
     again = fitting.pop() if len(fitting) == 1 else experience
     return owner.lessons.split(ids[0], again, by=by, reason=reason)
 
@@ -275,29 +275,37 @@ def _hiding(memory: ReasoningBank, ids: Sequence[str], by: str, key_file: Path |
 
 
 def _show_proposals(memory: ReasoningBank, *, as_json: bool) -> None:
-    found = memory.lessons.proposals()
+    proposals = memory.lessons.proposals()
     if as_json:
-        show_json(found)
+        show_json(proposals)
         return
-    rows = [(short(one.lesson.id), _does(one), one.reason, one.lesson.title) for one in found]
-    title = f"{plural(len(found), 'proposal')} in {memory.scope}"
+    rows = [
+        (short(proposal.lesson.id), _does(proposal), proposal.reason, proposal.lesson.title) for proposal in proposals
+    ]
+    title = f"{plural(len(proposals), 'proposal')} in {memory.scope}"
     show_table(title, ("id", "to accept it", "because", "title"), rows)
 
 
-def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as_json: bool) -> None:
+def _show_list(memory: ReasoningBank, lessons: Sequence[Lesson], limit: int, *, as_json: bool) -> None:
     if as_json:
-        show_json(found)
+        show_json(lessons)
         return
-    if not found:
+    if not lessons:
         warn_where_empty(memory)
-    proposed = {one.lesson.id: _PROPOSED[one.change] for one in memory.lessons.proposals()}
-    topics = topics_of(memory, found)
+    proposed = {proposal.lesson.id: _PROPOSED[proposal.change] for proposal in memory.lessons.proposals()}
+    topics = topics_of(memory, lessons)
     rows = [
-        (short(one.id), one.kind, _state(one, proposed), topics.get(one.topic.id, "") if one.topic else "", one.title)
-        for one in found
+        (
+            short(lesson.id),
+            lesson.kind,
+            _state(lesson, proposed),
+            topics.get(lesson.topic.id, "") if lesson.topic else "",
+            lesson.title,
+        )
+        for lesson in lessons
     ]
-    show_table(f"{plural(len(found), 'lesson')} in {memory.scope}", ("id", "kind", "state", "topic", "title"), rows)
-    warn_of_more([one.id for one in found], limit)
+    show_table(f"{plural(len(lessons), 'lesson')} in {memory.scope}", ("id", "kind", "state", "topic", "title"), rows)
+    warn_of_more([lesson.id for lesson in lessons], limit)
 
 
 _PROPOSED = {

@@ -38,17 +38,17 @@ def lift(
     if html is not None:
         spare(html, what="page")
     with opened(bank, scope) as memory:
-        told = memory.lift(level=level)
-        if not told.recalls:
+        report = memory.lift(level=level)
+        if not report.recalls:
             warn_where_empty(memory)
     if html is not None:
         from lessonbank.pages.reports.lift_page import page
 
-        put(html, page(told), what="page", like=path_of(bank))  # it names lessons: as private as the bank
+        put(html, page(report), what="page", like=path_of(bank))  # it names lessons: as private as the bank
     if as_json:
-        show_json(told)
+        show_json(report)
     else:
-        show_text(in_words(told, most=lessons, door=SHELL))
+        show_text(in_words(report, most=lessons, door=SHELL))
     if html is not None:
         out = progress_console if as_json else console
         say(f"the page is in {short_path(html)}", to=out)

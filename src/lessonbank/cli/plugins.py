@@ -51,10 +51,10 @@ def load(name: str, /) -> Any:
     Raises:
         UsageError: the distribution is not installed.
     """
-    found = _find_plugins().get(name)
-    if found is None:
+    plugin = _find_plugins().get(name)
+    if plugin is None:
         raise UsageError(f"`lessonbank {name}` is not installed: pip install {KNOWN[name][0]}")
-    app: typer.Typer = found.load()
+    app: typer.Typer = plugin.load()
     return typer.main.get_command(app)
 
 

@@ -68,15 +68,15 @@ def purge(
         owner, before = reviewing(memory, by, key_file), memory.admin.counts()
         with progress_console.status("erasing"):
             erased = owner.admin.purge(**named, reason=reason, by=by)
-        gone = _losses(memory, before)
+        losses = _losses(memory, before)
     if as_json:
-        show_json({"erased": erased, "gone": gone})
+        show_json({"erased": erased, "gone": losses})
     else:
-        told = (
-            ", ".join(plural(count, what.removesuffix("s")) for what, count in gone.items())
+        summary = (
+            ", ".join(plural(count, what.removesuffix("s")) for what, count in losses.items())
             or "nothing that is counted"
         )
-        say(f"erased from {scope}: {told}. {_lives_on(erased)}{_BACKUPS}")
+        say(f"erased from {scope}: {summary}. {_lives_on(erased)}{_BACKUPS}")
 
 
 def _lives_on(erased: Erasing) -> str:
@@ -96,12 +96,12 @@ def _ids_to_erase(
     """What to erase, with whole ids."""
     if all or metadata:
         return {"all": True} if all else {"metadata": options.pairs(metadata)}
-    found = {
-        "lesson": [lesson_id(memory, one) for one in lesson or ()],
-        "run": [run_id(memory, one) for one in run or ()],
-        "recall": [recall_id(memory, one) for one in recall or ()],
+    selection = {
+        "lesson": [lesson_id(memory, id) for id in lesson or ()],
+        "run": [run_id(memory, id) for id in run or ()],
+        "recall": [recall_id(memory, id) for id in recall or ()],
     }
-    return {name: ids for name, ids in found.items() if ids}
+    return {name: ids for name, ids in selection.items() if ids}
 
 
 def _confirm(*, yes: bool) -> None:
@@ -147,30 +147,30 @@ def _rows(memory: ReasoningBank, wanted: Erasing, lessons: Collection[str]) -> I
         return memory.runs.get(id).trajectory.task
 
     derived = [id for id in wanted.lessons if id not in lessons]
-    told: Sequence[tuple[str, Sequence[str], Callable[[str], str]]] = (
+    groups: Sequence[tuple[str, Sequence[str], Callable[[str], str]]] = (
         ("lesson", [id for id in wanted.lessons if id in lessons], title),
         ("run", wanted.runs, task),
         ("its lesson" if wanted.runs else "with it", derived, title),
         ("recall", wanted.recalls, lambda id: memory.recalls.get(id).task),
     )
-    for what, ids, text in told:
+    for what, ids, text in groups:
         yield from ((what, short(id), text(id)) for id in ids[:_LISTED])
         if len(ids) > _LISTED:
             yield what, "", f"and {len(ids) - _LISTED} more"
-    for one in wanted.successors[:_LISTED]:
-        words = f"{one.title} (in the words of" if one.title else "(to be drawn again from"
-        yield "lives on", short(one.of), f"{words} run {', '.join(map(short, one.runs))})"
+    for successor in wanted.successors[:_LISTED]:
+        words = f"{successor.title} (in the words of" if successor.title else "(to be drawn again from"
+        yield "lives on", short(successor.of), f"{words} run {', '.join(map(short, successor.runs))})"
     if len(wanted.successors) > _LISTED:
         yield "lives on", "", f"and {len(wanted.successors) - _LISTED} more"
 
 
 def _losses(memory: ReasoningBank, before: Counts) -> dict[str, int]:
     """What the journal says was erased: a lesson that lives on is among it, for its words are gone. And recalls."""
-    told = [e.entry for e in memory.history.list(after=before.changes) if e.entry.kind == "purge"]
-    gone = {
-        "runs": sum(one.trajectories for one in told),
-        "experiences": sum(one.experiences for one in told),
-        "lessons": sum(one.lessons for one in told),
+    purges = [e.entry for e in memory.history.list(after=before.changes) if e.entry.kind == "purge"]
+    losses = {
+        "runs": sum(purge.trajectories for purge in purges),
+        "experiences": sum(purge.experiences for purge in purges),
+        "lessons": sum(purge.lessons for purge in purges),
         "recalls": before.recalls - memory.admin.counts().recalls,  # the journal also counts those that lost text
     }
-    return {name: count for name, count in gone.items() if count}
+    return {name: count for name, count in losses.items() if count}

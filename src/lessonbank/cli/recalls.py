@@ -30,7 +30,7 @@ def recalls(
 ) -> None:
     """List the recalls of a scope, newest first; with --lesson, who was shown a lesson. `explain` shows one of them."""
     with opened(bank, scope) as memory:
-        found = memory.recalls.list(
+        recalls = memory.recalls.list(
             lesson=lesson_id(memory, lesson) if lesson else None,
             text=text,
             metadata=options.pairs(metadata),
@@ -38,14 +38,14 @@ def recalls(
             limit=limit,
             after=recall_id(memory, after) if after else None,
         )
-        if not found and not as_json:
+        if not recalls and not as_json:
             warn_where_empty(memory)
     if as_json:
-        show_json(found)
+        show_json(recalls)
         return
-    rows = [(short(r.id), _when(r), _shown_of_candidates(r), r.task) for r in found]
-    show_table(f"{plural(len(found), 'recall')} in {scope}", ("id", "when", "lessons", "task"), rows)
-    warn_of_more([recall.id for recall in found], limit)
+    rows = [(short(r.id), _when(r), _shown_of_candidates(r), r.task) for r in recalls]
+    show_table(f"{plural(len(recalls), 'recall')} in {scope}", ("id", "when", "lessons", "task"), rows)
+    warn_of_more([recall.id for recall in recalls], limit)
 
 
 def _when(recall: Recall) -> str:
@@ -54,5 +54,5 @@ def _when(recall: Recall) -> str:
 
 def _shown_of_candidates(recall: Recall) -> str:
     shown = sum(candidate.shown for candidate in recall.candidates)
-    told = "withheld" if recall.is_withheld else f"{shown} of {len(recall.candidates)}"
-    return f"{told} (imported)" if recall.imported else told
+    text = "withheld" if recall.is_withheld else f"{shown} of {len(recall.candidates)}"
+    return f"{text} (imported)" if recall.imported else text

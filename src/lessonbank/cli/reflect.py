@@ -32,13 +32,14 @@ def reflect(
     A general lesson is kept beside those it covers, and has evidence of its own.
     """
     with opened(bank, scope, model=options.model_of(model, base_url, timeout)) as memory:
-        told = memory.reflect(topic=topic, runs=runs, budget=budget, dry_run=dry_run)
+        reflection = memory.reflect(topic=topic, runs=runs, budget=budget, dry_run=dry_run)
     if as_json:
-        show_json(told)
+        show_json(reflection)
         return
-    for note in told.notes:
+    for note in reflection.notes:
         warn(note)
-    say(f"{plural(len(told.topics), 'topic')} looked at, {plural(len(told.lessons), 'general lesson')} drawn")
-    for lesson in told.lessons:
+    drawn = plural(len(reflection.lessons), "general lesson")
+    say(f"{plural(len(reflection.topics), 'topic')} looked at, {drawn} drawn")
+    for lesson in reflection.lessons:
         covers = ", ".join(map(short, lesson.relation.lesson_ids if lesson.relation else ()))
         say(f"{short(lesson.id)} {one_line(lesson.title, limit=80)} (covers {covers})")

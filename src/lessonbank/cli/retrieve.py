@@ -43,8 +43,8 @@ def retrieve(
     _check(given, keep=keep, holdout=holdout, at=at)
     if at is not None:
         with opened(bank, scope) as memory:
-            found = memory.history.retrieve(task, at=options.moment(at), limit=given.get("limit") or 3)
-        _show_found(found, scope, as_json=as_json)
+            retrieval = memory.history.retrieve(task, at=options.moment(at), limit=given.get("limit") or 3)
+        _show_found(retrieval, scope, as_json=as_json)
         return
     with opened(bank, scope, **_evidence(bank, holdout)) as memory:
         recall = memory.retrieve(task, **given) if keep else memory.recalls.preview(task, **given)
@@ -90,17 +90,17 @@ def _warn(memory: ReasoningBank, recall: Recall) -> None:
         warn_where_empty(memory)
 
 
-def _show_found(found: Found, scope: str, *, as_json: bool) -> None:
+def _show_found(retrieval: Found, scope: str, *, as_json: bool) -> None:
     if as_json:
-        show_json(found)
+        show_json(retrieval)
         return
-    title = f"{scope}: {'; '.join(found.notes)}"
-    if not found.matches:
+    title = f"{scope}: {'; '.join(retrieval.notes)}"
+    if not retrieval.matches:
         show_text(f"{title}\n(no past task of this scope was like this one)")
         return
     rows = [
         (rank, f"{match.score:.3f}", short(lesson.id), f"{lesson.kind}: {lesson.title}")
-        for rank, match in enumerate(found.matches, 1)
+        for rank, match in enumerate(retrieval.matches, 1)
         for lesson in match.experience.active_lessons
     ]
     show_table(title, ("#", "score", "id", "lesson"), rows)

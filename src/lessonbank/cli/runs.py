@@ -37,7 +37,7 @@ def list_(
     With --status pending: those that wait for a verdict or for their lessons; `learn --waiting` learns from them.
     """
     with opened(bank, scope) as memory:
-        found = memory.runs.list(
+        runs = memory.runs.list(
             outcome=outcome,
             status=status,
             text=text,
@@ -45,11 +45,11 @@ def list_(
             limit=limit,
             after=run_id(memory, after) if after else None,
         )
-        if not found:
+        if not runs:
             warn_where_empty(memory)
-    _show_runs(f"{plural(len(found), 'run')} in {scope}", found, as_json=as_json)
+    _show_runs(f"{plural(len(runs), 'run')} in {scope}", runs, as_json=as_json)
     if not as_json:
-        warn_of_more([run.trajectory.id for run in found], limit)
+        warn_of_more([run.trajectory.id for run in runs], limit)
 
 
 @app.command()
@@ -63,19 +63,19 @@ def audit(
     """Draw judged runs for you to label, or list the drawn runs that wait. Answer with `lessonbank tell`."""
     with opened(bank, scope) as memory:
         waiting = memory.runs.unlabelled()
-        found = waiting or memory.runs.audit(count, by=by)
+        runs = waiting or memory.runs.audit(count, by=by)
     wait = ("run of the last audit waits for a label", "runs of the last audit wait for a label")
-    title = plural(len(found), *wait) if waiting else plural(len(found), "run to label", "runs to label")
-    _show_runs(title, found, as_json=as_json)
-    if not as_json and found:
+    title = plural(len(runs), *wait) if waiting else plural(len(runs), "run to label", "runs to label")
+    _show_runs(title, runs, as_json=as_json)
+    if not as_json and runs:
         say("label each of them, from the top: lessonbank tell ID success|failure --by NAME")
 
 
-def _show_runs(title: str, found: Sequence[Run], *, as_json: bool) -> None:
+def _show_runs(title: str, runs: Sequence[Run], *, as_json: bool) -> None:
     if as_json:
-        show_json(found)
+        show_json(runs)
         return
-    rows = [(short(r.trajectory.id), r.status, r.verdict.outcome, _source(r), r.trajectory.task) for r in found]
+    rows = [(short(r.trajectory.id), r.status, r.verdict.outcome, _source(r), r.trajectory.task) for r in runs]
     show_table(title, _COLUMNS, rows)
 
 

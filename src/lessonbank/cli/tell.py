@@ -46,8 +46,8 @@ def tell(
     if as_json:
         show_json(learned)
         return
-    said = outcome if reward is None else f"a reward of {reward:g}"
-    say(f"run {short(named)} ended in {said}" + (f", says {by}" if by else ""))
+    ending = outcome if reward is None else f"a reward of {reward:g}"
+    say(f"run {short(named)} ended in {ending}" + (f", says {by}" if by else ""))
     for note in learned.notes:
         warn(note)
 

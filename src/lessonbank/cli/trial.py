@@ -84,14 +84,14 @@ def trial(
             "placebo": placebo,
         }
         budget = {"max_runs": runs, "max_cost": cost, "max_seconds": seconds}
-        told: Trial = run(
+        trial: Trial = run(
             todo, functions[0], verify=functions[1], resume=resume, progress=progress, **question, **budget, **settings
         )
     if as_json:
-        show_json(told)
+        show_json(trial)
     else:
-        show_text(str(told))
-    if told.refused:
+        show_text(str(trial))
+    if trial.refused:
         raise typer.Exit(1)
 
 
@@ -123,8 +123,8 @@ def _task(line: str, number: int) -> str:
     except (ValueError, RecursionError):
         return line.strip()  # a task may begin like JSON
     if isinstance(value, dict):
-        told = cast("dict[str, object]", value)
-        value = told.get("task", told.get("recall"))
+        fields = cast("dict[str, object]", value)
+        value = fields.get("task", fields.get("recall"))
     if not isinstance(value, str):
         raise UsageError(f"line {number} of the tasks names no task: write its text, or JSON with `task` or `recall`")
     return value
@@ -147,12 +147,12 @@ def _function(name: str, option: str) -> Callable[..., Any]:
         raise UsageError(f"{option} takes module:function, as in my_agent:run; got {short_repr(name)}")
     sys.path[:0] = [here] if (here := str(Path.cwd())) not in sys.path else []
     try:
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
         for part in attribute.split("."):
-            found = getattr(found, part)
+            target = getattr(target, part)
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(f"{option} {short_repr(name)} cannot be loaded: {error}") from error
-    return found
+    return target
 
 
 @contextmanager

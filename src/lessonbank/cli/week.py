@@ -29,10 +29,10 @@ def week(
     place = bank or str(Path.home() / ".local/share/lessonbank/bank.db")
     since = datetime.now(UTC) - timedelta(days=days)
     with opened(place, COMMON) as memory:
-        told = week_of(memory, since)
+        summary = week_of(memory, since)
     if as_json:
-        show_json({"since": since.isoformat(), "bank": place, **told.as_json()})
+        show_json({"since": since.isoformat(), "bank": place, **summary.as_json()})
         return
     say(f"the last {days} days of {place}")
-    for line in told.lines(quote(place)):
+    for line in summary.lines(quote(place)):
         say(line)

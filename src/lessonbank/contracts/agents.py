@@ -69,23 +69,23 @@ def taken(function: Callable[..., Any], /, *names: str) -> tuple[str, ...]:
     return tuple(name for name in names if name in parameters and parameters[name].kind in by_name)
 
 
-def stated(told: object, /) -> tuple[Outcome | None, float | None]:
+def stated(answer: object, /) -> tuple[Outcome | None, float | None]:
     """What a verifier said, as an outcome or as a reward from 0 to 1.
 
     Raises:
         UsageError: it said something else.
     """
-    text = str.__str__(told) if is_instance(told, str) else ""
+    text = str.__str__(answer) if is_instance(answer, str) else ""
     if text in _OUTCOMES:
         return _OUTCOMES[text], None
-    if is_instance(told, bool):
-        return ("success" if told else "failure"), None
+    if is_instance(answer, bool):
+        return ("success" if answer else "failure"), None
     try:
-        value = -1.0 if is_instance(told, str) else float(cast("float", told))
+        value = -1.0 if is_instance(answer, str) else float(cast("float", answer))
     except Exception:  # noqa: BLE001 - whatever a number of somebody's own raises
         value = -1.0
     if not 0.0 <= value <= 1.0:
         raise UsageError(
-            f"verify= gives a bool, a number from 0 to 1, or an outcome such as 'success'; not {short_repr(told)}"
+            f"verify= gives a bool, a number from 0 to 1, or an outcome such as 'success'; not {short_repr(answer)}"
         )
     return None, value

@@ -138,12 +138,12 @@ class BlockLesson(NamedTuple):
 
 def lessons_in(text: str, /) -> Sequence[BlockLesson]:
     """The lessons in the coded lines of `text`, whichever code they have; none where it has no such line."""
-    lines = [said for _, said in _LINE.findall(f"\n{text[:_READ]}")]
+    lines = [line for _, line in _LINE.findall(f"\n{text[:_READ]}")]
     first, *rest = _BEGINS.split("\n".join(lines))
-    found = [BlockLesson(0, "", first.removesuffix("\n"))] if first.strip() else []
-    for place, kind, said in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
-        found.append(BlockLesson(int(place), kind or "", said.removesuffix("\n")))
-    return found
+    lessons = [BlockLesson(0, "", first.removesuffix("\n"))] if first.strip() else []
+    for place, kind, content in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+        lessons.append(BlockLesson(int(place), kind or "", content.removesuffix("\n")))
+    return lessons
 
 
 def words_at(line: str, /) -> int | None:
@@ -180,7 +180,7 @@ def without_citations(text: str, /) -> str:
 def plain_text(text: str, /) -> str:
     """`text` with each lesson below an empty line, and without what stands before the lines of a block."""
     lines = _FRONT.sub("\n", f"\n{text}")[1:]
-    return _BEGINS.sub(lambda found: f"\n{found[0]}", lines)
+    return _BEGINS.sub(lambda match: f"\n{match[0]}", lines)
 
 
 def erase_lines(text: str, codes: Collection[str], /, *, instead: str) -> str:

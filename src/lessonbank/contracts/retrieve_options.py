@@ -61,8 +61,8 @@ class Offer:
     most_by_agent: int | None = None
 
 
-def _offered(default: Any, **told: Any) -> Any:
-    return field(default=default, metadata={"offer": Offer(**told)})
+def _offered(default: Any, **offer: Any) -> Any:
+    return field(default=default, metadata={"offer": Offer(**offer)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,9 @@ class RetrieveOptions:
         a_flag(self.trusted, "trusted=")
         a_flag(self.own, "own=")
         maybe_one_of(self.fit, "fit=", get_args(Fit))
-        told = None if self.metadata is None else a_mapping(self.metadata)
+        metadata = None if self.metadata is None else a_mapping(self.metadata)
         seconds = some_patience(self.patience)
-        set_frozen(self, limit=maybe_count(self.limit), metadata=told, patience=seconds)
+        set_frozen(self, limit=maybe_count(self.limit), metadata=metadata, patience=seconds)
 
     @property
     def keywords(self) -> RetrieveKeywords:
@@ -113,8 +113,10 @@ class RetrieveOptions:
         An agent sets what the owner left as it is by default, and asks for fewer where the owner said how many. So it
         can switch `trusted` on and not off. Raises UsageError.
         """
-        told = {name: value for name, value in asked.items() if OPTIONS[name].may_become(value, getattr(self, name))}
-        return RetrieveOptions(**cast("RetrieveKeywords", {**self.keywords, **told}))
+        keywords = {
+            name: value for name, value in asked.items() if OPTIONS[name].may_become(value, getattr(self, name))
+        }
+        return RetrieveOptions(**cast("RetrieveKeywords", {**self.keywords, **keywords}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +140,10 @@ class Option:
 def _options() -> Mapping[str, Option]:
     kinds = get_type_hints(RetrieveOptions)
     return {
-        one.name: Option(one.name, kinds[one.name], one.default, one.metadata.get("offer", Offer()), str(one.type))
-        for one in fields(RetrieveOptions)
+        field.name: Option(
+            field.name, kinds[field.name], field.default, field.metadata.get("offer", Offer()), str(field.type)
+        )
+        for field in fields(RetrieveOptions)
     }
 
 
@@ -151,8 +155,8 @@ def takes_retrieve_options(function: F, /) -> F:
     """`function`, whose signature names the options in the place of `**options: Unpack[RetrieveKeywords]`."""
     keyword = Parameter.KEYWORD_ONLY
     named = [
-        (Parameter(one.name, keyword, default=one.default, annotation=one.written), one.kind)
-        for one in OPTIONS.values()
+        (Parameter(option.name, keyword, default=option.default, annotation=option.written), option.kind)
+        for option in OPTIONS.values()
     ]
     return with_keywords(function, named)
 

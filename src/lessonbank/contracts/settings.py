@@ -384,7 +384,7 @@ def _is_preface(value: object) -> bool:
     return text in ("silent", "cite") or len(text.split()) > 1 or not text.isascii()
 
 
-def _asked(check: Callable[..., Any], value: object, /, *told: Any, **bounds: Any) -> None:
+def _asked(check: Callable[..., Any], value: object, /, *arguments: Any, **bounds: Any) -> None:
     """Check a setting that is not left to the profile."""
     if not is_instance(value, Unset):
-        check(value, *told, **bounds)
+        check(value, *arguments, **bounds)

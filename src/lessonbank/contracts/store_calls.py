@@ -76,8 +76,8 @@ async def get_trajectory(store: Records, id: str, /, *, scope: str) -> Trajector
 async def get_trajectories(store: Records, ids: Collection[str], /, *, scope: str) -> list[Trajectory]:
     """Read the saved runs among these, as they were handed in and in the order of `ids`. One read."""
     runs = await store.runs(RunFilter(ids=tuple(ids), verdicts=False), scope=scope) if ids else ()
-    kept = {run.trajectory.id: run.trajectory for run in runs}
-    return [kept[clean] for id in ids if (clean := encodable(id)) in kept]
+    trajectories = {run.trajectory.id: run.trajectory for run in runs}
+    return [trajectories[clean] for id in ids if (clean := encodable(id)) in trajectories]
 
 
 async def pending_runs(
@@ -94,16 +94,16 @@ async def pending_runs(
     An unfinished run is not among them, nor one that workers gave up: these have a `status` of their own. `after` is
     the id of the last one of the page before. Raises NotFound (`after`).
     """
-    found, left = list[Trajectory](), limit
+    runs, left = list[Trajectory](), limit
     while left is None or left > 0:
         size = _PAGE if left is None else min(left, _PAGE)
         wanted = RunFilter(status=status, verdicts=False, oldest_first=True, limit=size, after=after)
         page = await store.runs(wanted, scope=scope)
-        found += [run.trajectory for run in page]
+        runs += [run.trajectory for run in page]
         if len(page) < size:
             break
         after, left = page[-1].trajectory.id, None if left is None else left - size
-    return found
+    return runs
 
 
 async def settled_runs(store: Records, ids: Collection[str], /, *, scope: str) -> Collection[str]:
@@ -113,7 +113,7 @@ async def settled_runs(store: Records, ids: Collection[str], /, *, scope: str) -
 
 def settled_in(experiences: Sequence[Experience], ids: Collection[str], /) -> set[str]:
     """Return the runs that one of these experiences settles: it holds an attempt at them that does not wait."""
-    settled = {id for one in experiences for id, waits, _ in attempts_of(one) if not waits}
+    settled = {id for experience in experiences for id, waits, _ in attempts_of(experience) if not waits}
     return {id for id in ids if encodable(id) in settled}
 
 
@@ -132,8 +132,8 @@ async def experience_of_lesson(store: Records, lesson_id: str, /, *, scope: str)
 
 async def experience_of_runs(store: Records, ids: Collection[str], /, *, scope: str) -> Experience | None:
     """The newest experience that one of the runs belongs to."""
-    found = await store.experiences("run", ids, scope=scope)
-    return found[-1] if found else None
+    experiences = await store.experiences("run", ids, scope=scope)
+    return experiences[-1] if experiences else None
 
 
 # --- recalls ---------------------------------------------------------------------------------------------------------
@@ -141,13 +141,13 @@ async def experience_of_runs(store: Records, ids: Collection[str], /, *, scope: 
 
 async def get_recall(store: Records, id: str, /, *, scope: str) -> Recall:
     """A saved recall, without its lessons. Raises NotFound."""
-    found = await store.recalls(RecallFilter(ids=(id,)), scope=scope)
-    return _the_one(found, "recall", id).recall
+    records = await store.recalls(RecallFilter(ids=(id,)), scope=scope)
+    return _the_one(records, "recall", id).recall
 
 
 async def list_recalls(store: Records, wanted: RecallFilter, /, *, scope: str) -> list[Recall]:
     """Saved recalls, as `Records.recalls` lists them, without what settled them. Raises UsageError, NotFound."""
-    return [one.recall for one in await store.recalls(wanted, scope=scope)]
+    return [record.recall for record in await store.recalls(wanted, scope=scope)]
 
 
 async def every_recall(store: Records, /, *, scope: str) -> AsyncIterator[Recall]:
@@ -155,8 +155,8 @@ async def every_recall(store: Records, /, *, scope: str) -> AsyncIterator[Recall
 
     It is read page by page: a recall that is made meanwhile may come, too, and one that is erased may be missing.
     """
-    async for one in every_saved_recall(store, scope=scope):
-        yield one.recall
+    async for record in every_saved_recall(store, scope=scope):
+        yield record.recall
 
 
 async def every_saved_recall(store: Records, /, *, scope: str, settlements: bool = False) -> AsyncIterator[SavedRecall]:
@@ -165,13 +165,13 @@ async def every_saved_recall(store: Records, /, *, scope: str, settlements: bool
     given = set[str]()
     """What was given of the latest moment: it comes again where a page begins with a moment."""
     while page := await _recalls_from(store, wanted, scope=scope):
-        for one in page:
-            if one.recall.id not in given:
-                yield one
+        for record in page:
+            if record.recall.id not in given:
+                yield record
         last = page[-1].recall
         if wanted.since != last.created_at:
             given.clear()
-        given |= {one.recall.id for one in page if one.recall.created_at == last.created_at}
+        given |= {record.recall.id for record in page if record.recall.created_at == last.created_at}
         if len(page) < _PAGE:
             return
         wanted = replace(wanted, after=last.id, since=last.created_at)
@@ -187,8 +187,8 @@ async def _recalls_from(store: Records, wanted: RecallFilter, /, *, scope: str) 
 
 async def settlement_of(store: Records, recall_id: str, /, *, scope: str) -> Settlement | None:
     """The latest settlement of a recall."""
-    found = await store.recalls(RecallFilter(ids=(recall_id,), settlements=True), scope=scope)
-    return found[0].settlement if found else None
+    records = await store.recalls(RecallFilter(ids=(recall_id,), settlements=True), scope=scope)
+    return records[0].settlement if records else None
 
 
 # --- the bank --------------------------------------------------------------------------------------------------------
@@ -216,8 +216,8 @@ async def purge_one(store: Records, what: Erasure, id: str, /, *, scope: str, wr
 
 async def forget(store: Records, /, *, scope: str, before: datetime, writer: str) -> Forgotten:
     """Erase what is older than a moment; how much that was. See `Records.purge`."""
-    told = await store.purge(before, scope=scope, writer=writer, reason="")
-    entry = told[0].entry if told else None
+    entries = await store.purge(before, scope=scope, writer=writer, reason="")
+    entry = entries[0].entry if entries else None
     return entry if isinstance(entry, Forgotten) else Forgotten(before=before)
 
 
@@ -226,7 +226,7 @@ async def drop_index(store: Index, /, *, scope: str, space: str) -> None:
     await store.index({}, scope=scope, space=space, replace=True)
 
 
-def _the_one(found: Sequence[T], kind: str, id: str) -> T:
-    if not found:
+def _the_one(records: Sequence[T], kind: str, id: str) -> T:
+    if not records:
         raise NotFound(f"no {kind} {id!r} in this scope")
-    return found[0]
+    return records[0]

@@ -94,5 +94,5 @@ class ScriptedAgent:
 
     def _preference(self, goal: str, control: str) -> tuple[float, str]:
         step = len(self._worked) + 1
-        said = opinion(self._statements or (), control, step=step, after=self._worked[-1])
-        return round(said, 9), hashlib.sha256(f"{self._seed}|{goal}|{control}|{step}".encode()).hexdigest()
+        score = opinion(self._statements or (), control, step=step, after=self._worked[-1])
+        return round(score, 9), hashlib.sha256(f"{self._seed}|{goal}|{control}|{step}".encode()).hexdigest()

@@ -57,8 +57,8 @@ def play(
         for task in stream(seed, tasks):
             text = memory.recall(task.goal)
             run, success = attempt(place, task, player, text)
-            told = success != (error.random() < wrong_verdicts)
-            learned = memory.learn(run, success=None if judged else told)
+            verdict = success != (error.random() < wrong_verdicts)
+            learned = memory.learn(run, success=None if judged else verdict)
             yield Episode(task, text, run, success, learned)
     finally:
         memory.close()

@@ -113,10 +113,10 @@ class Scores:
         if own.all():
             return self
         at = np.flatnonzero(own)
-        kept: dict[str, Any] = {
-            name: told.take(at) for name in _COLUMNS if len(told := getattr(self, name)) == len(self)
+        columns: dict[str, Any] = {
+            name: column.take(at) for name in _COLUMNS if len(column := getattr(self, name)) == len(self)
         }
-        return replace(self, **kept)
+        return replace(self, **columns)
 
     def of(self, group: int, /) -> Scores:
         """Return the scores of one group alone."""
@@ -184,23 +184,23 @@ def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, b
         cell = cell * many + scores.writer + 1
     cells, at = compact(cell, scores.groups * starts * many)
     lowest, highest = np.zeros(scores.groups), np.zeros(scores.groups)
-    for one in ways:
-        np.minimum.at(lowest, one.group, one.lowest)
-        np.maximum.at(highest, one.group, one.highest)
-    made = [_histograms(one, at, len(cells)) for one in ways]
+    for way in ways:
+        np.minimum.at(lowest, way.group, way.lowest)
+        np.maximum.at(highest, way.group, way.highest)
+    made = [_histograms(way, at, len(cells)) for way in ways]
     up, down = (np.stack(side) for side in zip(*[_gains_both_ways(shares) for shares, _ in made], strict=True))
     group, start = np.divmod(cells // many, starts)
     scale, safe = np.stack([scale for _, scale in made]), (_safe(lowest), _safe(-highest))
     return CellGains(group, start, cells % many, up, down, scale, safe, scores.log_prior)
 
 
-def log_wealth(told: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Floats, Floats]:
+def log_wealth(cells: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Floats, Floats]:
     """(groups, stakes) twice: what was won on each group, both ways (`log_wealth_for`); (groups,): sum of scales."""
-    up, down = (log_wealth_for(told, helps=helps, leave_out=leave_out) for helps in (True, False))
-    return up, down, np.zeros(told.groups) + np.bincount(told.group, told.scale[0], told.groups)
+    up, down = (log_wealth_for(cells, helps=helps, leave_out=leave_out) for helps in (True, False))
+    return up, down, np.zeros(cells.groups) + np.bincount(cells.group, cells.scale[0], cells.groups)
 
 
-def log_wealth_for(told: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
+def log_wealth_for(cells: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
     """(groups, stakes): the log of prior times wealth, betting on effects above zero, or below.
 
     The least over all ways to fill in what is missing. Without the `leave_out` writers who won most on a group, at
@@ -208,29 +208,29 @@ def log_wealth_for(told: CellGains, /, *, helps: bool, leave_out: int = 0) -> Fl
     `leave_out` writers lie, the others won this much or more, whatever the liars told, how often, and what they kept to
     themselves. So it is below an e-process of honest draws.
     """
-    gains, safe = (told.up, told.safe[0]) if helps else (told.down, told.safe[1])
-    total = np.min([_left(way, told, leave_out) for way in gains], axis=0)
-    return np.where(safe, total + told.log_prior, -np.inf)
+    gains, safe = (cells.up, cells.safe[0]) if helps else (cells.down, cells.safe[1])
+    total = np.min([_left(way, cells, leave_out) for way in gains], axis=0)
+    return np.where(safe, total + cells.log_prior, -np.inf)
 
 
-def _left(gains: Floats, told: CellGains, leave_out: int) -> Floats:
-    total = _summed(gains, told.group, told.groups)
-    return total - _largest(gains, told, leave_out) if leave_out else total
+def _left(gains: Floats, cells: CellGains, leave_out: int) -> Floats:
+    total = _summed(gains, cells.group, cells.groups)
+    return total - _largest(gains, cells, leave_out) if leave_out else total
 
 
-def restarted(told: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Ints]:
+def restarted(cells: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Ints]:
     """By group: the log of the evidence that it harms from some start on, and which of `STARTS` says most of it.
 
     A sum over starts with weights that sum to 1 is an e-process for "it harms from no start on" (an e-detector: Shin,
     Ramdas and Rinaldo 2024). Starts are counted in draws of the group, so they are fixed before its outcomes.
     """
-    logs = log_total(log_wealth_for(told, helps=False, leave_out=leave_out)) + LOG_STARTS[0]
-    best, start = logs.copy(), np.zeros(told.groups, np.int64)
-    for number in range(1, int(told.start.max(initial=0)) + 1):
-        later = told.where(told.start >= number)
+    logs = log_total(log_wealth_for(cells, helps=False, leave_out=leave_out)) + LOG_STARTS[0]
+    best, start = logs.copy(), np.zeros(cells.groups, np.int64)
+    for number in range(1, int(cells.start.max(initial=0)) + 1):
+        later = cells.where(cells.start >= number)
         present, group = np.unique(later.group, return_inverse=True)
-        up, down = told.safe
-        own = replace(later, group=group, safe=(up[present], down[present]), log_prior=told.log_prior[present])
+        up, down = cells.safe
+        own = replace(later, group=group, safe=(up[present], down[present]), log_prior=cells.log_prior[present])
         log = log_total(log_wealth_for(own, helps=False, leave_out=leave_out)) + LOG_STARTS[number]
         logs[present] = np.logaddexp(logs[present], log)
         start[present] = np.where(log > best[present], number, start[present])
@@ -240,27 +240,27 @@ def restarted(told: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Ints]:
 
 def _summed(values: Floats, group: Ints, groups: int) -> Floats:
     """(groups, stakes): rows added up by group; `group` ascends."""
-    found: Floats = np.zeros((groups, values.shape[1]))
+    sums: Floats = np.zeros((groups, values.shape[1]))
     present, first = np.unique(group, return_index=True)
     if len(present):
-        found[present] = np.add.reduceat(values, first)
-    return found
+        sums[present] = np.add.reduceat(values, first)
+    return sums
 
 
-def _largest(gains: Floats, told: CellGains, most: int) -> Floats:
+def _largest(gains: Floats, cells: CellGains, most: int) -> Floats:
     """(groups, stakes): the sum of what the `most` writers won who won most of each group; losses count nothing, and
     neither does what nobody told."""
-    gains = np.where(told.writer[:, None] > 0, gains, 0.0)
-    many = int(told.writer.max(initial=0)) + 1
-    pairs, at = np.unique(told.group * many + told.writer, return_inverse=True)
+    gains = np.where(cells.writer[:, None] > 0, gains, 0.0)
+    many = int(cells.writer.max(initial=0)) + 1
+    pairs, at = np.unique(cells.group * many + cells.writer, return_inverse=True)
     order = np.argsort(at, kind="stable")
     of_pair, group = _summed(gains[order], at[order], len(pairs)), pairs // many
-    found: Floats = np.zeros((told.groups, len(STAKES)))
+    sums: Floats = np.zeros((cells.groups, len(STAKES)))
     rank = np.arange(len(group)) - np.searchsorted(group, group)
     for stake, gain in enumerate(np.maximum(of_pair, 0.0).T):
         best = np.lexsort((-gain, group))[rank < most]
-        found[:, stake] = np.bincount(group[best], gain[best], told.groups)
-    return found
+        sums[:, stake] = np.bincount(group[best], gain[best], cells.groups)
+    return sums
 
 
 def running(scores: Scores, at: Ints, /) -> tuple[Floats, Floats, Floats]:

@@ -118,9 +118,9 @@ def compact(keys: Ints, size: int, /) -> tuple[Ints, Ints]:
     As `numpy.unique` with its inverse, without a sort where a table of all keys is about as long as the rows.
     """
     if size > 4 * len(keys) + 1024:
-        found, at = np.unique(keys, return_inverse=True)
-        return found, at
-    found = np.flatnonzero(np.bincount(keys, minlength=size))
+        distinct_keys, at = np.unique(keys, return_inverse=True)
+        return distinct_keys, at
+    distinct_keys = np.flatnonzero(np.bincount(keys, minlength=size))
     place = np.zeros(size, np.int64)
-    place[found] = np.arange(len(found))
-    return found, place[keys]
+    place[distinct_keys] = np.arange(len(distinct_keys))
+    return distinct_keys, place[keys]

@@ -73,9 +73,9 @@ class Outcomes:
 def outcomes_each_way(episodes: Episodes, /) -> tuple[Outcomes, ...]:
     """What the outcomes are; where some are missing, also what they would be if all of these were failures, and if all
     were successes. All are of the same rows."""
-    found = outcomes(episodes)
-    missing = episodes.missing[found.rows]
-    return (found, *(found.filled(missing, value) for value in (0.0, 1.0))) if missing.any() else (found,)
+    original = outcomes(episodes)
+    missing = episodes.missing[original.rows]
+    return (original, *(original.filled(missing, value) for value in (0.0, 1.0))) if missing.any() else (original,)
 
 
 def outcomes(episodes: Episodes, /) -> Outcomes:
@@ -84,12 +84,12 @@ def outcomes(episodes: Episodes, /) -> Outcomes:
     Raises:
         UsageError: an outcome is outside [0, 1], or the columns are not ordered by recall.
     """
-    told, pool, broke = _kinds(episodes)
+    reports, pool, broke = _kinds(episodes)
     basis: Basis = "truth and judge" if pool.any() else "truth"
-    if (episodes.known & ~episodes.true).any() and int((told | pool).sum()) < TRUTHS:
-        told, pool, broke, basis = episodes.known, np.zeros_like(pool), np.zeros_like(broke), "judge"
-    rows = told | pool | broke | episodes.missing
-    share = np.where(broke, _share_known(told | pool, episodes.known & ~broke), 1.0)
+    if (episodes.known & ~episodes.true).any() and int((reports | pool).sum()) < TRUTHS:
+        reports, pool, broke, basis = episodes.known, np.zeros_like(pool), np.zeros_like(broke), "judge"
+    rows = reports | pool | broke | episodes.missing
+    share = np.where(broke, _share_known(reports | pool, episodes.known & ~broke), 1.0)
     return _made(episodes, rows, pool[rows], share[rows], basis)
 
 
@@ -127,10 +127,10 @@ def _made(episodes: Episodes, rows: Flags, pool: Flags, share: Floats, basis: Ba
     change, lowest, highest = np.where(known, odds * (outcome - guess), 0.0), -odds * guess, odds * (1 - guess)
     if pool.any():
         truth = np.where(known, episodes.outcome[rows] - guess, 0.0)
-        said = np.where(np.isnan(opinion), 0.0, opinion - guess)
-        trust = _trust(truth * said * asked, said**2 * asked)
+        judgement = np.where(np.isnan(opinion), 0.0, opinion - guess)
+        trust = _trust(truth * judgement * asked, judgement**2 * asked)
         rest = (1 - odds) * trust
-        change = np.where(pool, asked * truth + (odds - asked) * trust * said, change)
+        change = np.where(pool, asked * truth + (odds - asked) * trust * judgement, change)
         lowest = np.where(pool, -(guess + rest * (1 - guess)), lowest)
         highest = np.where(pool, 1 - guess + rest * guess, highest)
     return Outcomes(rows, change, odds, lowest, highest, guess, basis)
@@ -147,26 +147,34 @@ def _guessed(episodes: Episodes, rows: Flags, outcome: Floats) -> Floats:
     for ordered in (placed.row, episodes.draws.row):
         if (ordered[1:] < ordered[:-1]).any():
             raise UsageError("the draws are not ordered by recall, so none is known to be earlier; sort them by `row`")
-    kept, number = np.flatnonzero(rows[placed.row]), np.cumsum(rows) - 1
-    return Guesser(episodes.cluster[rows], number[placed.row[kept]], placed.treatment[kept]).guess(outcome)
+    positions, number = np.flatnonzero(rows[placed.row]), np.cumsum(rows) - 1
+    return Guesser(episodes.cluster[rows], number[placed.row[positions]], placed.treatment[positions]).guess(outcome)
 
 
-def scores(episodes: Episodes, found: Outcomes, /) -> Scores:
+def scores(episodes: Episodes, outcomes: Outcomes, /) -> Scores:
     """The scores of all treatments: memory as a whole, groups, lessons.
 
     Raises:
         UsageError: a chance is outside [0, 1].
     """
-    return scores_each_way(episodes, (found,))[0]
+    return scores_each_way(episodes, (outcomes,))[0]
 
 
-def scores_each_way(episodes: Episodes, found: Sequence[Outcomes], /) -> tuple[Scores, ...]:
+def scores_each_way(episodes: Episodes, ways: Sequence[Outcomes], /) -> tuple[Scores, ...]:
     """The scores for each of several ways to fill in what is missing; all of the same rows."""
-    draws, rows = episodes.draws, found[0].rows
+    draws, rows = episodes.draws, ways[0].rows
     every = bool(rows.all())  # nothing is copied then
-    kept = slice(None) if every else np.flatnonzero(rows[draws.row])
-    row, chance, shown = draws.row[kept], _checked(draws.chance[kept], "chance of being shown"), draws.shown[kept]
-    at, treatment, writer = row if every else (np.cumsum(rows) - 1)[row], draws.treatment[kept], episodes.told_by[row]
+    selection = slice(None) if every else np.flatnonzero(rows[draws.row])
+    row, chance, shown = (
+        draws.row[selection],
+        _checked(draws.chance[selection], "chance of being shown"),
+        draws.shown[selection],
+    )
+    at, treatment, writer = (
+        row if every else (np.cumsum(rows) - 1)[row],
+        draws.treatment[selection],
+        episodes.told_by[row],
+    )
     bold = episodes.level == GROUP_LEVEL
     return tuple(
         Scores(
@@ -178,17 +186,17 @@ def scores_each_way(episodes: Episodes, found: Sequence[Outcomes], /) -> tuple[S
             shown=shown,
             bold=bold,
         )
-        for way in found
+        for way in ways
     )
 
 
 _BLOCK = 32_768
 
 
-def _columns(found: Outcomes, at: Ints, chance: Floats, shown: Flags) -> dict[str, Floats]:
+def _columns(outcomes: Outcomes, at: Ints, chance: Floats, shown: Flags) -> dict[str, Floats]:
     """The columns that follow from outcomes. In blocks that fit into the processor's cache."""
     made = np.empty((5, len(at)))
-    of_row = found.change, found.lowest, found.highest, found.weight
+    of_row = outcomes.change, outcomes.lowest, outcomes.highest, outcomes.weight
     for begin in range(0, len(at), _BLOCK):
         block = slice(begin, begin + _BLOCK)
         e, own = chance[block], at[block]
@@ -220,17 +228,17 @@ def _checked(values: Floats, what: str) -> Floats:
     return values
 
 
-def log_e(told: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
+def log_e(cells: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
     """(groups,): the natural log of the e-value at present; 0 where there is no evidence.
 
     With `helps`, against "the average effect so far is not above zero"; without, against "it is not below zero". Where
     that is so, the chance that the e-value ever reaches 1 / a is at most a, however often one looks. That still holds
     when up to `leave_out` writers lie, because the writers who say most are left out.
     """
-    return log_total(log_wealth_for(told, helps=helps, leave_out=leave_out))
+    return log_total(log_wealth_for(cells, helps=helps, leave_out=leave_out))
 
 
-def bounds(told: CellGains, /, *, level: float = 0.95, start: Ints | None = None) -> tuple[Floats, Floats]:
+def bounds(cells: CellGains, /, *, level: float = 0.95, start: Ints | None = None) -> tuple[Floats, Floats]:
     """(groups,), (groups,): between what the average effect so far lies; -1 and 1 where there is no evidence.
 
     With probability `level` or more that is so at every moment at once: a confidence sequence, seen at its present end.
@@ -241,12 +249,12 @@ def bounds(told: CellGains, /, *, level: float = 0.95, start: Ints | None = None
     Raises:
         UsageError: `level` is not between 0 and 1.
     """
-    paid = np.zeros(told.groups)
+    paid = np.zeros(cells.groups)
     if start is not None and start.any():
-        told, paid = told.since(start), np.where(start > 0, -LOG_STARTS[start], 0.0)
-    low, high = _widest([_interval(log_wealth(way), level, paid) for way in told.each])
-    if len(told.up) > 1:
-        helps, harms = (log_e(told, helps=helps) - paid >= math.log(2 / (1 - level)) for helps in (True, False))
+        cells, paid = cells.since(start), np.where(start > 0, -LOG_STARTS[start], 0.0)
+    low, high = _widest([_interval(log_wealth(way), level, paid) for way in cells.each])
+    if len(cells.up) > 1:
+        helps, harms = (log_e(cells, helps=helps) - paid >= math.log(2 / (1 - level)) for helps in (True, False))
         low, high = np.where(helps, low, np.minimum(low, 0.0)), np.where(harms, high, np.maximum(high, 0.0))
     return low, high
 
@@ -261,7 +269,7 @@ def path(scores: Sequence[Scores], /, *, level: float = 0.95, at: Ints) -> tuple
 
     `at` ascends. `scores`: the same rows, one for each way to fill in what is missing.
     """
-    return _widest([_interval(running(one, at), level, np.zeros(len(at))) for one in scores])
+    return _widest([_interval(running(way, at), level, np.zeros(len(at))) for way in scores])
 
 
 def _interval(gained: tuple[Floats, Floats, Floats], level: float, paid: Floats) -> tuple[Floats, Floats]:

@@ -32,7 +32,7 @@ class OrdersByEvidence(Protocol):
     """A policy that gives places in the prompt by the evidence."""
 
     def order(
-        self, found: Sequence[tuple[Sequence[str], float]], /, *, places: int, recall_id: str, scope: str
+        self, matches: Sequence[tuple[Sequence[str], float]], /, *, places: int, recall_id: str, scope: str
     ) -> Sequence[int]:
         """Which of what was found has a place, as positions. Of each: the ids of its lessons, and how near it is."""
         ...

@@ -76,7 +76,7 @@ def effects(scores: Scores, episodes: Episodes, /, *, level: float = 0.95, rate:
     models = int(model.max(initial=0)) + 1
     cell = scores.group * models + model if models > 1 else scores.group
     each = _apart(scores, cell, scores.groups * models, episodes.cluster, rate=rate)
-    value, spread, freedom, weight, shown, withheld = (told.reshape(scores.groups, models) for told in each)
+    value, spread, freedom, weight, shown, withheld = (column.reshape(scores.groups, models) for column in each)
     precise = np.where(np.isfinite(value), np.maximum(spread, _TINY) ** -2.0, 0.0)
     total = precise.sum(axis=1)
     known = total > 0
@@ -157,35 +157,35 @@ def cost_effect(episodes: Episodes, values: Floats, /, *, level: float = 0.95) -
     """What memory as a whole changes in what a run took, such as its steps; `values`: by row, `nan` for unknown."""
     draws = episodes.draws
     rows = episodes.known & ~np.isnan(values)
-    told = values[rows]
-    low, high = (float(told.min()), float(told.max())) if len(told) else (0.0, 0.0)
+    costs = values[rows]
+    low, high = (float(costs.min()), float(costs.max())) if len(costs) else (0.0, 0.0)
     unit = (high - low) or 1.0
-    told = (told - low) / unit
+    costs = (costs - low) / unit
     change = np.zeros(len(values))
-    change[rows] = told - Guesser(episodes.cluster[rows]).guess(told)
-    kept = np.flatnonzero(draws.treatment == 0)
-    kept = kept[rows[draws.row[kept]]]
-    row, chance, shown = draws.row[kept], draws.chance[kept], draws.shown[kept]
+    change[rows] = costs - Guesser(episodes.cluster[rows]).guess(costs)
+    positions = np.flatnonzero(draws.treatment == 0)
+    positions = positions[rows[draws.row[positions]]]
+    row, chance, shown = draws.row[positions], draws.chance[positions], draws.shown[positions]
     score, scale, weight = (shown - chance) * change[row], chance * (1 - chance), np.ones(len(row))
-    whole = Scores(score, scale, score, score, draws.treatment[kept], 1, weight, row=row, shown=shown)
+    whole = Scores(score, scale, score, score, draws.treatment[positions], 1, weight, row=row, shown=shown)
     made = effects(whole, episodes, level=level, rate=False)
     return replace(made, **{name: getattr(made, name) * unit for name in ("estimate", "low", "high", "spread")})
 
 
-def pooled(found: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -> Pooled:
+def pooled(effects: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -> Pooled:
     """Empirical Bayes: groups are drawn to the mean of groups, lessons to what is expected of their innermost group.
 
     The prior's variance is that between true effects (Paule, Mandel 1982). A mean of few is itself drawn to zero, so
     that they do not speak for those that are unknown.
     """
-    error = sober(found)
-    seen = np.isfinite(error) & np.isfinite(found.estimate)
+    error = sober(effects)
+    seen = np.isfinite(error) & np.isfinite(effects.estimate)
     mean, spread = np.zeros(len(level)), np.full(len(level), 0.1)
     for own in (level < GROUP_LEVEL, level == GROUP_LEVEL, level == LESSON_LEVEL):
         at = np.flatnonzero(own)
         inner = np.array([[-1, *parents[n]][-1] if n < len(parents) else -1 for n in at.tolist()], dtype=np.int64)
         grouped = (inner >= 0) & seen[inner]
-        x, v, use = found.estimate[at], error[at] ** 2, seen[at]
+        x, v, use = effects.estimate[at], error[at] ** 2, seen[at]
         between = _between(x[use] - np.where(grouped, mean[inner], 0.0)[use], v[use]) if at.any() else _MEMORY
         centre = np.where(grouped, mean[inner], _centre(x[use & ~grouped], v[use & ~grouped], between))
         precise = np.where(use, 1.0 / np.where(use, v, 1.0), 0.0)
@@ -194,12 +194,12 @@ def pooled(found: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -> 
     return Pooled(mean, spread)
 
 
-def sober(found: Effects, /) -> Floats:
+def sober(effects: Effects, /) -> Floats:
     """Standard errors that a few equal outcomes cannot make small: by chance alone five failures in a row vary by
     nothing, and whoever went by that would stop looking."""
     with np.errstate(divide="ignore"):
-        least = _LEAST * np.sqrt(1.0 / found.shown + 1.0 / found.withheld)
-    return np.maximum(found.spread, least)
+        least = _LEAST * np.sqrt(1.0 / effects.shown + 1.0 / effects.withheld)
+    return np.maximum(effects.spread, least)
 
 
 def more_needed(scores: Scores, log_threshold: Floats, difference: Floats, /) -> Floats:
@@ -257,7 +257,7 @@ def _between(x: Floats, v: Floats) -> float:
 
 
 def sides(
-    scores: Scores, counts: Floats, outcome: Floats, found: Outcomes, effect: Floats, /, *, at: Ints
+    scores: Scores, counts: Floats, outcome: Floats, outcomes: Outcomes, effect: Floats, /, *, at: Ints
 ) -> tuple[Floats, Floats, Floats]:
     """(len(at),) each: the share with memory, the share without, and their difference, after the first `at` scores.
 
@@ -268,12 +268,12 @@ def sides(
         scores: of one treatment.
         counts: by score: how much it counts.
         outcome: by row of `Episodes`.
-        found: what stands for the outcomes in the scores.
+        outcomes: what stands for the outcomes in the scores.
         effect: (2, len(at)): between what the effect lies; a share of what lies outside is moved inside.
         at: ascending counts of scores.
     """
-    change: Floats = np.zeros(len(found.rows))
-    change[found.rows] = found.change
+    change: Floats = np.zeros(len(outcomes.rows))
+    change[outcomes.rows] = outcomes.change
     moved = counts * scores.score * scores.weight / scores.scale
     base = counts * (scores.weight * np.nan_to_num(outcome[scores.row]) - change[scores.row])
     weight, level, shown, withheld = (

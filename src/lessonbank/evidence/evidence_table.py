@@ -71,14 +71,14 @@ class Shares:
 
     def takes(self, writer: str, day: date, /) -> bool:
         """Whether one more outcome of `writer` counts."""
-        at, told = self._today.get(writer, (None, 0))
-        told = told if at == day else 0
-        if told >= self._most(writer):
+        at, count = self._today.get(writer, (None, 0))
+        count = count if at == day else 0
+        if count >= self._most(writer):
             self.uncounted += 1
             return False
-        self._days[writer] += not told
+        self._days[writer] += not count
         self._counted[writer] += 1
-        self._today[writer] = day, told + 1
+        self._today[writer] = day, count + 1
         return True
 
     def _most(self, writer: str) -> float:
@@ -150,12 +150,12 @@ class EvidenceTable:
     def _take(self, recall: Recall) -> None:
         row = self._rows[recall.id] = len(self)
         cluster = self._clusters[template_of(recall.task)]
-        told = {"control": recall.control, "at": recall.created_at.timestamp(), "cluster": cluster}
+        values = {"control": recall.control, "at": recall.created_at.timestamp(), "cluster": cluster}
         is_first = recall.step is None  # what was shown later is measured as one, beside what the run began with
-        told["again"] = not is_first
+        values["again"] = not is_first
         if recall.fit:
-            told["fit"] = recall.fit.usage.input_tokens + recall.fit.usage.output_tokens
-        for name, value in (_UNTOLD | told).items():
+            values["fit"] = recall.fit.usage.input_tokens + recall.fit.usage.output_tokens
+        for name, value in (_UNTOLD | values).items():
             self._told[name].append(value)
         for candidate in recall.candidates:
             if candidate.placed and is_first:
@@ -193,15 +193,15 @@ class EvidenceTable:
         if settlement.another_task:
             self._astray.add(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
-        told = _columns_of(settlement, outcome)
+        values = _columns_of(settlement, outcome)
         if opinion and self._told["true"][row] and not math.isnan(self._told["outcome"][row]):
-            told = {"judged": told["judged"]} if "judged" in told else {}  # the truth stays
+            values = {"judged": values["judged"]} if "judged" in values else {}  # the truth stays
         if not math.isnan(outcome):
-            if "outcome" in told:
+            if "outcome" in values:
                 self._tell(row, settlement, at)
             if opinion:
-                told["judge"] = self.judges[settlement.judge or "judge"]
-        for name, value in (told | self._template_and_model(settlement)).items():
+                values["judge"] = self.judges[settlement.judge or "judge"]
+        for name, value in (values | self._template_and_model(settlement)).items():
             self._told[name][row] = value
         self._cite(row, settlement.cited)
 
@@ -237,31 +237,33 @@ class EvidenceTable:
 
         `since` maps treatments to the time their evidence starts, such as the last edit of a lesson.
         """
-        told = {name: np.array(column) for name, column in self._told.items()}
-        order = np.argsort(told["at"], kind="stable")
-        order = order[told["writer"][order] != _UNCOUNTED]
+        values = {name: np.array(column) for name, column in self._told.items()}
+        order = np.argsort(values["at"], kind="stable")
+        order = order[values["writer"][order] != _UNCOUNTED]
         place = np.full(len(self), -1)
         place[order] = np.arange(len(order))
         ids, rows = list(self._rows), [int(row) for row in order]
         recall_ids = [ids[row] for row in rows]
         audit_odds, audited = self.audits.by_row(recall_ids)
-        told = {name: column[order] for name, column in told.items()}
-        whole = {name: told.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
-        flags = {name: told.pop(name) > 0.5 for name in ("true", "broke", "control", "again")}
-        at, known = told["at"], ~np.isnan(told["outcome"])
+        values = {name: column[order] for name, column in values.items()}
+        whole = {name: values.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
+        flags = {name: values.pop(name) > 0.5 for name in ("true", "broke", "control", "again")}
+        at, known = values["at"], ~np.isnan(values["outcome"])
         begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.treatments])
         row, treatment, shown, chance = _in_order(self._drawn, place)
         waiting = rows_that_wait(known, np.bincount(row, minlength=len(known)) > 0)
         where, lesson, offered, cited = _in_order(self._placed, place)
-        kept, found = at[row] > begun[treatment], at[where] > begun[lesson]
-        columns: dict[str, Any] = told | whole | flags
+        current_draws, current_places = at[row] > begun[treatment], at[where] > begun[lesson]
+        columns: dict[str, Any] = values | whole | flags
         return Episodes(
             **columns,
-            draws=Draws(row[kept], treatment[kept], shown[kept] > 0, chance[kept]),
-            placed=Placed(where[found], lesson[found], offered[found] > 0, cited[found] > 0),
+            draws=Draws(row[current_draws], treatment[current_draws], shown[current_draws] > 0, chance[current_draws]),
+            placed=Placed(
+                where[current_places], lesson[current_places], offered[current_places] > 0, cited[current_places] > 0
+            ),
             treatments=tuple(self.treatments),
             level=(level := np.array([_level(id) for id in self.treatments])),
-            turn=_turns(level, treatment, kept),
+            turn=_turns(level, treatment, current_draws),
             parents=tuple(self._parents.get(n, ()) for n in range(len(level))),
             recall_ids=tuple(recall_ids),
             judges=tuple(self.judges),
@@ -271,7 +273,7 @@ class EvidenceTable:
             clusters=tuple(self._clusters),
             audit_odds=audit_odds,
             audited=audited,
-            restarts=_restarts(begun, treatment[(known & ~waiting)[row] & ~kept]),
+            restarts=_restarts(begun, treatment[(known & ~waiting)[row] & ~current_draws]),
             waiting=waiting,
             models=tuple(self._models),
             found_first=_firsts_found(lesson, where, len(self.treatments)),
@@ -296,8 +298,8 @@ def _turns(level: Ints, treatment: Ints, present: Flags) -> Ints:
     """
     turn = np.zeros(len(level), np.int64)
     earlier, now = (_firsts(treatment, side, len(level)) for side in (~present, present))
-    for one in (GROUP_LEVEL, LESSON_LEVEL):
-        own = np.flatnonzero(level == one)
+    for tier in (GROUP_LEVEL, LESSON_LEVEL):
+        own = np.flatnonzero(level == tier)
         arrivals = np.sort(np.concatenate([earlier[own], now[own]]))
         turn[own] = np.searchsorted(arrivals, now[own])
     return turn
@@ -317,9 +319,9 @@ def rows_that_wait(known: Flags, drawn: Flags, /) -> Flags:
     return waiting
 
 
-def _restarts(begun: Floats, gone: Ints) -> tuple[Restart, ...]:
-    """Which evidence started again; `gone`: the treatment of each draw with an outcome that no longer counts."""
-    before = np.bincount(gone, minlength=len(begun))
+def _restarts(begun: Floats, treatments: Ints) -> tuple[Restart, ...]:
+    """Which evidence started again; `treatments`: that of each draw with an outcome that no longer counts."""
+    before = np.bincount(treatments, minlength=len(begun))
     return tuple(Restart(int(n), float(begun[n]), int(before[n])) for n in np.flatnonzero(before))
 
 
@@ -332,17 +334,17 @@ def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Any, ...]
     """The columns with rows numbered as in `place`, in that order; rows that have no place are left out."""
     row, treatment, *rest = (np.array(column) for column in columns)
     row = place[row.astype(np.int64)]
-    kept = np.flatnonzero(row >= 0)
-    kept = kept[np.argsort(row[kept], kind="stable")]
-    return row[kept], treatment[kept].astype(np.int64), *(column[kept] for column in rest)
+    order = np.flatnonzero(row >= 0)
+    order = order[np.argsort(row[order], kind="stable")]
+    return row[order], treatment[order].astype(np.int64), *(column[order] for column in rest)
 
 
 def _firsts(treatment: Ints, counted: Flags, size: int) -> Ints:
     """By treatment: the position of its first draw that counts; beyond all for a treatment without one."""
-    found = np.full(size, len(treatment))
+    positions = np.full(size, len(treatment))
     at = np.flatnonzero(counted)[::-1]
-    found[treatment[at]] = at
-    return found
+    positions[treatment[at]] = at
+    return positions
 
 
 def _outcome(settlement: Settlement) -> float:
@@ -358,7 +360,7 @@ def _columns_of(settlement: Settlement, outcome: float) -> dict[str, float]:
     usage = settlement.usage
     runs = max(settlement.runs, len(settlement.trajectory_ids), 1)  # a purge may have taken the ids of some
     tokens = usage.input_tokens + usage.output_tokens
-    told = {
+    values = {
         "outcome": outcome,
         "true": float(settlement.source != "judge"),
         "broke": float(settlement.source == "framework_error"),
@@ -368,5 +370,5 @@ def _columns_of(settlement: Settlement, outcome: float) -> dict[str, float]:
         "seconds": _NAN if settlement.seconds is None else settlement.seconds / runs,
     }
     if settlement.source == "judge" and not math.isnan(outcome):
-        told["judged"] = outcome
-    return told
+        values["judged"] = outcome
+    return values

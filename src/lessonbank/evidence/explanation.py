@@ -84,11 +84,11 @@ def losers(
     recall: Recall, matches: Sequence[Match], lifts: Mapping[str, LessonLift], /, *, most: int
 ) -> tuple[Explained, ...]:
     """Lessons of `matches` that the receipt does not name, best first."""
-    found = {candidate.lesson_id for candidate in recall.candidates}
+    candidate_ids = {candidate.lesson_id for candidate in recall.candidates}
     least = min((c.score for c in recall.candidates), default=None)
     made: dict[str, Explained] = {}
     for match, lesson in ((m, i) for m in matches for i in m.experience.active_lessons):
-        if lesson.id in found or lesson.id in made or match.lesson_id not in (None, lesson.id):
+        if lesson.id in candidate_ids or lesson.id in made or match.lesson_id not in (None, lesson.id):
             continue
         why = _place(match.score, least)
         made[lesson.id] = Explained(lesson_id=lesson.id, score=match.score, why=why, **_known(lesson.id, lesson, lifts))
@@ -105,8 +105,8 @@ def _place(score: float, least: float | None) -> str:
 
 
 def _explained(candidate: Candidate, lessons: Mapping[str, Lesson], lifts: Mapping[str, LessonLift]) -> Explained:
-    told = {name: getattr(candidate, name) for name in ("lesson_id", "score", "rank", "shown", "why")}
-    return Explained(**told, **_known(candidate.lesson_id, lessons.get(candidate.lesson_id), lifts))
+    fields = {name: getattr(candidate, name) for name in ("lesson_id", "score", "rank", "shown", "why")}
+    return Explained(**fields, **_known(candidate.lesson_id, lessons.get(candidate.lesson_id), lifts))
 
 
 def _known(id: str, lesson: Lesson | None, lifts: Mapping[str, LessonLift]) -> dict[str, Any]:
@@ -114,9 +114,9 @@ def _known(id: str, lesson: Lesson | None, lifts: Mapping[str, LessonLift]) -> d
     return {**named, "lift": lifts.get(id)}
 
 
-def _line(one: Explained) -> str:
-    effect = f" ({points(one.lift.success)})" if one.lift and not says_nothing(one.lift) else ""
-    lift = f"; {one.lift.standing}{effect}" if one.lift else ""
-    title, why = one_line(one.title or one.lesson_id, limit=80), one_line(one.why, limit=200)
-    ground = f" (rests on: {one_line(one.rests_on, limit=80)})" if one.rests_on else ""
-    return f"  {'shown' if one.shown else 'not shown'}: {title}{ground}: {why}{lift}"
+def _line(lesson: Explained) -> str:
+    effect = f" ({points(lesson.lift.success)})" if lesson.lift and not says_nothing(lesson.lift) else ""
+    lift = f"; {lesson.lift.standing}{effect}" if lesson.lift else ""
+    title, why = one_line(lesson.title or lesson.lesson_id, limit=80), one_line(lesson.why, limit=200)
+    ground = f" (rests on: {one_line(lesson.rests_on, limit=80)})" if lesson.rests_on else ""
+    return f"  {'shown' if lesson.shown else 'not shown'}: {title}{ground}: {why}{lift}"

@@ -80,18 +80,18 @@ def kind_and_label(group: str, /, *lessons: Lesson) -> str:
 
 def topic_names(lessons: Iterable[Lesson], /) -> dict[str, str]:
     """By topic id: the name that most of its lessons use, the earliest among equals; the id where none has a name."""
-    said = defaultdict[str, Counter[str]](Counter)
+    counts = defaultdict[str, Counter[str]](Counter)
     for lesson in sorted(lessons, key=lambda lesson: (lesson.created_at, lesson.id)):
         if lesson.topic:
-            said[lesson.topic.id].update([lesson.topic.name] if lesson.topic.name else ())
-    return {id: names.most_common(1)[0][0] if names else id for id, names in said.items()}
+            counts[lesson.topic.id].update([lesson.topic.name] if lesson.topic.name else ())
+    return {id: names.most_common(1)[0][0] if names else id for id, names in counts.items()}
 
 
 def topics_called(asked: str, names: Mapping[str, str], /) -> frozenset[str]:
     """The ids of the topics with this id or name; `names` is what `topic_names` says. Raises NotFound: none has it."""
-    told, people = asked.casefold(), topics_named(names)
-    found = frozenset(id for id, name in names.items() if told in (id, name.casefold(), people[id].casefold()))
-    if not found:
+    text, people = asked.casefold(), topics_named(names)
+    ids = frozenset(id for id, name in names.items() if text in (id, name.casefold(), people[id].casefold()))
+    if not ids:
         known = ", ".join(map(repr, sorted(set(people.values()))[:_NAMED]))
         raise NotFound(f"no topic {short_repr(asked)} in this scope; it has: {known or 'none yet'}")
-    return found
+    return ids

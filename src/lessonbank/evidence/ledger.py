@@ -41,12 +41,12 @@ class Ledger:
         """How many matches a search should find, so that some may compete for `places`."""
         return places
 
-    async def order(self, found: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
+    async def order(self, retrieval: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
         """The `places` matches that are shown, the best first; of each, the lessons that are shown to help come first.
 
         `recall_id` decides whether one that is less near is tried; with an empty one, none is.
         """
-        return found
+        return retrieval
 
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """The draws for one recall, in which these lessons were found."""

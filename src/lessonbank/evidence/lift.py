@@ -244,7 +244,7 @@ def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHO
         *_cost(lift),
         *_sides(lift),
         *_spent(lift),
-        *_next([translate_for(door, one) for one in advice(lift)]),
+        *_next([translate_for(door, sentence) for sentence in advice(lift)]),
     ]
     if lessons and most > 0:
         lines.append("")
@@ -303,13 +303,15 @@ def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
     narrowest: dict[frozenset[str], str] = {}
     for group in sorted(members, key=lambda group: -depth[group]):
         narrowest.setdefault(frozenset(members[group]), group)
-    kept = {group for lessons, group in narrowest.items() if len(lessons) < len(lift.lessons)}
-    return tuple(one for one in lift.groups if one.lessons != 1 and (one.group in kept or not members[one.group]))
+    ids = {group for lessons, group in narrowest.items() if len(lessons) < len(lift.lessons)}
+    return tuple(
+        group for group in lift.groups if group.lessons != 1 and (group.group in ids or not members[group.group])
+    )
 
 
 def distinct_lessons(lift: Lift, /) -> tuple[LessonLift, ...]:
     """The lessons without those that are part of another one here: a lesson and what was joined to it are one row."""
-    return tuple([one for one in lift.lessons if one.part_of not in {each.lesson_id for each in lift.lessons}])
+    return tuple([lesson for lesson in lift.lessons if lesson.part_of not in {each.lesson_id for each in lift.lessons}])
 
 
 def brackets(lift: Lift, /) -> str:
@@ -336,10 +338,10 @@ def advice(lift: Lift, /, *, brief: bool = False) -> tuple[str, ...]:
     if not lift.recalls:
         return (*_finish(lift), _nothing_found(lift))
     if not lift.settled:
-        told = "No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…)."
-        return (*_finish(lift), told)
-    found = *_finish(lift), *_decide(lift), *_tell(lift), *_forget(lift), *_wait(lift, brief=brief), *_removed(lift)
-    return found or (NOTHING,)
+        sentence = "No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…)."
+        return (*_finish(lift), sentence)
+    sentences = *_finish(lift), *_decide(lift), *_tell(lift), *_forget(lift), *_wait(lift, brief=brief), *_removed(lift)
+    return sentences or (NOTHING,)
 
 
 def _nothing_found(lift: Lift) -> str:
@@ -421,9 +423,9 @@ def _wait(lift: Lift, *, brief: bool) -> Iterator[str]:
             yield f"Keep going: a {word} 'likely', after about {tasks}, if the effect is {assumed} (a chance of 80 %)."
             return
         few = "more task brings" if (lift.more_as_it_looks or lift.more) == 1 else "more tasks bring"
-        told = f"{looks or ten:,} {few} the next verdict if the effect is "
-        told += f"what it looks, {ten:,} if it is ten points" if looks else "ten points"
-        yield f"Go on: about {told} (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker."
+        text = f"{looks or ten:,} {few} the next verdict if the effect is "
+        text += f"what it looks, {ten:,} if it is ten points" if looks else "ten points"
+        yield f"Go on: about {text} (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker."
 
 
 def standing_of(lift: TreatmentLift, /) -> str:
@@ -509,8 +511,8 @@ def _sides(lift: Lift) -> list[str]:
     ended = "" if lift.settled >= lift.recalls else " with a known outcome"
     with_it = share_of(lift.success_with, lift.with_memory, f"{task}{ended}")
     without = share_of(lift.success_without, lift.without)
-    told = weighing(lift)
-    return [f"  with memory {with_it}, without {without}, chosen at random{'; ' if told else ''}{told}"]
+    note = weighing(lift)
+    return [f"  with memory {with_it}, without {without}, chosen at random{'; ' if note else ''}{note}"]
 
 
 def weighing(lift: Lift, /) -> str:
@@ -520,8 +522,8 @@ def weighing(lift: Lift, /) -> str:
 
 def _cost(lift: Lift) -> list[str]:
     """What measuring has cost so far: tasks, and successes."""
-    cost, told = lift.measuring, measuring_cost(lift)
-    return [f"  {told}"] if told and (cost.tasks_without or cost.tasks_with_less) else []
+    cost, sentence = lift.measuring, measuring_cost(lift)
+    return [f"  {sentence}"] if sentence and (cost.tasks_without or cost.tasks_with_less) else []
 
 
 def measuring_cost(lift: Lift, /) -> str:
@@ -549,16 +551,16 @@ def spent(lift: Lift, /) -> str:
 
 
 def _spent(lift: Lift) -> list[str]:
-    told = spent(lift)
-    spent_now = [f"a task: {told}"] if told else []
+    text = spent(lift)
+    spent_now = [f"a task: {text}"] if text else []
     since = [f"counts tasks since {lift.first:%Y-%m-%d}"] if lift.first and lift.success.value is not None else []
     return [f"  {'; '.join((*since, *spent_now))}"] if since or spent_now else []
 
 
-def _next(found: Sequence[str]) -> list[str]:
-    if len(found) == 1:
-        return [f"What to do next: {found[0]}"]
-    return ["What to do next:", *(f"  {n}. {sentence}" for n, sentence in enumerate(found, 1))] if found else []
+def _next(sentences: Sequence[str]) -> list[str]:
+    if len(sentences) == 1:
+        return [f"What to do next: {sentences[0]}"]
+    return ["What to do next:", *(f"  {n}. {sentence}" for n, sentence in enumerate(sentences, 1))] if sentences else []
 
 
 def _columns(name: str) -> str:
@@ -571,13 +573,13 @@ def _lesson(lesson: LessonLift) -> str:
 
 def _group(group: GroupLift) -> str:
     count = "" if group.group.startswith(AGAIN) else f"{plural(group.lessons, 'lesson')}, "
-    said = f"{count}{standing_of(group)}"
-    return _row(group, one_line(group.name, limit=_READ) or group.group, said)
+    standing = f"{count}{standing_of(group)}"
+    return _row(group, one_line(group.name, limit=_READ) or group.group, standing)
 
 
-def _row(lift: TreatmentLift, title: str, said: str) -> str:
+def _row(lift: TreatmentLift, title: str, standing: str) -> str:
     effect = "too few to say" if says_nothing(lift) else points(lift.success)
-    return f"  {lift.shown:5d}  {lift.withheld:8d}  {effect:26s}  {said}: {_cut(title, _TITLE)}"
+    return f"  {lift.shown:5d}  {lift.withheld:8d}  {effect:26s}  {standing}: {_cut(title, _TITLE)}"
 
 
 def _more(left: int) -> list[str]:
@@ -585,10 +587,10 @@ def _more(left: int) -> list[str]:
 
 
 def _judge(judge: JudgeReport) -> str:
-    told = "; nobody checked it"
+    note = "; nobody checked it"
     if judge.agreement is not None:
-        told = f" and was right in {judge.agreement:.0%} of {judge.checked} checked"
-    return f"  The judge {_cut(judge.judge, _TITLE)} graded {plural(judge.asked, 'task')}{told}."
+        note = f" and was right in {judge.agreement:.0%} of {judge.checked} checked"
+    return f"  The judge {_cut(judge.judge, _TITLE)} graded {plural(judge.asked, 'task')}{note}."
 
 
 def _cut(text: str, most: int) -> str:

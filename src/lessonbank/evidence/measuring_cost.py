@@ -32,8 +32,8 @@ def cost_of(cost: MeasuringCost, recalls: int, /, *, settled: int, is_known: boo
     ended = "" if settled >= recalls else ", with a known outcome or without"
     tasks = f"{cost.tasks_without:,} of {plural(recalls, 'task')} without memory"
     less = f", {cost.tasks_with_less:,} with only a part of it" if cost.tasks_with_less else ""
-    told = _given_up(cost) if is_known else _OPEN
-    return f"Measuring has cost so far: {tasks}{less}{ended}; {'together ' if less and is_known else ''}{told}."
+    text = _given_up(cost) if is_known else _OPEN
+    return f"Measuring has cost so far: {tasks}{less}{ended}; {'together ' if less and is_known else ''}{text}."
 
 
 def is_open(cost: MeasuringCost, /) -> bool:
@@ -48,16 +48,16 @@ def _given_up(cost: MeasuringCost) -> str:
     """`about 118 failures avoided (between 20 and 215)`; nothing where each task may have gone either way."""
     low, high = cost.given_up_low, cost.given_up_high
     value = round(cost.given_up)
-    told = f"about {_successes(value)}" if value else "hardly any success"
+    text = f"about {_successes(value)}" if value else "hardly any success"
     if low is None or high is None:
-        return told
+        return text
     if is_open(cost):
         return _OPEN
     ends = sorted((round(low), round(high)), key=abs)
     if ends[0] * ends[1] >= 0 and value:
-        return f"{told} (between {abs(ends[0]):,} and {abs(ends[1]):,})"
+        return f"{text} (between {abs(ends[0]):,} and {abs(ends[1]):,})"
     why = _LESS_SURE if cost.tasks_with_less else ""
-    return f"{told} (between {_successes(min(ends))} and {_successes(max(ends))}{why})"
+    return f"{text} (between {_successes(min(ends))} and {_successes(max(ends))}{why})"
 
 
 def _successes(count: int) -> str:

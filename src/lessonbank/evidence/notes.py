@@ -32,7 +32,7 @@ _ELSEWHERE = (
 
 def notes(
     episodes: Episodes,
-    found: Review,
+    review: Review,
     titles: Sequence[str],
     /,
     *,
@@ -42,17 +42,17 @@ def notes(
 
     Args:
         episodes: what happened.
-        found: what is known of each treatment.
+        review: what is known of each treatment.
         titles: by treatment: what a sentence calls it.
         missing: the shares without an outcome, of recalls with memory and of those without.
     """
     return (
-        *_opinions(episodes, found),
+        *_opinions(episodes, review),
         *_witnesses(episodes),
-        *_missing(found, *missing),
-        *_untold(episodes, found),
+        *_missing(review, *missing),
+        *_untold(episodes, review),
         *_restarts(episodes, titles),
-        *_models(episodes, found),
+        *_models(episodes, review),
         *_fitted(episodes),
         *_waiting(episodes),
         *_alike(episodes),
@@ -60,23 +60,23 @@ def notes(
     )
 
 
-def _opinions(episodes: Episodes, found: Review) -> Iterator[str]:
+def _opinions(episodes: Episodes, review: Review) -> Iterator[str]:
     judged = int((episodes.known & ~episodes.true).sum())
     truths = truths_of(episodes)
-    if judged and truths and not found.acts:
+    if judged and truths and not review.acts:
         yield (
             f"{told_and_judged(truths, judged)}: from {TRUTHS} on only those that were told count. Until then every "
             "number here mixes both, and nothing is retired or trusted because of it. Tell more outcomes, or label "
             "some of these runs (bank.runs.audit)."
         )
-    elif judged and not found.acts:
+    elif judged and not review.acts:
         yield (
             f"{plural(judged, 'outcome is', 'outcomes are')} a judge's opinion, so every number here is what the "
             "judge thinks, and nothing is retired or trusted because of it. Tell outcomes, or label some of these runs "
             "(bank.runs.audit)."
         )
     elif judged:
-        truth, opinions = plural(int((found.found.weight > 0).sum()), "outcome"), plural(judged, "is", "are")
+        truth, opinions = plural(int((review.found.weight > 0).sum()), "outcome"), plural(judged, "is", "are")
         yield f"verdicts rest on {truth} whose truth was told or drawn for; {opinions} only a judge's opinion"
     if len(episodes) and not (episodes.draws.treatment == 0).any():
         yield "no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)"
@@ -94,15 +94,15 @@ def _fitted(episodes: Episodes) -> Iterator[str]:
 
 def _witnesses(episodes: Episodes) -> Iterator[str]:
     """On whose word all this rests."""
-    told = np.unique(episodes.told_by[episodes.known])
-    if len(told) > 1:
+    writers = np.unique(episodes.told_by[episodes.known])
+    if len(writers) > 1:
         yield (
-            f"outcomes come from {plural(len(told), 'key')}: a lesson is retired automatically only if it harms "
+            f"outcomes come from {plural(len(writers), 'key')}: a lesson is retired automatically only if it harms "
             "without the outcomes of each of them, and what helps waits for a person (bank.lessons.proposals)"
         )
-    elif len(told) == 1 and episodes.writers:
+    elif len(writers) == 1 and episodes.writers:
         waits = ", so all that follows waits for a person (bank.lessons.proposals)" if left_out(episodes) else ""
-        who = episodes.writers[int(told[0])] or "unknown"
+        who = episodes.writers[int(writers[0])] or "unknown"
         yield f"all outcomes come from one writer ({who}): nobody contradicts it{waits}"
     if episodes.uncounted:
         yield (
@@ -111,32 +111,32 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
         )
 
 
-def _missing(found: Review, with_memory: float | None, without: float | None) -> Iterator[str]:
+def _missing(review: Review, with_memory: float | None, without: float | None) -> Iterator[str]:
     """Outcomes that are missing more often on one side than chance explains make a difference by themselves."""
-    if found.differs[0]:
+    if review.differs[0]:
         yield (
             f"outcomes are missing for {with_memory or 0:.0%} of recalls with memory and {without or 0:.0%} without: "
             "there is no verdict on memory as a whole until you know why"
         )
-    if lessons := int(found.differs[1:].sum()):
+    if lessons := int(review.differs[1:].sum()):
         yield (
             "outcomes are missing more often when "
             f"{plural(lessons, 'lesson or group is', 'lessons or groups are')} shown, or left out: no verdict"
         )
 
 
-def _untold(episodes: Episodes, found: Review) -> Iterator[str]:
+def _untold(episodes: Episodes, review: Review) -> Iterator[str]:
     """Outcomes that are missing alike on both sides make no difference, and yet the others may not speak for them."""
     due, missing = int(episodes.due.sum()), int(episodes.missing.sum())
-    if due >= _KNOWN and missing >= _MANY * due and not found.differs[0]:
+    if due >= _KNOWN and missing >= _MANY * due and not review.differs[0]:
         kind = _least_told(episodes, 2 * missing / due)
         yield f"{missing / due:.0%} of outcomes are missing: effects are those in tasks whose end was told{kind}"
 
 
 def _least_told(episodes: Episodes, least: float) -> str:
     """The kind of task whose outcomes are missing most, if that is for such a share of its tasks or more."""
-    total, gone = (np.bincount(episodes.cluster[r], minlength=1) for r in (episodes.due, episodes.missing))
-    share = np.where(total >= _KNOWN, np.pad(gone, (0, len(total) - len(gone))) / np.maximum(total, 1), 0.0)
+    total, missing = (np.bincount(episodes.cluster[r], minlength=1) for r in (episodes.due, episodes.missing))
+    share = np.where(total >= _KNOWN, np.pad(missing, (0, len(total) - len(missing))) / np.maximum(total, 1), 0.0)
     worst = int(share.argmax())
     known = worst < len(episodes.clusters) and share[worst] >= least
     return f". Of those like {quoted(episodes.clusters[worst])!r} {share[worst]:.0%} are missing" if known else ""
@@ -144,22 +144,24 @@ def _least_told(episodes: Episodes, least: float) -> str:
 
 def _restarts(episodes: Episodes, titles: Sequence[str]) -> Iterator[str]:
     """What started again, and why: earlier outcomes are about something else."""
-    restarts = list({(one.at, one.before): one for one in episodes.restarts}.values())  # of equal groups one
-    for one in restarts[:_SHOWN]:
-        day = f"{datetime.fromtimestamp(one.at, UTC):%Y-%m-%d}"
-        if episodes.level[one.treatment] == LESSON_LEVEL:
-            what, why = f"the evidence of {titles[one.treatment]} starts", "its text was changed"
+    restarts = list(
+        {(restart.at, restart.before): restart for restart in episodes.restarts}.values()
+    )  # of equal groups one
+    for restart in restarts[:_SHOWN]:
+        day = f"{datetime.fromtimestamp(restart.at, UTC):%Y-%m-%d}"
+        if episodes.level[restart.treatment] == LESSON_LEVEL:
+            what, why = f"the evidence of {titles[restart.treatment]} starts", "its text was changed"
         else:
-            what, why = f"the evidence of {titles[one.treatment]} starts", "a lesson of it was taken back"
-        gone = plural(one.before, "earlier outcome does", "earlier outcomes do")
-        yield f"{what} again on {day}, because {why}: {gone} not count"
+            what, why = f"the evidence of {titles[restart.treatment]} starts", "a lesson of it was taken back"
+        outcomes = plural(restart.before, "earlier outcome does", "earlier outcomes do")
+        yield f"{what} again on {day}, because {why}: {outcomes} not count"
     if (left := len(restarts) - _SHOWN) > 0:
         yield f"the evidence of {plural(left, 'more lesson or group', 'more lessons or groups')} started again, too"
 
 
-def _models(episodes: Episodes, found: Review) -> Iterator[str]:
+def _models(episodes: Episodes, review: Review) -> Iterator[str]:
     """The models on which the agent ran: the numbers pool them all, so a reader must know what each of them says."""
-    whole = found.scores.where(found.scores.group == 0)
+    whole = review.scores.where(review.scores.group == 0)
     model = episodes.model[whole.row] if len(episodes.model) else np.empty(0, np.int64)
     often = np.flatnonzero(np.bincount(model[model >= 0]) >= _KNOWN)
     if len(often) < 2:
@@ -194,11 +196,13 @@ def _waiting(episodes: Episodes) -> Iterator[str]:
 
 def _alike(episodes: Episodes) -> Iterator[str]:
     """Outcomes that are all the same: no effect can show, and something may be wrong with what is told."""
-    told = episodes.outcome[episodes.known]
-    if len(told) < _KNOWN or float(np.ptp(told)) > 0.0:
+    outcomes = episodes.outcome[episodes.known]
+    if len(outcomes) < _KNOWN or float(np.ptp(outcomes)) > 0.0:
         return
-    what = {0.0: "outcomes are failures", 1.0: "outcomes are successes"}.get(float(told[0]), f"rewards are {told[0]:g}")
-    yield f"all {len(told):,} {what}, so nothing can be compared: check what outcome= or reward= is told"
+    what = {0.0: "outcomes are failures", 1.0: "outcomes are successes"}.get(
+        float(outcomes[0]), f"rewards are {outcomes[0]:g}"
+    )
+    yield f"all {len(outcomes):,} {what}, so nothing can be compared: check what outcome= or reward= is told"
 
 
 def _doubts(episodes: Episodes) -> Iterator[str]:

@@ -103,7 +103,7 @@ class AdaptiveHoldout:
         from that: the other half is what memory as a whole is measured by.
         """
         own = {id: self.lesson.at(*_expected(known.get(id, _UNKNOWN))) for id in lessons}
-        bare = min(self.memory.at(*told) for told in _expected_of_all(lessons, own, known))
+        bare = min(self.memory.at(*estimate) for estimate in _expected_of_all(lessons, own, known))
         if len(lessons) < 2:
             return {WHOLE: bare}
         if (alone := prod(own.values())) > bare / 2.0:
@@ -112,29 +112,29 @@ class AdaptiveHoldout:
         return {WHOLE: 1.0 - (1.0 - bare) / (1.0 - alone), **own}
 
     def order(
-        self, found: Sequence[tuple[Sequence[str], float]], /, *, places: int, recall_id: str, scope: str
+        self, matches: Sequence[tuple[Sequence[str], float]], /, *, places: int, recall_id: str, scope: str
     ) -> list[int]:
         """Which of what was found has a place, as positions, the best first.
 
         Args:
-            found: the ids of lessons that come together, and how near they are; the nearest first.
+            matches: the ids of lessons that come together, and how near they are; the nearest first.
             places: how many have a place.
             recall_id: decides whether one is tried; none is where it is empty.
             scope: whose memory it is.
         """
-        now, near = self._of(scope), [distance for _, distance in found]
-        band = [n for n in range(len(found)) if n < places or near[n] >= max(_BAND * near[places - 1], 0.0)]
-        times = {n: _times(found[n][0], now.treatments) for n in band}
+        now, near = self._of(scope), [distance for _, distance in matches]
+        band = [n for n in range(len(matches)) if n < places or near[n] >= max(_BAND * near[places - 1], 0.0)]
+        times = {n: _times(matches[n][0], now.treatments) for n in band}
         hope = _HOPE if band and times[band[0]] >= _FEW else 0.0
         known = now.treatments
         effect = {
-            n: sum(known.get(id, _UNKNOWN).expected for id in found[n][0]) + hope * (times[n] < _FEW) for n in band
+            n: sum(known.get(id, _UNKNOWN).expected for id in matches[n][0]) + hope * (times[n] < _FEW) for n in band
         }
         best = sorted(band, key=lambda n: (-effect[n] - _SLOPE * near[n] / max(near[0], 1e-9), n))
         if len(band) > places and recall_id:
             now.places += places
             if now.trials < _FIRST_TRIALS + _TRIALS * now.places and uniform(self.seed, recall_id, "") < _OFTEN:
-                ids = {n: tuple(found[n][0]) for n in best[places:]}
+                ids = {n: tuple(matches[n][0]) for n in best[places:]}
                 seldom = min(ids, key=lambda n: (times[n] + now.tried[ids[n]], near[0] - near[n]))
                 now.trials, best[places - 1] = now.trials + 1, seldom
                 now.tried[ids[seldom]] += 1
@@ -173,7 +173,7 @@ def _expected_of_all(
     each of two lessons that say the same does nothing beside the other. A single lesson that is known speaks alone.
     """
     each = [(1.0 - rate[id], known.get(id, _UNKNOWN)) for id in lessons]
-    are_known = all(one.recalls >= _FEW and not one.by_judge for _, one in each)
+    are_known = all(review.recalls >= _FEW and not review.by_judge for _, review in each)
     if are_known and len(each) == 1:
         yield _expected(each[0][1])
         return
@@ -182,8 +182,8 @@ def _expected_of_all(
     yield _expected(topic if topic.recalls >= _FEW else known.get(WHOLE, _UNKNOWN))
     if are_known:
         yield (
-            sum(share * one.expected for share, one in each),
-            hypot(*(share * one.spread for share, one in each)),
+            sum(share * review.expected for share, review in each),
+            hypot(*(share * review.spread for share, review in each)),
         )
 
 

@@ -126,6 +126,6 @@ def signature(recall: Recall, /, *, secret: str) -> str:
     """
     if not secret:
         return ""
-    told = recall.model_dump(mode="json", exclude=set(_UNSIGNED), exclude_defaults=True)
-    text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+    fields = recall.model_dump(mode="json", exclude=set(_UNSIGNED), exclude_defaults=True)
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()

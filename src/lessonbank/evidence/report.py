@@ -52,31 +52,31 @@ def report(
         level: of the intervals.
         proposed: the lessons that a person is asked to retire or to approve.
     """
-    found = review(episodes, level=level)
-    told, control = ~np.isnan(episodes.outcome), _without(episodes)
-    counts = _Counts(episodes, found)
+    findings = review(episodes, level=level)
+    has_outcome, control = ~np.isnan(episodes.outcome), _without(episodes)
+    counts = _Counts(episodes, findings)
     whole = counts.fields_of(0)
-    series = _series(episodes, found, level)
+    series = _series(episodes, findings, level)
     missing = counts.missing(0, shown=True), counts.missing(0, shown=False)
     return Lift(
         scope=scope,
         level=level,
         recalls=int(episodes.first.sum()),
-        settled=int((told & episodes.first).sum()),
-        controls=int((told & control).sum()),
+        settled=int((has_outcome & episodes.first).sum()),
+        controls=int((has_outcome & control).sum()),
         truths=truths_of(episodes),
         opinions=int((episodes.known & ~episodes.true).sum()),
         writers=len(np.unique(episodes.told_by[episodes.known])),
         uncounted=episodes.uncounted,
         missing_with=missing[0],
         missing_without=missing[1],
-        missing_differs=bool(found.differs[0]),
+        missing_differs=bool(findings.differs[0]),
         first=_first(episodes),
         success_with=series[-1].with_memory if series else None,
         success_without=series[-1].without if series else None,
         **_tallies(episodes, by_draws=whole["success"].value is not None),
         **{name: whole[name] for name in Effect.model_fields},
-        **_more(found),
+        **_more(findings),
         steps=_running(episodes, episodes.steps, level),
         tokens=_running(episodes, episodes.tokens, level),
         cost=_running(episodes, episodes.cost, level),
@@ -84,17 +84,17 @@ def report(
         groups=_groups(counts, names or {}),
         lessons=_lessons(counts, lessons or {}, proposed),
         judges=judge_reports(episodes),
-        measuring=_cost(episodes, found),
+        measuring=_cost(episodes, findings),
         series=series,
-        notes=notes(episodes, found, _titles(episodes, lessons or {}, names or {}), missing=missing),
+        notes=notes(episodes, findings, _titles(episodes, lessons or {}, names or {}), missing=missing),
     )
 
 
-def _more(found: Review) -> dict[str, Any]:
+def _more(review: Review) -> dict[str, Any]:
     """How many more recalls bring the next verdict on memory as a whole, if there is one to come."""
-    if found.differs[0] or found.standing[0] in ("helps", "harms"):
+    if review.differs[0] or review.standing[0] in ("helps", "harms"):
         return {}
-    return dict(zip(("more", "more_as_it_looks"), map(_whole_number, found.more[:, 0].tolist()), strict=True))
+    return dict(zip(("more", "more_as_it_looks"), map(_whole_number, review.more[:, 0].tolist()), strict=True))
 
 
 def _titles(episodes: Episodes, lessons: Mapping[str, Lesson], names: Mapping[str, str]) -> list[str]:
@@ -106,8 +106,8 @@ def _titles(episodes: Episodes, lessons: Mapping[str, Lesson], names: Mapping[st
 class _Counts:
     """What is counted and known of each treatment, for the report."""
 
-    def __init__(self, episodes: Episodes, found: Review) -> None:
-        self.of, self.found = episodes, found
+    def __init__(self, episodes: Episodes, review: Review) -> None:
+        self.of, self.found = episodes, review
         draws, placed, size = episodes.draws, episodes.placed, len(episodes.treatments)
         known = episodes.known[draws.row]
         self.withheld = _count_by_treatment(draws.treatment, known & ~draws.shown, size)
@@ -136,14 +136,14 @@ class _Counts:
 
     def fields_of(self, treatment: int) -> dict[str, Any]:
         """The fields of a `TreatmentLift`."""
-        found, differs = self.found, bool(self.found.differs[treatment])
-        begun = found.begun[treatment]
+        review, differs = self.found, bool(self.found.differs[treatment])
+        begun = review.begun[treatment]
         return {
             "shown": int(self.shown[treatment]),
             "withheld": int(self.withheld[treatment]),
             "success": self._estimate(treatment),
-            "evidence": _evidence(max(found.log_harm[treatment], found.log_help[treatment])),
-            "standing": found.standing[treatment],
+            "evidence": _evidence(max(review.log_harm[treatment], review.log_help[treatment])),
+            "standing": review.standing[treatment],
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "waiting": int(self.waiting[treatment]),
             "missing_shown": self.missing(treatment, shown=True) if differs else None,
@@ -151,19 +151,19 @@ class _Counts:
         }
 
     def _estimate(self, treatment: int) -> Estimate:
-        effects, found = self.found.effects, self.found
+        effects, review = self.found.effects, self.found
         value = effects.estimate[treatment]
         if not math.isfinite(value):
-            return Estimate(basis=found.basis)
+            return Estimate(basis=review.basis)
         low, high = _finite(effects.low[treatment]), _finite(effects.high[treatment])
         # Few outcomes with rare draws can carry an end past what a rate can change, or past the value itself.
         return Estimate(
             value=float(value),
             low=None if low is None else max(min(low, float(value)), -1.0),
             high=None if high is None else min(max(high, float(value)), 1.0),
-            always_low=float(found.low[treatment]),
-            always_high=float(found.high[treatment]),
-            basis=found.basis,
+            always_low=float(review.low[treatment]),
+            always_high=float(review.high[treatment]),
+            basis=review.basis,
         )
 
 
@@ -177,7 +177,7 @@ def _groups(counts: _Counts, names: Mapping[str, str]) -> tuple[GroupLift, ...]:
         for n in np.flatnonzero(counts.of.level == GROUP_LEVEL)
         if members[n] or ids[n].startswith(AGAIN)
     ]
-    return tuple(sorted(made, key=lambda one: (*_order(one), one.group)))
+    return tuple(sorted(made, key=lambda group: (*_order(group), group.group)))
 
 
 def _lessons(counts: _Counts, lessons: Mapping[str, Lesson], proposed: Collection[str]) -> tuple[LessonLift, ...]:
@@ -187,12 +187,14 @@ def _lessons(counts: _Counts, lessons: Mapping[str, Lesson], proposed: Collectio
     if len(made) == 1 and made[0].standing not in ("helps", "harms"):  # it is all of memory, and has one decision
         whole = counts.fields_of(0)
         made = [made[0].model_copy(update={name: whole[name] for name in _DECISION})]
-    return tuple(sorted(made, key=lambda one: (*_order(one), one.lesson_id)))
+    return tuple(sorted(made, key=lambda lesson: (*_order(lesson), lesson.lesson_id)))
 
 
 def _parts(lessons: Mapping[str, Lesson]) -> Mapping[str, str]:
     """Of retired lessons that were merged: the one that has their words now, through every merge."""
-    made = {id: one.provenance.source_lesson_ids for id, one in lessons.items() if one.provenance.method == MERGE}
+    made = {
+        id: lesson.provenance.source_lesson_ids for id, lesson in lessons.items() if lesson.provenance.method == MERGE
+    }
     parts = dict[str, str]()
     for id in (id for id in made if not lessons[id].retired):
         left = [*made[id]]
@@ -260,34 +262,34 @@ def _running(episodes: Episodes, values: Floats, level: float) -> Estimate:
 
 def _varies(values: Floats) -> bool:
     """Whether runs differ at all: if each takes one step, a change of 0 from 0 to 0 would look like knowledge."""
-    told = values[~np.isnan(values)]
-    return len(told) > 0 and bool((told != told[0]).any())
+    numbers = values[~np.isnan(values)]
+    return len(numbers) > 0 and bool((numbers != numbers[0]).any())
 
 
-def _cost(episodes: Episodes, found: Review) -> MeasuringCost:
+def _cost(episodes: Episodes, review: Review) -> MeasuringCost:
     """What withholding cost: of each treatment that a draw left out what is to be expected of it."""
     draws = episodes.draws
     if not len(episodes):
         return MeasuringCost()
     held = ~draws.shown
-    expected = np.where(np.isfinite(found.effects.estimate), found.expected.mean, 0.0)
+    expected = np.where(np.isfinite(review.effects.estimate), review.expected.mean, 0.0)
     level = episodes.level[draws.treatment]
     widest = np.full(len(episodes), LESSON_LEVEL)
     np.minimum.at(widest, draws.row[held], level[held])
     counted = held & (level == widest[draws.row])
-    low, high = np.minimum(found.low, expected), np.maximum(found.high, expected)
+    low, high = np.minimum(review.low, expected), np.maximum(review.high, expected)
     row, treatment = draws.row[counted], draws.treatment[counted]
     # A task that lacks several lessons can lose no more than its own success.
-    sums = [np.bincount(row, weights=one[treatment], minlength=len(episodes)) for one in (expected, low, high)]
-    given_up, least, most = (float(np.clip(one, -1.0, 1.0).sum()) for one in sums)
+    sums = [np.bincount(row, weights=column[treatment], minlength=len(episodes)) for column in (expected, low, high)]
+    given_up, least, most = (float(np.clip(losses, -1.0, 1.0).sum()) for losses in sums)
     return MeasuringCost(given_up=given_up, given_up_low=least, given_up_high=most, **_left_out(episodes))
 
 
 def _left_out(episodes: Episodes) -> dict[str, int]:
     """How many tasks a draw left without any lesson, and how many without some."""
     without = _without(episodes)
-    gone = np.bincount(episodes.placed.row[~episodes.placed.shown], minlength=len(episodes))
-    return {"tasks_without": int(without.sum()), "tasks_with_less": int(((gone > 0) & ~without).sum())}
+    counts = np.bincount(episodes.placed.row[~episodes.placed.shown], minlength=len(episodes))
+    return {"tasks_without": int(without.sum()), "tasks_with_less": int(((counts > 0) & ~without).sum())}
 
 
 def _without(episodes: Episodes) -> Flags:
@@ -309,25 +311,25 @@ def _tallies(episodes: Episodes, /, *, by_draws: bool) -> dict[str, Tally]:
     return {name: Tally(successes=sums[name], tasks=len(own)) for name, own in rows.items()}
 
 
-def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...]:
+def _series(episodes: Episodes, review: Review, level: float) -> tuple[Point, ...]:
     """Some sixty moments, evenly spread over the settled recalls."""
     known = np.flatnonzero(episodes.known)
     if not len(known):
         return ()
     at = np.unique(np.linspace(1, len(known), min(_POINTS, len(known))).astype(np.int64))
-    whole = found.scores.of(0)
+    whole = review.scores.of(0)
     counts = np.searchsorted(whole.row, known[at - 1], side="right")
-    ways = [one.of(0) for one in found.filled]
+    ways = [way.of(0) for way in review.filled]
     if len(whole):
-        ways = [one.where(one.row >= whole.row[0]) for one in ways]
+        ways = [way.where(way.row >= whole.row[0]) for way in ways]
     seen = np.searchsorted(ways[0].row, known[at - 1], side="right")
     low, high = path(ways, level=level, at=seen)
-    low[-1], high[-1] = found.low[0], found.high[0]
+    low[-1], high[-1] = review.low[0], review.high[0]
     with_memory, without, lift = sides(
         whole,
-        found.effects.counts[found.scores.group == 0],
+        review.effects.counts[review.scores.group == 0],
         episodes.outcome,
-        found.found,
+        review.found,
         np.array([low, high]),
         at=counts,
     )

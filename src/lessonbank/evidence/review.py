@@ -90,7 +90,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
     turns is found. With `leave_out`, verdicts hold without any so many of the keys that told outcomes.
     """
     ways = outcomes_each_way(episodes)
-    found, every = ways[0], scores_each_way(episodes, ways)
+    outcomes, every = ways[0], scores_each_way(episodes, ways)
     won = gains_by_cell(*every, by_writer=leave_out > 0)
     log_help = log_e(won, helps=True, leave_out=leave_out)
     log_harm, start = restarted(won, leave_out=leave_out)
@@ -104,8 +104,8 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
     least = shown_from(episodes, alpha=alpha)
     grade = _graded(log_help, log_harm, likely, least, made)
     return Review(
-        standing=tuple(_WORDS[int(one)] for one in grade),
-        basis=found.basis,
+        standing=tuple(_WORDS[int(number)] for number in grade),
+        basis=outcomes.basis,
         effects=made,
         low=low,
         high=high,
@@ -118,7 +118,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
         differs=missing_differs(episodes) & (grade == 0),
         scores=present,
         filled=every,
-        found=found,
+        found=outcomes,
     )
 
 
@@ -185,10 +185,10 @@ def left_out(episodes: Episodes, /) -> int:
     While writers are still coming, liars may be among the first. As many are unseen as have told one outcome only
     (Good 1953), so these count twice.
     """
-    who, told = np.unique(episodes.told_by[episodes.known], return_counts=True)
+    who, counts = np.unique(episodes.told_by[episodes.known], return_counts=True)
     if len(who) < 2 and not any(is_separate_writer(episodes.writers[int(n)]) for n in who if episodes.writers):
         return 0
-    return -(-(len(told) + int((told == 1).sum())) // _LIARS)
+    return -(-(len(counts) + int((counts == 1).sum())) // _LIARS)
 
 
 def _begun(episodes: Episodes, present: Scores, start: Ints) -> Floats:

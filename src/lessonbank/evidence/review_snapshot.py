@@ -54,19 +54,19 @@ class ReviewSnapshot:
     """The treatments that true outcomes show to help. Each recall asks for them."""
 
     def __post_init__(self) -> None:
-        shown = (id for id, one in self.treatments.items() if one.grade == "helps" and not one.by_judge)
+        shown = (id for id, review in self.treatments.items() if review.grade == "helps" and not review.by_judge)
         object.__setattr__(self, "helps", frozenset(shown))
 
     @classmethod
     def of(cls, text: str | None, /) -> ReviewSnapshot:
         """From a setting of the bank; one that cannot be read tells nothing."""
         try:
-            told = cast("dict[str, Any]", json.loads(text or "{}"))
+            fields = cast("dict[str, Any]", json.loads(text or "{}"))
             return cls(
-                reviewed=max(int(told.get("reviewed", 0)), 0),
-                sequence=max(int(told.get("sequence", 0)), 0),
-                treatments={str(id): _review(*review) for id, review in told.get(_STORED, {}).items()},
-                proposed={str(id): (int(since), str(why)) for id, (since, why) in told.get("proposed", {}).items()},
+                reviewed=max(int(fields.get("reviewed", 0)), 0),
+                sequence=max(int(fields.get("sequence", 0)), 0),
+                treatments={str(id): _review(*review) for id, review in fields.get(_STORED, {}).items()},
+                proposed={str(id): (int(since), str(why)) for id, (since, why) in fields.get("proposed", {}).items()},
             )
         except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             return cls()
@@ -74,23 +74,29 @@ class ReviewSnapshot:
     def text(self) -> str:
         """As a setting."""
         treatments = {
-            id: (one.recalls, one.grade, one.by_judge, *_GONE, *(round(getattr(one, name), 4) for name in _NUMBERS))
-            for id, one in self.treatments.items()
+            id: (
+                review.recalls,
+                review.grade,
+                review.by_judge,
+                *_GONE,
+                *(round(getattr(review, name), 4) for name in _NUMBERS),
+            )
+            for id, review in self.treatments.items()
         }
-        told = {"reviewed": self.reviewed, "sequence": self.sequence, _STORED: treatments}
-        return json.dumps({**told, "proposed": dict(self.proposed)})
+        fields = {"reviewed": self.reviewed, "sequence": self.sequence, _STORED: treatments}
+        return json.dumps({**fields, "proposed": dict(self.proposed)})
 
 
 def _review(recalls: Any, grade: Any, by_judge: Any, *numbers: Any) -> TreatmentReview:
     if grade not in get_args(Standing):
         raise ValueError("a grade that is none")
-    told = [_number(one) for one in numbers[len(_GONE) :]]
-    expected, spread, found, most = (*told, *_DEFAULTS[len(told) - len(_NUMBERS) :])[: len(_NUMBERS)]
-    return TreatmentReview(max(int(recalls), 0), grade, bool(by_judge), expected, spread, max(int(found), 0), most)
+    values = [_number(number) for number in numbers[len(_GONE) :]]
+    expected, spread, times, most = (*values, *_DEFAULTS[len(values) - len(_NUMBERS) :])[: len(_NUMBERS)]
+    return TreatmentReview(max(int(recalls), 0), grade, bool(by_judge), expected, spread, max(int(times), 0), most)
 
 
-def _number(told: Any) -> float:
-    number = float(told)
+def _number(value: Any) -> float:
+    number = float(value)
     if not math.isfinite(number):
         raise ValueError("a number that is none")
     return number

@@ -22,8 +22,8 @@ async def texts_shown(
     """The text of `receipt`, and of every other receipt of the scope that stands in `runs`, whole or cut off."""
     named = receipt.text if receipt else ""
     codes = [code for code, _ in codes_in(_texts(runs)).most_common() if not has_code(named, code)]
-    found = [await _with_code(store, code, scope=scope) for code in codes[:_LOOKED_UP]]
-    return tuple(filter(None, (named, *found)))
+    texts = [await _with_code(store, code, scope=scope) for code in codes[:_LOOKED_UP]]
+    return tuple(filter(None, (named, *texts)))
 
 
 async def receipts_in(store: Store, runs: Sequence[Trajectory], /, *, scope: str) -> tuple[str, ...]:
@@ -34,8 +34,8 @@ async def receipts_in(store: Store, runs: Sequence[Trajectory], /, *, scope: str
 
 async def _with_code(store: Store, code: str, /, *, scope: str) -> str:
     """The text of the receipt whose lines begin with `code`, if the bank keeps one."""
-    kept = await list_recalls(store, RecallFilter(text=code, limit=4), scope=scope)
-    return next((recall.text for recall in kept if has_code(recall.text, code)), "")
+    recalls = await list_recalls(store, RecallFilter(text=code, limit=4), scope=scope)
+    return next((recall.text for recall in recalls if has_code(recall.text, code)), "")
 
 
 def _texts(runs: Sequence[Trajectory]) -> list[str]:

@@ -113,8 +113,8 @@ class _ScopeState:
             self.table.receipt(recall)
         for entry in entries:
             match entry.entry:
-                case Settle(settlement=told):
-                    self.table.settle(told, at=entry.at)
+                case Settle(settlement=settlement):
+                    self.table.settle(settlement, at=entry.at)
                 case Audit():
                     self.table.audits.make(entry.entry)
                 case Forgotten(before=before):
@@ -162,17 +162,17 @@ class StoredLedger(Ledger):
         """See `Ledger.reach`."""
         return _REACH * places if isinstance(self.policy, OrdersByEvidence) else places
 
-    async def order(self, found: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
+    async def order(self, retrieval: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
         """See `Ledger.order`."""
-        told = await self._last(scope)
-        matches = found.matches
+        snapshot = await self._last(scope)
+        matches = retrieval.matches
         if isinstance(self.policy, OrdersByEvidence):
             near = [(_ids(match), match.score) for match in matches]
             order = self.policy.order(near, places=places, recall_id=recall_id, scope=scope)
             matches = tuple(matches[n] for n in order)
-        if told.helps:
-            matches = tuple(_reordered(match, told.helps) for match in matches)
-        return found if matches == found.matches else found.model_copy(update={"matches": matches})
+        if snapshot.helps:
+            matches = tuple(_reordered(match, snapshot.helps) for match in matches)
+        return retrieval if matches == retrieval.matches else retrieval.model_copy(update={"matches": matches})
 
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """See `Ledger.assign`."""
@@ -223,14 +223,14 @@ class StoredLedger(Ledger):
             names = {id: group_label(id, topics) for id in state.table.treatments if "/" in id}
             episodes = await to_thread.run_sync(self._episodes, state)
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
-            found = await to_thread.run_sync(made, episodes)
+            lift = await to_thread.run_sync(made, episodes)
             waiting, imported = len(state.table.audits.waiting), len(state.table.imported)
             notes = [_UNLABELLED.format(missing=plural(waiting, "label is", "labels are"))] if waiting else []
             notes += [_IMPORTED.format(count=imported)] if imported else []
             notes += [*_contradictions(lessons)]
             unfinished = await self._store.runs(RunFilter(status="unfinished", limit=_UNFINISHED), scope=scope)
             counts = {"unlabelled": waiting, "empty": state.table.empty, "unfinished": len(unfinished)}
-            return found.model_copy(update={**counts, "notes": (*found.notes, *notes)})
+            return lift.model_copy(update={**counts, "notes": (*lift.notes, *notes)})
 
     async def met(self, *, scope: str) -> Mapping[str, Met]:
         """See `Ledger.met`."""
@@ -238,7 +238,9 @@ class StoredLedger(Ledger):
         treatments = self._snapshots[scope].treatments
         async with self._locks.of(scope):
             last = (await self._read(scope)).table.last_found()
-        known = {id: one for id, one in treatments.items() if not one.by_judge and one.grade == "no evidence yet"}
+        known = {
+            id: review for id, review in treatments.items() if not review.by_judge and review.grade == "no evidence yet"
+        }
         return {
             id: Met(datetime.fromtimestamp(at, UTC), id in known and known[id].most <= LITTLE)
             for id, at in last.items()
@@ -273,17 +275,17 @@ class StoredLedger(Ledger):
             self._tell(scope, ReviewSnapshot.of(text))
             self._read_as[scope] = hash(text)
 
-    def _tell(self, scope: str, told: ReviewSnapshot) -> None:
-        self._snapshots[scope] = told
+    def _tell(self, scope: str, snapshot: ReviewSnapshot) -> None:
+        self._snapshots[scope] = snapshot
         self._read_as.pop(scope, None)
         if isinstance(self.policy, FollowsEvidence):
-            self.policy.tell(scope, told.treatments)
+            self.policy.tell(scope, snapshot.treatments)
 
     async def _is_due(self, scope: str) -> bool:
-        told = await self._last(scope)
+        snapshot = await self._last(scope)
         known = self._unreviewed.get(scope)
         self._unreviewed[scope] = await self._count_unreviewed(scope) if known is None else known + 1
-        if not _is_time(self._unreviewed[scope], told.reviewed):
+        if not _is_time(self._unreviewed[scope], snapshot.reviewed):
             return False
         await self._reread(scope)  # another process may have been first
         self._unreviewed[scope] = await self._count_unreviewed(scope)
@@ -300,19 +302,19 @@ class StoredLedger(Ledger):
         episodes = await to_thread.run_sync(self._episodes, state)
         apart = left_out(episodes)
         sure = await to_thread.run_sync(partial(review, episodes, alpha=self._alpha, leave_out=apart))
-        found = await to_thread.run_sync(partial(review, episodes, alpha=self._alpha)) if apart else sure
-        changes, proposed = await self._decide(state, episodes, found, sure, scope) if self._act else ([], {})
+        findings = await to_thread.run_sync(partial(review, episodes, alpha=self._alpha)) if apart else sure
+        changes, proposed = await self._decide(state, episodes, findings, sure, scope) if self._act else ([], {})
         earlier = self._snapshots[scope].proposed
         made = [change for change in changes if await self._apply(change, scope)]
-        told = ReviewSnapshot(
+        snapshot = ReviewSnapshot(
             reviewed=int(episodes.known.sum()),
             sequence=state.sequence,
             treatments=treatment_reviews(episodes, sure),
             proposed={id: (earlier[id][0] if id in earlier else state.sequence, why) for id, why in proposed.items()},
         )
-        self._tell(scope, told)
-        await self._store.put_setting(REVIEW.of(scope), told.text())
-        new = [one for one in await self._proposals(state, scope) if one.lesson.id not in earlier]
+        self._tell(scope, snapshot)
+        await self._store.put_setting(REVIEW.of(scope), snapshot.text())
+        new = [proposal for proposal in await self._proposals(state, scope) if proposal.lesson.id not in earlier]
         return Acted(changes=made, proposals=tuple(new), notes=proposal_notes(new))
 
     def _episodes(self, state: _ScopeState) -> Episodes:
@@ -320,7 +322,7 @@ class StoredLedger(Ledger):
             return state.episodes()
 
     async def _decide(
-        self, state: _ScopeState, episodes: Episodes, found: Review, sure: Review, scope: str
+        self, state: _ScopeState, episodes: Episodes, review: Review, sure: Review, scope: str
     ) -> tuple[list[Change], dict[str, str]]:
         """What follows: what is shown to harm is taken back, groups first and each as one; what helps is trusted.
 
@@ -328,22 +330,22 @@ class StoredLedger(Ledger):
         what a person approved, and where there are several keys what is not sure and what helps.
         """
         changes, proposed = list[Change](), dict[str, str]()
-        for treatment, ids in harmful_treatments(episodes, found):
+        for treatment, ids in harmful_treatments(episodes, review):
             lessons = [await self._lesson(id, scope) for id in ids if id not in state.taken_back]
             group = episodes.treatments[treatment] if episodes.level[treatment] == GROUP_LEVEL else ""
             shown = [lesson for lesson in lessons if lesson and not lesson.hidden]
             is_sure = sure.is_shown(treatment, "harms")
-            why = why_of(found, treatment) + ("" if is_sure else _UNSURE)
+            why = why_of(review, treatment) + ("" if is_sure else _UNSURE)
             proposed.update((lesson.id, why) for lesson in shown if lesson.approved or not is_sure)
             done = {id for change in changes if isinstance(change, Retire) for id in change.lesson_ids}
             if is_sure and (back := tuple(i.id for i in shown if not i.approved and i.id not in done)):
                 changes.append(Retire(lesson_ids=back, group=group, reason=f"shown to harm: {why}"))
         for treatment, id in enumerate(episodes.treatments):
-            if self._trusts and episodes.level[treatment] == LESSON_LEVEL and found.is_shown(treatment, "helps"):
+            if self._trusts and episodes.level[treatment] == LESSON_LEVEL and review.is_shown(treatment, "helps"):
                 lesson = await self._lesson(id, scope)
                 if lesson and not lesson.hidden and lesson.state == "probation":
-                    why = f"{_HELPS}: {why_of(found, treatment)}"
-                    if sure is not found:
+                    why = f"{_HELPS}: {why_of(review, treatment)}"
+                    if sure is not review:
                         proposed.setdefault(id, why)
                     else:
                         changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=why))
@@ -353,10 +355,10 @@ class StoredLedger(Ledger):
         """What was proposed, and not answered since: the lesson is still shown, and nobody approved it."""
         proposed = self._snapshots[scope].proposed.items()
         still = [(id, why) for id, (since, why) in proposed if state.approved.get(id, 0) <= since]
-        found = [(await self._lesson(id, scope), why) for id, why in still]
+        pairs = [(await self._lesson(id, scope), why) for id, why in still]
         return [
             Proposal(lesson=lesson, reason=why, change="approve" if why.startswith(_HELPS) else "retire")
-            for lesson, why in found
+            for lesson, why in pairs
             if lesson and not lesson.hidden and not (lesson.state == "active" and why.startswith(_HELPS))
         ]
 
@@ -400,8 +402,8 @@ class StoredLedger(Ledger):
         new = {recall.id: recall for recall in await self._later_receipts(state, scope)}
         named = [e.entry.settlement.recall_id for e in entries if isinstance(e.entry, Settle)]
         unknown = [id for id in dict.fromkeys(named) if id not in new and not state.table.knows(id)]
-        found = [await get_or_none(get_recall(self._store, id, scope=scope)) for id in unknown]
-        return [*reversed(new.values()), *(recall for recall in found if recall)]
+        recalls = [await get_or_none(get_recall(self._store, id, scope=scope)) for id in unknown]
+        return [*reversed(new.values()), *(recall for recall in recalls if recall)]
 
     async def _later_receipts(self, state: _ScopeState, scope: str) -> list[Recall]:
         """The receipts made since the last reading, the newest first, up to a page of which each is known."""
@@ -428,11 +430,11 @@ _UNSURE: Final = "; not without each single key"
 
 def _contradictions(lessons: Mapping[str, Lesson]) -> Iterator[str]:
     """Lessons that deny one another, while nobody has decided and both are shown."""
-    for one in lessons.values():
-        told = one.relation if one.relation and one.relation.kind == "contradicts" else None
-        for other in (lessons.get(id) for id in (told.lesson_ids if told else ())):
-            if other and not (one.hidden or other.hidden or one.approved or other.approved):
-                pair = f"“{one_line(one.title, limit=60)}” contradicts “{one_line(other.title, limit=60)}”"
+    for lesson in lessons.values():
+        relation = lesson.relation if lesson.relation and lesson.relation.kind == "contradicts" else None
+        for other in (lessons.get(id) for id in (relation.lesson_ids if relation else ())):
+            if other and not (lesson.hidden or other.hidden or lesson.approved or other.approved):
+                pair = f"“{one_line(lesson.title, limit=60)}” contradicts “{one_line(other.title, limit=60)}”"
                 yield f"{pair}: each has evidence of its own, and both are shown until a person decides"
 
 
@@ -443,28 +445,28 @@ def _is_time(unreviewed: int, reviewed: int) -> bool:
 def proposal_notes(proposals: Sequence[Proposal], /) -> tuple[str, ...]:
     """A sentence for each: what is proposed on the same evidence is one, be it for a whole group of lessons."""
     alike = defaultdict[tuple[str, str, bool], list[Proposal]](list)
-    for one in proposals:
-        alike[one.change, one.reason, one.lesson.approved].append(one)
+    for proposal in proposals:
+        alike[proposal.change, proposal.reason, proposal.lesson.approved].append(proposal)
     return tuple(_describe_proposal(some[0], len(some)) for some in alike.values())
 
 
 def _describe_proposal(proposal: Proposal, count: int) -> str:
-    one = count == 1
-    what = f"the lesson {quoted(proposal.lesson.title)} is" if one else f"{count} lessons are"
-    it = "it" if one else "them"
+    is_single = count == 1
+    what = f"the lesson {quoted(proposal.lesson.title)} is" if is_single else f"{count} lessons are"
+    it = "it" if is_single else "them"
     if proposal.change == "approve":
         return f"{what} {proposal.reason}: approve {it}, because several keys told outcomes"
     again = " again" if proposal.lesson.approved else ""
     return f"{what} shown to harm ({proposal.reason}): retire {it}, or approve {it}{again}"
 
 
-def harmful_treatments(episodes: Episodes, found: Review) -> Iterator[tuple[int, list[str]]]:
+def harmful_treatments(episodes: Episodes, review: Review) -> Iterator[tuple[int, list[str]]]:
     """The groups and then the lessons that are shown to harm, each with the ids of what would go with it.
 
     A group goes only as the innermost that harms, and only if nothing points the other way for any of its lessons.
     """
-    harms = [found.is_shown(treatment, "harms") for treatment in range(len(episodes.treatments))]
-    helps = {treatment for treatment, word in enumerate(found.standing) if word in ("helps", "likely helps")}
+    harms = [review.is_shown(treatment, "harms") for treatment in range(len(episodes.treatments))]
+    helps = {treatment for treatment, word in enumerate(review.standing) if word in ("helps", "likely helps")}
     members = dict[int, list[int]]()
     for lesson, parents in enumerate(episodes.parents):
         innermost = next((group for group in reversed(parents) if harms[group]), None)
@@ -478,33 +480,33 @@ def harmful_treatments(episodes: Episodes, found: Review) -> Iterator[tuple[int,
             yield treatment, [episodes.treatments[treatment]]
 
 
-def treatment_reviews(episodes: Episodes, found: Review) -> dict[str, TreatmentReview]:
+def treatment_reviews(episodes: Episodes, review: Review) -> dict[str, TreatmentReview]:
     """What a policy and other processes may go by: with several keys, only what survives without some of them; and
     nothing of a treatment that has no verdict because outcomes are missing."""
-    survives = np.maximum(found.log_help, found.log_harm) > 0.0
-    mean = np.where(survives, found.expected.mean, 0.0) if left_out(episodes) else found.expected.mean
-    mean = np.where(found.differs, 0.0, mean)
-    seen = np.bincount(found.scores.group, minlength=found.scores.groups)
+    survives = np.maximum(review.log_help, review.log_harm) > 0.0
+    mean = np.where(survives, review.expected.mean, 0.0) if left_out(episodes) else review.expected.mean
+    mean = np.where(review.differs, 0.0, mean)
+    seen = np.bincount(review.scores.group, minlength=review.scores.groups)
     placed = np.bincount(
         episodes.placed.treatment[episodes.known[episodes.placed.row]], minlength=len(episodes.treatments)
     )
-    most = np.maximum(np.abs(found.low), np.abs(found.high))
-    columns = (one.tolist() for one in (seen, mean, found.expected.spread, placed, most))
+    most = np.maximum(np.abs(review.low), np.abs(review.high))
+    columns = (column.tolist() for column in (seen, mean, review.expected.spread, placed, most))
     return {
-        id: TreatmentReview(recalls, standing, not found.acts, expected, spread, times, large)
+        id: TreatmentReview(recalls, standing, not review.acts, expected, spread, times, large)
         for id, standing, recalls, expected, spread, times, large in zip(
-            episodes.treatments, found.standing, *columns, strict=True
+            episodes.treatments, review.standing, *columns, strict=True
         )
         if recalls or times
     }
 
 
-def why_of(found: Review, treatment: int, /) -> str:
+def why_of(review: Review, treatment: int, /) -> str:
     """The evidence, as the journal keeps it."""
-    effects = found.effects
-    effect, low, high = (100 * float(of[treatment]) for of in (effects.estimate, found.low, found.high))
+    effects = review.effects
+    effect, low, high = (100 * float(of[treatment]) for of in (effects.estimate, review.low, review.high))
     counts = f"shown {plural(int(effects.shown[treatment]), 'time')}, withheld {int(effects.withheld[treatment])}"
-    log = min(float(max(found.log_harm[treatment], found.log_help[treatment])), 50.0)
+    log = min(float(max(review.log_harm[treatment], review.log_help[treatment])), 50.0)
     strong = f"e-value {math.exp(log):.3g} (a test at 5 % asks for 20)"
     return f"success {effect:+.1f} points [{low:+.0f}, {high:+.0f}], {counts}, {strong}"
 

@@ -53,18 +53,18 @@ def entries(recall: Recall, /) -> list[Entry]:
     blocks: dict[frozenset[str], list[str]] = {}
     for treatment, lessons in covered.items():
         blocks.setdefault(frozenset(lessons), []).append(treatment)
-    gone = [lessons for lessons, ids in blocks.items() if any(draws.get(id, _NONE).withheld for id in ids)]
-    told: dict[str, Entry] = {}
+    withheld = [lessons for lessons, ids in blocks.items() if any(draws.get(id, _NONE).withheld for id in ids)]
+    entries: dict[str, Entry] = {}
     for lessons, treatments in blocks.items():
         merged = [draws.get(treatment, _NONE) for treatment in treatments]
-        chance, shown = prod([1.0 - draw.probability for draw in merged]), lessons not in gone
+        chance, shown = prod([1.0 - draw.probability for draw in merged]), lessons not in withheld
         if chance < 1.0 and (parts := _parts(lessons, covered, draws)):
             merged += parts
             chance *= 1.0 - prod([draw.probability for draw in parts])
             shown = shown and not all(draw.withheld for draw in parts)
-        if 0.0 < chance < 1.0 and all(draw.is_possible for draw in merged) and not _is_hidden(lessons, gone):
-            told |= {treatment: Entry(treatment, shown, chance) for treatment in treatments}
-    return [told[treatment] for treatment in covered if treatment in told]
+        if 0.0 < chance < 1.0 and all(draw.is_possible for draw in merged) and not _is_hidden(lessons, withheld):
+            entries |= {treatment: Entry(treatment, shown, chance) for treatment in treatments}
+    return [entries[treatment] for treatment in covered if treatment in entries]
 
 
 def _parts(lessons: frozenset[str], covered: Mapping[str, Iterable[str]], draws: Mapping[str, _Draw]) -> list[_Draw]:
@@ -92,6 +92,6 @@ def _draws(recall: Recall) -> Mapping[str, _Draw]:
     return lessons | groups | {WHOLE: _Draw(recall.control, recall.control_probability)}
 
 
-def _is_hidden(lessons: frozenset[str], gone: list[frozenset[str]]) -> bool:
+def _is_hidden(lessons: frozenset[str], withheld: list[frozenset[str]]) -> bool:
     """Whether a draw that was not for these lessons, or a part of them, withheld any of them."""
-    return any(other != lessons and not other < lessons and not other.isdisjoint(lessons) for other in gone)
+    return any(other != lessons and not other < lessons and not other.isdisjoint(lessons) for other in withheld)

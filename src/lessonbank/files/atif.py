@@ -57,7 +57,7 @@ def document(run: Run, /) -> dict[str, Json]:
 def _ours(run: Run) -> dict[str, Json]:
     made, verdict = run.trajectory, run.verdict
     known = verdict.outcome != "unknown"
-    told: dict[str, Json] = {
+    fields: dict[str, Json] = {
         "task": made.task,
         "answer": made.answer,
         "error": made.error,
@@ -67,7 +67,7 @@ def _ours(run: Run) -> dict[str, Json]:
         "told_by": verdict.source if known else None,
         "reason": verdict.reason if known else None,
     }
-    return _without_empty(told)
+    return _without_empty(fields)
 
 
 def _without_empty(fields: Mapping[str, Json]) -> dict[str, Json]:
@@ -76,17 +76,17 @@ def _without_empty(fields: Mapping[str, Json]) -> dict[str, Json]:
 
 def _number_steps(run: Trajectory) -> list[Json]:
     """Steps with ids from 1. A result stands in the step that has its call, as ATIF asks."""
-    told: list[dict[str, Json]] = []
+    steps: list[dict[str, Json]] = []
     if run.instructions:
-        told.append({"source": "system", "message": run.instructions})
+        steps.append({"source": "system", "message": run.instructions})
     results: dict[str, list[Json]] = {}
     for number, step in enumerate(run.steps):
-        told += _atif_steps(step, number, results)
-    if all(one["source"] != "user" for one in told):
-        told.insert(bool(run.instructions), {"source": "user", "message": run.task})
+        steps += _atif_steps(step, number, results)
+    if all(step["source"] != "user" for step in steps):
+        steps.insert(bool(run.instructions), {"source": "user", "message": run.task})
     return [
-        {"step_id": number, **{name: value for name, value in one.items() if value != _NOTHING_SEEN}}
-        for number, one in enumerate(told, 1)
+        {"step_id": number, **{name: value for name, value in step.items() if value != _NOTHING_SEEN}}
+        for number, step in enumerate(steps, 1)
     ]
 
 
@@ -99,21 +99,21 @@ def _atif_steps(step: Step, number: int, results: dict[str, list[Json]], /) -> l
     ids = [call.id or f"call-{number}-{place}" for place, call in enumerate(calls)]
     results.update(dict.fromkeys(ids, own))
     acts = bool(calls or step.action.text or step.thought)
-    told: list[dict[str, Json]] = []
+    steps: list[dict[str, Json]] = []
     if acts:
-        told.append({"source": "agent", **_action_fields(step, calls, ids), "observation": {"results": own}})
+        steps.append({"source": "agent", **_action_fields(step, calls, ids), "observation": {"results": own}})
     unnamed = iter(ids)
     for seen in step.observations:
         id = seen.call_id or (next(unnamed, "") if seen.source == "tool" else "")
         if id in results:
             results[id].append({"source_call_id": id, **_result(seen)})
         elif seen.source == "user":
-            told.append({"source": "user", "message": seen.text})
+            steps.append({"source": "user", "message": seen.text})
         elif acts and not calls:
             own.append(_result(seen))
         else:
-            told.append({"source": "system", "message": "", "observation": {"results": [_result(seen)]}})
-    return told
+            steps.append({"source": "system", "message": "", "observation": {"results": [_result(seen)]}})
+    return steps
 
 
 def _action_fields(step: Step, calls: Sequence[ToolCall], ids: Sequence[str]) -> dict[str, Json]:
@@ -155,9 +155,9 @@ async def write_runs(store: Store, folder: Path, /, *, scope: str) -> int:
     count, after = 0, None
     while runs := await store.runs(RunFilter(limit=_BATCH, after=after), scope=scope):
         for run in runs:
-            told = json.dumps(document(run), ensure_ascii=False, indent=1) + "\n"
+            text = json.dumps(document(run), ensure_ascii=False, indent=1) + "\n"
             async with replacing(folder / f"{_file_name(run.trajectory.id)}.json", what="run") as part:
-                await to_thread.run_sync(partial(part.write_text, told, encoding="utf-8"))
+                await to_thread.run_sync(partial(part.write_text, text, encoding="utf-8"))
         count, after = count + len(runs), runs[-1].trajectory.id
     return count
 

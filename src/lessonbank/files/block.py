@@ -87,13 +87,13 @@ class Block:
     @property
     def edited(self) -> tuple[Entry, ...]:
         """The entries that somebody changed or added; of two copies of a lesson, the second one is an addition."""
-        found, seen = list[Entry](), set[str]()
+        entries, seen = list[Entry](), set[str]()
         for entry in self.entries:
             again = entry.id in seen
             if again or not entry.id or self.shown[entry.id] != entry.digest:
-                found.append(replace(entry, id="") if again else entry)
+                entries.append(replace(entry, id="") if again else entry)
             seen.update(filter(None, [entry.id]))
-        return tuple(found)
+        return tuple(entries)
 
     @property
     def removed(self) -> tuple[str, ...]:
@@ -135,9 +135,9 @@ def parts(data: bytes, /) -> Parts:
     if not kinds:
         return Parts(data, None, b"")
     if kinds != [b"begin", b"end"] or len(marks) != len(kinds):
-        told = ", ".join(kind.decode() for kind in kinds[:6])
+        names = ", ".join(kind.decode() for kind in kinds[:6])
         raise FormatError(
-            f"the lessonbank markers in it are not one begin and one end, each alone in its line ({told}): "
+            f"the lessonbank markers in it are not one begin and one end, each alone in its line ({names}): "
             "restore them, or delete all of them"
         )
     start, stop = marks[0].start(), marks[1].end()
@@ -166,13 +166,13 @@ def _read(text: str) -> Block:
 def _entries(lines: Sequence[str], shown: Mapping[str, str]) -> Iterator[Entry]:
     """Each entry of a list, and whatever else somebody wrote, which is an entry too: nothing is passed over."""
     heading = ""
-    for kind, found in pieces("\n".join(lines)):
+    for kind, piece in pieces("\n".join(lines)):
         if kind == "heading":
-            heading = found[0].lstrip("# ").rstrip("# ")
+            heading = piece[0].lstrip("# ").rstrip("# ")
         elif kind == "entry":
-            yield _entry(found, shown, heading)
-        elif "\n".join(found) not in (INTRODUCTION, NONE_YET):
-            yield titled("\n".join(found), topic=heading)
+            yield _entry(piece, shown, heading)
+        elif "\n".join(piece) not in (INTRODUCTION, NONE_YET):
+            yield titled("\n".join(piece), topic=heading)
 
 
 def pieces(text: str, /) -> Iterator[tuple[str, list[str]]]:
@@ -184,11 +184,11 @@ def pieces(text: str, /) -> Iterator[tuple[str, list[str]]]:
     for token in _reader().parse(text):
         kind = _piece(token)
         if kind and token.map:
-            found = [line.strip() for line in lines[slice(*token.map)]]
+            piece = [line.strip() for line in lines[slice(*token.map)]]
             if kind == "entry":
-                found[0] = _BULLET.sub("", found[0], count=1)
-            if found := [line for line in found if line]:
-                yield kind, found
+                piece[0] = _BULLET.sub("", piece[0], count=1)
+            if piece := [line for line in piece if line]:
+                yield kind, piece
 
 
 def _piece(token: Token) -> str:
@@ -211,13 +211,13 @@ def _reader() -> MarkdownIt:
 
 def _entry(lines: Sequence[str], shown: Mapping[str, str], topic: str) -> Entry:
     first, *rest = lines
-    ids = [found for found in _ID.finditer(first) if found[1] in shown]
+    ids = [match for match in _ID.finditer(first) if match[1] in shown]
     id = ids[-1][1] if ids else ""
     first = first[: ids[-1].start()] + first[ids[-1].end() :] if ids else first
     title = _TITLE.fullmatch(first.strip())
     if title is None:
-        told = titled("\n".join(filter(None, (first, *rest))), topic=topic)
-        return Entry(told.title, told.when, told.content, id, topic)
+        entry = titled("\n".join(filter(None, (first, *rest))), topic=topic)
+        return Entry(entry.title, entry.when, entry.content, id, topic)
     when = rest.pop(0).removeprefix(WHEN).strip() if rest and rest[0].startswith(WHEN) else ""
     return Entry(title[1].strip(), when, "\n".join(rest) or title[1].strip(), id, topic)
 

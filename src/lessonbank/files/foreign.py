@@ -35,7 +35,7 @@ def lessons_of_text(text: str, /) -> ForeignLessons:
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     front = _FRONT.match(text)
-    fields = {name: inert_line(told.strip("\"'>|- ")) for name, told in _FIELD.findall(front[1])} if front else {}
+    fields = {name: inert_line(value.strip("\"'>|- ")) for name, value in _FIELD.findall(front[1])} if front else {}
     reading = _Reading(fields.get("name", "").replace("-", " "), fields.get("description", ""))
     for kind, lines in pieces(text[front.end() :] if front else text):
         reading.take(kind, lines)
@@ -98,7 +98,7 @@ class _Reading:
     def _add(self, text: str, *, title: str) -> None:
         if len(re.findall(r"\w+", text)) < _LEAST_WORDS:
             return self.skip("text of fewer than three words")
-        told = titled(text)
+        entry = titled(text)
         topic = " / ".join(filter(None, (self._name, *(name for _, name in self._headings))))
-        self.entries.append(Entry(title or told.title, self._when, told.content, topic=topic))
+        self.entries.append(Entry(title or entry.title, self._when, entry.content, topic=topic))
         return None

@@ -41,8 +41,8 @@ def head(format: FileFormat, /, *, topic: str = "", name: str = "") -> str:
     if format != "skill":
         return ""
     about = f"about {topic}" if topic else "of every kind"
-    told = f"What was learned from finished tasks {about}. Read it before such a task."
-    return _SKILL.format(name=name, description=json.dumps(told, ensure_ascii=False))
+    description = f"What was learned from finished tasks {about}. Read it before such a task."
+    return _SKILL.format(name=name, description=json.dumps(description, ensure_ascii=False))
 
 
 def folder(topic: str, id: str, /) -> str:

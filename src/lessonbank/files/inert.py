@@ -48,7 +48,7 @@ WHEN: Final = "When:"
 def _once(text: str) -> str:
     if not _is_paired(text):
         text = text.replace("`", "'")
-    text = _COMMAND.sub("! ", _COMMENT.sub(lambda found: f"{found[0]} ", canonical_line(text)))
+    text = _COMMAND.sub("! ", _COMMENT.sub(lambda match: f"{match[0]} ", canonical_line(text)))
     text = _OPEN_TAG.sub("< ", text)
     return "`".join(part if at % 2 else _INCLUDED.sub("@ ", part) for at, part in enumerate(text.split("`")))
 

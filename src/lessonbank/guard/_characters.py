@@ -46,8 +46,8 @@ def plain(text: str, /) -> str:
     text = before_backspaces(text)
     if BACKSPACE not in text:
         return text
-    gone = struck(text)
-    return before_backspaces("".join(c for at, c in enumerate(text) if at not in gone))
+    places = struck(text)
+    return before_backspaces("".join(c for at, c in enumerate(text) if at not in places))
 
 
 def before_backspaces(text: str, /) -> str:
@@ -68,15 +68,15 @@ def odd_in(text: str, /) -> set[str]:
 
 def struck(text: str, /) -> set[int]:
     """Where the backspaces of `text` stand, and what they take back: each the one before it in its line."""
-    gone, line = set[int](), list[int]()
+    places, line = set[int](), list[int]()
     for at, character in enumerate(text):
         if character == "\n":
             line.clear()
         elif character != BACKSPACE:
             line.append(at)
         else:
-            gone.update((at, line.pop()) if line else (at,))
-    return gone
+            places.update((at, line.pop()) if line else (at,))
+    return places
 
 
 def _mapped(text: str, to: Callable[[str], str]) -> str:

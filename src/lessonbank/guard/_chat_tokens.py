@@ -46,13 +46,13 @@ _TURNS = (("<[]", _TURN), ("[", _OPENING), ("<", _TAGGED_USER), (":", _SPEAKER),
 def turns(seen: str, /) -> list[int]:
     """The places of `seen` (a shadow) where a blank takes the force of a token, a tag or a line's opening."""
     places = [
-        found.end()
+        match.end()
         for signs, pattern in _TURNS
         if any(map(seen.__contains__, signs))
-        for found in pattern.finditer(seen)
+        for match in pattern.finditer(seen)
     ]
     if "<" in seen or "[" in seen:
-        places += [found.end() for found in _WORD.finditer(seen) if _separates(found["tag"], found["word"])]
+        places += [match.end() for match in _WORD.finditer(seen) if _separates(match["tag"], match["word"])]
     return places
 
 
@@ -60,10 +60,10 @@ def turns(seen: str, /) -> list[int]:
 def tokens() -> Mapping[str, str]:
     """Each token of `chat_tokens.txt`, as it is compared, with the package that ships it."""
     lines = Path(__file__).with_name("chat_tokens.txt").read_text(encoding="utf-8").splitlines()
-    told = [line.split(": ", 1) for line in lines if not line.startswith("#")]
+    entries = [line.split(": ", 1) for line in lines if not line.startswith("#")]
     return {
         token.casefold() if token[0] == "<" else token: source
-        for source, words in reversed(told)
+        for source, words in reversed(entries)
         for token in _TOKEN.findall(words)
     }
 
@@ -75,7 +75,7 @@ def _separates(tag: str | None, word: str | None) -> bool:
     name = _NUMBER.sub("#", (tag or "").casefold())
     space, is_in_space, _ = name.removeprefix("/").partition(":")
     alike = (name, name.removeprefix("/"), f"{space}:" if is_in_space else name)
-    return any(f"<{one}>" in tokens() for one in alike)
+    return any(f"<{variant}>" in tokens() for variant in alike)
 
 
 def speaks(seen: str, /) -> bool:
@@ -85,4 +85,4 @@ def speaks(seen: str, /) -> bool:
 
 def inner(seen: str, /) -> list[int]:
     """The places of `seen` where a blank breaks tags that set thoughts apart, and lines that look like our markers."""
-    return [found.end() for found in _INNER.finditer(seen)]
+    return [match.end() for match in _INNER.finditer(seen)]

@@ -49,9 +49,9 @@ def links(seen: str, /) -> list[int]:
 
     Examples: `https: //…`, `[x] (https: //…)`, `< img …>`.
     """
-    places = [found.end() for sign, pattern in _ACTIVE if sign in seen for found in pattern.finditer(seen)]
+    places = [match.end() for sign, pattern in _ACTIVE if sign in seen for match in pattern.finditer(seen)]
     if "![" in seen and any(sign in seen for sign in ("](", "][", "]:")):
-        places += [found.end() for found in _IMAGE.finditer(seen)]
+        places += [match.end() for match in _IMAGE.finditer(seen)]
     return [*places, *_tags_with_attributes(seen)] if "<" in seen and "=" in seen else places
 
 

@@ -30,19 +30,19 @@ def marked_code(text: str, /) -> tuple[Span, ...]:
     if ("`" not in text and "~~~" not in text) or len(text) > _LONG:
         return ()
     full, plain = _readers()
-    found = _read(plain, text)
-    return tuple(sorted(found & _read(full, text))) if found else ()
+    spans = _read(plain, text)
+    return tuple(sorted(spans & _read(full, text))) if spans else ()
 
 
 def exact_code(text: str, /) -> list[Span]:
     """Find code spans and every line that begins with four blanks or a tab, in order and without overlap."""
-    found = list[Span]()
+    spans = list[Span]()
     for start, stop in sorted((*marked_code(text), *(match.span() for match in _INDENTED.finditer(text)))):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(stop, found[-1][1]))
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(stop, spans[-1][1]))
         else:
-            found.append((start, stop))
-    return found
+            spans.append((start, stop))
+    return spans
 
 
 @cache
@@ -57,26 +57,26 @@ def _readers() -> tuple[MarkdownIt, MarkdownIt]:
 def _backticks(state: StateInline, silent: bool) -> bool:
     """The rule of markdown-it, which also notes where the code stands."""
     start, count = state.pos, len(state.tokens)
-    found = backtick(state, silent)
-    if found and not silent and len(state.tokens) > count and state.tokens[-1].type == "code_inline":
+    is_match = backtick(state, silent)
+    if is_match and not silent and len(state.tokens) > count and state.tokens[-1].type == "code_inline":
         state.tokens[-1].meta["place"] = (start, state.pos)
-    return found
+    return is_match
 
 
 def _read(reader: MarkdownIt, text: str) -> set[Span]:
     """The fenced blocks that are closed, and the code inside lines."""
     lines = [f"{line}\n" for line in text.split("\n")]
     starts = list(accumulate(map(len, lines), initial=0))
-    found = set[Span]()
+    spans = set[Span]()
     for token in reader.parse(text):
         if token.map is None:
             continue
         first, last = token.map
         if token.type == "fence" and last - first > 1 and _closes(lines[last - 1], token.markup):
-            found.add((starts[first], min(starts[last], len(text))))
+            spans.add((starts[first], min(starts[last], len(text))))
         elif token.type == "inline":
-            found.update(_inline(token, lines[first:last], starts[first]))
-    return found
+            spans.update(_inline(token, lines[first:last], starts[first]))
+    return spans
 
 
 def _closes(line: str, mark: str) -> bool:

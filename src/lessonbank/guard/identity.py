@@ -89,18 +89,20 @@ async def identity_of(store: Store, /, *, name: str, key: str | None) -> str:
 
 def seal(secret: str, identity: str, writer: str, /, *, runs: Iterable[str], scope: str) -> str:
     """What proves later that the bank knew who told of these runs: any other word kept with a run is its caller's."""
-    said = json.dumps([scope, sorted(runs), identity, writer])
-    return hmac.new(secret.encode(), said.encode(), hashlib.sha256).hexdigest() if secret else ""
+    message = json.dumps([scope, sorted(runs), identity, writer])
+    return hmac.new(secret.encode(), message.encode(), hashlib.sha256).hexdigest() if secret else ""
 
 
 async def verified_submitter(
-    store: Store, told: Submission, /, *, runs: Iterable[str], scope: str
+    store: Store, submission: Submission, /, *, runs: Iterable[str], scope: str
 ) -> tuple[str, str] | None:
     """The identity and the name of whoever submitted runs, as the bank knew them; `None` where nothing proves it."""
-    if not (told.seal and told.seal.isascii()):
+    if not (submission.seal and submission.seal.isascii()):
         return None
-    right = seal(await get_setting(store, RECEIPT_SECRET) or "", told.identity, told.writer, runs=runs, scope=scope)
-    return (told.identity, told.writer) if right and hmac.compare_digest(told.seal, right) else None
+    right = seal(
+        await get_setting(store, RECEIPT_SECRET) or "", submission.identity, submission.writer, runs=runs, scope=scope
+    )
+    return (submission.identity, submission.writer) if right and hmac.compare_digest(submission.seal, right) else None
 
 
 async def check_reviewer(store: Store, call: str, /, *, name: str, key: str | None, by: str | None = None) -> None:
@@ -127,7 +129,7 @@ async def add_key(store: Store, role: Role, name: str, /) -> str:
     It begins with what it is, by which the redactor knows it in any text. Raises UsageError: somebody else with a key
     has a name that looks the same.
     """
-    for other in {one for each in get_args(Role) for one in await key_names(store, each)} - {name_key(name)}:
+    for other in {holder for each in get_args(Role) for holder in await key_names(store, each)} - {name_key(name)}:
         if look(other) == look(name):
             raise UsageError(f"{name!r} looks like {other!r}, who has a key: choose another name")
     key = f"lb_{role}_{secrets.token_urlsafe(32)}"
@@ -147,8 +149,8 @@ async def key_names(store: Store, role: Role, /) -> tuple[str, ...]:
 
 async def _opens(store: Store, role: Role, name: str, key: str) -> bool:
     """Compared in a time that tells nothing."""
-    kept = await get_setting(store, _setting(role, name))
-    return kept is not None and hmac.compare_digest(kept, _digest(key))
+    digest = await get_setting(store, _setting(role, name))
+    return digest is not None and hmac.compare_digest(digest, _digest(key))
 
 
 def _setting(role: Role, name: str) -> str:

@@ -75,21 +75,21 @@ class IntakeFilter:
             return [Run(trajectory=attempt.trajectory, verdict=attempt.verdict) for attempt in attempts]
         for attempt in attempts:
             check_data(data_of(attempt.trajectory), "a run")
-        told = [record for attempt in attempts for record in (attempt.trajectory, attempt.verdict)]
-        known = await to_thread.run_sync(redacted_together, told, self.redactor)
+        records = [record for attempt in attempts for record in (attempt.trajectory, attempt.verdict)]
+        known = await to_thread.run_sync(redacted_together, records, self.redactor)
         runs, verdicts = cast("list[Trajectory]", known[::2]), cast("list[Verdict]", known[1::2])
         return [Run(trajectory=run, verdict=verdict) for run, verdict in zip(runs, verdicts, strict=True)]
 
-    async def reply(self, told: R, /) -> R:
+    async def reply(self, reply: R, /) -> R:
         """Redact what a model wrote: a verdict, lessons, a change. It may join what stood apart in the run."""
-        if self.redactor is None or (isinstance(told, Verdict) and not told.reason):
-            return told
-        is_quick = isinstance(self.redactor, Redacting) and len(all_text(told)) <= 2 * _QUICK
-        return await run_in_thread(redacted, told, self.redactor, brief=is_quick)
+        if self.redactor is None or (isinstance(reply, Verdict) and not reply.reason):
+            return reply
+        is_quick = isinstance(self.redactor, Redacting) and len(all_text(reply)) <= 2 * _QUICK
+        return await run_in_thread(redacted, reply, self.redactor, brief=is_quick)
 
-    async def sentence(self, told: str, /) -> str:
+    async def sentence(self, text: str, /) -> str:
         """Redact one sentence of a model, such as its reason, or of an error that quotes it."""
-        return await self.task(told) if told.strip() else told
+        return await self.task(text) if text.strip() else text
 
     async def changes(self, changes: Sequence[Change], /, *, given: Experience) -> tuple[Change, ...]:
         """Redact what a consolidator decided about `given`, which is redacted already."""
@@ -144,19 +144,19 @@ class IntakeFilter:
 
 def _values_of(experience: Experience, fields: set[str]) -> set[tuple[str, str]]:
     """Every name, text and number in some fields of an experience, with the name that leads to it."""
-    said = set[tuple[str, str]]()
+    values = set[tuple[str, str]]()
     dumped = experience.model_dump(mode="json", include=fields, exclude=_NEAR, warnings=False)
     waiting: list[tuple[str, Json]] = [("", dumped)]
     while waiting:
         name, value = waiting.pop()
         if isinstance(value, dict):
-            said.update(zip(repeat(""), value, strict=False))
+            values.update(zip(repeat(""), value, strict=False))
             waiting += value.items()
         elif isinstance(value, list):
-            waiting += [(name, one) for one in value]
+            waiting += [(name, part) for part in value]
         elif value is not None and not isinstance(value, bool):
-            said.add((name, str(value)))
-    return said
+            values.add((name, str(value)))
+    return values
 
 
 def _appraised(experience: Experience) -> Experience:

@@ -27,33 +27,33 @@ def redacting_with(redactor: Redactor | None, /) -> Generator[None]:
         _in_force.reset(token)
 
 
-def quoted(said: str | BaseException, /, *, limit: int = 300) -> str:
-    """`said` as one line of at most `limit` characters, without secrets and personal data.
+def quoted(message: str | BaseException, /, *, limit: int = 300) -> str:
+    """`message` as one line of at most `limit` characters, without secrets and personal data.
 
     For errors: the built-in redactor reads it, too, whatever the bank's own is.
     """
-    text = said if isinstance(said, str) else words_of(said)
+    text = message if isinstance(message, str) else words_of(message)
     return in_one_line(_through(redact, text, _READ), limit=limit)
 
 
-def in_one_line(said: str, /, *, limit: int) -> str:
-    """What a model `said` as one line of at most `limit` characters, redacted as the bank redacts everything."""
-    return one_line(redact_before_cut(said, limit=_READ), limit=limit)
+def in_one_line(text: str, /, *, limit: int) -> str:
+    """What a model said as one line of at most `limit` characters, redacted as the bank redacts everything."""
+    return one_line(redact_before_cut(text, limit=_READ), limit=limit)
 
 
-def redact_before_cut(said: str, /, *, limit: int) -> str:
-    """What a model `said`, redacted, for what folds it or cuts it to `limit` characters next.
+def redact_before_cut(text: str, /, *, limit: int) -> str:
+    """What a model said, redacted, for what folds it or cuts it to `limit` characters next.
 
     Secrets are removed first: half of one, or one in two lines, is not recognised any more.
     """
     redactor = _in_force.get()
-    return said if redactor is None else _through(redactor, said, 2 * limit)
+    return text if redactor is None else _through(redactor, text, 2 * limit)
 
 
-def _through(redactor: Redactor, said: str, limit: int) -> str:
-    if len(said) <= limit + _EDGE:
-        return through(redactor, said)
-    return through(redactor, said[: limit + _EDGE])[:-_EDGE]
+def _through(redactor: Redactor, text: str, limit: int) -> str:
+    if len(text) <= limit + _EDGE:
+        return through(redactor, text)
+    return through(redactor, text[: limit + _EDGE])[:-_EDGE]
 
 
 def words_of(error: BaseException, /) -> str:

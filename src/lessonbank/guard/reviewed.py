@@ -45,11 +45,11 @@ def asks(view: str, /) -> Callable[[V], V]:
 
 def _asking(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    async def call(self: Any, *args: Any, **told: Any) -> Any:
-        doing = method(self, *args, **told)  # nothing runs yet: only wrong arguments are a TypeError here
+    async def call(self: Any, *args: Any, **keywords: Any) -> Any:
+        doing = method(self, *args, **keywords)  # nothing runs yet: only wrong arguments are a TypeError here
         try:
-            if told.get("preview", False) is not True:
-                await self._bank.check_reviewer(name, by=told.get("by", told.get("approved_by")))
+            if keywords.get("preview", False) is not True:
+                await self._bank.check_reviewer(name, by=keywords.get("by", keywords.get("approved_by")))
         except BaseException:
             doing.close()
             raise

@@ -109,7 +109,7 @@ def _shortened(text: str, limit: int) -> str:
     if len(text) <= limit or (len(text) <= limit + len(_CUT) and text.endswith(_CUT)):
         return text
     near = SLOT.finditer(text, max(0, limit - _LONGEST_SLOT), limit + _LONGEST_SLOT)
-    end = next((found.start() for found in near if found.start() < limit < found.end()), limit)
+    end = next((slot.start() for slot in near if slot.start() < limit < slot.end()), limit)
     return text[:end].rstrip() + _CUT
 
 

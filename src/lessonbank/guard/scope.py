@@ -48,8 +48,8 @@ def scope_of(*parts: str) -> str:
 
 def _spelled(part: str) -> list[str]:
     plain = "-" if part in {".", ".."} else "._@-"
-    kept = [letter in plain or (letter.isascii() and letter.isalnum()) for letter in part]
-    return [letter if is_kept else _bytes_of(letter) for letter, is_kept in zip(part, kept, strict=True)]
+    flags = [letter in plain or (letter.isascii() and letter.isalnum()) for letter in part]
+    return [letter if is_kept else _bytes_of(letter) for letter, is_kept in zip(part, flags, strict=True)]
 
 
 def _bytes_of(letter: str) -> str:

@@ -52,18 +52,18 @@ def is_own(lesson: Lesson, experience: Experience, identity: str, /) -> bool:
     return source.method == "llm" and not lesson.risk
 
 
-def independent(one: tuple[Lesson, Experience], other: tuple[Lesson, Experience], /) -> bool:
+def independent(pair: tuple[Lesson, Experience], other: tuple[Lesson, Experience], /) -> bool:
     """Whether two lessons come from independent runs: no run and no task in common.
 
     A writer with a key speaks for no lesson of its own: one alone could twist what others taught. Merged and imported
     lessons never count, because an imported file can name any run and any writer.
     """
-    first, second = one[0].provenance, other[0].provenance
-    if MERGE in (first.method, second.method) or one[1].imported or other[1].imported:
+    first, second = pair[0].provenance, other[0].provenance
+    if MERGE in (first.method, second.method) or pair[1].imported or other[1].imported:
         return False
     if not first.trajectory_ids or not second.trajectory_ids:
         return False
-    if not set(first.trajectory_ids).isdisjoint(second.trajectory_ids) or _task(one[1]) == _task(other[1]):
+    if not set(first.trajectory_ids).isdisjoint(second.trajectory_ids) or _task(pair[1]) == _task(other[1]):
         return False
     return _writer(first.identity) != _writer(second.identity) or not is_separate_writer(first.identity)
 

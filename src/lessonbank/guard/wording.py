@@ -45,10 +45,10 @@ def fact_of(lesson: Lesson, /) -> str:
     looked up and seen on the way that worked, and where the values of a call came from, make no other fact."""
     if lesson.provenance.method != EXTRACTIVE:
         return lesson.wording
-    told = without_sources(moves_of(lesson))
+    moves = without_sources(moves_of(lesson))
     if lesson.content.startswith(_WORKED):
-        told = "; ".join([step for step in _STEP.split(told) if not _LOOKED_UP.match(step)])
-    return f"{lesson.title}\n{told}".casefold().rstrip(" .")
+        moves = "; ".join([step for step in _STEP.split(moves) if not _LOOKED_UP.match(step)])
+    return f"{lesson.title}\n{moves}".casefold().rstrip(" .")
 
 
 def moves_of(lesson: Lesson, /) -> str:
@@ -61,17 +61,17 @@ def said_once(experience: Experience, held: dict[str, str], /) -> Experience:
 
     What it keeps is held from then on: a lesson that comes twice in one experience is kept once.
     """
-    kept: list[Lesson] = []
+    lessons: list[Lesson] = []
     again: dict[str, tuple[Duplicate, ...]] = {}
     for lesson in experience.lessons:
         if (known := held.setdefault(wording_of(lesson), lesson.id)) == lesson.id:
-            kept.append(lesson)
+            lessons.append(lesson)
             continue
         again[known] = (*again.get(known, ()), taught_again(lesson, SAME_WORDS, words=False))
     if not again:
         return experience
     repeats = with_repeats(experience.repeats, again) if experience.repeats else again
-    return experience.model_copy(update={"lessons": tuple(kept), "repeats": repeats})
+    return experience.model_copy(update={"lessons": tuple(lessons), "repeats": repeats})
 
 
 @lru_cache(maxsize=64)  # of one lesson it is asked at each step of a commit

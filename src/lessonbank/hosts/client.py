@@ -117,8 +117,8 @@ def state_folder() -> str:
 def private_folder(folder: str) -> str:
     """`folder`, made where it is missing. Raises OSError where others may enter it, or own it."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    found = os.lstat(folder)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise PermissionError(f"{folder} is not a folder that only its owner may enter")
     return folder
 
@@ -127,8 +127,10 @@ def is_same_user(connection: socket.socket) -> bool:
     """Whether the process at the other end runs as this user; without a way to ask, the private folder has to do."""
     if not hasattr(socket, "SO_PEERCRED"):
         return True
-    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # three numbers: process, user, group
-    return int.from_bytes(told[4:8], sys.byteorder) == os.getuid()
+    credentials = connection.getsockopt(
+        socket.SOL_SOCKET, socket.SO_PEERCRED, 12
+    )  # three numbers: process, user, group
+    return int.from_bytes(credentials[4:8], sys.byteorder) == os.getuid()
 
 
 def write_private(path: str, value: dict[str, object]) -> None:
@@ -151,12 +153,12 @@ class _Plain:
 def read_json(text: bytes) -> Any:
     """What the text says. Raises ValueError: it is no JSON."""
     plain: Any = _Plain
-    said = text.decode("utf-8", "surrogatepass").strip()
+    content = text.decode("utf-8", "surrogatepass").strip()
     try:
-        value, end = make_scanner(plain)(said, 0)
+        value, end = make_scanner(plain)(content, 0)
     except StopIteration:
         raise ValueError("no JSON") from None
-    if end < len(said):
+    if end < len(content):
         raise ValueError("text behind the JSON")
     return value
 
@@ -169,7 +171,7 @@ def written(value: Any) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     parts: Any = value
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{written(str(name))}: {written(one)}' for name, one in parts.items())}}}"
+        return f"{{{', '.join(f'{written(str(name))}: {written(part)}' for name, part in parts.items())}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(written, parts))}]"
     return repr(value).replace("inf", "Infinity").replace("nan", "NaN")  # as the module writes them
@@ -218,8 +220,8 @@ def _answer(host: str, options: dict[str, str], until: float) -> None:
     longer = {NOTE: NOTE_WITHIN, SAY: SAY_WITHIN}
     signal.setitimer(signal.ITIMER_REAL, longer.get(action, max(until - time.monotonic(), 0.001)))
     if action == WAKE and event.get("source") in GOES_ON:
-        told = {"transcript": event.get("transcript_path") if event["source"] == RESUMED else ""}
-        _ask(options, {"do": AGAIN, "session": session, **told}, event=name, session=session)
+        fields = {"transcript": event.get("transcript_path") if event["source"] == RESUMED else ""}
+        _ask(options, {"do": AGAIN, "session": session, **fields}, event=name, session=session)
     elif action == WAKE:
         _ask(options, {"do": WAKE}, session=session)
     elif action == NOTE:
@@ -227,17 +229,17 @@ def _answer(host: str, options: dict[str, str], until: float) -> None:
         _ask(options, {"do": NOTE})
     elif action == CURE:
         printed = _failed(host, event)
-        told = {"host": host, "session": session, "folder": _folder(host, event), "printed": printed}
-        told.update(command=event["tool_input"]["command"], scope=options.get("--scope", ""))
+        fields = {"host": host, "session": session, "folder": _folder(host, event), "printed": printed}
+        fields.update(command=event["tool_input"]["command"], scope=options.get("--scope", ""))
         if printed:
-            _ask(options, {"do": CURE, "retrieve": _asked(options), **told}, event=name)
+            _ask(options, {"do": CURE, "retrieve": _asked(options), **fields}, event=name)
     elif action in (RECALL, SAY):
-        told = {"host": host, "session": session, "prompt": event["prompt"], "folder": _folder(host, event)}
-        told.update(scope=options.get("--scope", ""), retrieve=_asked(options))
+        fields = {"host": host, "session": session, "prompt": event["prompt"], "folder": _folder(host, event)}
+        fields.update(scope=options.get("--scope", ""), retrieve=_asked(options))
         if action == SAY:
-            _say(options, {"do": SAY, "words": "".join(prompt[1:])[:200], **told})
+            _say(options, {"do": SAY, "words": "".join(prompt[1:])[:200], **fields})
         else:
-            _ask(options, {"do": RECALL, **told}, event=name, session=session)
+            _ask(options, {"do": RECALL, **fields}, event=name, session=session)
 
 
 def _action_of(event: dict[str, object]) -> tuple[str, list[str]]:
@@ -264,14 +266,14 @@ def _failed(host: str, event: dict[str, object]) -> str:
         is_failure = isinstance(given, str) and _code_in_file(event) > 0
         return str(given)[-MOST_PRINTED:] if is_failure else ""
     printed: dict[str, object] = {**given} if isinstance(given, dict) else {}
-    said = event.get("error", printed.get("llmContent"))
-    if not isinstance(said, str):
+    message = event.get("error", printed.get("llmContent"))
+    if not isinstance(message, str):
         return ""
-    if said.startswith("Exit code "):
-        return said[-MOST_PRINTED:]
-    _, is_told, code = said[-500:].rpartition("\nExit Code: ")
+    if message.startswith("Exit code "):
+        return message[-MOST_PRINTED:]
+    _, is_told, code = message[-500:].rpartition("\nExit Code: ")
     code = code.split("\n")[0].strip()
-    output = said.partition("\nOutput: ")[2] if said.startswith("Command: ") else said
+    output = message.partition("\nOutput: ")[2] if message.startswith("Command: ") else message
     return output[-MOST_PRINTED:] if is_told and code.isdigit() and code != "0" else ""
 
 
@@ -317,18 +319,18 @@ def ask(key: str, request: dict[str, object], *, event: str = "") -> dict[str, o
         connection.connect(socket_path(key))
         if not is_same_user(connection):
             raise PermissionError("the process at the socket is not one of this user")
-        told = {**request, "protocol": PROTOCOL, "release": release()}
-        connection.sendall(written(told).encode() + b"\n")
+        message = {**request, "protocol": PROTOCOL, "release": release()}
+        connection.sendall(written(message).encode() + b"\n")
         reply = read_json(_line(connection))
         text = reply.get("text")
         is_shown = bool(event) and isinstance(text, str) and 0 < len(text.encode()) <= MOST_SHOWN
-        said: dict[str, object] = {}
+        output: dict[str, object] = {}
         if is_shown:
-            said["hookSpecificOutput"] = {"hookEventName": event, "additionalContext": text}
+            output["hookSpecificOutput"] = {"hookEventName": event, "additionalContext": text}
         if event and isinstance(line := reply.get("line"), str) and line:
-            said["systemMessage"] = line[:MOST_SAID]
-        if said:
-            _print(said)
+            output["systemMessage"] = line[:MOST_SAID]
+        if output:
+            _print(output)
         if is_shown:
             connection.sendall(b"printed\n")
         return reply
@@ -376,14 +378,14 @@ def _problem(key: str, session: str) -> str:
     path = os.path.join(spool_folder(key), PROBLEM)
     try:
         with open(path, "rb") as file:
-            told = read_json(file.read())
+            problem = read_json(file.read())
     except FileNotFoundError:
         return ""
-    if told.get("session") == session:
+    if problem.get("session") == session:
         return ""
     if session:
-        write_private(path, {**told, "session": session})
-    return str(told["reason"])
+        write_private(path, {**problem, "session": session})
+    return str(problem["reason"])
 
 
 def _print(answer: dict[str, object]) -> None:
@@ -415,8 +417,8 @@ def _start(options: dict[str, str]) -> None:
         os.setsid()
         os.chdir("/")
         null = os.open(os.devnull, os.O_RDWR)
-        for kept, place in ((null, 0), (null, 1), (null, 2), (lock, LOCK)):
-            os.dup2(kept, place)
+        for descriptor, place in ((null, 0), (null, 1), (null, 2), (lock, LOCK)):
+            os.dup2(descriptor, place)
         os.set_inheritable(LOCK, True)  # `dup2` leaves a descriptor that has its place already as it is
         os.closerange(LOCK + 1, 1024)
         os.execv(sys.executable, command)

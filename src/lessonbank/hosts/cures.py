@@ -38,16 +38,18 @@ class CureExtractor:
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         lessons = [
-            lesson for one in attempts if one.verdict.outcome == "success" and (lesson := _lesson(one.trajectory))
+            lesson
+            for attempt in attempts
+            if attempt.verdict.outcome == "success" and (lesson := _lesson(attempt.trajectory))
         ]
         return Extraction(lessons=tuple(lessons[:1]))
 
 
 def _lesson(episode: Trajectory) -> Lesson | None:
-    told = episode.metadata.get(_CURE)
-    if not isinstance(told, dict):
+    record = episode.metadata.get(_CURE)
+    if not isinstance(record, dict):
         return None
-    failed, cure, program = (str(told.get(name, "")) for name in ("failed", "cure", "program"))
+    failed, cure, program = (str(record.get(name, "")) for name in ("failed", "cure", "program"))
     return Failure(program, "", failed, 0, cure=cure).lesson(episode.id)
 
 
@@ -101,8 +103,10 @@ class Cures:
         """Settle what a session was told by what became of its commands, and learn the cures that it found."""
         bank, given = self._bank.scoped(cures_of(scope), writer=host), self._given(session)
         seen = set[str]()
-        found = ((one.trajectory, failure) for one in runs for failure in failures_in(one.trajectory, one.exit_codes))
-        for run, failure in found:
+        failures = (
+            (entry.trajectory, failure) for entry in runs for failure in failures_in(entry.trajectory, entry.exit_codes)
+        )
+        for run, failure in failures:
             recall = given.get(failure.key)
             if failure.key in seen or len(seen) == _MOST or not (recall or failure.cure):
                 continue
@@ -114,10 +118,10 @@ class Cures:
 
     def _given(self, session: str) -> dict[str, str]:
         try:
-            told = json.loads(self._file(session).read_bytes())
+            recall_ids = json.loads(self._file(session).read_bytes())
         except (OSError, ValueError):
             return {}
-        return cast("dict[str, str]", told) if isinstance(told, dict) else {}
+        return cast("dict[str, str]", recall_ids) if isinstance(recall_ids, dict) else {}
 
     def _file(self, session: str) -> Path:
         return self._folder / f"{session}.cures"

@@ -60,8 +60,8 @@ def host_model(name: str, folder: Path, /) -> Callable[[str], str]:
 
 def _answer(host: str, prompt: str, folder: Path) -> str:
     program, *words = _WORDS[host]
-    found = shutil.which(program)
-    if found is None:
+    executable = shutil.which(program)
+    if executable is None:
         raise ModelUnavailable(f"{program} is not on the PATH: install {host}, or name another --model")
     take_call(folder)
     # The hooks of every memory obey LESSONBANK_OFF, should the program start one all the same.
@@ -69,7 +69,7 @@ def _answer(host: str, prompt: str, folder: Path) -> str:
     environment |= {"LESSONBANK_OFF": "1", "DISABLE_AUTOUPDATER": "1"}
     with tempfile.TemporaryDirectory() as empty:
         done = subprocess.run(
-            [found, *words],
+            [executable, *words],
             input=prompt,
             capture_output=True,
             text=True,

@@ -58,8 +58,8 @@ class Wanted:
     @property
     def options(self) -> dict[str, str]:
         """What the resident process is started with."""
-        told = {"bank": self.bank, "model": self.model, "holdout": self.holdout}
-        return {name: str(value) for name, value in told.items() if value is not None}
+        options = {"bank": self.bank, "model": self.model, "holdout": self.holdout}
+        return {name: str(value) for name, value in options.items() if value is not None}
 
     @property
     def key(self) -> str:
@@ -89,8 +89,8 @@ def pieces_of(host: Host, wanted: Wanted, project: Path | None) -> list[Piece]:
 
 def leftovers(host: Host, wanted: Wanted, project: Path | None) -> list[Piece]:
     """What an earlier installation may have written that is not wanted now. Raises UsageError, like `pieces_of`."""
-    kept = pieces_of(host, wanted, project)
-    return [piece for piece in pieces_of(host, replace(wanted, mcp=True), project) if piece not in kept]
+    pieces = pieces_of(host, wanted, project)
+    return [piece for piece in pieces_of(host, replace(wanted, mcp=True), project) if piece not in pieces]
 
 
 def _hook(host: str, wanted: Wanted) -> list[str]:
@@ -136,8 +136,8 @@ def _flags(asked: RetrieveKeywords) -> list[str]:
     for name, value in asked.items():
         flag = f"--{name.replace('_', '-')}"
         if isinstance(value, Mapping):
-            told = cast("Mapping[str, Json]", value)
-            words += [word for key in told for word in (flag, f"{key}:={json.dumps(told[key])}")]
+            mapping = cast("Mapping[str, Json]", value)
+            words += [word for key in mapping for word in (flag, f"{key}:={json.dumps(mapping[key])}")]
         elif value is True:
             words.append(flag)
         elif value is not None and value is not False:
@@ -216,8 +216,8 @@ def _gemini_cli(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     events |= _events("gemini-cli", wanted, "AfterTool", timeout=milliseconds, **words)
     home = _folder(project, ".gemini")
     yield from _settings_and_command(home, wanted, events)
-    told = f"description = {json.dumps(_ABOUT)}\nprompt = {json.dumps(f'{client.SLASH_COMMAND} {{{{args}}}}')}\n"
-    yield OwnFile(home / f"commands/{_NAME}.toml", told)
+    text = f"description = {json.dumps(_ABOUT)}\nprompt = {json.dumps(f'{client.SLASH_COMMAND} {{{{args}}}}')}\n"
+    yield OwnFile(home / f"commands/{_NAME}.toml", text)
 
 
 def _qwen_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:

@@ -46,30 +46,30 @@ def move(bank: ReasoningBank, repositories: Repositories, /, *, by: str) -> Move
 
     Lessons that a person approved are written again, in the name of `by`. Raises LessonbankError.
     """
-    told, common, gone = Moved(), bank.scoped(COMMON), dict[str, str]()
+    report, common, scopes = Moved(), bank.scoped(COMMON), dict[str, str]()
     for run in each(common.runs.list, attrgetter("trajectory.id")):
         # What `lessonbank learn` read names no host, but the program that wrote the file.
         host = str(run.metadata.get("host") or run.metadata.get("source", ""))
         folder = folder_of(host, str(run.metadata.get("run_id", "")).partition("/")[0])
         if not folder:
-            told.stay += 1
+            report.stay += 1
             continue
         scope = repositories.scope_of(folder, is_used=lambda name: is_used(bank.scoped(name))).scope
         is_known = run.verdict.outcome != "unknown" and run.verdict.source != "judge"
         outcome = cast("Any", run.verdict) if is_known else None
         bank.scoped(scope, writer=host).learn(run.trajectory, outcome=outcome)
-        gone[run.trajectory.id] = scope
-        told.runs[scope] += 1
+        scopes[run.trajectory.id] = scope
+        report.runs[scope] += 1
     for lesson in _lessons(common):
-        taught = {one.trajectory_id for one in common.lessons.experience(lesson.id).attempts}
-        if taught and taught <= gone.keys():
-            _move_lesson(common, lesson, bank.scoped(gone[next(iter(taught))]), by=by)
-            told.lessons += 1
-    return told
+        taught = {attempt.trajectory_id for attempt in common.lessons.experience(lesson.id).attempts}
+        if taught and taught <= scopes.keys():
+            _move_lesson(common, lesson, bank.scoped(scopes[next(iter(taught))]), by=by)
+            report.lessons += 1
+    return report
 
 
 def _move_lesson(common: ReasoningBank, lesson: Lesson, to: ReasoningBank, *, by: str) -> None:
-    same = [one.id for one in _lessons(to) if (one.title, one.content) == (lesson.title, lesson.content)]
+    same = [other.id for other in _lessons(to) if (other.title, other.content) == (lesson.title, lesson.content)]
     if lesson.approved and same:
         to.lessons.approve(*same, by=by, reason=f"approved in {common.scope}")
     elif lesson.approved:
@@ -99,8 +99,8 @@ def folder_of(host: str, session: str, /) -> str:
 
 def _folder_in(line: str) -> str:
     try:
-        told: Any = json.loads(line)
-        found = told.get("cwd") or told.get("payload", {}).get("cwd")
+        record: Any = json.loads(line)
+        folder = record.get("cwd") or record.get("payload", {}).get("cwd")
     except (ValueError, AttributeError):
         return ""
-    return str(found) if isinstance(found, str) else ""
+    return str(folder) if isinstance(folder, str) else ""

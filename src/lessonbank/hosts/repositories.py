@@ -73,8 +73,8 @@ def repository_of(folder: str, /) -> Repository:
         return Repository(str(root), address_in(beginning_of(root / ".git/config")))
     inner = (root / named.group(1).strip()).resolve()
     shared = inner.parent.parent
-    told = os.path.normpath(inner / beginning_of(inner / "gitdir").strip())  # perhaps a relative path
-    if inner.parent.name == "worktrees" and told == str(root / ".git"):
+    path = os.path.normpath(inner / beginning_of(inner / "gitdir").strip())  # perhaps a relative path
+    if inner.parent.name == "worktrees" and path == str(root / ".git"):
         # The repository names this folder as its worktree: else any folder could name any repository.
         main = shared.parent if shared.name == ".git" else shared
         return Repository(str(main), address_in(beginning_of(shared / "config")))
@@ -87,18 +87,18 @@ def address_in(config: str, /) -> str:
     for line in map(str.strip, config.splitlines()):
         if line.startswith("["):
             is_origin = bool(_ORIGIN.match(line))
-        elif is_origin and (told := _URL.match(line)):
-            return address_of(told.group(1))
+        elif is_origin and (match := _URL.match(line)):
+            return address_of(match.group(1))
     return ""
 
 
 def address_of(url: str, /) -> str:
     """`host/path` of an address of git; empty where that cannot be told for sure from what may be a password."""
-    if told := _WITH_SCHEME.match(url):
-        scheme, host, port, path, rest = told.groups()
+    if match := _WITH_SCHEME.match(url):
+        scheme, host, port, path, rest = match.groups()
         host += f":{port}" if port and (scheme, port) not in _USUAL_PORTS else ""
-    elif "://" not in url and (told := _LIKE_SCP.match(url)):
-        host, path, rest = told.groups()
+    elif "://" not in url and (match := _LIKE_SCP.match(url)):
+        host, path, rest = match.groups()
     else:
         return ""
     parts = [part for part in path.removesuffix("/").removesuffix(".git").split("/") if part]
@@ -149,43 +149,45 @@ class Repositories:
 
         `is_used`: whether the bank holds anything in a scope; `asks`: a person will see it.
         """
-        found = repository_of(folder)
-        if not found.address:
-            return Chosen(found.own_scope)
+        repository = repository_of(folder)
+        if not repository.address:
+            return Chosen(repository.own_scope)
         with self._table() as table:
-            known = table.get(found.shared_scope)
+            known = table.get(repository.shared_scope)
             if known is None:
-                known = table[found.shared_scope] = {name: [] for name in _LISTS}
-                is_guest = any(found.root in one["waiting"] for one in table.values())
-                if is_used(found.own_scope) and not is_guest:  # from before it had an origin: they stay where they are
-                    known["asked"] = [found.root]
-                elif not is_used(found.shared_scope):
-                    known["roots"] = [found.root]
-            if found.root in known["roots"]:
-                return Chosen(found.shared_scope)
-            is_asked = not asks or found.root in known["asked"]
+                known = table[repository.shared_scope] = {name: [] for name in _LISTS}
+                is_guest = any(repository.root in entry["waiting"] for entry in table.values())
+                if (
+                    is_used(repository.own_scope) and not is_guest
+                ):  # from before it had an origin: they stay where they are
+                    known["asked"] = [repository.root]
+                elif not is_used(repository.shared_scope):
+                    known["roots"] = [repository.root]
+            if repository.root in known["roots"]:
+                return Chosen(repository.shared_scope)
+            is_asked = not asks or repository.root in known["asked"]
             for name in ("waiting", "asked") if asks else ("waiting",):
-                known[name] = [*dict.fromkeys((*known[name], found.root))][-_MOST_WAITING:]
-            return Chosen(found.own_scope, "" if is_asked else _question(found, known["roots"]))
+                known[name] = [*dict.fromkeys((*known[name], repository.root))][-_MOST_WAITING:]
+            return Chosen(repository.own_scope, "" if is_asked else _question(repository, known["roots"]))
 
     def look_up(self, folder: str, /) -> str:
         """The scope of a folder as it is known, or as its first session would have it. Raises ValueError."""
-        found = repository_of(folder)
+        repository = repository_of(folder)
         with self._table() as table:
-            known = table.get(found.shared_scope)
-        return found.shared_scope if known is None or found.root in known["roots"] else found.own_scope
+            known = table.get(repository.shared_scope)
+        return repository.shared_scope if known is None or repository.root in known["roots"] else repository.own_scope
 
     def share(self, folder: str, /) -> tuple[str, bool]:
         """Let a folder share the lessons of its address. The scope, and whether that is new. Raises UsageError."""
-        found = repository_of(folder)
-        if not found.address:
-            raise UsageError(f"{printable(found.root)} has no origin: name a repository that has one")
+        repository = repository_of(folder)
+        if not repository.address:
+            raise UsageError(f"{printable(repository.root)} has no origin: name a repository that has one")
         with self._table() as table:
-            known = table.setdefault(found.shared_scope, {name: [] for name in _LISTS})
-            is_new = found.root not in known["roots"]
-            known["roots"] = [*dict.fromkeys((*known["roots"], found.root))]
-            known["waiting"] = [root for root in known["waiting"] if root != found.root]
-        return found.shared_scope, is_new
+            known = table.setdefault(repository.shared_scope, {name: [] for name in _LISTS})
+            is_new = repository.root not in known["roots"]
+            known["roots"] = [*dict.fromkeys((*known["roots"], repository.root))]
+            known["waiting"] = [root for root in known["waiting"] if root != repository.root]
+        return repository.shared_scope, is_new
 
     def waiting(self) -> list[tuple[str, str]]:
         """Each root that shares no lessons yet, with the scope that it would share."""
@@ -207,14 +209,14 @@ class Repositories:
 def _read(file: Path) -> dict[str, dict[str, list[str]]]:
     """A file that is broken says nothing: then a scope with lessons is shared by nobody until a person says so."""
     try:
-        told: Any = json.loads(file.read_bytes())
-        return {scope: {name: [str(root) for root in known[name]] for name in _LISTS} for scope, known in told.items()}
+        table: Any = json.loads(file.read_bytes())
+        return {scope: {name: [str(root) for root in known[name]] for name in _LISTS} for scope, known in table.items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}
 
 
-def _question(found: Repository, roots: list[str]) -> str:
+def _question(repository: Repository, roots: list[str]) -> str:
     other = f"which {printable(roots[0], most=120)} is, too" if roots else "of which there are lessons already"
-    root = printable(found.root, most=120)
-    said = f"{root} says that it is {printable(found.address, most=120)}, {other}"
-    return f"{said}. To share lessons: lessonbank hook scope --share"
+    root = printable(repository.root, most=120)
+    sentence = f"{root} says that it is {printable(repository.address, most=120)}, {other}"
+    return f"{sentence}. To share lessons: lessonbank hook scope --share"

@@ -178,11 +178,11 @@ class Resident:
         if self._is_greeted(session) and not (shown or question):
             return ""
         waits = waiting(bank, own=not asked.trusted, most=_MOST_COUNTED) if asked.trusted or asked.own else 0
-        told = [f"{plural(shown, 'lesson')} shown"] if shown or waits else []
+        parts = [f"{plural(shown, 'lesson')} shown"] if shown or waits else []
         if waits:
             many = f"{waits}{'' if waits < _MOST_COUNTED else ' or more'} wait{'s' if waits == 1 else ''}"
-            told.append(f"{many} for you: lessonbank review {quote(self._name)} --scope {bank.scope}")
-        return " | ".join(f"lessonbank: {part}" for part in (", ".join(told), question) if part)
+            parts.append(f"{many} for you: lessonbank review {quote(self._name)} --scope {bank.scope}")
+        return " | ".join(f"lessonbank: {part}" for part in (", ".join(parts), question) if part)
 
     def _is_greeted(self, session: str) -> bool:
         with self._guard:
@@ -216,8 +216,8 @@ def _is_printed(stream: Any, recall: Recall) -> bool:
 
 
 def _show_cure(stream: Any, recall: Recall) -> bool:
-    said = "a cure is told" if recall.text else "a cure is known, and kept back this time to measure what it does"
-    line = f"lessonbank: {said}: {recall.task.partition(' failed: ')[0]}"
+    sentence = "a cure is told" if recall.text else "a cure is known, and kept back this time to measure what it does"
+    line = f"lessonbank: {sentence}: {recall.task.partition(' failed: ')[0]}"
     # Some programs keep it in the result of the command: its reader takes it out by this frame.
     framed = f"<{client.FRAME}>\n{recall.text}\n</{client.FRAME}>" if recall.text else ""
     _say(stream, {"text": framed, "line": line})

@@ -22,15 +22,29 @@ class SessionExtractor:
     asks_model = False
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
-        drawn = [lesson for one in attempts if one.verdict.outcome != "unknown" for lesson in _lessons(one.trajectory)]
-        told = {(one.title, one.content): one for one in drawn}
-        notes = () if told else ("nothing was extracted: no command failed that then went through by another one",)
-        return Extraction(lessons=tuple(told.values())[:_MOST], notes=notes)
+        drawn = [
+            lesson
+            for attempt in attempts
+            if attempt.verdict.outcome != "unknown"
+            for lesson in _lessons(attempt.trajectory)
+        ]
+        lessons = {(lesson.title, lesson.content): lesson for lesson in drawn}
+        notes = () if lessons else ("nothing was extracted: no command failed that then went through by another one",)
+        return Extraction(lessons=tuple(lessons.values())[:_MOST], notes=notes)
 
 
 def _lessons(run: Trajectory) -> Iterator[Lesson]:
-    seen = [one for step in run.steps for one in step.observations if one.call_id and not REFUSED.match(one.text)]
-    codes = {one.call_id or "": int(one.is_error) for one in seen if one.is_error or one.is_success}
+    seen = [
+        observation
+        for step in run.steps
+        for observation in step.observations
+        if observation.call_id and not REFUSED.match(observation.text)
+    ]
+    codes = {
+        observation.call_id or "": int(observation.is_error)
+        for observation in seen
+        if observation.is_error or observation.is_success
+    }
     for failure in failures_in(run, codes):
         if failure.cure:
             yield failure.lesson(run.id).model_copy(update={"place": None})

@@ -196,7 +196,7 @@ def _runs_of(note: Note) -> list[Imported]:
 
 def _asked_with(runs: Sequence[Imported], recall: Recall) -> Imported | None:
     """The run of the task that memory was asked about; the first one where none has its words."""
-    return next((one for one in runs if _has(one.trajectory, recall.task)), runs[0] if runs else None)
+    return next((run for run in runs if _has(run.trajectory, recall.task)), runs[0] if runs else None)
 
 
 def _has(run: Trajectory, task: str) -> bool:
@@ -212,18 +212,18 @@ def learn_run(bank: ReasoningBank, entry: Imported, /, *, recall: Recall | None,
     earlier = importers.replaced_by(run, bank.runs.list(metadata={"prompt": prompt})) if prompt else []
     if earlier is None:
         return
-    told = cast("Any", verdict) if verdict and verdict.outcome != "unknown" else None
-    bank.learn(run, recall=recall, outcome=told, metadata={"host": host})
+    outcome = cast("Any", verdict) if verdict and verdict.outcome != "unknown" else None
+    bank.learn(run, recall=recall, outcome=outcome, metadata={"host": host})
     former = bank.runs.list(outcome="success", limit=_MOST_REVERTED) if importers.has_reverts(run) else ()
-    for one, unknown in (*earlier, *importers.reverted_by(run, former)):
-        _take_back(bank, one, unknown)
+    for earlier_run, unknown in (*earlier, *importers.reverted_by(run, former)):
+        _take_back(bank, earlier_run, unknown)
 
 
 def _take_back(bank: ReasoningBank, run: Trajectory, verdict: Verdict) -> None:
     """A run says nothing any more, and what it alone taught is not shown any more."""
     bank.learn(run, outcome=cast("Any", verdict))
-    gone = bank.admin.purge(run=run.id, reason=verdict.reason, preview=True)
-    alone = {*gone.lessons} - {one.of for one in gone.successors}
+    erasure = bank.admin.purge(run=run.id, reason=verdict.reason, preview=True)
+    alone = {*erasure.lessons} - {successor.of for successor in erasure.successors}
     if named := [id for id in alone if _may_retire(bank.lessons.get(id))]:
         bank.lessons.retire(*named, reason=verdict.reason)
 
@@ -254,10 +254,10 @@ def _note(path: Path) -> Note | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        told = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+    return cast("dict[str, Any]", content) if isinstance(content, dict) else {}
 
 
 def problem_in(folder: Path, /) -> str:
@@ -279,10 +279,10 @@ class Installed:
     def process(self, *, stop: bool = False) -> int | None:
         """The number of the resident process, which is asked to end with `stop`; `None` where there is none."""
         try:
-            told = client.ask(self.options["key"], {"do": client.STOP if stop else client.WAKE})
+            reply = client.ask(self.options["key"], {"do": client.STOP if stop else client.WAKE})
         except (OSError, ValueError):
             return None
-        process = told.get("process")
+        process = reply.get("process")
         return process if isinstance(process, int) else None
 
 

@@ -86,8 +86,8 @@ def without(text: str, is_ours: Callable[[tuple[str, ...], Json], bool], /) -> s
 
     `is_ours` gets the names on the way to a value (a list adds none), and the value. Raises FormatError.
     """
-    while found := _find(text, parsed(text), (), is_ours, depth=1):
-        text = _cut(text, *found)
+    while position := _find(text, parsed(text), (), is_ours, depth=1):
+        text = _cut(text, *position)
     return text
 
 
@@ -108,9 +108,9 @@ def _find(
         inner = path if child.key is None else (*path, child.key)
         if is_ours(inner, child.value):
             return node, place
-        if (found := _find(text, child, inner, is_ours, depth=depth + 1)) is not None:
-            is_whole = len(found[0].children) == 1 and found[0] is child and not _was_empty(text, child, depth)
-            return (node, place) if is_whole else found
+        if (position := _find(text, child, inner, is_ours, depth=depth + 1)) is not None:
+            is_whole = len(position[0].children) == 1 and position[0] is child and not _was_empty(text, child, depth)
+            return (node, place) if is_whole else position
     return None
 
 
@@ -167,9 +167,9 @@ def _value(text: str, at: int, depth: int) -> Node:
     if letter == '"':
         value, end = _string(text, at)
         return Node(at, end, value)
-    if found := _PLAIN.match(text, at):
+    if match := _PLAIN.match(text, at):
         try:
-            return Node(at, found.end(), json.loads(found.group()))
+            return Node(at, match.end(), json.loads(match.group()))
         except ValueError:
             pass
     raise _broken(text, at)
@@ -211,8 +211,8 @@ def _string(text: str, at: int) -> tuple[str, int]:
 
 
 def _skip(text: str, at: int) -> int:
-    found = _GAP.match(text, at)
-    return found.end() if found else at
+    match = _GAP.match(text, at)
+    return match.end() if match else at
 
 
 def _broken(text: str, at: int) -> FormatError:

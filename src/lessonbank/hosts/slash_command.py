@@ -76,7 +76,9 @@ class SlashCommand:
 
     def _list(self) -> str:
         lessons = [(lesson, is_shown(bank, lesson, own=self.own)) for bank, lesson in self._lessons()]
-        lines = [f"{one.id[-8:]}  {'shown' if shown else 'waits'}  {_line(one)}" for one, shown in lessons[:_MOST]]
+        lines = [
+            f"{lesson.id[-8:]}  {'shown' if shown else 'waits'}  {_line(lesson)}" for lesson, shown in lessons[:_MOST]
+        ]
         if len(lessons) > _MOST:
             more = f"--bank {quote(self.name)} --scope {quote(self.bank.scope)}"
             lines.append(f"and {len(lessons) - _MOST} more: lessonbank lessons list {more}")
@@ -97,26 +99,26 @@ class SlashCommand:
         both = [
             (bank, lesson) for bank in (self.bank, self._cures) for lesson in each(bank.lessons.list, attrgetter("id"))
         ]
-        return sorted(both, key=lambda one: one[1].created_at, reverse=True)
+        return sorted(both, key=lambda pair: pair[1].created_at, reverse=True)
 
     def _find(self, id: str) -> tuple[ReasoningBank, Lesson] | None:
-        found = [(bank, lesson) for bank, lesson in self._lessons() if id and lesson.id.endswith(id)]
-        return found[0] if len(found) == 1 else None
+        matches = [(bank, lesson) for bank, lesson in self._lessons() if id and lesson.id.endswith(id)]
+        return matches[0] if len(matches) == 1 else None
 
     def _in_a_terminal(self, act: str, id: str) -> str:
-        found = self._find(id)
-        if found is None:
+        match = self._find(id)
+        if match is None:
             return _unknown(id)
-        bank, lesson = found
+        bank, lesson = match
         where = f"--bank {quote(self.name)} --scope {quote(bank.scope)}"
         page = f"lessonbank review {quote(self.name)} --scope {quote(bank.scope)}"
         return f"only you can do that: lessonbank lessons {act} {lesson.id[-8:]} {where} --by YOU | or: {page}"
 
     def _remove(self, id: str) -> str:
-        found = self._find(id)
-        if found is None:
+        match = self._find(id)
+        if match is None:
             return _unknown(id)
-        bank, lesson = found
+        bank, lesson = match
         if lesson.approved:
             return f"somebody approved it: {self._in_a_terminal('retire', id)}"
         bank.lessons.retire(lesson.id, reason="removed with /lessonbank")
@@ -126,7 +128,7 @@ class SlashCommand:
         if what.casefold() != "this session":
             return "write /lessonbank erase this session: its runs, its lessons and what it was shown go for good"
         self.switches.set(session=self.session, off=True)
-        gone = 0
+        count = 0
         for bank in (self.bank, self._cures):
             runs = [run.trajectory for run in bank.runs.list(limit=_ERASED)]
             ids = [run.id for run in runs if _is_of(str(run.metadata.get("run_id", "")), self.session)]
@@ -134,9 +136,9 @@ class SlashCommand:
             recalls = [recall.id for recall in given]
             if ids or recalls:
                 bank.admin.purge(run=ids or None, recall=recalls or None, reason="a person erased the session")
-                gone += len(ids)
+                count += len(ids)
         self.forget()
-        return f"erased: {plural(gone, 'run')} with their lessons; nothing more is kept of this session"
+        return f"erased: {plural(count, 'run')} with their lessons; nothing more is kept of this session"
 
 
 def _is_of(run: str, session: str) -> bool:
@@ -148,5 +150,5 @@ def _unknown(id: str) -> str:
 
 
 def _line(lesson: Lesson) -> str:
-    told = printable(f"{lesson.title}: {lesson.content}" if lesson.place else lesson.content, most=400)
-    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 1]}…"
+    text = printable(f"{lesson.title}: {lesson.content}" if lesson.place else lesson.content, most=400)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

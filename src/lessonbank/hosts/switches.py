@@ -22,27 +22,27 @@ class Switches:
 
     def is_off(self, *, session: str = "", scope: str = "") -> bool:
         """Whether memory is off in this session or in this scope."""
-        told = self._read()
-        return session in told["sessions"] or (bool(scope) and scope in told["scopes"])
+        switches = self._read()
+        return session in switches["sessions"] or (bool(scope) and scope in switches["scopes"])
 
     def set(self, *, session: str = "", scope: str = "", off: bool) -> str:
         """Switch a session or a scope; a sentence about it. Raises OSError."""
         key, name = ("sessions", session) if session else ("scopes", scope)
         with self._file.with_suffix(".lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            told = self._read()
-            told[key].pop(name, None)
-            told[key] |= {name: time.time()} if off else {}
+            switches = self._read()
+            switches[key].pop(name, None)
+            switches[key] |= {name: time.time()} if off else {}
             recent = time.time() - _KEPT_FOR
-            told["sessions"] = {one: at for one, at in told["sessions"].items() if at > recent}
-            client.write_private(str(self._file), dict(told))
+            switches["sessions"] = {session_id: at for session_id, at in switches["sessions"].items() if at > recent}
+            client.write_private(str(self._file), dict(switches))
         where = "in this session" if session else "in this repository"
         return f"memory is {'off' if off else 'on'} {where}{': nothing is shown or learned' if off else ''}"
 
     def _read(self) -> dict[str, dict[str, float]]:
         """A file that is broken says nothing."""
         try:
-            told: Any = json.loads(self._file.read_bytes())
-            return {key: {str(name): float(at) for name, at in told[key].items()} for key in ("sessions", "scopes")}
+            switches: Any = json.loads(self._file.read_bytes())
+            return {key: {str(name): float(at) for name, at in switches[key].items()} for key in ("sessions", "scopes")}
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return {"sessions": {}, "scopes": {}}

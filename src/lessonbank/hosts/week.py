@@ -58,8 +58,8 @@ class Week:
 
     def as_json(self) -> dict[str, Json]:
         """Return the week as numbers and names."""
-        told: dict[str, Json] = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {**told, "repositories": [*sorted(self.repositories)], "sessions": [*sorted(self.sessions)]}
+        values: dict[str, Json] = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**values, "repositories": [*sorted(self.repositories)], "sessions": [*sorted(self.sessions)]}
 
     @property
     def is_empty(self) -> bool:
@@ -92,19 +92,19 @@ class Week:
             f"showed   {plural(self.shown, 'lesson')} in {plural(self.recalls, 'session')}, "
             f"told {plural(self.told, 'cure')}; {self.kept_back} got nothing, to measure",
             f"helped   failed commands, {'; '.join(helped)}" if helped else "helped   no failed command was met again",
-            *(f"waits    {one}" for one in waits or ["nothing waits for you"]),
+            *(f"waits    {line}" for line in waits or ["nothing waits for you"]),
             f"cost     about {self.tokens_shown:,} tokens of lessons in prompts, {models}",
         ]
 
 
 def week_of(bank: ReasoningBank, since: datetime, /) -> Week:
     """What memory did for coding agents since then. Raises LessonbankError."""
-    told = Week()
+    week = Week()
     for scope in bank.admin.scopes():
         memory = bank.scoped(scope)
         if scope == COMMON or scope.startswith(f"{COMMON}/") or _is_of_agents(memory):
-            _count(told, memory, since)
-    return told
+            _count(week, memory, since)
+    return week
 
 
 def _is_of_agents(bank: ReasoningBank) -> bool:
@@ -112,56 +112,56 @@ def _is_of_agents(bank: ReasoningBank) -> bool:
     return any(bank.runs.list(metadata={"host": host}, limit=1) for host in HOSTS)
 
 
-def _count(told: Week, bank: ReasoningBank, since: datetime) -> None:
+def _count(week: Week, bank: ReasoningBank, since: datetime) -> None:
     is_cures = is_of_cures(bank.scope)
     for entry in bank.history.list():
         if entry.at < since:
             continue
         if isinstance(entry.entry, Add) and not entry.entry.experience.imported:
-            _count_tasks(told, bank, entry.entry.experience, is_cures=is_cures)
-        told.retired += len(entry.entry.lesson_ids) if isinstance(entry.entry, Retire) else 0
+            _count_tasks(week, bank, entry.entry.experience, is_cures=is_cures)
+        week.retired += len(entry.entry.lesson_ids) if isinstance(entry.entry, Retire) else 0
     recalls = list(_recalls(bank, since))
     for recall in recalls:
-        _count_recall(told, recall, is_cures=is_cures)
-    for one in _ends(bank, recalls) if is_cures else ():
-        told.through.update(one)
+        _count_recall(week, recall, is_cures=is_cures)
+    for kinds in _ends(bank, recalls) if is_cures else ():
+        week.through.update(kinds)
     if waits := waiting(bank, own=True, most=_PAGE):
-        told.waiting[bank.scope] = waits
+        week.waiting[bank.scope] = waits
 
 
-def _count_tasks(told: Week, bank: ReasoningBank, experience: Experience, *, is_cures: bool) -> None:
+def _count_tasks(week: Week, bank: ReasoningBank, experience: Experience, *, is_cures: bool) -> None:
     usage = sum((ref.verdict.usage for ref in experience.attempts), Usage())
-    told.tokens += usage.input_tokens + usage.output_tokens
-    told.cost += usage.cost or 0.0
+    week.tokens += usage.input_tokens + usage.output_tokens
+    week.cost += usage.cost or 0.0
     if is_cures:
-        told.cures += len(experience.lessons)
+        week.cures += len(experience.lessons)
         return
-    told.lessons += sum(bool(lesson.provenance.trajectory_ids) for lesson in experience.lessons)
-    told.repositories.add(bank.scope)
+    week.lessons += sum(bool(lesson.provenance.trajectory_ids) for lesson in experience.lessons)
+    week.repositories.add(bank.scope)
     for ref in experience.attempts:
         try:
             run = bank.runs.get(ref.trajectory_id)
         except NotFound:  # it is older than runs are kept
             continue
-        told.sessions.add(str(run.metadata.get("run_id", ref.trajectory_id)).partition("/")[0])
+        week.sessions.add(str(run.metadata.get("run_id", ref.trajectory_id)).partition("/")[0])
         if run.verdict.reason != WENT_ON:
-            told.tasks += 1
-            told.outcomes[_ended(run.verdict)] += 1
+            week.tasks += 1
+            week.outcomes[_ended(run.verdict)] += 1
 
 
 def _ended(verdict: Verdict) -> str:
     return "unknown" if verdict.outcome == "unknown" else f"{verdict.outcome} by {_SOURCES[verdict.source]}"
 
 
-def _count_recall(told: Week, recall: Recall, *, is_cures: bool) -> None:
-    told.tokens_shown += _tokens(recall)
+def _count_recall(week: Week, recall: Recall, *, is_cures: bool) -> None:
+    week.tokens_shown += _tokens(recall)
     shown = sum(candidate.shown for candidate in recall.candidates)
-    told.kept_back += bool(recall.candidates) and not shown
+    week.kept_back += bool(recall.candidates) and not shown
     if is_cures:
-        told.told += bool(shown)
+        week.told += bool(shown)
     else:
-        told.shown += shown
-        told.recalls += bool(shown)
+        week.shown += shown
+        week.recalls += bool(shown)
 
 
 def _tokens(recall: Recall) -> int:

@@ -206,10 +206,10 @@ def detect(path: str | os.PathLike[str], /) -> str:
         return browsergym.NAME
     if whole := _of_file(place):
         return whole.name
-    found = _recognised(Source(place))
-    if isinstance(found, Format):
-        return found.name
-    why = found.reason if found.unknown else f"is in no known format: line {found.line}: {found.reason}"
+    match = _recognised(Source(place))
+    if isinstance(match, Format):
+        return match.name
+    why = match.reason if match.unknown else f"is in no known format: line {match.line}: {match.reason}"
     raise FormatError(f"{short_path(place)} {why}")
 
 
@@ -243,8 +243,8 @@ def _recognised(source: Source, order: Sequence[Format] = _ORDER) -> Format | Sk
 def _changed(value: Json) -> str:
     """Why a file that looks like a known program's has no format, with what it says of outcomes."""
     program, ends = program_of(value), ends_in(value)
-    told = f"it looks like a file of {program} in a shape that is not known" if program else ""
-    return f"{told}, and says how a run ended in {', '.join(ends)}" if program and ends else told
+    reason = f"it looks like a file of {program} in a shape that is not known" if program else ""
+    return f"{reason}, and says how a run ended in {', '.join(ends)}" if program and ends else reason
 
 
 def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterator[Entry]:
@@ -264,8 +264,8 @@ def _with_evidence(entry: Imported) -> Imported:
     verdict = None if entry.trajectory.error else verdict_of(entry.trajectory, entry.exit_codes)
     if verdict is None:
         return entry
-    told = {**entry.trajectory.metadata, "outcome_by": verdict.reason}
-    return replace(entry, verdict=verdict, trajectory=entry.trajectory.model_copy(update={"metadata": told}))
+    metadata = {**entry.trajectory.metadata, "outcome_by": verdict.reason}
+    return replace(entry, verdict=verdict, trajectory=entry.trajectory.model_copy(update={"metadata": metadata}))
 
 
 def _while_some_are_runs(entries: Iterator[Entry]) -> Iterator[Entry]:
@@ -298,7 +298,7 @@ def _folder(
 ) -> Iterator[Entry]:
     inside = None if follow_links else folder.resolve()
     outcomes = Outcomes(inside=inside, follow_links=follow_links)
-    found, unreadable = False, list[Skipped]()
+    has_runs, unreadable = False, list[Skipped]()
     for place in _places(folder, inside):
         chosen = place if isinstance(place, Skipped) else _format_of(place, inside, order)
         if isinstance(chosen, Skipped):
@@ -306,9 +306,9 @@ def _folder(
             if wanted == "auto" or not chosen.unknown:
                 yield chosen
         elif isinstance(place, Path) and chosen is not swe_bench.FORMAT and wanted in ("auto", chosen.name):
-            found = True
+            has_runs = True
             yield from _with_outcomes(chosen, Source(place, inside=inside, success_at=success_at), outcomes)
-    if not found:
+    if not has_runs:
         raise FormatError(_nothing_in(folder, wanted, unreadable))
 
 

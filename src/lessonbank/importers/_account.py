@@ -86,20 +86,20 @@ def counts(run: Trajectory, /) -> tuple[int, int, int, int, int]:
 
 def asked_by_user(run: Trajectory, /) -> bool:
     """Whether the task is what a user said in the run."""
-    said = (seen.text.strip() for step in run.steps for seen in step.observations if seen.source == "user")
-    return run.task.strip() in said
+    texts = (seen.text.strip() for step in run.steps for seen in step.observations if seen.source == "user")
+    return run.task.strip() in texts
 
 
 def ends_in(value: Json, /) -> list[str]:
     """The names of fields, also one level down, that say how a run ended."""
     if not isinstance(value, dict):
         return []
-    found = [name for name in value if name in _ENDS and value[name] not in _EMPTY]
+    names = [name for name in value if name in _ENDS and value[name] not in _EMPTY]
     for place in _BESIDE:
         below = value.get(place)
         if isinstance(below, dict):
-            found += [f"{place}.{name}" for name in below if name in _ENDS and below[name] not in _EMPTY]
-    return found
+            names += [f"{place}.{name}" for name in below if name in _ENDS and below[name] not in _EMPTY]
+    return names
 
 
 def unused_ends(names: Iterable[str], /) -> tuple[str, ...]:
@@ -114,14 +114,14 @@ def unread(names: Iterable[str], /) -> tuple[str, ...]:
     return named_fields(names, "is not known here and was left out", "are not known here and were left out")
 
 
-def named_fields(names: Iterable[str], one: str, several: str, /) -> tuple[str, ...]:
+def named_fields(names: Iterable[str], singular: str, several: str, /) -> tuple[str, ...]:
     """A sentence about fields, by their names; none where there are none."""
     different = list(dict.fromkeys(names))
     if not different:
         return ()
-    told = ", ".join(f"`{quoted(name, limit=40)}`" for name in different[:_MOST])
+    text = ", ".join(f"`{quoted(name, limit=40)}`" for name in different[:_MOST])
     rest = f" and {len(different) - _MOST} more" if len(different) > _MOST else ""
-    return (f"{told}{rest} {one if len(different) == 1 else several}",)
+    return (f"{text}{rest} {singular if len(different) == 1 else several}",)
 
 
 def program_of(value: Json, /) -> str:

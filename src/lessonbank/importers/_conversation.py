@@ -46,11 +46,11 @@ def _key(message: Json) -> str:
     if not kind and isinstance(path, list) and path:
         kind = words(path[-1])
     role = kind.lower().removesuffix("chunk").removesuffix("message")
-    said: Json = {name: inner[name] for name in _SAID if inner.get(name)}
+    fields: Json = {name: inner[name] for name in _SAID if inner.get(name)}
     if calls := listing(inner.get("tool_calls")):
-        said = [_call(call) for call in calls]
+        fields = [_call(call) for call in calls]
     content = [_content(inner[name]) for name in ("content", "parts") if inner.get(name)]
-    return json.dumps([_ROLES.get(role, role), said, content], sort_keys=True)
+    return json.dumps([_ROLES.get(role, role), fields, content], sort_keys=True)
 
 
 def _call(call: Json) -> Json:

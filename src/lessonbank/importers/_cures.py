@@ -216,7 +216,9 @@ class _Command:
         is_more = self.words >= other.words or (other.program, other.code) in _NOTHING_TO_RUN
         is_same = self.words == other.words or (is_more and self.got_past(other))
         is_sure = self.is_sure or (other.is_missing and not self.is_missing)  # no pipe hides that it is not there
-        mine, its = (one.program.replace(" run ", " ") for one in (self, other))  # `bun test` is not always its script
+        mine, its = (
+            command.program.replace(" run ", " ") for command in (self, other)
+        )  # `bun test` is not always its script
         return is_sure and is_there and ((is_same and mine == its) or self.varies(other))
 
     def varies(self, other: _Command) -> bool:
@@ -269,11 +271,11 @@ def failure_of(line: str, printed: str, /) -> Failure | None:
     line = _MESSAGE.sub(r"\1'…'", line)
     parts, joints = parts_of(line)
     lines = (line, parts[-1]) if {*joints} <= {"&&"} else (line,)
-    told = filter(None, (_command(0, one, "", 1, printed) for one in lines))
-    found = next(told, None) or next(_of_script(0, parts_of(bare(line))[0], "", 1, printed), None)
-    if found is None or (found.looks and not found.lacks):
+    commands = filter(None, (_command(0, text, "", 1, printed) for text in lines))
+    command = next(commands, None) or next(_of_script(0, parts_of(bare(line))[0], "", 1, printed), None)
+    if command is None or (command.looks and not command.lacks):
         return None
-    return Failure(found.program, error_in(printed), found.text, 0)
+    return Failure(command.program, error_in(printed), command.text, 0)
 
 
 def opens_with_error(printed: str, /) -> bool:
@@ -283,13 +285,16 @@ def opens_with_error(printed: str, /) -> bool:
 
 def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failure]:
     """The commands of a run that failed, with what got them through."""
-    done, found = list(_done(run, exit_codes)), list[Failure]()
-    for at, one in enumerate(done):
-        if isinstance(one, _Command) and one.failed and (not one.looks or one.lacks):
+    done, failures = list(_done(run, exit_codes)), list[Failure]()
+    for at, deed in enumerate(done):
+        if isinstance(deed, _Command) and deed.failed and (not deed.looks or deed.lacks):
             later = done[at + 1 : at + 1 + _SOON]
-            told = _followed(one, later)
-            found += [told if told.cure else _with_what_it_lacked(one, later) or told, *_replaced(one, later)]
-    return found
+            failure = _followed(deed, later)
+            failures += [
+                failure if failure.cure else _with_what_it_lacked(deed, later) or failure,
+                *_replaced(deed, later),
+            ]
+    return failures
 
 
 def _may_loosen(failed: str, cure: str) -> bool:
@@ -326,8 +331,8 @@ def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
     """A command and its next try without the paths and names that both hold: another task has others."""
     for word in set(parts_in(cure)[1:]).intersection(parts_in(failed)[1:]):
         if _OF_ONE_TASK.fullmatch(word) and not word.startswith("-"):
-            place, found = _ITS_PATH if {"/", "\\"} & {*word} else "<value>", rf"(?<![^\s=]){re.escape(word)}(?!\S)"
-            failed, cure = (re.sub(found, place, one) for one in (failed, cure))
+            place, pattern = _ITS_PATH if {"/", "\\"} & {*word} else "<value>", rf"(?<![^\s=]){re.escape(word)}(?!\S)"
+            failed, cure = (re.sub(pattern, place, text) for text in (failed, cure))
     return failed, cure
 
 
@@ -339,21 +344,21 @@ def _shortened(text: str, most: int) -> str:
 
 
 def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
-    told = Failure(failed.program, error_in(failed.printed), failed.text, failed.at)
-    place = next((n for n, one in enumerate(later) if isinstance(one, _Command) and one.is_again(failed)), None)
+    failure = Failure(failed.program, error_in(failed.printed), failed.text, failed.at)
+    place = next((n for n, deed in enumerate(later) if isinstance(deed, _Command) and deed.is_again(failed)), None)
     if place is None:
-        return told
-    again, done = later[place], {one.program for one in later[: place + 1] if isinstance(one, _Command)}
+        return failure
+    again, done = later[place], {deed.program for deed in later[: place + 1] if isinstance(deed, _Command)}
     assert isinstance(again, _Command)
     if not again.got_past(failed) or not failed.before.isdisjoint(done - {failed.program}):
-        return told
-    cure = _cure(failed, again, later[:place], told.error)
+        return failure
+    cure = _cure(failed, again, later[:place], failure.error)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
     if (again.varies(failed) or len(cure) > _LONGEST) and cure.endswith(again.text):
         command, cure = _of_any_task(failed.text, cure)
-        told = replace(told, command=command)
-    return replace(told, through_at=again.at, cure=cure if len(cure) <= _LONGEST else "")
+        failure = replace(failure, command=command)
+    return replace(failure, through_at=again.at, cure=cure if len(cure) <= _LONGEST else "")
 
 
 def _brings(text: str, failed: _Command) -> bool:
@@ -372,32 +377,36 @@ def _brings(text: str, failed: _Command) -> bool:
 
 def _with_what_it_lacked(failed: _Command, later: Sequence[_Deed]) -> Failure | None:
     """What installed a module or a program that was not there, where no later try says so any more."""
-    error, done = error_in(failed.printed), [one for one in later if isinstance(one, _Command)]
-    place = next((n for n, one in enumerate(done) if one.code == 0 and _brings(one.text, failed)), None)
-    if not failed.lacks or place is None or not (tries := [one for one in done[place + 1 :] if not one.looks]):
+    error, done = error_in(failed.printed), [deed for deed in later if isinstance(deed, _Command)]
+    place = next((n for n, command in enumerate(done) if command.code == 0 and _brings(command.text, failed)), None)
+    if (
+        not failed.lacks
+        or place is None
+        or not (tries := [command for command in done[place + 1 :] if not command.looks])
+    ):
         return None
-    if any(one.code and error_in(one.printed) == error for one in tries):
+    if any(command.code and error_in(command.printed) == error for command in tries):
         return None
     return Failure(failed.program, error, failed.text, failed.at, tries[0].at, done[place].text)
 
 
 def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
     """What failed with one program, and went through with another that stands for it: in whatever words it fails."""
-    acted = next((one for one in later if isinstance(one, _Command) and not one.looks), None)
+    acted = next((deed for deed in later if isinstance(deed, _Command) and not deed.looks), None)
     if acted is None or acted.code != 0 or not stands_for(acted.program, failed.program):
-        tried = [one for one in later if failed.is_missing and isinstance(one, _Command) and one.replaces(failed)]
+        tried = [deed for deed in later if failed.is_missing and isinstance(deed, _Command) and deed.replaces(failed)]
         acted = tried[0] if tried else None
     if acted:
         same = operands_of(failed.text) & operands_of(acted.text)
-        told, cure = (
-            _PATHS.sub(_ITS_PATH, reduce(lambda text, word: text.replace(word, _ITS_PATH), same, one.text))
-            for one in (failed, acted)
+        command, cure = (
+            _PATHS.sub(_ITS_PATH, reduce(lambda text, word: text.replace(word, _ITS_PATH), same, deed.text))
+            for deed in (failed, acted)
         )
         before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
         if not path and (start := start_of(cure, failed.program)) and not cure.endswith(failed.text.partition(" ")[2]):
-            told, before = f"{start_of(told, failed.program)} …", f"{start} …"
+            command, before = f"{start_of(command, failed.program)} …", f"{start} …"
         if len(before + path) <= _LONGEST:
-            yield Failure(name_of(failed.program), "", told, failed.at, acted.at, before + path)
+            yield Failure(name_of(failed.program), "", command, failed.at, acted.at, before + path)
 
 
 def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: str) -> str:
@@ -405,8 +414,8 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
 
     Nor is a command that was only run again.
     """
-    edited = {one.file for one in between if isinstance(one, _Edit)}
-    acted = [one for one in between if isinstance(one, _Command) and one.helps(failed)]
+    edited = {deed.file for deed in between if isinstance(deed, _Edit)}
+    acted = [deed for deed in between if isinstance(deed, _Command) and deed.helps(failed)]
     if edited:
         file = next(iter(edited))
         is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
@@ -420,12 +429,12 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
         name = again.folder.rpartition("/")[2]
         place = name if name == again.folder else f"…/{name}"
         return f"cd {place} && {again.text}" if _NAME.fullmatch(name) else ""
-    if again.words == failed.words and not acted and any(isinstance(one, _Spoke) for one in between):
+    if again.words == failed.words and not acted and any(isinstance(deed, _Spoke) for deed in between):
         return _ASKED if check_of(failed.text) in (None, "the release") else ""  # a test may only be flaky
     if again.words != failed.words or not 0 < len(acted) <= _MOST_BETWEEN:
         return ""
-    named = [one for one in acted if one.program.rpartition(" ")[2] in failed.printed]
-    return (named or [one for one in acted if one.program != "git add"] or acted)[-1].text
+    named = [command for command in acted if command.program.rpartition(" ")[2] in failed.printed]
+    return (named or [command for command in acted if command.program != "git add"] or acted)[-1].text
 
 
 def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Deed]:
@@ -450,14 +459,17 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
 
     An edit where that is not known, and where it is of a file that the run itself made: no later task has that.
     """
-    told = call.arguments.get("workdir") if isinstance(call.arguments, dict) else None
-    folder, line = told if isinstance(told, str) else "", _MESSAGE.sub(r"\1'…'", command_of(call.arguments))
+    directory = call.arguments.get("workdir") if isinstance(call.arguments, dict) else None
+    folder, line = directory if isinstance(directory, str) else "", _MESSAGE.sub(r"\1'…'", command_of(call.arguments))
     line, code = as_printed(line, printed) or (line, code)
     parts, joints = parts_of(line)
     plain = parts_of(bare(line))[0]
     opened = [row for row in line.splitlines() if "<<" in row]
     made |= {
-        name.rpartition("/")[2] for found in _MAKES.findall("\n".join((bare(line), *opened))) for name in found if name
+        name.rpartition("/")[2]
+        for groups in _MAKES.findall("\n".join((bare(line), *opened)))
+        for name in groups
+        if name
     }
     command = _command(at, line, folder, code, printed)
     if not made.isdisjoint(name.rpartition("/")[2] for name in bare(line).split()) or any(map(EDITS.match, plain)):
@@ -466,12 +478,14 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
     elif command is not None:
         yield command
     elif (
-        {*joints} <= {"&&"} and len(parts) > 1 and (each := [_command(at, one, folder, code, printed) for one in parts])
+        {*joints} <= {"&&"}
+        and len(parts) > 1
+        and (each := [_command(at, part, folder, code, printed) for part in parts])
     ):
         if code == 0:
-            yield from (one or _Edit() for one in each)
+            yield from (deed or _Edit() for deed in each)
         elif each[-1] is not None:
-            yield replace(each[-1], before=frozenset(program_of(one) for one in parts[:-1]))
+            yield replace(each[-1], before=frozenset(program_of(part) for part in parts[:-1]))
     elif code == 0 and (short := _command(at, _SHORTENED.sub("", line), folder, 0, printed)) is not None:
         is_there = _SHELL_LACKS.match(printed) is None
         yield replace(short, is_sure=not is_there, code=0 if is_there else _NOT_THERE)
@@ -513,15 +527,15 @@ def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Comma
     """The one command of a line, which may enter a folder first, or prepare; `None` where it is anything else."""
     commands, joints = parts_of(line)
     is_plain = all(
-        ENTERS.match(one) or _PREPARES.match(one) or (joint != "&&" and only_looks(one.strip()))
-        for one, joint in zip(commands, joints, strict=False)
+        ENTERS.match(command) or _PREPARES.match(command) or (joint != "&&" and only_looks(command.strip()))
+        for command, joint in zip(commands, joints, strict=False)
     ) and not {*joints} - {"&&", ";", "\n"}
     if len(commands) != len(parts_of(bare(line))[0]) or not is_plain:
         return None
     for before in commands[:-1]:
-        if (told := _ENTERS_ONE.match(before)) is not None:
-            folder = told[1].strip("\"'").replace("\\", "/").rstrip("/")
-    prepared = " && ".join(one.strip() for one in commands[:-1] if _PREPARES.match(one))
+        if (match := _ENTERS_ONE.match(before)) is not None:
+            folder = match[1].strip("\"'").replace("\\", "/").rstrip("/")
+    prepared = " && ".join(command.strip() for command in commands[:-1] if _PREPARES.match(command))
     text = " ".join(commands[-1].replace(" 2>&1", "").split())
     program = program_of(text)
     if not program or len(text) > 3 * _LONGEST or _SHAPED.search(_PLAINLY_QUOTED.sub("''", text)):

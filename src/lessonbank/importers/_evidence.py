@@ -69,7 +69,7 @@ class _Checked:
 
     def settles(self, other: _Checked) -> bool:
         """Whether it is the same command, or a wider one."""
-        return self.check == other.check and {one for one in self.words if not _SAME_SCOPE.match(one)} <= other.words
+        return self.check == other.check and {word for word in self.words if not _SAME_SCOPE.match(word)} <= other.words
 
     def is_part_of(self, other: _Checked) -> bool:
         """Whether it looks at less of the same thing."""
@@ -192,27 +192,29 @@ class _Known:
     def _check(self, done: _Checked) -> None:
         if (done.away or done.check == "CI") and not self.delivered:
             return
-        self.failed = [one for one in self.failed if not (done.passed and done.settles(one))]
+        self.failed = [check for check in self.failed if not (done.passed and done.settles(check))]
         if self.edited and not (
             done.is_of(self.edited) and (not done.passed or any(map(done.part.may_have, self.last)))
         ):
             return
         if self.edited or done.check == "the release":
-            same = [one for one in self.checks if done.words == one.words or (done.passed and done.settles(one))]
-            self.checks = [*(one for one in self.checks if one not in same), done]
+            same = [
+                check for check in self.checks if done.words == check.words or (done.passed and done.settles(check))
+            ]
+            self.checks = [*(check for check in self.checks if check not in same), done]
             self.interrupted = False
         elif not done.passed:
             self.failed.append(done)
 
     def _edit(self, done: _Edit) -> None:
-        left = {one for one in self.edited if not _is_one_of(one, done.files)} if done.restores else set[str]()
+        left = {file for file in self.edited if not _is_one_of(file, done.files)} if done.restores else set[str]()
         is_reverted = done.restores and bool(self.edited) and not left
         self._begin_again(edited=left if is_reverted else self.edited | done.files, reverted=is_reverted)
         self.last = done.files | (self.last - {""} if all(map(_DOCUMENT.search, done.files)) else frozenset())
 
     def _begin_again(self, *, edited: set[str], reverted: bool) -> None:
         self.edited, self.reverted, self.delivered = edited, reverted, False
-        self.failed += [one for one in self.checks if not one.passed]
+        self.failed += [check for check in self.checks if not check.passed]
         self.checks, self.rejected, self.interrupted, self.opinion = [], False, False, None
 
     def verdict(self) -> Verdict | None:
@@ -234,7 +236,7 @@ class _Known:
 
 def _is_one_of(file: str, restored: frozenset[str]) -> bool:
     """Whether a file, which an editor may name in full, is one of those that a command names from its folder."""
-    return bool(file) and any(f"/{file}".endswith(f"/{one.removeprefix('./')}") for one in restored)
+    return bool(file) and any(f"/{file}".endswith(f"/{path.removeprefix('./')}") for path in restored)
 
 
 def _verdict_of(outcome: Outcome, reason: str, source: VerdictSource = "ground_truth") -> Verdict:
@@ -249,12 +251,12 @@ def _outcome_of(checks: Sequence[_Checked], before: Sequence[_Checked]) -> Verdi
     """Failed tests are a failure. Another check that failed beside passed tests may fail for what was there before."""
     if not checks:
         return None
-    kinds = dict.fromkeys(one.check for one in checks)
-    failed = dict.fromkeys(one.check for one in checks if not one.passed)
-    source: VerdictSource = "ground_truth" if all(one.by_code for one in checks) else "judge"
-    if not failed and [*kinds] == ["the linter"] and any(one.check == "the tests" for one in before):
+    kinds = dict.fromkeys(check.check for check in checks)
+    failed = dict.fromkeys(check.check for check in checks if not check.passed)
+    source: VerdictSource = "ground_truth" if all(check.by_code for check in checks) else "judge"
+    if not failed and [*kinds] == ["the linter"] and any(check.check == "the tests" for check in before):
         return _verdict_of("unknown", "the tests that had failed were not run again")
-    if not failed and any(one.is_part_of(wider) for one in checks for wider in before):
+    if not failed and any(check.is_part_of(wider) for check in checks for wider in before):
         return _verdict_of("unknown", "only a part of what had failed was checked again")
     if not failed:
         return _verdict_of("success", f"{' and '.join(kinds)} passed after the last edit", source)
@@ -281,11 +283,11 @@ def replaced_by(run: Trajectory, known: Iterable[Run], /) -> list[tuple[Trajecto
 
     `None` where a run of `known` has all of it: another session only repeats it.
     """
-    others = [one for one in known if one.trajectory.id != run.id]
-    if any(_size(one.trajectory) >= _size(run) for one in others):
+    others = [other for other in known if other.trajectory.id != run.id]
+    if any(_size(other.trajectory) >= _size(run) for other in others):
         return None
     went_on = _verdict_of("unknown", WENT_ON)
-    return [(one.trajectory, went_on) for one in others if _is_by_rules(one)]
+    return [(other.trajectory, went_on) for other in others if _is_by_rules(other)]
 
 
 def _size(run: Trajectory) -> int:
@@ -341,8 +343,8 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
             yield _Edit(frozenset({_file_of(call)}))
         return
     line = handed_on(command_of(call.arguments))
-    if result is not None and (told := as_printed(line, result.text[-_MOST_OUTPUT:])):
-        line, code = told
+    if result is not None and (pair := as_printed(line, result.text[-_MOST_OUTPUT:])):
+        line, code = pair
     commands, joints = parts_of(bare(line))
     if _WRITES.search(line) or len(commands) > _MOST_COMMANDS:
         yield _Edit()
@@ -384,8 +386,8 @@ def _signs_of_command(
         is_inverted = command.lstrip().startswith("! ")
         if (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) or (check == "CI" and code == _PENDING):
             code = None
-        told = (0 if code else 1) if is_inverted and code is not None else code
-        passed = None if check == "the tests" and _is_old_news(printed) else _passed(printed, told)
+        status = (0 if code else 1) if is_inverted and code is not None else code
+        passed = None if check == "the tests" and _is_old_news(printed) else _passed(printed, status)
         if passed is not None and not (passed and code is None and line_failed):
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
             by_code = code is not None or (line_failed and not passed)

@@ -131,12 +131,12 @@ class Source:
         """All of the file. Raises OSError: it cannot be read, or is too large for one record."""
         try:
             with self._open() as file:
-                found = file.read(RECORD_LIMIT + 1)
+                content = file.read(RECORD_LIMIT + 1)
         except (EOFError, zlib.error) as error:
             raise OSError(str(error)) from error
-        if len(found) > RECORD_LIMIT:
+        if len(content) > RECORD_LIMIT:
             raise OSError(f"it is one record of more than {RECORD_LIMIT >> 20} MB (unpacked): write each run on a line")
-        return found
+        return content
 
     def _lines(self) -> Iterator[tuple[int, bytes | str]]:
         """Numbered lines that are not blank; text in place of bytes says why a line could not be read."""
@@ -249,5 +249,5 @@ def _finish_line(file: BinaryIO, line: bytes) -> None:
 
 def _one_line(error: Exception) -> str:
     """Without the name of the file, which the reader has already, and which can hold anything."""
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(said.split())[:200]
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split())[:200]

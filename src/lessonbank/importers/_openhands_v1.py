@@ -56,16 +56,16 @@ def talk_of(events: Iterable[Json], /) -> Talk:
 
 
 def _system(talk: Talk, event: Data) -> None:
-    told = (words(at(event, name, "text")) for name in ("system_prompt", "dynamic_context"))
-    talk.messages.append({"role": "system", "content": "\n\n".join(filter(None, told))})
+    texts = (words(at(event, name, "text")) for name in ("system_prompt", "dynamic_context"))
+    talk.messages.append({"role": "system", "content": "\n\n".join(filter(None, texts))})
 
 
 def _message(talk: Talk, event: Data) -> None:
-    said = mapping(event.get("llm_message"))
+    llm_message = mapping(event.get("llm_message"))
     role = "assistant" if event.get("source") == "agent" else "user"
-    message: Data = {"role": role, "content": said.get("content")}
-    if said.get("reasoning_content"):
-        message["reasoning_content"] = said["reasoning_content"]
+    message: Data = {"role": role, "content": llm_message.get("content")}
+    if llm_message.get("reasoning_content"):
+        message["reasoning_content"] = llm_message["reasoning_content"]
     talk.messages.append(message)
     _note_request(talk, event)
     _add_context(talk, event)
@@ -75,9 +75,9 @@ def _action(talk: Talk, event: Data) -> None:
     """A call. The text before it is what the agent thought, except where it ends with words to the user."""
     _note_request(talk, event)
     thought = [_text(event.get("thought")), words(event.get("reasoning_content"))]
-    told: Data = {"role": "assistant", "content": None, "reasoning_content": "\n".join(filter(None, thought))}
+    message: Data = {"role": "assistant", "content": None, "reasoning_content": "\n".join(filter(None, thought))}
     if at(event, "action", "kind") == "FinishAction":
-        talk.messages.append({**told, "content": words(at(event, "action", "message"))})
+        talk.messages.append({**message, "content": words(at(event, "action", "message"))})
         return
     call = mapping(event.get("tool_call"))
     inner = mapping(call.get("function")) or call
@@ -86,15 +86,15 @@ def _action(talk: Talk, event: Data) -> None:
     if isinstance(arguments, dict):
         arguments = {name: value for name, value in arguments.items() if name not in _ADDED}
     name = inner.get("name") or event.get("tool_name")
-    talk.messages.append({**told, "tool_calls": [tool_call(event.get("tool_call_id"), name, arguments)]})
+    talk.messages.append({**message, "tool_calls": [tool_call(event.get("tool_call_id"), name, arguments)]})
 
 
 def _observation(talk: Talk, event: Data) -> None:
     seen = mapping(event.get("observation"))
     if seen.get("kind") == "FinishObservation":
         return
-    told = seen.get("exit_code")
-    code = told if isinstance(told, int) else at(seen, "metadata", "exit_code")
+    exit_code = seen.get("exit_code")
+    code = exit_code if isinstance(exit_code, int) else at(seen, "metadata", "exit_code")
     failed = seen.get("is_error") is True
     if isinstance(code, int) and not isinstance(code, bool) and code != _RUNNING:
         talk.exit_codes[words(event.get("tool_call_id"))] = code

@@ -43,7 +43,7 @@ def as_gen_ai(attributes: Data, /, *, kind: str = "") -> Data:
     if kind not in _KINDS:
         return attributes
     tree = _tree(attributes)
-    told: Data = {
+    fields: Data = {
         "gen_ai.operation.name": _OPERATIONS.get(kind, kind.lower()),
         "gen_ai.request.model": at(tree, "llm", "model_name"),
         "gen_ai.conversation.id": at(tree, "session", "id"),
@@ -51,14 +51,14 @@ def as_gen_ai(attributes: Data, /, *, kind: str = "") -> Data:
         "gen_ai.usage.output_tokens": at(tree, "llm", "token_count", "completion"),
     }
     if kind in ("LLM", "AGENT"):
-        told["gen_ai.input.messages"] = _messages_at(tree, "input", "user")
-        told["gen_ai.output.messages"] = _messages_at(tree, "output", "assistant")
+        fields["gen_ai.input.messages"] = _messages_at(tree, "input", "user")
+        fields["gen_ai.output.messages"] = _messages_at(tree, "output", "assistant")
     if kind == "TOOL":
-        told["gen_ai.tool.name"] = at(tree, "tool", "name")
-        told["gen_ai.tool.call.id"] = at(tree, "tool", "id") or at(tree, "tool_call", "id")
-        told["gen_ai.tool.call.arguments"] = at(tree, "input", "value") or at(tree, "tool", "parameters")
-        told["gen_ai.tool.call.result"] = at(tree, "output", "value")
-    return {**attributes, **{name: value for name, value in told.items() if value is not None}}
+        fields["gen_ai.tool.name"] = at(tree, "tool", "name")
+        fields["gen_ai.tool.call.id"] = at(tree, "tool", "id") or at(tree, "tool_call", "id")
+        fields["gen_ai.tool.call.arguments"] = at(tree, "input", "value") or at(tree, "tool", "parameters")
+        fields["gen_ai.tool.call.result"] = at(tree, "output", "value")
+    return {**attributes, **{name: value for name, value in fields.items() if value is not None}}
 
 
 def _messages_at(tree: Data, side: str, role: str) -> list[Json]:
@@ -67,15 +67,15 @@ def _messages_at(tree: Data, side: str, role: str) -> list[Json]:
 
 
 def _messages(value: Json) -> list[Json]:
-    return [_message(mapping(at(one, "message")) or mapping(one)) for one in _list(value)]
+    return [_message(mapping(at(row, "message")) or mapping(row)) for row in _list(value)]
 
 
 def _message(row: Data) -> Json:
-    parts = [words(at(one, "message_content", "text")) for one in _list(row.get("contents"))]
+    parts = [words(at(content, "message_content", "text")) for content in _list(row.get("contents"))]
     message: Data = {"role": row.get("role"), "content": row.get("content") or "\n".join(filter(None, parts))}
     calls: list[Json] = []
-    for one in _list(row.get("tool_calls")):
-        call = mapping(at(one, "tool_call")) or mapping(one)
+    for entry in _list(row.get("tool_calls")):
+        call = mapping(at(entry, "tool_call")) or mapping(entry)
         calls.append({"id": call.get("id"), "type": "function", "function": call.get("function")})
     if calls:
         message["tool_calls"] = calls
@@ -105,5 +105,5 @@ def _list(value: Json) -> list[Json]:
     """A list, also one that was written as an object with the keys `0`, `1` and so on."""
     if not isinstance(value, dict):
         return listing(value)
-    numbered = [(int(key), one) for key, one in value.items() if key.isascii() and key.isdigit() and len(key) < 7]
-    return [one for _, one in sorted(numbered, key=lambda pair: pair[0])]
+    numbered = [(int(key), entry) for key, entry in value.items() if key.isascii() and key.isdigit() and len(key) < 7]
+    return [entry for _, entry in sorted(numbered, key=lambda pair: pair[0])]

@@ -106,8 +106,8 @@ def opinion_in(text: str, /) -> Opinion | None:
     """What a person says of what was done before, where a message says it and little else; else `None`."""
     if len(text) > _MOST or text.lstrip().startswith("<") or _QUESTION_OR_CODE.search(text):
         return None
-    said = " ".join(text.replace("\n", ". ").split()).casefold().replace("’", "'")
-    kinds = [_kind_of(part) for part in _PARTS.split(said) if part]
+    wording = " ".join(text.replace("\n", ". ").split()).casefold().replace("’", "'")
+    kinds = [_kind_of(part) for part in _PARTS.split(wording) if part]
     if "right" in kinds:
         return "right" if {*kinds} <= {"right", "neither"} else None
     if next((kind for kind in kinds if kind != "neither"), None) == "wrong":
@@ -117,15 +117,15 @@ def opinion_in(text: str, /) -> Opinion | None:
 
 def objects_to_nothing(text: str, /) -> bool:
     """Whether a message that begins like an objection is none: it says nothing of the work, ends in praise, or asks."""
-    said = " ".join(text.replace("\n", ". ").split()).casefold().replace("’", "'")
-    parts = [part for part in _PARTS.split(said[:_MOST]) if part]
+    wording = " ".join(text.replace("\n", ". ").split()).casefold().replace("’", "'")
+    parts = [part for part in _PARTS.split(wording[:_MOST]) if part]
     kinds = [_kind_of(part) for part in parts]
-    if not kinds or len(said) > _MOST:
+    if not kinds or len(wording) > _MOST:
         return False
-    begin = next((one for one, kind in zip(parts, kinds, strict=True) if kind != "neither"), "")
-    is_question = bool(_ASKS.match(begin)) and said.endswith(("?", "？")) and not _COMPLAINS.search(said)
+    begin = next((part for part, kind in zip(parts, kinds, strict=True) if kind != "neither"), "")
+    is_question = bool(_ASKS.match(begin)) and wording.endswith(("?", "？")) and not _COMPLAINS.search(wording)
     judging = [kind for kind in kinds if kind != "neither"]
-    return is_question or not judging or (judging[-1] == "right" and not _COMPLAINS.search(said))
+    return is_question or not judging or (judging[-1] == "right" and not _COMPLAINS.search(wording))
 
 
 def _kind_of(part: str) -> Literal["neither", "right", "wrong", "take back"] | None:

@@ -34,9 +34,9 @@ class Outcomes:
         for place in (folder, folder.parent) if folder.name == instance else (folder,):
             if place not in self._folders:
                 self._folders[place] = _reported(place, inside=self._bound(place))
-            found = self._folders[place].get(instance)
-            if found:
-                return truth(found[0], float(found[0]), reason=f"SWE-bench report {found[1]}")
+            report = self._folders[place].get(instance)
+            if report:
+                return truth(report[0], float(report[0]), reason=f"SWE-bench report {report[1]}")
         return None
 
     def _bound(self, folder: Path) -> Path | None:

@@ -70,10 +70,10 @@ class _Archive:
         if len(raw) > self._limit:
             return f"it is larger than {self._limit >> 20} MB"
         try:
-            found = parse(raw)
+            value = parse(raw)
         except ValueError as error:
             return f"not valid JSON: {str(error)[:200]}"
-        return found if isinstance(found, dict) else "it is no object"
+        return value if isinstance(value, dict) else "it is no object"
 
     def _opened(self, info: zipfile.ZipInfo) -> IO[bytes]:
         """A file of the archive. Python knows zstd from 3.14 on."""
@@ -104,8 +104,8 @@ def traces(raw: bytes, /) -> list[Json]:
         raise OSError(str(MissingExtra("a file in protobuf", extra="otel"))) from None
     request = service.ExportTraceServiceRequest
     try:
-        found = [request.FromString(part) for part in _parts(raw)]
-        return [_with_ids(cast("Json", protobuf.MessageToDict(one))) for one in found if one.resource_spans]
+        exports = [request.FromString(part) for part in _parts(raw)]
+        return [_with_ids(cast("Json", protobuf.MessageToDict(export))) for export in exports if export.resource_spans]
     except Exception as error:  # noqa: BLE001 - see below
         # What protobuf raises for bytes that are none of its messages has no class that can be named without it.
         raise OSError(f"it is no OTLP trace in protobuf: {str(error)[:200]}") from None
@@ -126,12 +126,12 @@ def _parts(raw: bytes) -> Iterator[bytes]:
 def _with_ids(value: Json) -> Json:
     """Ids in hexadecimal digits, as in OTLP's JSON."""
     if isinstance(value, list):
-        return [_with_ids(one) for one in value]
+        return [_with_ids(child) for child in value]
     if not isinstance(value, dict):
         return value
     return {
-        name: _hex(one) if name in ("traceId", "spanId", "parentSpanId") else _with_ids(one)
-        for name, one in value.items()
+        name: _hex(child) if name in ("traceId", "spanId", "parentSpanId") else _with_ids(child)
+        for name, child in value.items()
     }
 
 

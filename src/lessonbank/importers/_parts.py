@@ -49,7 +49,9 @@ class Part:
     def has(self, file: str, /) -> bool:
         """Whether a file may belong to it."""
         folders = (
-            [self.folder] if self.folder else [one for pair in _FOLDERS.findall(self.command) for one in pair if one]
+            [self.folder]
+            if self.folder
+            else [folder for pair in _FOLDERS.findall(self.command) for folder in pair if folder]
         )
         if _OF_GO.search(self.command):
             folders += _OPERAND.findall(self.command)
@@ -61,7 +63,7 @@ class Part:
         names = [name for gate, option in _GATED if gate.search(command) for name in _packages(option.findall(command))]
         if not folders and not names and file.startswith("../"):
             return False
-        return (not folders or any(_lies_in(file, one) for one in folders)) and (
+        return (not folders or any(_lies_in(file, folder) for folder in folders)) and (
             not names or any(_is_of(file, name) for name in names)
         )
 
@@ -81,12 +83,12 @@ def _packages(values: list[str]) -> list[str]:
 
 def _segments(place: str) -> list[str]:
     """The folders of a place, up to the first in which the whole is built or tested."""
-    found = list[str]()
-    for one in re.split(r"[/:]", place.strip("./*:")):
-        if _ABOUT_ALL.fullmatch(one):
+    segments = list[str]()
+    for segment in re.split(r"[/:]", place.strip("./*:")):
+        if _ABOUT_ALL.fullmatch(segment):
             break
-        found.append(one)
-    return [one for one in found if one]
+        segments.append(segment)
+    return [segment for segment in segments if segment]
 
 
 def _lies_in(file: str, folder: str) -> bool:
@@ -97,5 +99,5 @@ def _lies_in(file: str, folder: str) -> bool:
 
 def _is_of(file: str, name: str) -> bool:
     """Whether a package has a file: a folder of it shares a word with the package's name."""
-    segments = [one for one in _segments(name) if not one.startswith(("@", "!", "["))]
+    segments = [segment for segment in _segments(name) if not segment.startswith(("@", "!", "["))]
     return not segments or not {*_WORD.findall(segments[-1])}.isdisjoint(_WORD.findall(file.rpartition("/")[0]))

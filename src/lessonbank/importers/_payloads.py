@@ -55,15 +55,15 @@ class Payloads:
 
     def messages(self, value: Json, role: str, /) -> list[Json]:
         """The messages in what was sent or came back; a bare text is one message of `role`."""
-        found = self._find_messages(decoded(value), role)
-        return _answered([one for one in map(self._message, found) if one])
+        messages = self._find_messages(decoded(value), role)
+        return _answered([message for message in map(self._message, messages) if message])
 
     def _find_messages(self, value: Json, role: str) -> list[Data]:
         if isinstance(value, str):
             return self._spoken(value, role)
         if isinstance(value, list):
             inner = value[0] if len(value) == 1 and isinstance(value[0], list) else value
-            return [message for one in inner for message in self._each(decoded(one), role)]
+            return [message for entry in inner for message in self._each(decoded(entry), role)]
         return self._unwrapped(mapping(value), role)
 
     def _each(self, value: Json, role: str) -> list[Data]:
@@ -87,13 +87,13 @@ class Payloads:
             return [{"role": role, "content": text}]
         self.guessed = True
         voices = [text[start:end] for start, end in zip(begins, [*begins[1:], len(text)], strict=True)]
-        told = [(name, said.strip()) for name, _, said in (voice.partition(": ") for voice in voices)]
-        return [{"role": name.lower(), "content": said} for name, said in told if said not in _NOTHING]
+        turns = [(name, speech.strip()) for name, _, speech in (voice.partition(": ") for voice in voices)]
+        return [{"role": name.lower(), "content": speech} for name, speech in turns if speech not in _NOTHING]
 
     def _unwrapped(self, row: Data, role: str) -> list[Data]:
         if isinstance(row.get("role"), str) or ("kwargs" in row and "id" in row):
             return [row]
-        system: list[Data] = [{"role": "system", "content": told} for told in _systems(row)]
+        system: list[Data] = [{"role": "system", "content": text} for text in _systems(row)]
         if contents := row.get("contents"):
             return [
                 *system,
@@ -106,8 +106,8 @@ class Payloads:
         if arguments := listing(row.get("args")):
             return self._find_messages(arguments[0], role)
         for name in _WRAPS:
-            if row.get(name) and (found := self._find_messages(decoded(row[name]), role)) and found != [_BROKEN]:
-                return [*system, *found]
+            if row.get(name) and (messages := self._find_messages(decoded(row[name]), role)) and messages != [_BROKEN]:
+                return [*system, *messages]
         self.unread.update(dict.fromkeys(row))
         return system
 
@@ -136,9 +136,9 @@ _BROKEN: Final[Data] = {"role": "user", "content": "role"}
 def _systems(row: Data) -> list[str]:
     """The instructions beside the messages of a request."""
     sources = (row, mapping(row.get("config")))
-    found = (source.get(name) for source in sources for name in _SYSTEMS)
-    told = (words(one) or words(at(one, "text")) or _texts(at(one, "parts") or one) for one in found)
-    return [text for text in told if text]
+    values = (source.get(name) for source in sources for name in _SYSTEMS)
+    texts = (words(value) or words(at(value, "text")) or _texts(at(value, "parts") or value) for value in values)
+    return [text for text in texts if text]
 
 
 def _texts(parts: Json) -> str:
@@ -153,7 +153,7 @@ def is_nothing(value: Json, /) -> bool:
 def _first_reply(row: Data) -> Json:
     """The first of the replies a model gave, where its API lists them."""
     if choices := listing(row.get("choices")):
-        return next((at(one, "message") or at(one, "text") for one in choices), None)
+        return next((at(choice, "message") or at(choice, "text") for choice in choices), None)
     if candidates := listing(row.get("candidates")):
         content = mapping(at(candidates[0], "content"))
         return {**content, "role": content.get("role") or "model"} if content else None
@@ -180,10 +180,12 @@ def _literal(text: str) -> str:
 def _calls_in(content: Json) -> list[Json]:
     """The calls in a content that is nothing else: some exporters write them as its text."""
     several = listing(content)
-    calls = [one for one in several if at(one, "function", "name") and "arguments" in mapping(at(one, "function"))]
+    calls = [call for call in several if at(call, "function", "name") and "arguments" in mapping(at(call, "function"))]
     if not calls or len(calls) != len(several):
         return []
-    return [tool_call(at(one, "id"), at(one, "function", "name"), at(one, "function", "arguments")) for one in calls]
+    return [
+        tool_call(at(call, "id"), at(call, "function", "name"), at(call, "function", "arguments")) for call in calls
+    ]
 
 
 def _is_sealed(part: Json) -> bool:
@@ -193,11 +195,11 @@ def _is_sealed(part: Json) -> bool:
 
 def _opened(part: Data) -> Data:
     """A part without what only its provider can read."""
-    told = {name: value for name, value in part.items() if name not in _SEALED}
+    fields = {name: value for name, value in part.items() if name not in _SEALED}
     inner = mapping(part.get("content"))
     if _SEALED & inner.keys():
         return {"type": "reasoning", "content": words(inner.get("text"))}
-    return told
+    return fields
 
 
 class Waiting:
@@ -238,7 +240,7 @@ def labelled(name: str, arguments: Json, /) -> str:
 def _answered(messages: list[Data]) -> list[Json]:
     """Return messages in which each result names the call that it follows."""
     waiting = Waiting()
-    told: list[Json] = []
+    conversation: list[Json] = []
     for message in messages:
         for call in listing(message.get("tool_calls")):
             name = words(at(call, "function", "name")) or words(at(call, "name"))
@@ -249,8 +251,8 @@ def _answered(messages: list[Data]) -> list[Json]:
         call = match[1] if match else None
         if role == "tool" and not id and not message.get("parts"):
             call = waiting.first()
-        told.append(message if id or call is None else _result(message, call))
-    return told
+        conversation.append(message if id or call is None else _result(message, call))
+    return conversation
 
 
 def _result(message: Data, call: ToolCall) -> Data:
@@ -265,6 +267,6 @@ def result_text(value: Json, /) -> str:
     inner = mapping(value)
     if inner.keys() == {"content"} and (text := _texts(inner["content"])):
         return text
-    if len(inner) == 1 and isinstance(told := next(iter(inner.values())), str):
-        return told
+    if len(inner) == 1 and isinstance(content := next(iter(inner.values())), str):
+        return content
     return "" if value is None else json.dumps(value, ensure_ascii=False)

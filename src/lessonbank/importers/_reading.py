@@ -60,12 +60,12 @@ class Imported:
     def account(self) -> Account:
         """What reading the run came to, and what its task, its outcome and its speakers rest on."""
         run, verdict = self.trajectory, self.verdict
-        told = "none" if verdict is None else "judge" if verdict.source == "judge" else "file"
+        basis = "none" if verdict is None else "judge" if verdict.source == "judge" else "file"
         return Account(
             len(run.steps),
             *counts(run),
             task="user" if asked_by_user(run) else "field",
-            outcome="checks" if verdict and "outcome_by" in run.metadata else told,
+            outcome="checks" if verdict and "outcome_by" in run.metadata else basis,
             speakers=self.speakers,
             left=self.left if verdict else (*self.left, *unused_ends(self.ends)),
         )
@@ -188,7 +188,7 @@ def each(
 
 
 def spent_on(
-    told: Sequence[Data],
+    pieces: Sequence[Data],
     sent: str | tuple[str, ...],
     back: str | tuple[str, ...],
     /,
@@ -201,10 +201,10 @@ def spent_on(
     `requests`: how many there were; `None`: one for each piece.
     """
     sums = [
-        sum(count(one.get(name)) for one in told for name in ((names,) if isinstance(names, str) else names))
+        sum(count(piece.get(name)) for piece in pieces for name in ((names,) if isinstance(names, str) else names))
         for names in (sent, back)
     ]
-    made = len(told) if requests is None else count(requests)
+    made = len(pieces) if requests is None else count(requests)
     return Usage(requests=made, input_tokens=sums[0], output_tokens=sums[1], cost=number(cost))
 
 
@@ -219,8 +219,8 @@ def tool_result(id: Json, content: str, /, *, failed: bool, stated: bool = False
 
     `stated`: the program says itself whether it failed, by a flag or an exit code, so that words do not decide.
     """
-    told: Data = {"role": "tool", "tool_call_id": words(id), "content": content, "is_error": failed}
-    return {**told, "is_success": True} if stated and not failed else told
+    message: Data = {"role": "tool", "tool_call_id": words(id), "content": content, "is_error": failed}
+    return {**message, "is_success": True} if stated and not failed else message
 
 
 def without_memory(text: str, /) -> str:
@@ -230,9 +230,9 @@ def without_memory(text: str, /) -> str:
 
 def shell_exit_code(text: str, /) -> int | None:
     """The exit code in what the shell of Gemini CLI or Qwen Code gave, which may leave out a 0."""
-    told = _EXIT_CODE.findall(text[-500:])
-    if told:
-        return None if told[-1] == "(none)" else int(told[-1])
+    codes = _EXIT_CODE.findall(text[-500:])
+    if codes:
+        return None if codes[-1] == "(none)" else int(codes[-1])
     return 0 if text.startswith("Output: ") else None
 
 
@@ -344,11 +344,11 @@ def truth(success: Json, reward: Json, /, *, reason: Json, success_at: float = S
     Raises:
         FormatError: `success` or `reward` is a value of another type.
     """
-    said, points = stated(success), _reward(reward)
-    if said is None and points is None:
+    claim, points = stated(success), _reward(reward)
+    if claim is None and points is None:
         return None
     measured = None if points is None else outcome_of(points, success_at=success_at)
-    outcome = said or measured or "failure"
+    outcome = claim or measured or "failure"
     why = storable(words(reason))
     return Verdict(outcome=outcome, reward=points if measured == outcome else None, reason=why, source="ground_truth")
 
@@ -494,12 +494,12 @@ def environment_after_agent(messages: list[Json], /) -> list[Json]:
     Text-mode agents get their observations in the user's role; nobody spoke.
     """
     acted = False
-    told: list[Json] = []
+    conversation: list[Json] = []
     for message in messages:
         role = mapping(message).get("role")
         acted = acted or role == "assistant"
-        told.append({**mapping(message), "role": "environment"} if acted and role == "user" else message)
-    return told
+        conversation.append({**mapping(message), "role": "environment"} if acted and role == "user" else message)
+    return conversation
 
 
 _PROMPTS = ("{}.task.txt", "task.txt")
@@ -514,11 +514,11 @@ def prompt_beside(source: Source, /) -> str:
     for name in _PROMPTS:
         path = source.path.with_name(name.format(source.stem))
         try:
-            told = source.beside(path).read_all().decode("utf-8", "replace").strip() if path.is_file() else ""
+            prompt = source.beside(path).read_all().decode("utf-8", "replace").strip() if path.is_file() else ""
         except OSError:
             continue
-        if told:
-            return told
+        if prompt:
+            return prompt
     raise FormatError(f"the stream does not hold its prompt: write it to {source.stem}.task.txt beside it")
 
 

@@ -41,5 +41,5 @@ _ANYWHERE: Final = re.compile(
 
 def is_rejection(text: str, /) -> bool:
     """Whether the words of a person may reject what was done before; what a program wrapped for them does not."""
-    said = text.lstrip()[:_MOST].casefold().replace("’", "'")
-    return not said.startswith("<") and bool(_FIRST.match(said) or _ANYWHERE.search(said))
+    wording = text.lstrip()[:_MOST].casefold().replace("’", "'")
+    return not wording.startswith("<") and bool(_FIRST.match(wording) or _ANYWHERE.search(wording))

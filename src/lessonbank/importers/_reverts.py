@@ -63,13 +63,15 @@ def reverts_in(run: Trajectory, /) -> Reverts:
     own = commits_in(run)
     hashes, subjects, last = set[str](), set[str](), 0
     for command, printed in went_through(run):
-        if told := _REVERTS.match(command):
-            hashes |= {*_HASH.findall(told.group(1))}
+        if match := _REVERTS.match(command):
+            hashes |= {*_HASH.findall(match.group(1))}
             subjects |= {
-                said.group(1) for _, made in _MADE.findall(printed[:_MOST_OUTPUT]) if (said := _REVERTED.match(made))
+                revert.group(1)
+                for _, made in _MADE.findall(printed[:_MOST_OUTPUT])
+                if (revert := _REVERTED.match(made))
             }
-        elif told := _RESETS.match(command):
-            last += len(told.group(1)) if "^" in told.group(1) else int(told.group(1)[1:] or 1)
+        elif match := _RESETS.match(command):
+            last += len(match.group(1)) if "^" in match.group(1) else int(match.group(1)[1:] or 1)
     of_own = {commit.subject for commit in own}
     return Reverts(frozenset(hashes), frozenset(subjects - of_own), max(last - len(own), 0))
 

@@ -96,38 +96,38 @@ def tasks_of(run: Run, /) -> Iterator[Run]:
         about = {"prompt": name or f"{run.run_id}#{number}"} if begins else {}
         begin = prompt if number > 1 else 0
         task = _text(run.messages[prompt]).strip() if number > 1 else run.task
-        one = replace(run, messages=run.messages[begin:end], task=task, origin=name, about=about)
+        part = replace(run, messages=run.messages[begin:end], task=task, origin=name, about=about)
         run.messages[begin:end] = [None] * (end - begin)  # whoever reads the task may give its messages up
         if len(begins) > 1:
-            one = replace(one, usage=Usage(), error=run.error if number == len(begins) else None)
-        yield one
+            part = replace(part, usage=Usage(), error=run.error if number == len(begins) else None)
+        yield part
 
 
 def _asks(messages: Sequence[Json], prompts: Mapping[int, str]) -> list[int]:
     """The places of the prompts that ask for something new, the first that asks for anything among them."""
-    found, acted, interrupted, said = list[int](), False, False, ""
+    places, acted, interrupted, reply = list[int](), False, False, ""
     for place, message in enumerate(messages):
         text = _text(message).strip()
         if at(message, "role") == "assistant":
-            acted, said = True, text or said
+            acted, reply = True, text or reply
         elif place not in prompts or not text:
             continue
         elif text.startswith(INTERRUPTED):
             interrupted = True
-        elif not found:
-            found += [] if only_greets(text) else [place]
+        elif not places:
+            places += [] if only_greets(text) else [place]
             acted = interrupted = False
         else:
-            if acted and not interrupted and _is_new(text, said):
-                found.append(place)
+            if acted and not interrupted and _is_new(text, reply):
+                places.append(place)
                 acted = False
             interrupted = False
-    return found
+    return places
 
 
-def _is_new(text: str, said: str) -> bool:
+def _is_new(text: str, reply: str) -> bool:
     """Whether a prompt asks for another task: it is no word about the last one, no step of it and no answer."""
-    if only_greets(text) or opinion_in(text) or is_rejection(text) or _GOES_ON.match(text) or _answers(text, said):
+    if only_greets(text) or opinion_in(text) or is_rejection(text) or _GOES_ON.match(text) or _answers(text, reply):
         return False
     return any(map(_asks_for_something, _SENTENCE.split(text[:_MOST_READ])))
 
@@ -141,8 +141,8 @@ def _asks_for_something(sentence: str) -> bool:
     return not (is_short and (_STEP.match(sentence) or _POINTS_BACK.search(sentence)))
 
 
-def _answers(text: str, said: str) -> bool:
-    asked = said.rstrip(" *_`\n")
+def _answers(text: str, reply: str) -> bool:
+    asked = reply.rstrip(" *_`\n")
     return asked.endswith(("?", "？")) and not _ANYTHING_ELSE.search(asked[-200:]) and len(text) <= _LONGEST_ANSWER
 
 

@@ -72,11 +72,11 @@ def command_of(arguments: Mapping[str, Json] | str, /) -> str:
     """The shell's text; programs give it under several names, as a text or as a list of words."""
     if isinstance(arguments, str):
         return arguments[:_MOST_COMMAND]
-    told = next((arguments[name] for name in ("command", "cmd", "commands", "script") if name in arguments), "")
-    if isinstance(told, list):
-        words = [word for word in told if isinstance(word, str)]
-        told = words[-1] if len(words) == 3 and words[1].startswith("-") else "\n".join(words)
-    return unwrapped(told[:_MOST_COMMAND]) if isinstance(told, str) else ""
+    command = next((arguments[name] for name in ("command", "cmd", "commands", "script") if name in arguments), "")
+    if isinstance(command, list):
+        words = [word for word in command if isinstance(word, str)]
+        command = words[-1] if len(words) == 3 and words[1].startswith("-") else "\n".join(words)
+    return unwrapped(command[:_MOST_COMMAND]) if isinstance(command, str) else ""
 
 
 def doing_of(step: Step, /) -> str:
@@ -92,8 +92,8 @@ def doing(tool: str, arguments: Mapping[str, Json] | str, /) -> str:
 
 def stated_exit_code(printed: str, /) -> int | None:
     """The code with which Claude Code begins what a failed command printed; `None` where it says none."""
-    found = _STATED.match(printed)
-    return int(found.group(1)) if found else None
+    match = _STATED.match(printed)
+    return int(match.group(1)) if match else None
 
 
 def unwrapped(command: str, /) -> str:
@@ -110,13 +110,13 @@ def handed_on(command: str, /) -> str:
 
     The folders there are not those of the work.
     """
-    found = _HANDED_ON.search(command)
-    if found is None:
+    match = _HANDED_ON.search(command)
+    if match is None:
         return command
-    before = command[: found.start()] + ("&& " if found.start() else "")
-    inner = _ITS_FOLDER.sub("", found[3]) if found[1] or found[3].lstrip().startswith("cd /") else found[3]
-    marks = ("ssh && " if found[1] else "") + (
-        "set -e; " if _OPTION_E.search(found[0][: found.start(2) - found.start()]) else ""
+    before = command[: match.start()] + ("&& " if match.start() else "")
+    inner = _ITS_FOLDER.sub("", match[3]) if match[1] or match[3].lstrip().startswith("cd /") else match[3]
+    marks = ("ssh && " if match[1] else "") + (
+        "set -e; " if _OPTION_E.search(match[0][: match.start(2) - match.start()]) else ""
     )
     return before + marks + inner
 
@@ -124,8 +124,8 @@ def handed_on(command: str, /) -> str:
 def bare(command: str, /) -> str:
     """A command without what it only quotes: a message about tests is no test. What sbt is to do is always quoted."""
     command = _R_CHECK.sub("R CMD check", command)
-    command = _SBT.sub(lambda told: told[0].translate(_PLAIN), _HEREDOC.sub("<<''", command))
-    return _QUOTED.sub(lambda told: one[1] if (one := _ONE_WORD.fullmatch(told[0])) else "''", command)
+    command = _SBT.sub(lambda match: match[0].translate(_PLAIN), _HEREDOC.sub("<<''", command))
+    return _QUOTED.sub(lambda match: word[1] if (word := _ONE_WORD.fullmatch(match[0])) else "''", command)
 
 
 def parts_of(line: str, /) -> tuple[list[str], list[str]]:
@@ -151,7 +151,7 @@ def goes_elsewhere(commands: Iterable[str], /) -> bool:
 
 def folder_of(commands: Iterable[str], /) -> str:
     """The folder below its own that a line enters before a command; empty where it enters none or several."""
-    entered = [found[1].rstrip("/") for one in commands if (found := _ENTERED.match(one))]
+    entered = [match[1].rstrip("/") for command in commands if (match := _ENTERED.match(command))]
     return entered[0] if len(entered) == 1 else ""
 
 
@@ -188,12 +188,12 @@ def own_code(
 
 def as_printed(command: str, printed: str, /) -> tuple[str, int] | None:
     """A command line up to where it prints its exit code, as in `; echo "exit=$?"`, with the code that it printed."""
-    told = _PRINTS_CODE.search(command)
-    if told is None:
+    match = _PRINTS_CODE.search(command)
+    if match is None:
         return None
-    found = re.findall(rf"^{re.escape(told.group(2).strip())}\s*(\d{{1,3}})\s*$", printed, re.MULTILINE)
-    of_first = "set -o pipefail; " if told[3] else ""
-    return (of_first + command[: told.start()], int(found[0])) if len(found) == 1 else None
+    codes = re.findall(rf"^{re.escape(match.group(2).strip())}\s*(\d{{1,3}})\s*$", printed, re.MULTILINE)
+    of_first = "set -o pipefail; " if match[3] else ""
+    return (of_first + command[: match.start()], int(codes[0])) if len(codes) == 1 else None
 
 
 def went_through(run: Trajectory, /) -> Iterator[tuple[str, str]]:

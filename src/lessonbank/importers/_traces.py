@@ -67,8 +67,8 @@ def traces(
     """A format of which each trace in a file is a run; `steps_of` reads the records in a value."""
 
     def read(source: Source) -> Iterator[Entry]:
-        found = yield from by_trace(source, steps_of, nothing=f"it holds no record of {name}")
-        for trace, (line, steps) in found.items():
+        groups = yield from by_trace(source, steps_of, nothing=f"it holds no record of {name}")
+        for trace, (line, steps) in groups.items():
             yield attempt(source, line, name, lambda t=trace, s=steps: _run(t, s, name))
 
     return Format(name, description, matches, read)
@@ -81,16 +81,16 @@ def by_trace(
 
     Gives out the lines that cannot be read, and with the reason `nothing` those that hold no record.
     """
-    found: dict[str, tuple[int, list[R]]] = {}
+    groups: dict[str, tuple[int, list[R]]] = {}
     for row in source.rows():
-        told = [] if isinstance(row, Skipped) else list(records(row.value))
+        batch = [] if isinstance(row, Skipped) else list(records(row.value))
         if isinstance(row, Skipped):
             yield row
-        elif not told:
+        elif not batch:
             yield Skipped(source.path, row.line, nothing)
-        for one in told:
-            found.setdefault(one.trace, (row.line, []))[1].append(one)
-    return found
+        for record in batch:
+            groups.setdefault(record.trace, (row.line, []))[1].append(record)
+    return groups
 
 
 def _run(trace: str, steps: Sequence[Step], name: str) -> Run:
@@ -101,14 +101,14 @@ def _run(trace: str, steps: Sequence[Step], name: str) -> Run:
         talk.add_request(sent, back)
     if not talk.messages:
         raise FormatError(_nothing(steps, payloads))
-    asked = [one for step in steps if step.is_trace for one in _asked(step)]
+    asked = [message for step in steps if step.is_trace for message in _asked(step)]
     mark_errors(talk.messages, {step.call_id for step in steps if step.is_tool and step.error} - {""})
     left = _add_results(talk.messages, sorted((s for s in steps if s.is_tool), key=lambda step: step.start))
     return Run(
         messages=_with_ends(talk.messages, asked, root),
         source=name,
         run_id=trace,
-        task=first_request(words(at(one, "content")) for one in asked if _by_user(one)),
+        task=first_request(words(at(message, "content")) for message in asked if _by_user(message)),
         tools=list({json.dumps(tool, sort_keys=True): tool for tool in payloads.tools}.values()),
         model=next((step.model for step in steps if step.is_call and step.model), None),
         error=(root.error if root else "") or None,
@@ -142,13 +142,13 @@ def _told_once(calls: Sequence[Step], payloads: Payloads) -> list[Exchange]:
     for call in calls:
         if call.parent in by_id and call.parent != call.id:
             inner.setdefault(call.parent, []).append(call)
-    told: list[Exchange] = []
+    exchanges: list[Exchange] = []
     for call in calls:
         below = inner.get(call.id, [])
         if len(below) > 1 or len(inner.get(call.parent, [])) == 1:
             continue
-        told.append(_better(_messages_of(call, payloads), *(_messages_of(one, payloads) for one in below)))
-    return told
+        exchanges.append(_better(_messages_of(call, payloads), *(_messages_of(step, payloads) for step in below)))
+    return exchanges
 
 
 def _better(*ways: Exchange) -> Exchange:
@@ -160,8 +160,8 @@ def _better(*ways: Exchange) -> Exchange:
 def _nothing(steps: Sequence[Step], payloads: Payloads) -> str:
     if all(is_nothing(step.sent) and is_nothing(step.back) for step in steps):
         return "the trace holds no messages: was the recording of inputs and outputs switched off?"
-    told = unread(payloads.unread)
-    return f"no messages were found in the inputs and outputs of the trace{': ' + told[0] if told else ''}"
+    notes = unread(payloads.unread)
+    return f"no messages were found in the inputs and outputs of the trace{': ' + notes[0] if notes else ''}"
 
 
 def _add_results(messages: list[Json], tools: Sequence[Step]) -> tuple[str, ...]:
@@ -174,15 +174,15 @@ def _add_results(messages: list[Json], tools: Sequence[Step]) -> tuple[str, ...]
         name = tool.name.rpartition(" ")[2]
         made.subtract([name])
         given = decoded(tool.sent)
-        told = [labelled(name, one) for one in (given, at(given, "input"), at(given, "arguments"))]
-        if match := waiting.take(tool.call_id, *told, name):
+        labels = [labelled(name, value) for value in (given, at(given, "input"), at(given, "arguments"))]
+        if match := waiting.take(tool.call_id, *labels, name):
             place, call = match
             result = tool_result(call.id, result_text(tool.back) or tool.error, failed=bool(tool.error))
             added.setdefault(place, []).append({**result, "tool_call_id": call.id, "name": call.name})
-    messages[:] = [one for place, message in enumerate(messages) for one in (message, *added.get(place, []))]
+    messages[:] = [entry for place, message in enumerate(messages) for entry in (message, *added.get(place, []))]
     lost = -sum(count for count in made.values() if count < 0)
-    told = plural(lost, "result of a tool belongs", "results of tools belong")
-    return (f"{told} to no call and was left out",) if lost else ()
+    labels = plural(lost, "result of a tool belongs", "results of tools belong")
+    return (f"{labels} to no call and was left out",) if lost else ()
 
 
 def _waiting(messages: Sequence[Json]) -> tuple[Waiting, Counter[str]]:
@@ -203,8 +203,8 @@ def _waiting(messages: Sequence[Json]) -> tuple[Waiting, Counter[str]]:
 
 def _with_ends(messages: list[Json], asked: list[Json], root: Step | None) -> list[Json]:
     """The messages with the instructions and the last words, where only the trace itself has them."""
-    system = [one for one in asked if at(one, "role") == "system"]
-    before = [] if any(at(one, "role") in ("system", "developer") for one in messages) else system
+    system = [message for message in asked if at(message, "role") == "system"]
+    before = [] if any(at(message, "role") in ("system", "developer") for message in messages) else system
     spoken = any(at(messages[-1], "role") == role for role in ("assistant", "model", "ai"))
     last = decoded(root.back) if root and not spoken and "type" not in mapping(messages[-1]) else None
     after: list[Json] = [{"role": "assistant", "content": last}] if isinstance(last, str) and last.strip() else []

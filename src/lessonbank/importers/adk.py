@@ -26,7 +26,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         source=f"adk/{app}" if app else "adk",
         run_id=name_in(row, "id") or f"{source.name}/{line}",
         model=next(
-            (told for event in events if (told := name_in(mapping(event), "model_version", "modelVersion"))), None
+            (model for event in events if (model := name_in(mapping(event), "model_version", "modelVersion"))), None
         ),
         usage=spent_on(spent, *_TOKENS),
     )

@@ -58,13 +58,13 @@ def _read(source: Source) -> Iterator[Entry]:
     before, *rest = _BEGINS.split(text)
     chats = [("", before), *zip(rest[::2], rest[1::2], strict=True)]
     is_trimmed = f"{_BLANKS}\n" not in text  # by an editor
-    found = False
+    has_chat = False
     for number, (began, chat) in enumerate(chats, 1):
         messages = _messages(chat, is_trimmed=is_trimmed)
-        if {"user", "assistant"} <= {words(at(one, "role")) for one in messages}:
-            found = True
+        if {"user", "assistant"} <= {words(at(message, "role")) for message in messages}:
+            has_chat = True
             yield attempt(source, number, NAME, partial(_run, source, began or str(number), messages))
-    if not found:
+    if not has_chat:
         yield Skipped(source.path, 1, "holds no chat in which a model answered a user", unknown=True)
 
 
@@ -73,8 +73,8 @@ def _messages(chat: str, *, is_trimmed: bool) -> list[Json]:
     messages: list[Json] = []
     lines = (_spoken(line, is_trimmed=is_trimmed) for line in chat.split("\n"))
     is_asked = False
-    for role, said in groupby(lines, key=itemgetter(0)):
-        body = "\n".join(text for _, text in said).strip()
+    for role, group in groupby(lines, key=itemgetter(0)):
+        body = "\n".join(text for _, text in group).strip()
         is_asked = is_asked or role == "user"
         if body:
             messages.append({"role": role if is_asked else "environment", "content": body})
@@ -90,8 +90,8 @@ def _spoken(line: str, *, is_trimmed: bool) -> tuple[str, str]:
 
 
 def _run(source: Source, began: str, messages: list[Json]) -> Run:
-    told = "\n".join(words(at(one, "content")) for one in messages if at(one, "role") == "environment")
-    spent, models = list(_SPENT.finditer(told)), _MODEL.findall(told)
+    output = "\n".join(words(at(message, "content")) for message in messages if at(message, "role") == "environment")
+    spent, models = list(_SPENT.finditer(output)), _MODEL.findall(output)
     return Run(
         messages=messages,
         source="aider",
@@ -101,9 +101,9 @@ def _run(source: Source, began: str, messages: list[Json]) -> Run:
         model=models[-1] if models else None,
         usage=Usage(
             requests=len(spent),
-            input_tokens=sum(_tokens(one[1], one[2]) for one in spent),
-            output_tokens=sum(_tokens(one[3], one[4]) for one in spent),
-            cost=sum(float(one[5] or 0) for one in spent) if spent else None,
+            input_tokens=sum(_tokens(match[1], match[2]) for match in spent),
+            output_tokens=sum(_tokens(match[3], match[4]) for match in spent),
+            cost=sum(float(match[5] or 0) for match in spent) if spent else None,
         ),
     )
 
@@ -114,8 +114,8 @@ def _tokens(number: str, thousands: str) -> int:
 
 def _task(messages: list[Json]) -> str | None:
     """The first words to the model: a command that steers the program asks for nothing."""
-    said = [words(at(one, "content")).strip() for one in messages if at(one, "role") == "user"]
-    for text in sorted(said, key=lambda text: text.startswith(_OWN)):
+    texts = [words(at(message, "content")).strip() for message in messages if at(message, "role") == "user"]
+    for text in sorted(texts, key=lambda text: text.startswith(_OWN)):
         if question := _QUESTION.match(text):
             return question[1].strip() or None
         command = _COMMAND.match(text)

@@ -70,7 +70,7 @@ def _runs(whole: Data, source: Source, line: int) -> Iterator[Entry]:
     yield attempt(source, line, NAME, lambda: _run(whole, steps, source, line), ends=_ends(whole, source))
     for inner in map(mapping, listing(whole.get("subagent_trajectories"))):
         own = listing(inner.get("steps"))
-        yield attempt(source, line, NAME, lambda one=inner, steps=own: _run(one, steps, source, line, whole=whole))
+        yield attempt(source, line, NAME, lambda child=inner, steps=own: _run(child, steps, source, line, whole=whole))
 
 
 def _continued(whole: Data, source: Source) -> list[Json]:
@@ -118,7 +118,7 @@ def _run(own: Data, steps: list[Json], source: Source, line: int, whole: Data | 
 
 def _task(messages: list[Json]) -> str | None:
     """What the user asked, out of the prompt that some agents put it in."""
-    first = next((words(at(one, "content")) for one in messages if at(one, "role") == "user"), "")
+    first = next((words(at(message, "content")) for message in messages if at(message, "role") == "user"), "")
     asked = issue_in(first)
     return asked if asked != first else None
 
@@ -142,8 +142,8 @@ def _messages(steps: list[Json]) -> tuple[list[Json], dict[str, int]]:
 
 def _message(step: Data, role: str) -> Data | None:
     calls = [
-        tool_call(at(one, "tool_call_id"), at(one, "function_name"), at(one, "arguments"))
-        for one in listing(step.get("tool_calls"))
+        tool_call(at(call, "tool_call_id"), at(call, "function_name"), at(call, "arguments"))
+        for call in listing(step.get("tool_calls"))
     ]
     thought = words(step.get("reasoning_content"))
     if not (step.get("message") or calls or thought):
@@ -158,22 +158,24 @@ def _message(step: Data, role: str) -> Data | None:
 
 def _results(step: Data) -> list[Json]:
     """What a step saw. A result that names no call is the last call's, or nobody's where there was no call."""
-    calls = [words(at(one, "tool_call_id")) for one in listing(step.get("tool_calls"))]
-    results = [mapping(one) for one in listing(at(step, "observation", "results"))]
-    told: list[Json] = []
+    calls = [words(at(call, "tool_call_id")) for call in listing(step.get("tool_calls"))]
+    results = [mapping(result) for result in listing(at(step, "observation", "results"))]
+    messages: list[Json] = []
     for place, result in enumerate(results):
         call_id = words(result.get("source_call_id"))
         if not call_id and calls:
             call_id = calls[place] if len(calls) == len(results) else calls[-1]
         content, extra = result.get("content"), mapping(result.get("extra"))
         if not call_id:
-            told.append({"role": words(extra.get("source")) or "environment", "content": content})
+            messages.append({"role": words(extra.get("source")) or "environment", "content": content})
             continue
         code = extra.get("exit_code")
         failed = extra.get("is_error") is True or (isinstance(code, int) and code != 0)
         stated = isinstance(extra.get("is_error"), bool) or isinstance(code, int)
-        told.append({**tool_result(call_id, "", failed=failed, stated=stated), "content": content, "exit_code": code})
-    return told
+        messages.append(
+            {**tool_result(call_id, "", failed=failed, stated=stated), "content": content, "exit_code": code}
+        )
+    return messages
 
 
 def _trial(source: Source) -> Data:
@@ -195,8 +197,8 @@ def _verdict(trial: Data, success_at: float) -> Verdict | None:
 
 def _exported(ours: Data) -> Verdict | None:
     """The outcome that a bank exported with the run; only what is no opinion of a model."""
-    told = truth(ours.get("success"), ours.get("reward"), reason=ours.get("reason"))
-    return told if told and ours.get("told_by") == "ground_truth" else None
+    verdict = truth(ours.get("success"), ours.get("reward"), reason=ours.get("reason"))
+    return verdict if verdict and ours.get("told_by") == "ground_truth" else None
 
 
 def _ends(whole: Data, source: Source) -> list[str]:

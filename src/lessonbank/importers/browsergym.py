@@ -48,11 +48,11 @@ def _records(source: Source) -> Iterator[_Record]:
     """The log's records; a record goes on until the next line that starts like one."""
     current: _Record | None = None
     for raw in source.read_all().decode("utf-8", "replace").split("\n"):
-        found = _RECORD.match(raw)
-        if found:
+        match = _RECORD.match(raw)
+        if match:
             if current:
                 yield current
-            current = _Record(found[1], found[2], [found[3]])
+            current = _Record(match[1], match[2], [match[3]])
         elif current:
             current.lines.append(raw)
     if current:
@@ -112,9 +112,9 @@ def _sections(text: str) -> dict[str, str]:
     bodies: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.splitlines(keepends=True):
-        found = _SECTION.fullmatch(line)
-        if found and found[1].strip() not in bodies:
-            current = bodies.setdefault(found[1].strip(), [])
+        match = _SECTION.fullmatch(line)
+        if match and match[1].strip() not in bodies:
+            current = bodies.setdefault(match[1].strip(), [])
         else:
             current.append(line)
     return {heading: "".join(lines).strip() for heading, lines in bodies.items()}

@@ -108,11 +108,11 @@ def _message(line: Data, keys: dict[str, str]) -> Data:
     content = message["content"]
     if isinstance(content, list):
         content = [_with_keys(part, keys) if isinstance(part, dict) else part for part in content]
-    kept: Data = {"role": words(message.get("role")) or words(line.get("type")), "content": content}
-    trajectory_from([kept], task="readable?")
+    turn: Data = {"role": words(message.get("role")) or words(line.get("type")), "content": content}
+    trajectory_from([turn], task="readable?")
     if line.get("isMeta") is True or line.get("isCompactSummary") is True:
-        kept = {**kept, "role": "environment", "name": "claude-code"}
-    return kept
+        turn = {**turn, "role": "environment", "name": "claude-code"}
+    return turn
 
 
 def _with_keys(part: Data, keys: dict[str, str]) -> Data:
@@ -187,17 +187,17 @@ def _as_spoken(message: Data, messages: list[Data], place: int) -> Data:
 def _typed(text: str, before: list[Data], after: list[Data]) -> str:
     """A command that asks the agent for something, as it was typed; empty for one that the program carries out."""
     name, arguments = _COMMAND.search(text), _ARGUMENTS.search(text)
-    answered = any(one["role"] != "user" for one in after)
-    beside = (_text(one["content"]).lstrip() for one in (*before, *after) if one["role"] != "assistant")
-    if name is None or not answered or any(one.startswith("<local-command-") for one in beside):
+    answered = any(message["role"] != "user" for message in after)
+    beside = (_text(message["content"]).lstrip() for message in (*before, *after) if message["role"] != "assistant")
+    if name is None or not answered or any(content.startswith("<local-command-") for content in beside):
         return ""
     return f"/{name.group(1).lstrip('/')} {arguments.group(1).strip() if arguments else ''}".strip()
 
 
 def _task(messages: list[Json]) -> str | None:
     """The first thing the user asked themselves; what the program wrapped for them only if there is nothing else."""
-    said = [text for m in messages if at(m, "role") == "user" and (text := _text(at(m, "content")).strip())]
-    return first_request(text for text in said if not text.startswith(INTERRUPTED)) or next(iter(said), None)
+    texts = [text for m in messages if at(m, "role") == "user" and (text := _text(at(m, "content")).strip())]
+    return first_request(text for text in texts if not text.startswith(INTERRUPTED)) or next(iter(texts), None)
 
 
 def _run(session: _Session) -> Run:

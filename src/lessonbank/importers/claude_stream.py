@@ -94,8 +94,8 @@ class _Stream:
 
 
 def _run(session: _Session, stream: _Stream, source: Source, *, is_child: bool) -> Run:
-    said = any(at(block, "type") == "text" for block in _blocks(session, "user"))
-    asked = None if is_child or said else prompt_beside(source)
+    has_text = any(at(block, "type") == "text" for block in _blocks(session, "user"))
+    asked = None if is_child or has_text else prompt_beside(source)
     spent = list(session.usage.values())
     return Run(
         messages=session.messages,
@@ -111,15 +111,20 @@ def _run(session: _Session, stream: _Stream, source: Source, *, is_child: bool) 
 
 
 def _blocks(session: _Session, role: str) -> list[Json]:
-    return [block for one in session.messages if at(one, "role") == role for block in listing(at(one, "content"))]
+    return [
+        block
+        for message in session.messages
+        if at(message, "role") == role
+        for block in listing(at(message, "content"))
+    ]
 
 
 def _error(end: Data) -> str | None:
     """What stopped the run, if something did. That it ended well says nothing of whether the task was done."""
     if end.get("is_error") is not True:
         return None
-    told = [words(end.get("subtype")), *map(words, listing(end.get("errors"))), words(end.get("result"))]
-    return ": ".join(filter(None, told)) or "error"
+    parts = [words(end.get("subtype")), *map(words, listing(end.get("errors"))), words(end.get("result"))]
+    return ": ".join(filter(None, parts)) or "error"
 
 
 def _read(source: Source) -> Iterator[Entry]:
@@ -128,7 +133,9 @@ def _read(source: Source) -> Iterator[Entry]:
         source,
         NAME,
         stream.add,
-        lambda: [partial(_run, one, stream, source, is_child=bool(above)) for above, one in stream.sessions.items()],
+        lambda: [
+            partial(_run, session, stream, source, is_child=bool(above)) for above, session in stream.sessions.items()
+        ],
     )
 
 

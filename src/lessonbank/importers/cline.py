@@ -27,9 +27,9 @@ def _matches(value: Json, name: str) -> bool:
 
 def _message(message: Json) -> Json:
     """A message with Cline's frame around the user's words taken off, and its results as texts."""
-    told = mapping(message)
-    parts = [_part(mapping(part)) for part in listing(told.get("content"))]
-    return {"role": told.get("role"), "content": parts or told.get("content")}
+    row = mapping(message)
+    parts = [_part(mapping(part)) for part in listing(row.get("content"))]
+    return {"role": row.get("role"), "content": parts or row.get("content")}
 
 
 def _part(part: Data) -> Json:
@@ -40,9 +40,9 @@ def _part(part: Data) -> Json:
     results = [mapping(result) for result in listing(part.get("content"))]
     if not results or not all("result" in result for result in results):
         return part
-    told = [result.get("success") for result in results]
-    failed = part.get("is_error") is True or False in told
-    stated = failed or part.get("is_error") is False or None not in told
+    successes = [result.get("success") for result in results]
+    failed = part.get("is_error") is True or False in successes
+    stated = failed or part.get("is_error") is False or None not in successes
     text = "\n".join(words(result.get("result")) or words(result.get("error")) for result in results)
     flag: Data = {"is_error": failed} if stated else {}
     return {"type": "tool_result", "tool_use_id": part.get("tool_use_id"), "content": text, **flag}
@@ -51,8 +51,10 @@ def _part(part: Data) -> Json:
 def _exit_codes(messages: list[Json]) -> dict[str, int]:
     """Cline keeps whether commands succeeded, and no code: one that failed may also have been refused."""
     parts = [mapping(part) for message in messages for part in listing(at(message, "content"))]
-    told = {words(part.get("tool_use_id")): listing(part.get("content")) for part in parts}
-    return {id: 0 for id, results in told.items() if results and all(at(one, "success") is True for one in results)}
+    outputs = {words(part.get("tool_use_id")): listing(part.get("content")) for part in parts}
+    return {
+        id: 0 for id, results in outputs.items() if results and all(at(result, "success") is True for result in results)
+    }
 
 
 def _run(value: Json, source: Source, line: int) -> Run:

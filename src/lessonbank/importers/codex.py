@@ -67,13 +67,13 @@ def _message(item: Data) -> Data | None:
             words(item.get("role")), "\n".join(words(at(p, "text")) for p in listing(item.get("content")))
         )
     if kind in _CALLS:
-        told = item.get("arguments", item.get("input", item.get("action")))
-        nested = _nested_command(told) if item.get("name") == "exec" and isinstance(told, str) else {}
+        arguments = item.get("arguments", item.get("input", item.get("action")))
+        nested = _nested_command(arguments) if item.get("name") == "exec" and isinstance(arguments, str) else {}
         name = "exec_command" if nested else item.get("name") or "local_shell"
         return {
             "role": "assistant",
             "content": "",
-            "tool_calls": [tool_call(item.get("call_id"), name, nested or told)],
+            "tool_calls": [tool_call(item.get("call_id"), name, nested or arguments)],
         }
     if kind in _RESULTS:
         return _result(item)
@@ -91,13 +91,13 @@ def _message_of(role: str, text: str) -> Data | None:
 
 def _nested_command(script: str) -> Data:
     """The command of a script that runs one, as "code mode" writes it; empty where it runs several, or is not plain."""
-    begins = [found.end() - 1 for found in _NESTED.finditer(script)]
+    begins = [match.end() - 1 for match in _NESTED.finditer(script)]
     if len(begins) != 1:
         return {}
-    told: Data = {}
-    for found in _FIELD.finditer(script, begins[0]):
-        told.setdefault(found.group(1), _literal(script, found.end()))
-    return told if told.get("cmd") else {}
+    arguments: Data = {}
+    for match in _FIELD.finditer(script, begins[0]):
+        arguments.setdefault(match.group(1), _literal(script, match.end()))
+    return arguments if arguments.get("cmd") else {}
 
 
 def _literal(script: str, at: int) -> Json:
@@ -116,19 +116,19 @@ def _output(item: Data) -> tuple[str, int | None]:
 
     "Code mode" writes parts of text, of which one may be what a command came to; older releases wrote an object.
     """
-    told = item.get("output")
-    parts = [words(at(part, "text")) for part in listing(told)] or [
-        told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    value = item.get("output")
+    parts = [words(at(part, "text")) for part in listing(value)] or [
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     ]
-    objects = [found for part in parts if (found := _object(part))]
+    objects = [match for part in parts if (match := _object(part))]
     head, marked, body = "\n".join(parts).partition(_OUTPUT)
     if len(objects) == 1:
         code = objects[0].get("exit_code", at(objects[0], "metadata", "exit_code"))
         output = objects[0].get("output")
         return output if isinstance(output, str) else body or head, code if isinstance(code, int) else None
-    found = _EXIT.search(head[:1000]) if marked and not objects else None
+    match = _EXIT.search(head[:1000]) if marked and not objects else None
     text = body.removeprefix("\n" * (len(parts) > 1)) if marked else head
-    return text, int(found.group(1)) if found else None
+    return text, int(match.group(1)) if match else None
 
 
 def _object(text: str) -> Data:

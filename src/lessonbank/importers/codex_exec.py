@@ -86,9 +86,9 @@ class _Thread:
             self.exit_codes[id] = code
         failed = code != 0 if isinstance(code, int) else status == "failed" or bool(item.get("error"))
         self._say({"content": "", "tool_calls": [tool_call(id, name, arguments)]})
-        told = text or (f"[{status}]" if status not in ("", "completed") else "")
+        output = text or (f"[{status}]" if status not in ("", "completed") else "")
         self.messages.append(
-            tool_result(id, told, failed=failed and status != "declined", stated=bool(status) or code is not None)
+            tool_result(id, output, failed=failed and status != "declined", stated=bool(status) or code is not None)
         )
 
     def _say(self, message: Data) -> None:
@@ -105,9 +105,9 @@ def _patch(item: Data) -> tuple[str, Json, str]:
 
 
 def _mcp(item: Data) -> tuple[str, Json, str]:
-    told = [words(at(part, "text")) for part in listing(at(item, "result", "content"))]
+    texts = [words(at(part, "text")) for part in listing(at(item, "result", "content"))]
     data = at(item, "result", "structured_content")
-    text = words(at(item, "error", "message")) or "\n".join(filter(None, told))
+    text = words(at(item, "error", "message")) or "\n".join(filter(None, texts))
     name = ".".join(filter(None, (words(item.get("server")), words(item.get("tool")))))
     return name, item.get("arguments"), text or (json.dumps(data, ensure_ascii=False) if data else "")
 
@@ -118,8 +118,8 @@ def _search(item: Data) -> tuple[str, Json, str]:
 
 def _agents(item: Data) -> tuple[str, Json, str]:
     states = mapping(item.get("agents_states")).values()
-    told = (words(at(state, "message")) for state in states)
-    return words(item.get("tool")) or "agent", {"prompt": item.get("prompt")}, "\n".join(filter(None, told))
+    messages = (words(at(state, "message")) for state in states)
+    return words(item.get("tool")) or "agent", {"prompt": item.get("prompt")}, "\n".join(filter(None, messages))
 
 
 _CALLS: Final[Mapping[str, Callable[[Data], tuple[str, Json, str]]]] = {

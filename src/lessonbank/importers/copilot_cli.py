@@ -55,12 +55,14 @@ class _Agent:
 
     def reply(self, data: Data) -> None:
         """Take in what the agent said and called."""
-        calls = [mapping(one) for one in listing(data.get("toolRequests"))]
-        self.asked |= {words(one.get("toolCallId")) for one in calls}
+        calls = [mapping(request) for request in listing(data.get("toolRequests"))]
+        self.asked |= {words(call.get("toolCallId")) for call in calls}
         message: Data = {
             "role": "assistant",
             "content": words(data.get("content")),
-            "tool_calls": [tool_call(one.get("toolCallId"), one.get("name"), one.get("arguments")) for one in calls],
+            "tool_calls": [
+                tool_call(call.get("toolCallId"), call.get("name"), call.get("arguments")) for call in calls
+            ],
         }
         thought = words(data.get("reasoningText"))
         self.messages.append({**message, "reasoning_content": thought} if thought else message)
@@ -128,8 +130,8 @@ class _Session:
 def _spent(data: Data) -> Usage:
     """The tokens of all models that the session asked."""
     models = mapping(data.get("modelMetrics")).values()
-    requests = sum(count(at(one, "requests", "count")) for one in models)
-    return spent_on([mapping(at(one, "usage")) for one in models], "inputTokens", "outputTokens", requests=requests)
+    requests = sum(count(at(model, "requests", "count")) for model in models)
+    return spent_on([mapping(at(model, "usage")) for model in models], "inputTokens", "outputTokens", requests=requests)
 
 
 def _run(session: _Session, name: str, agent: _Agent) -> Run:
@@ -148,10 +150,15 @@ def _run(session: _Session, name: str, agent: _Agent) -> Run:
 
 def _asked_of(session: _Session, name: str) -> str | None:
     """What a sub-agent was asked by the call that began it; its own words, where the call is not known."""
-    calls = (call for own in session.agents.values() for one in own.messages for call in listing(at(one, "tool_calls")))
-    told = next((words(at(call, "function", "arguments")) for call in calls if at(call, "id") == name), "")
+    calls = (
+        call
+        for own in session.agents.values()
+        for message in own.messages
+        for call in listing(at(message, "tool_calls"))
+    )
+    arguments = next((words(at(call, "function", "arguments")) for call in calls if at(call, "id") == name), "")
     try:
-        return words(at(parse(told), "prompt")) or None
+        return words(at(parse(arguments), "prompt")) or None
     except ValueError:
         return None
 

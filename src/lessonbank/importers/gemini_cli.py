@@ -49,9 +49,9 @@ class _Chat:
         if isinstance(whole, list):
             self.messages = {}
         for message in [*listing(whole), line]:
-            told = mapping(message)
-            if words(told.get("id")) and words(told.get("type")):
-                self.messages[words(told["id"])] = told
+            row = mapping(message)
+            if words(row.get("id")) and words(row.get("type")):
+                self.messages[words(row["id"])] = row
 
     def turns(self) -> Iterator[Json]:
         """The session as messages of a conversation."""
@@ -77,7 +77,7 @@ def _call(call: Data) -> Data:
 
 def _output(call: Data) -> str:
     responses = [mapping(at(part, "functionResponse", "response")) for part in listing(call.get("result"))]
-    text = "\n".join(words(told.get("output")) or words(told.get("error")) for told in responses)
+    text = "\n".join(words(response.get("output")) or words(response.get("error")) for response in responses)
     text = _HOOK.sub("", text)  # a cure that was told after the command
     wrapped = _WRAPPER.match(text)
     return wrapped.group(1) if wrapped else text
@@ -99,9 +99,9 @@ def _exit_codes(messages: Iterable[Data]) -> dict[str, int]:
 
 
 def _run(chat: _Chat) -> Run:
-    said, turns = list(chat.messages.values()), list(chat.turns())
-    spent = [mapping(message.get("tokens")) for message in said if "tokens" in message]
-    models = [words(message.get("model")) for message in said if message.get("model")]
+    messages, turns = list(chat.messages.values()), list(chat.turns())
+    spent = [mapping(message.get("tokens")) for message in messages if "tokens" in message]
+    models = [words(message.get("model")) for message in messages if message.get("model")]
     return Run(
         messages=turns,
         prompts=prompts_in(turns),
@@ -109,7 +109,7 @@ def _run(chat: _Chat) -> Run:
         run_id=chat.run_id,
         model=models[-1] if models else None,
         usage=spent_on(spent, "input", "output"),
-        exit_codes=_exit_codes(said),
+        exit_codes=_exit_codes(messages),
     )
 
 

@@ -47,7 +47,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     name, epoch = words(sample.get("id")), words(sample.get("epoch"))
     spent = [mapping(used) for used in mapping(sample.get("model_usage")).values()]
     return Run(
-        messages=[_message(mapping(one), attached) for one in listing(sample.get("messages"))],
+        messages=[_message(mapping(message), attached) for message in listing(sample.get("messages"))],
         source=f"inspect/{words(at(entry, 'eval', 'task'))}",
         run_id=f"{words(at(entry, 'eval', 'run_id'))}/{name}/{epoch}",
         task_id=name,
@@ -80,16 +80,16 @@ def _resolved(value: Json, attached: Data) -> Json:
     if isinstance(value, str) and value.startswith(_ATTACHED):
         return attached.get(value.removeprefix(_ATTACHED), value)
     if isinstance(value, list):
-        return [_resolved(one, attached) for one in value]
-    return {name: _resolved(one, attached) for name, one in value.items()} if isinstance(value, dict) else value
+        return [_resolved(child, attached) for child in value]
+    return {name: _resolved(child, attached) for name, child in value.items()} if isinstance(value, dict) else value
 
 
 def _verdict(scores: Data, success_at: float) -> Verdict | None:
     """What the scorers say, if they agree. One that asks a model is a judge, and no truth."""
-    told = [_points(mapping(score).get("value")) for score in scores.values()]
-    if not told or None in told or len({(points or 0.0) >= success_at for points in told}) > 1:
+    rewards = [_points(mapping(score).get("value")) for score in scores.values()]
+    if not rewards or None in rewards or len({(points or 0.0) >= success_at for points in rewards}) > 1:
         return None
-    verdict = truth(None, told[0], reason=f"scored by {', '.join(scores)}"[:300], success_at=success_at)
+    verdict = truth(None, rewards[0], reason=f"scored by {', '.join(scores)}"[:300], success_at=success_at)
     if verdict and any(name.startswith("model_graded") for name in scores):
         return verdict.model_copy(update={"source": "judge"})
     return verdict

@@ -23,13 +23,13 @@ def _matches(value: Json, name: str) -> bool:
 def _observations(value: Json) -> list[tuple[Data, Data]]:
     """Each observation with the trace that it stands in, if it stands in one."""
     if isinstance(value, list):
-        return [pair for one in value for pair in _observations(one)] if len(value) < 1_000_000 else []
+        return [pair for entry in value for pair in _observations(entry)] if len(value) < 1_000_000 else []
     row = mapping(value)
     if _is_observation(row):
         return [(row, {})]
     inside = listing(row.get("observations")) or listing(row.get("data"))
     trace = mapping(row.get("trace")) or row
-    return [(one, trace) for one in map(mapping, inside) if _is_observation(one)]
+    return [(observation, trace) for observation in map(mapping, inside) if _is_observation(observation)]
 
 
 def _is_observation(row: Data) -> bool:

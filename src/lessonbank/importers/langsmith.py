@@ -19,7 +19,7 @@ def _matches(value: Json, name: str) -> bool:
 def _rows(value: Json) -> list[Data]:
     row = mapping(value)
     rows = value if isinstance(value, list) else listing(row.get("runs")) or [value]
-    return [one for one in map(mapping, rows) if isinstance(one.get("run_type"), str) and "inputs" in one]
+    return [run for run in map(mapping, rows) if isinstance(run.get("run_type"), str) and "inputs" in run]
 
 
 def _steps(value: Json) -> Iterable[Step]:

@@ -70,8 +70,8 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     row: Data = entry if isinstance(entry, dict) else {"messages": entry}
     system = row.get("system")
     parts = [words(mapping(part).get("text")) for part in listing(system)]
-    told = words(system) or "\n".join(filter(None, parts))
-    return replace(run_of(row, source, line, NAME), system=told, tools=row.get("tools"), left=_left(row))
+    instructions = words(system) or "\n".join(filter(None, parts))
+    return replace(run_of(row, source, line, NAME), system=instructions, tools=row.get("tools"), left=_left(row))
 
 
 def _left(row: Data) -> tuple[str, ...]:

@@ -57,10 +57,10 @@ def _build(entry: Json, source: Source, line: int) -> Run:
 
 def _with_code(message: Json) -> Json:
     """A message without bookkeeping; of a command's result, whether its exit code says that it failed."""
-    code, kept = at(message, "extra", "returncode"), without(message, *_BOOKKEEPING)
+    code, fields = at(message, "extra", "returncode"), without(message, *_BOOKKEEPING)
     if isinstance(code, bool) or not isinstance(code, int):
-        return kept
-    return {**mapping(kept), "is_error": code != 0, "is_success": code == 0}
+        return fields
+    return {**mapping(fields), "is_error": code != 0, "is_success": code == 0}
 
 
 def _task(messages: list[Json]) -> str | None:

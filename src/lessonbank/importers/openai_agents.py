@@ -38,8 +38,10 @@ def _build(entry: Json, source: Source, line: int) -> Run:
 
 def _guard_that_stopped(row: Data) -> str:
     """The guardrail that stopped the run from outside its conversation; `""` where none did."""
-    results = [one for kind in _GUARDS for one in listing(row.get(kind))]
-    return next((words(at(one, "guardrail", "name")) or "without a name" for one in results if _stops(one)), "")
+    results = [result for kind in _GUARDS for result in listing(row.get(kind))]
+    return next(
+        (words(at(result, "guardrail", "name")) or "without a name" for result in results if _stops(result)), ""
+    )
 
 
 def _stops(result: Json) -> bool:

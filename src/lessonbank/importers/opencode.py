@@ -47,23 +47,23 @@ def is_store(path: Path, /) -> bool:
 
 def _session(database: sqlite3.Connection, session: str, parent: str) -> Run:
     messages: dict[str, list[Data]] = {}
-    said: dict[str, Data] = {}
+    headers: dict[str, Data] = {}
     left = RECORD_LIMIT
     for message, data, part in database.execute(_PARTS, (session, _LONGEST, _LONGEST)):
-        left -= _size(part) + (0 if message in said else _size(data))
+        left -= _size(part) + (0 if message in headers else _size(data))
         if left < 0:
             raise FormatError(f"the session holds more than {RECORD_LIMIT >> 20} MB")
-        if message not in said:
-            said[message] = mapping(_json(data))
+        if message not in headers:
+            headers[message] = mapping(_json(data))
         messages.setdefault(message, []).append(mapping(_json(part)))
-    return _run(session, parent, said, messages)
+    return _run(session, parent, headers, messages)
 
 
-def _run(session: str, parent: str, said: Mapping[str, Data], messages: Mapping[str, list[Data]]) -> Run:
-    turns = [turn for id, parts in messages.items() for turn in _turns(words(said[id].get("role")), parts)]
-    spent = [mapping(told.get("tokens")) for told in said.values() if "tokens" in told]
-    models = [words(told.get("modelID")) for told in said.values() if told.get("modelID")]
-    errors = [words(at(told, "error", "name")) for told in said.values() if told.get("error")]
+def _run(session: str, parent: str, headers: Mapping[str, Data], messages: Mapping[str, list[Data]]) -> Run:
+    turns = [turn for id, parts in messages.items() for turn in _turns(words(headers[id].get("role")), parts)]
+    spent = [mapping(header.get("tokens")) for header in headers.values() if "tokens" in header]
+    models = [words(header.get("modelID")) for header in headers.values() if header.get("modelID")]
+    errors = [words(at(header, "error", "name")) for header in headers.values() if header.get("error")]
     return Run(
         messages=turns,
         prompts={} if parent else prompts_in(turns),
@@ -109,8 +109,8 @@ def _result(part: Data) -> Data:
 
 
 def _exit_codes(parts: Iterable[Data]) -> dict[str, int]:
-    told = [(words(part.get("callID")), at(part, "state", "metadata", "exit")) for part in parts]
-    return {id: code for id, code in told if isinstance(code, int) and not isinstance(code, bool)}
+    pairs = [(words(part.get("callID")), at(part, "state", "metadata", "exit")) for part in parts]
+    return {id: code for id, code in pairs if isinstance(code, int) and not isinstance(code, bool)}
 
 
 def _json(text: object) -> Json:
@@ -127,17 +127,19 @@ def _is_export(value: Json, name: str) -> bool:
 
 
 def _exported(value: Json) -> Iterator[Run]:
-    told = {words(at(one, "info", "id")): one for one in listing(at(value, "messages"))}
-    said = {id: mapping(at(one, "info")) for id, one in told.items()}
-    parts = {id: [mapping(part) for part in listing(at(one, "parts"))] for id, one in told.items()}
-    return tasks_of(_run(words(at(value, "info", "id")), words(at(value, "info", "parentID")), said, parts))
+    messages = {words(at(message, "info", "id")): message for message in listing(at(value, "messages"))}
+    headers = {id: mapping(at(message, "info")) for id, message in messages.items()}
+    parts = {id: [mapping(part) for part in listing(at(message, "parts"))] for id, message in messages.items()}
+    return tasks_of(_run(words(at(value, "info", "id")), words(at(value, "info", "parentID")), headers, parts))
 
 
 def _read(source: Source) -> Iterator[Entry]:
     if not is_store(source.path):
         for row in source.rows():
-            told = row if isinstance(row, Skipped) else attempts(source, row.line, NAME, partial(_exported, row.value))
-            yield from (told,) if isinstance(told, Skipped) else told
+            entries = (
+                row if isinstance(row, Skipped) else attempts(source, row.line, NAME, partial(_exported, row.value))
+            )
+            yield from (entries,) if isinstance(entries, Skipped) else entries
         return
     try:
         with open_database(source.path, longest=RECORD_LIMIT, log=True) as database:

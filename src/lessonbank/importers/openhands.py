@@ -155,8 +155,8 @@ def _action(event: Data, kind: str) -> Json:
     if kind in _SPOKEN:
         return {"role": "assistant", "content": _text_of(event) or thought}
     name, call_id, written = _call(event)
-    kept: Data = {key: value for key, value in args.items() if key not in _INTERNAL and value is not None}
-    call: Json = {"id": call_id, "name": name or kind, "arguments": written if written is not None else kept}
+    arguments: Data = {key: value for key, value in args.items() if key not in _INTERNAL and value is not None}
+    call: Json = {"id": call_id, "name": name or kind, "arguments": written if written is not None else arguments}
     return {"role": "assistant", "content": None, "reasoning_content": thought, "tool_calls": [call]}
 
 
@@ -180,8 +180,8 @@ def _observation(event: Data) -> Json:
     name = words(meta.get("function_name")) or kind
     call_id = words(meta.get("tool_call_id")) or words(event.get("cause")) or None
     failed = kind == "error" or (isinstance(code, int) and code not in (0, -1))
-    told: Data = {"role": "tool", "content": text, "name": name, "tool_call_id": call_id, "is_error": failed}
-    return {**told, "is_success": True} if code == 0 and not failed else told
+    message: Data = {"role": "tool", "content": text, "name": name, "tool_call_id": call_id, "is_error": failed}
+    return {**message, "is_success": True} if code == 0 and not failed else message
 
 
 def _content(value: Json) -> str:

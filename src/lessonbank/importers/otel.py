@@ -69,8 +69,8 @@ def _matches(value: Json, name: str) -> bool:
 def _spans(value: Json) -> Iterator[_Span]:
     """Every span in a value: OTLP's nesting, one span, or a list of either."""
     if isinstance(value, list):
-        for one in value:
-            yield from _spans(one)
+        for entry in value:
+            yield from _spans(entry)
         return
     row = as_span(mapping(value))
     resources = listing(row.get("resourceSpans", row.get("resource_spans")))
@@ -78,7 +78,7 @@ def _spans(value: Json) -> Iterator[_Span]:
         if "attributes" in row:
             yield _span(row)
         else:
-            yield from (_span(one) for one in map(as_span, map(mapping, _listed(row))) if "attributes" in one)
+            yield from (_span(span) for span in map(as_span, map(mapping, _listed(row))) if "attributes" in span)
         return
     for resource in resources:
         for scope in listing(at(resource, "scopeSpans") or at(resource, "scope_spans")):
@@ -96,8 +96,8 @@ def _span(row: Data) -> _Span:
     code = words(status.get("code", status.get("status_code"))) or words(row.get("status_code"))
     attributes = as_gen_ai(_attributes(row.get("attributes")), kind=words(row.get("span_kind")))
     failed = code in ("2", "ERROR", "STATUS_CODE_ERROR")
-    told = words(status.get("message", status.get("description"))) or words(row.get("status_message"))
-    error = told or words(attributes.get("error.type")) or "error"
+    message = words(status.get("message", status.get("description"))) or words(row.get("status_message"))
+    error = message or words(attributes.get("error.type")) or "error"
     return _Span(
         trace=_first(context, "traceId", "trace_id"),
         id=_first(context, "spanId", "span_id"),
@@ -222,9 +222,9 @@ def _agent_of(span: _Span, spans: dict[str, _Span], known: dict[str, str]) -> st
     while here in spans and here not in known and here not in path and spans[here].operation != _AGENT:
         path[here] = None
         here = spans[here].parent
-    found = here if here in spans and spans[here].operation == _AGENT else known.get(here, "")
-    known.update(dict.fromkeys(path, found))
-    return found
+    agent = here if here in spans and spans[here].operation == _AGENT else known.get(here, "")
+    known.update(dict.fromkeys(path, agent))
+    return agent
 
 
 def _threads(spans: list[_Span], line: int) -> Iterator[_Thread]:
@@ -235,7 +235,7 @@ def _threads(spans: list[_Span], line: int) -> Iterator[_Thread]:
     above: dict[str, str] = {}
     talking = {id(s) for s in spans if s.operation not in (_TOOL, _AGENT) and any(_read_span(s))}
     talking = talking or {id(s) for s in spans if s.operation == _AGENT}
-    for span in sorted(spans, key=lambda one: one.start):
+    for span in sorted(spans, key=lambda span: span.start):
         agent = _agent_of(span, by_id, above)
         thread = threads.setdefault(agent, _Thread(f"{span.trace}/{agent}" if agent else span.trace, line))
         if span.operation == _TOOL:
@@ -258,7 +258,10 @@ def _read_span(span: _Span) -> tuple[list[Json], list[Json]]:
 def _run(thread: _Thread) -> Run:
     if not any(at(message, "role") == "user" for message in thread.talk.messages):
         raise FormatError("the trace holds no user message: was the recording of content switched off?")
-    models = (words(one.get("gen_ai.response.model") or one.get("gen_ai.request.model")) for one in thread.spent)
+    models = (
+        words(attributes.get("gen_ai.response.model") or attributes.get("gen_ai.request.model"))
+        for attributes in thread.spent
+    )
     return Run(
         messages=thread.talk.messages,
         source="otel",

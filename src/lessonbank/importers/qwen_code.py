@@ -57,9 +57,9 @@ class _Chat:
         elif kind == "tool_result":
             results = [mapping(part["functionResponse"]) for part in parts if "functionResponse" in part]
             status = words(at(line, "toolCallResult", "status"))
-            self.messages += [_result(told, status) for told in results]
+            self.messages += [_result(result, status) for result in results]
             self.exit_codes |= {
-                words(told.get("id")): code for told in results if (code := _exit_code(told)) is not None
+                words(result.get("id")): code for result in results if (code := _exit_code(result)) is not None
             }
         elif kind == "user" and (text := _HOOK.sub("", text)).strip() and not text.startswith(_WRAPPED):
             is_users = words(line.get("provenance")) in ("", "real_user") and not line.get("subtype")
@@ -70,20 +70,20 @@ def _call(call: Data) -> Data:
     return tool_call(call.get("id"), call.get("name"), mapping(call.get("args")))
 
 
-def _result(told: Data, status: str) -> Data:
-    response = mapping(told.get("response"))
+def _result(result: Data, status: str) -> Data:
+    response = mapping(result.get("response"))
     text = without_memory(words(response.get("output")) or words(response.get("error")))
-    code = _exit_code(told)
+    code = _exit_code(result)
     failed = "error" in response or status == "error" or bool(code)
     _, marked, output = text.partition("\nOutput: ")
     output = SHELL_TRAILER.sub("", output) if marked and text.startswith("Command: ") else text
     return tool_result(
-        told.get("id"), "" if output == "(empty)" else output, failed=failed, stated=code == 0 or status == "success"
+        result.get("id"), "" if output == "(empty)" else output, failed=failed, stated=code == 0 or status == "success"
     )
 
 
-def _exit_code(told: Data) -> int | None:
-    response = mapping(told.get("response"))
+def _exit_code(result: Data) -> int | None:
+    response = mapping(result.get("response"))
     return shell_exit_code(without_memory(words(response.get("output")) or words(response.get("error"))))
 
 

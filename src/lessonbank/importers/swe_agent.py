@@ -59,26 +59,26 @@ def _build(entry: Json, source: Source, line: int) -> Run:
 def _messages(whole: Data) -> list[Json]:
     """The history, which has the prompts too; the last observation stands only among the steps."""
     steps = listing(whole.get("trajectory"))
-    told = [_split_action(m) for m in listing(whole.get("history")) if at(m, "is_demo") is not True]
-    if not told:
-        told = [*_prompts(steps), *(message for step in steps for message in _step(step))]
-    elif steps and at(told[-1], "role") == "assistant":
-        told.extend(_step(steps[-1])[1:])
-    if not told:
+    messages = [_split_action(m) for m in listing(whole.get("history")) if at(m, "is_demo") is not True]
+    if not messages:
+        messages = [*_prompts(steps), *(message for step in steps for message in _step(step))]
+    elif steps and at(messages[-1], "role") == "assistant":
+        messages.extend(_step(steps[-1])[1:])
+    if not messages:
         raise FormatError("the file has neither a history nor steps")
-    return environment_after_agent(told)
+    return environment_after_agent(messages)
 
 
 def _split_action(message: Json) -> Json:
     """In text mode the command is cut out of what the agent said, so that thought and action stand apart."""
     entry = mapping(message)
-    kept = mapping(without(entry, *_BOOKKEEPING))
+    fields = mapping(without(entry, *_BOOKKEEPING))
     action = words(entry.get("action")).strip()
     if entry.get("role") != "assistant":
-        return kept
+        return fields
     if action and not entry.get("tool_calls"):
-        return {**kept, "content": action, "reasoning_content": words(entry.get("thought")).strip()}
-    return {**kept, "reasoning_content": listing(entry.get("thinking_blocks"))}
+        return {**fields, "content": action, "reasoning_content": words(entry.get("thought")).strip()}
+    return {**fields, "reasoning_content": listing(entry.get("thinking_blocks"))}
 
 
 def _prompts(steps: list[Json]) -> list[Json]:

@@ -78,11 +78,11 @@ def _read(source: Source) -> Iterator[Entry]:
 
 def _folder(source: Source, folder: Path) -> Iterator[Entry]:
     index = mapping(_first(source.beside(folder / RESULTS)))
-    missing = {words(at(one, "id")) for one in listing(index.get("simulation_index"))}
+    missing = {words(at(simulation, "id")) for simulation in listing(index.get("simulation_index"))}
     for path in sorted(path for path in (folder / SIMULATIONS).iterdir() if path.name.endswith(_ENDINGS)):
-        one = source.beside(path)
-        missing.discard(one.stem)
-        yield from _simulation(one, index)
+        file = source.beside(path)
+        missing.discard(file.stem)
+        yield from _simulation(file, index)
     for id in sorted(missing):
         yield Skipped(folder / RESULTS, 1, f"simulation {id[:80]} is in the index, and has no file")
 
@@ -120,8 +120,8 @@ def _task(task: Json) -> str | None:
 def _usage(run: dict[str, Json]) -> Usage:
     """What the agent's own turns cost; the simulated user's are not the agent's."""
     spent = [at(m, "usage") for m in listing(run.get("messages")) if at(m, "role") == "assistant"]
-    told = [one for one in spent if isinstance(one, dict)]
-    return spent_on(told, "prompt_tokens", "completion_tokens", cost=run.get("agent_cost"))
+    usages = [usage for usage in spent if isinstance(usage, dict)]
+    return spent_on(usages, "prompt_tokens", "completion_tokens", cost=run.get("agent_cost"))
 
 
 FORMAT = Format(

@@ -17,6 +17,6 @@ def agent_prefix(run: Trajectory, /, *, budget: int, code: str | None = None) ->
     instructions do. A copy of `code`, the one of the run's own fence, is blotted out.
     """
     # Cleaned first: a hidden character in a copy of the code would be gone only after the search for it.
-    told = clean(render_instructions(run, budget=max(min(INSTRUCTIONS, budget * 2 // 5), 1)))
-    told = told.replace(code, "-" * len(code)) if code else told
-    return fence(told, label="agent", nonce=digest(told)[:8]) if told else _UNTOLD
+    instructions = clean(render_instructions(run, budget=max(min(INSTRUCTIONS, budget * 2 // 5), 1)))
+    instructions = instructions.replace(code, "-" * len(code)) if code else instructions
+    return fence(instructions, label="agent", nonce=digest(instructions)[:8]) if instructions else _UNTOLD

@@ -59,7 +59,9 @@ class HarmCheck:
         if not asked:
             return drawn
         prompt, mark = self.prompt or load("general/admit"), nonce()
-        shown = "\n\n".join(fence(_lesson_text(one), label=f"lesson {n}", nonce=mark) for n, one in enumerate(asked, 1))
+        shown = "\n\n".join(
+            fence(_lesson_text(lesson), label=f"lesson {n}", nonce=mark) for n, lesson in enumerate(asked, 1)
+        )
         try:
             reply = await self.model.generate(prompt.render(nonce=mark, lessons=shown), temperature=0.0, schema=Answers)
         except ModelError as error:
@@ -68,16 +70,16 @@ class HarmCheck:
             )
             return _with(drawn, {lesson.id: _unchecked(lesson) for lesson in asked}, (note,))
         answers = read_answers(reply.text, len(asked))
-        told = {one.id: _decide(one, answer) for one, answer in zip(asked, answers, strict=True)}
+        decisions = {lesson.id: _decide(lesson, answer) for lesson, answer in zip(asked, answers, strict=True)}
         drawn = drawn.model_copy(update={"usage": drawn.usage + reply.usage})
-        return _with(drawn, told, tuple(filter(None, map(_note, asked, answers))))
+        return _with(drawn, decisions, tuple(filter(None, map(_note, asked, answers))))
 
 
 def read_answers(reply: str, count: int, /) -> Sequence[Answer | None]:
     """The answer for each of `count` lessons; of several the worst; `None` where there is none."""
-    given, said = dict[int, set[str]](), spoken(reply)[-_REPLY:]
+    given, text = dict[int, set[str]](), spoken(reply)[-_REPLY:]
     # In objects the number may stand behind the answer, where the next lesson's answer follows it.
-    for number, answer in read_objects(find_objects(said), _answers_in) or _ANSWER.findall(said):
+    for number, answer in read_objects(find_objects(text), _answers_in) or _ANSWER.findall(text):
         given.setdefault(int(number), set()).add(answer.lower())
     order: Sequence[Answer] = ("harmful", "nothing", "keep")
     return [next((a for a in order if a in given.get(n, ())), None) for n in range(1, count + 1)]
@@ -86,8 +88,8 @@ def read_answers(reply: str, count: int, /) -> Sequence[Answer | None]:
 def _answers_in(_: JsonObject, fields: Fields) -> Iterable[tuple[str, str]]:
     listed = cast("object", fields.get("answers"))
     every = cast("list[object]", listed) if isinstance(listed, list) else [fields]
-    told = [cast("Fields", one) for one in every if isinstance(one, dict)]
-    pairs = [(str(one.get("lesson")).strip(), str(one.get("answer")).strip()) for one in told]
+    entries = [cast("Fields", value) for value in every if isinstance(value, dict)]
+    pairs = [(str(entry.get("lesson")).strip(), str(entry.get("answer")).strip()) for entry in entries]
     return [(number[:3], answer) for number, answer in pairs if number.isdecimal()]
 
 
@@ -118,12 +120,12 @@ def _note(lesson: Lesson, answer: Answer | None) -> str:
     return f"{one_line(lesson.title, limit=60)!r} is not trusted: {why}"
 
 
-def _with(drawn: Extraction, told: dict[str, Lesson | Rejected], notes: Sequence[str]) -> Extraction:
-    every = [told.get(lesson.id, lesson) for lesson in drawn.lessons]
+def _with(drawn: Extraction, decisions: dict[str, Lesson | Rejected], notes: Sequence[str]) -> Extraction:
+    every = [decisions.get(lesson.id, lesson) for lesson in drawn.lessons]
     return drawn.model_copy(
         update={
-            "lessons": tuple(one for one in every if isinstance(one, Lesson)),
-            "rejected": (*drawn.rejected, *(one for one in every if isinstance(one, Rejected))),
+            "lessons": tuple(lesson for lesson in every if isinstance(lesson, Lesson)),
+            "rejected": (*drawn.rejected, *(rejection for rejection in every if isinstance(rejection, Rejected))),
             "notes": (*drawn.notes, *notes),
         }
     )

@@ -73,27 +73,27 @@ class LearnOutcome:
             return new
         again = {ref.trajectory_id for ref in refs}
         others = [ref for ref in earlier.attempts if ref.trajectory_id not in again]
-        told = {name: getattr(new, name) or getattr(earlier, name) for name in _STAYS}
-        told |= {"task": new.task, "lessons": new.lessons, "pending": new.pending, "repeats": new.repeats}
-        told["attempts"] = (*others, *refs)
-        told["rejected"] = (*earlier.rejected, *new.rejected)[-MOST_REJECTED:]
-        return earlier.model_copy(update=told)
+        update = {name: getattr(new, name) or getattr(earlier, name) for name in _STAYS}
+        update |= {"task": new.task, "lessons": new.lessons, "pending": new.pending, "repeats": new.repeats}
+        update["attempts"] = (*others, *refs)
+        update["rejected"] = (*earlier.rejected, *new.rejected)[-MOST_REJECTED:]
+        return earlier.model_copy(update=update)
 
     def learned(self, experience: Experience, changes: Sequence[Change], /, *, notes: Sequence[str]) -> Learned:
         """The answer when `changes` were made, without what deciding on them cost."""
         own = {lesson.id for lesson in self.extraction.lessons}
-        brought = {one.id: (one, isinstance(c, Replace)) for c in changes if (one := c.brings)}
-        kept, is_again = brought.get(experience.id, (experience, True))
-        told = _notes_on(kept, changes, before=experience if is_again else None)
+        brought = {owner.id: (owner, isinstance(c, Replace)) for c in changes if (owner := c.brings)}
+        new_experience, is_again = brought.get(experience.id, (experience, True))
+        change_notes = _notes_on(new_experience, changes, before=experience if is_again else None)
         codes = [attempt.verdict.error for attempt in self.attempts]
         return Learned(
-            experience=kept,
+            experience=new_experience,
             verdicts=tuple([a.verdict for a in self.attempts if a.trajectory.id in self.report.truths]),
-            lessons=tuple([i for one, again in brought.values() for i in one.lessons if i.id in own or not again]),
+            lessons=tuple([i for owner, again in brought.values() for i in owner.lessons if i.id in own or not again]),
             changes=tuple(changes),
             usage=self.usage,
             known=self.report.known,
-            notes=notes_of(*self.report.notes, *self.extraction.notes, *told, *notes),
+            notes=notes_of(*self.report.notes, *self.extraction.notes, *change_notes, *notes),
             errors=tuple(dict.fromkeys(filter(None, (*codes, self.failed and self.failed.code)))),
         )
 
@@ -107,7 +107,7 @@ def nothing_drawn(error: Failure, /) -> Extraction:
 def _notes_on(experience: Experience, changes: Sequence[Change], *, before: Experience | None) -> list[str]:
     """Which lessons the bank held already, where a model could not tell, and which became one: what `before` lacks."""
     earlier, unclear = (before.repeats, before.not_recognised) if before else ({}, {})
-    known = [short_repr(short(id)) for id, told in experience.repeats.items() if told != earlier.get(id)]
+    known = [short_repr(short(id)) for id, duplicates in experience.repeats.items() if duplicates != earlier.get(id)]
     more = f" and {len(known) - 3} more" if len(known) > 3 else ""
     again = [f"taught again, and kept once: the bank had {', '.join(known[:3])}{more}"] if known else []
     unsure = "is kept as a new lesson, because nobody could tell whether it came again"
@@ -124,16 +124,16 @@ def _notes_on(experience: Experience, changes: Sequence[Change], *, before: Expe
 def signed(lesson: Lesson, attempts: Sequence[Run], /, *, writer: str, identity: str) -> Lesson:
     """`lesson` with everything in its provenance that its extractor left open."""
     source = lesson.provenance
-    told: dict[str, Any] = {"writer": writer, "identity": identity}
-    told["package_version"] = source.package_version or VERSION
+    update: dict[str, Any] = {"writer": writer, "identity": identity}
+    update["package_version"] = source.package_version or VERSION
     runs = [a for a in attempts if a.trajectory.id in source.trajectory_ids]
     if not source.trajectory_ids:
         runs = [a for a in attempts if a.verdict.outcome != "unknown"]
         taught = "success" if lesson.kind == "strategy" else "failure"
-        told |= {"trajectory_ids": tuple([a.trajectory.id for a in runs]), "verdict_source": runs[0].verdict.source}
-        told["verdict"] = taught if len({a.verdict.outcome for a in runs}) > 1 else runs[0].verdict.outcome
-    told["prompts"] = tuple(dict.fromkeys((*source.prompts, *[a.verdict.prompt for a in runs if a.verdict.prompt])))
-    return lesson.model_copy(update={"provenance": source.model_copy(update=told)})
+        update |= {"trajectory_ids": tuple([a.trajectory.id for a in runs]), "verdict_source": runs[0].verdict.source}
+        update["verdict"] = taught if len({a.verdict.outcome for a in runs}) > 1 else runs[0].verdict.outcome
+    update["prompts"] = tuple(dict.fromkeys((*source.prompts, *[a.verdict.prompt for a in runs if a.verdict.prompt])))
+    return lesson.model_copy(update={"provenance": source.model_copy(update=update)})
 
 
 def taught_by(experience: Experience, identity: str, /) -> Experience:
@@ -145,20 +145,20 @@ def taught_by(experience: Experience, identity: str, /) -> Experience:
 
 def replacing(earlier: Experience, changes: Sequence[Change], /) -> tuple[Change, ...]:
     """`changes` with what they add under an earlier id put in its place: the same as before is no change."""
-    told = list[Change]()
+    new_changes = list[Change]()
     for change in changes:
         if isinstance(change, Add) and change.experience.id == earlier.id:
             lessons = (*earlier.lessons, *change.experience.lessons)
             repeats = with_repeats(earlier.repeats, change.experience.repeats)
             later = change.experience.model_copy(update={"lessons": lessons, "repeats": repeats})
             if _state(earlier) != _state(later):
-                told.append(Replace(experience=later, reason="judged or extracted again"))
+                new_changes.append(Replace(experience=later, reason="judged or extracted again"))
         else:
-            told.append(change)
-    return tuple(told)
+            new_changes.append(change)
+    return tuple(new_changes)
 
 
 def _state(experience: Experience) -> object:
     """What another try can change."""
-    said = {ref.trajectory_id: (ref.verdict.outcome, ref.verdict.source) for ref in experience.attempts}
-    return said, experience.model_dump(exclude={"task", "attempts"})
+    verdicts = {ref.trajectory_id: (ref.verdict.outcome, ref.verdict.source) for ref in experience.attempts}
+    return verdicts, experience.model_dump(exclude={"task", "attempts"})

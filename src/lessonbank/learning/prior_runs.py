@@ -35,7 +35,9 @@ async def _settled_by(store: Store, runs: Collection[str], /, *, scope: str) -> 
     """The id of the receipt that one of these runs settled although it was learned without a recall."""
     journal = store.journal(scope=scope, kinds=("settle",)) if runs else None
     settled = [at.entry.settlement async for at in journal if isinstance(at.entry, Settle)] if journal else ()
-    return next((one.recall_id for one in settled if any(id in runs for id in one.trajectory_ids)), None)
+    return next(
+        (settlement.recall_id for settlement in settled if any(id in runs for id in settlement.trajectory_ids)), None
+    )
 
 
 def _with_own_receipt(report: RunReport, own: Recall | None) -> RunReport:
@@ -59,9 +61,9 @@ async def without_word_of_others(store: Store, report: RunReport, /, *, identity
     """
     if not (report.receipt and is_separate_writer(identity)):
         return report
-    told = await settlement_of(store, report.receipt.id, scope=report.receipt.scope)
-    if told is None or told.source == "judge" or told.identity == identity:
+    settlement = await settlement_of(store, report.receipt.id, scope=report.receipt.scope)
+    if settlement is None or settlement.source == "judge" or settlement.identity == identity:
         return report
-    note = f"told by another writer: the recall {short_repr(told.recall_id)} is settled, and its outcome stays"
+    note = f"told by another writer: the recall {short_repr(settlement.recall_id)} is settled, and its outcome stays"
     truths: Verdicts = {} if report.is_learned else report.truths
     return replace(report, receipt=None, truths=truths, notes=(note, *report.notes))

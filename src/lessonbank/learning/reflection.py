@@ -65,34 +65,34 @@ async def materials(store: Store, /, *, scope: str, runs: int, asked: str | None
     `asked`: the id or name of the only topic to look at. Raises NotFound: no lesson has it.
     """
     every = [experience async for experience in store.scan(scope=scope)]
-    names = topic_names(lesson for one in every for lesson in one.lessons)
+    names = topic_names(lesson for experience in every for lesson in experience.lessons)
     wanted = names if asked is None else topics_called(asked, names)
     single, about = _by_topic(every)
-    found: list[Material] = []
+    topics: list[Material] = []
     for id in (id for id, lessons in single.items() if id in wanted and len(lessons) >= LEAST_SHOWN):
-        taught = [(one, run) for one in about[id][-runs:] if (run := await _run_of(store, one))]
+        taught = [(experience, run) for experience in about[id][-runs:] if (run := await _run_of(store, experience))]
         if len(taught) >= LEAST_RUNS and {run.verdict.outcome for _, run in taught} >= {"success", "failure"}:
-            found.append(Material(names[id], tuple(taught), tuple(single[id])))
-    return sorted(found, key=lambda one: -len(one.taught))
+            topics.append(Material(names[id], tuple(taught), tuple(single[id])))
+    return sorted(topics, key=lambda topic: -len(topic.taught))
 
 
 def _by_topic(every: Sequence[Experience]) -> tuple[dict[str, list[Lesson]], dict[str, list[Experience]]]:
     """By topic: the lessons that a general one may cover, and the experiences that hold one or taught one again."""
     single, about = defaultdict[str, list[Lesson]](list), defaultdict[str, list[Experience]](list)
-    for lesson in (lesson for one in every for lesson in one.active_lessons):
+    for lesson in (lesson for experience in every for lesson in experience.active_lessons):
         if lesson.topic and not (lesson.relation and lesson.relation.kind == "general"):
             single[lesson.topic.id].append(lesson)
     topics = {lesson.id: id for id, lessons in single.items() for lesson in lessons}
-    for one in every:
-        again = {topics[id] for id in one.repeats if id in topics}
-        for id in again | {lesson.topic.id for lesson in one.lessons if lesson.topic}:
-            about[id].append(one)
+    for experience in every:
+        again = {topics[id] for id in experience.repeats if id in topics}
+        for id in again | {lesson.topic.id for lesson in experience.lessons if lesson.topic}:
+            about[id].append(experience)
     return single, about
 
 
 async def _run_of(store: Store, experience: Experience) -> Run | None:
     """The last run of an experience whose end is known; `None` where it was erased."""
-    ref = next((one for one in reversed(experience.attempts) if one.verdict.outcome != "unknown"), None)
+    ref = next((attempt for attempt in reversed(experience.attempts) if attempt.verdict.outcome != "unknown"), None)
     run = await get_or_none(get_trajectory(store, ref.trajectory_id, scope=experience.scope)) if ref else None
     return Run(trajectory=run, verdict=ref.verdict) if run and ref else None
 
@@ -109,11 +109,13 @@ async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeF
     except ExtractionError as error:
         return Reflected(usage=reply.usage, notes=(f"nothing general was drawn: {error}",))
     origin = Provenance(method=METHOD, package_version=VERSION, prompts=(prompt.ref,), model=model.name)
-    told = [_general(draft, about, origin) for draft in drafts]
-    notes = [one for one in told if isinstance(one, str)]
-    drawn = Extraction(lessons=tuple(one for one in told if not isinstance(one, str)))
-    kept = await intake.lessons(drawn, [run for _, run in about.taught], shown=())
-    return Reflected(lessons=kept.lessons, usage=reply.usage + kept.usage, notes=(*notes, *kept.notes))
+    results = [_general(draft, about, origin) for draft in drafts]
+    notes = [note for note in results if isinstance(note, str)]
+    drawn = Extraction(lessons=tuple(lesson for lesson in results if not isinstance(lesson, str)))
+    extraction = await intake.lessons(drawn, [run for _, run in about.taught], shown=())
+    return Reflected(
+        lessons=extraction.lessons, usage=reply.usage + extraction.usage, notes=(*notes, *extraction.notes)
+    )
 
 
 def _fenced(lines: Sequence[str], mark: str) -> str:
@@ -122,8 +124,8 @@ def _fenced(lines: Sequence[str], mark: str) -> str:
 
 def _write_material(about: Material, budget: int, mark: str) -> tuple[list[str], list[str]]:
     """The lessons and the runs that the model sees, within `budget` tokens: the first ones of both."""
-    told = (f"L{n}. {one.title}: {one.content}" for n, one in enumerate(about.lessons, 1))
-    every = [canonical_line(line, limit=3 * _EACH) for line in told]
+    texts = (f"L{n}. {lesson.title}: {lesson.content}" for n, lesson in enumerate(about.lessons, 1))
+    every = [canonical_line(line, limit=3 * _EACH) for line in texts]
     sizes = accumulate(map(estimate_tokens, every))
     lines = [line for line, size in zip(every, sizes, strict=True) if size <= int(budget * _SHARE)]
     numbers = {lesson.id: number for number, lesson in enumerate(about.lessons[: len(lines)], 1)}
@@ -163,23 +165,35 @@ def _general(draft: Draft, about: Material, origin: Provenance) -> Lesson | str:
         kind=draft.kind or mode(lesson.kind for lesson in covered),
         topic=covered[0].topic,
         applies_to=draft.applies_to,
-        relation=Relation(lesson_ids=tuple(one.id for one in covered), kind="general"),
+        relation=Relation(lesson_ids=tuple(lesson.id for lesson in covered), kind="general"),
         provenance=origin.model_copy(update=descent),
     )
 
 
 def general_changes(lessons: Sequence[Lesson], taught: Sequence[Experience], /) -> tuple[Replace, ...]:
     """The latest experience that shows a lesson holds it. The others, and those that it covers, find it as well."""
-    now = {one.id: one for one in taught}
+    now = {experience.id: experience for experience in taught}
     for lesson in lessons:
         runs = set(lesson.provenance.trajectory_ids)
         covered = set(lesson.relation.lesson_ids if lesson.relation else ())
-        shows = [one.id for one in taught if runs.intersection(ref.trajectory_id for ref in one.attempts)]
+        shows = [
+            experience.id
+            for experience in taught
+            if runs.intersection(ref.trajectory_id for ref in experience.attempts)
+        ]
         holder = max(shows, key=lambda id: now[id].created_at)
-        about = {one.id for one in taught if covered & {*one.repeats, *(i.id for i in one.lessons)}}
-        found = (Duplicate(title=lesson.title, why="it is what this run and others show", is_general=True),)
+        about = {
+            experience.id
+            for experience in taught
+            if covered & {*experience.repeats, *(i.id for i in experience.lessons)}
+        }
+        duplicates = (Duplicate(title=lesson.title, why="it is what this run and others show", is_general=True),)
         now[holder] = now[holder].model_copy(update={"lessons": (*now[holder].lessons, lesson)})
         for id in {*shows, *about} - {holder}:
-            now[id] = now[id].model_copy(update={"repeats": {**now[id].repeats, lesson.id: found}})
+            now[id] = now[id].model_copy(update={"repeats": {**now[id].repeats, lesson.id: duplicates}})
     why = "reflection over a topic"
-    return tuple(Replace(experience=now[one.id], reason=why) for one in taught if now[one.id] is not one)
+    return tuple(
+        Replace(experience=now[experience.id], reason=why)
+        for experience in taught
+        if now[experience.id] is not experience
+    )

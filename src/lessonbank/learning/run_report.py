@@ -41,8 +41,13 @@ class RunReport:
 
     def verdict(self, id: str, /) -> Verdict | None:
         """How a run ended: as the caller says, or else as it was decided before, because no judge is asked twice."""
-        held = [ref.verdict for one in self.experiences[-1:] for ref in one.attempts if ref.trajectory_id == id]
-        return self.truths.get(id) or next((one for one in held if one.outcome != "unknown"), None)
+        held = [
+            ref.verdict
+            for experience in self.experiences[-1:]
+            for ref in experience.attempts
+            if ref.trajectory_id == id
+        ]
+        return self.truths.get(id) or next((verdict for verdict in held if verdict.outcome != "unknown"), None)
 
 
 def truths_of(
@@ -59,10 +64,12 @@ def truths_of(
         UsageError: not as many values as runs, no outcome of this package, or a reward that contradicts it.
     """
     each = zip(_each(outcome, len(runs), "outcome"), _each(reward, len(runs), "reward"), strict=True)
-    told = [(said, truth_verdict(outcome=said, reward=earned, success_at=success_at)) for said, earned in each]
-    alone = [truth.reward for said, truth in told if truth and truth.reward is not None and said in (None, "unknown")]
+    pairs = [(claim, truth_verdict(outcome=claim, reward=earned, success_at=success_at)) for claim, earned in each]
+    alone = [
+        truth.reward for claim, truth in pairs if truth and truth.reward is not None and claim in (None, "unknown")
+    ]
     notes = graded_notes(alone, success_at=success_at) if alone else ()
-    return {run.id: truth for run, (_, truth) in zip(runs, told, strict=True)}, notes
+    return {run.id: truth for run, (_, truth) in zip(runs, pairs, strict=True)}, notes
 
 
 def _each(value: object, count: int, name: str, /) -> list[Any]:

@@ -26,7 +26,7 @@ def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /
     first = min(decided or verdicts, key=lambda verdict: verdict.source != "judge")
     wins = [verdict.outcome for verdict in decided].count("success")
     majority: Outcome = "success" if 2 * wins > len(decided) else "failure"
-    named = {key: said for run in reversed(runs) for key, said in run.metadata.items() if isinstance(said, str)}
+    named = {key: value for run in reversed(runs) for key, value in run.metadata.items() if isinstance(value, str)}
     worth = [v.reward if v.reward is not None and 0 <= v.reward <= 1 else v.outcome == "success" for v in decided]
     prompt = f"{first.prompt.id} {first.prompt.version}" if first.prompt else None
     return Settlement(
@@ -52,15 +52,15 @@ def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /
 
 
 def _seconds(runs: Sequence[Trajectory]) -> float | None:
-    told = [run.metadata.get(SECONDS) for run in runs]
-    known = [float(t) for t in told if isinstance(t, int | float) and not isinstance(t, bool) and t >= 0]
+    values = [run.metadata.get(SECONDS) for run in runs]
+    known = [float(t) for t in values if isinstance(t, int | float) and not isinstance(t, bool) and t >= 0]
     return sum(known) / len(known) * len(runs) if known else None
 
 
 def words_of(runs: Iterable[Trajectory]) -> str:
     """What the agent thought or said: never what it was told."""
-    said = [text for run in runs for step in run.steps for text in (step.thought, step.action.text)]
-    return "\n".join((*said, *[run.answer or "" for run in runs]))
+    texts = [text for run in runs for step in run.steps for text in (step.thought, step.action.text)]
+    return "\n".join((*texts, *[run.answer or "" for run in runs]))
 
 
 def _of_another_task(recall: Recall, runs: Iterable[Trajectory]) -> list[Trajectory]:
@@ -81,10 +81,10 @@ async def settle(
     """
     if (receipt := report.receipt) is None:
         return None, [], ()
-    kept = await store.recalls(RecallFilter(ids=(receipt.id,), settlements=True), scope=receipt.scope)
-    if not kept:
+    recalls = await store.recalls(RecallFilter(ids=(receipt.id,), settlements=True), scope=receipt.scope)
+    if not recalls:
         return None, [], (ERASED,)
-    earlier = kept[0].settlement
+    earlier = recalls[0].settlement
     before, new = earlier.trajectory_ids if earlier else (), [run.trajectory.id for run in learned]
     ids = [id for id in dict.fromkeys((*before, *report.known)) if id not in new]
     counted = [*(await _with_verdicts(store, ids, report.truths, scope=receipt.scope) if ids else ()), *learned]
@@ -99,9 +99,9 @@ async def settle(
 
 async def _with_verdicts(store: Store, ids: Sequence[str], truths: Verdicts, *, scope: str) -> list[Run]:
     """The kept ones of these runs whose end is known, by what the caller says now, or else as it was."""
-    kept = {run.trajectory.id: run for run in await store.runs(RunFilter(ids=tuple(ids)), scope=scope)}
-    told = [(kept[id].trajectory, truths.get(id), kept[id].verdict) for id in ids if id in kept]
-    return [Run(trajectory=run, verdict=t or was) for run, t, was in told if t or was.outcome != "unknown"]
+    runs = {run.trajectory.id: run for run in await store.runs(RunFilter(ids=tuple(ids)), scope=scope)}
+    entries = [(runs[id].trajectory, truths.get(id), runs[id].verdict) for id in ids if id in runs]
+    return [Run(trajectory=run, verdict=t or was) for run, t, was in entries if t or was.outcome != "unknown"]
 
 
 def _doubts(recall: Recall, earlier: Settlement | None, fresh: Sequence[Run]) -> tuple[str, ...]:
@@ -124,18 +124,22 @@ def _doubts(recall: Recall, earlier: Settlement | None, fresh: Sequence[Run]) ->
 def corrected(report: RunReport, /, *, reason: str = BECAME_KNOWN) -> tuple[list[Rejudge], tuple[str, ...]]:
     """The verdicts of learned runs that the report changes, each in the newest experience that holds the run; and a
     sentence for each run that is now said to have ended otherwise. Lessons stay until somebody retires them."""
-    held = {ref.trajectory_id: (one.id, ref.verdict) for one in report.experiences for ref in one.attempts}
-    told = [(id, *held[id], truth) for id in report.known if id in held and (truth := report.truths.get(id))]
+    held = {
+        ref.trajectory_id: (experience.id, ref.verdict)
+        for experience in report.experiences
+        for ref in experience.attempts
+    }
+    corrections = [(id, *held[id], truth) for id in report.known if id in held and (truth := report.truths.get(id))]
     changes = [
         Rejudge(experience_id=home, trajectory_id=id, verdict=truth, reason=reason, before=before)
-        for id, home, before, truth in told
+        for id, home, before, truth in corrections
         if _AUTHORITY.index(truth.source) > _AUTHORITY.index(before.source)
         or (before.outcome, before.reward) != (truth.outcome, truth.reward)
     ]
     notes = [
         f"run {short(id)!r} was learned as a {before.outcome} ({before.source}) and is now said to be a "
         f"{truth.outcome}: its verdict is corrected, its lessons stay until they are retired"
-        for id, _, before, truth in told
+        for id, _, before, truth in corrections
         if before.outcome not in ("unknown", truth.outcome)
     ]
     return changes, tuple(notes)

@@ -111,24 +111,27 @@ class TopicsByWords:
 
     async def near(self, experience: Experience, /) -> _Near:
         """The best of the topics around, and how like its tasks this one is."""
-        found = await by_words(self.store, experience.task[:_READ], scope=experience.scope, limit=AROUND)
-        around = [match.experience for match in found if match.experience.id != experience.id]
+        matches = await by_words(self.store, experience.task[:_READ], scope=experience.scope, limit=AROUND)
+        around = [match.experience for match in matches if match.experience.id != experience.id]
         private = await run_in_thread(_private, experience.task[:_READ], brief=len(experience.task) <= _QUICK)
         private |= _ids_of(experience)
-        mine, said = _topic_words(experience.task), [_topic_words(one.task) for one in around]
-        held = Counter(word for task in (mine, *said) for word in task)
-        recurring = [[word for word in task if held[word] > 1] for task in (mine, *said)]
+        mine, tasks = _topic_words(experience.task), [_topic_words(other.task) for other in around]
+        held = Counter(word for task in (mine, *tasks) for word in task)
+        recurring = [[word for word in task if held[word] > 1] for task in (mine, *tasks)]
         likeness, members = defaultdict[str, list[float]](list), defaultdict[str, Counter[str]](Counter)
-        for one, plain, again in zip(around, said, recurring[1:], strict=True):
+        for other, plain, again in zip(around, tasks, recurring[1:], strict=True):
             if _ask_alike(mine, plain):
-                for id in {lesson.topic.id for lesson in one.lessons if lesson.topic}:
+                for id in {lesson.topic.id for lesson in other.lessons if lesson.topic}:
                     likeness[id].append(_shared(recurring[0], again))
                     members[id].update(again)
-        lessons = [lesson for one in around for lesson in one.lessons]
+        lessons = [lesson for other in around for lesson in other.lessons]
         deed = _deed(experience.lessons)
         if deed:  # whatever words it was asked for in
             lately = await self.store.lessons(LessonFilter(limit=_LATELY), scope=experience.scope)
-            ids = {name: id for id, name in topic_names({one.id: one for one in (*lessons, *lately)}.values()).items()}
+            ids = {
+                name: id
+                for id, name in topic_names({lesson.id: lesson for lesson in (*lessons, *lately)}.values()).items()
+            }
             if deed in ids:
                 return _Near(Topic(id=ids[deed], name=deed), 1.0, deed, lessons, private)
         own = deed or _name(_naming(mine), private)
@@ -178,11 +181,11 @@ class TopicsByModel:
     async def _asked(self, experience: Experience, near: _Near, names: dict[str, str]) -> Chosen:
         prompt, mark = self.prompt or load("general/topic"), nonce()
         shown = "\n".join(canonical_line(name, limit=_LONGEST) for name in names.values())
-        told = "\n".join([experience.task[:2_000], *(lesson.title for lesson in experience.lessons)])
+        text = "\n".join([experience.task[:2_000], *(lesson.title for lesson in experience.lessons)])
         slots = {
             "nonce": mark,
             "topics": fence(shown, label="topics", nonce=mark),
-            "task": fence(told, label="task", nonce=mark),
+            "task": fence(text, label="task", nonce=mark),
         }
         by_words = near.topic or Topic(id=_new_id(experience), name=near.name)
         try:
@@ -192,10 +195,10 @@ class TopicsByModel:
         name = _without(near.private, await read_reply(parse_topic, reply.text))
         if not name:
             return Chosen(by_words, reply.usage, "the topic was chosen by words: the model's reply names none")
-        known = {_name([said]).casefold(): id for id, said in names.items()}
+        known = {_name([topic_name]).casefold(): id for id, topic_name in names.items()}
         id = known.get(name.casefold()) or _new_id(experience)
         # A name that another task gave stays with that task's lessons, unless this task speaks of the same.
-        is_own = name.casefold() not in known or _speaks_of(told, name)
+        is_own = name.casefold() not in known or _speaks_of(text, name)
         return Chosen(Topic(id=id, name=name if is_own else near.name), reply.usage)
 
 
@@ -204,9 +207,9 @@ def parse_topic(reply: str, /) -> str:
     return _name(read_objects(find_objects(spoken(reply)[:_READ]), _topic_in)[-1:])
 
 
-def _topic_in(one: JsonObject, fields: Fields) -> Iterable[str]:
+def _topic_in(json_object: JsonObject, fields: Fields) -> Iterable[str]:
     name = fields.get("topic")
-    return [name] if isinstance(name, str) and not one.is_cut else []
+    return [name] if isinstance(name, str) and not json_object.is_cut else []
 
 
 async def in_topics(
@@ -215,19 +218,19 @@ async def in_topics(
     """`changes` with a topic for every new lesson that has none; what choosing took, and what a reader should know."""
     if choose is None:
         return tuple(changes), NO_USAGE, ()
-    told, usage, notes = list[Change](), NO_USAGE, list[str]()
+    new_changes, usage, notes = list[Change](), NO_USAGE, list[str]()
     for change in changes:
-        if (brought := change.brings) is not None and any(one.topic is None for one in brought.lessons):
-            own = next((one.topic for one in brought.lessons if one.topic), None)
+        if (brought := change.brings) is not None and any(lesson.topic is None for lesson in brought.lessons):
+            own = next((lesson.topic for lesson in brought.lessons if lesson.topic), None)
             chosen = Chosen(own) if own else await choose(brought)
             usage, notes = usage + chosen.usage, [*notes, *filter(None, [chosen.note])]
             change = change.model_copy(update={"experience": _about(brought, chosen.topic)})
-        told.append(change)
-    return tuple(told), usage, tuple(notes)
+        new_changes.append(change)
+    return tuple(new_changes), usage, tuple(notes)
 
 
 def _about(experience: Experience, topic: Topic) -> Experience:
-    lessons = [one if one.topic else one.model_copy(update={"topic": topic}) for one in experience.lessons]
+    lessons = [lesson if lesson.topic else lesson.model_copy(update={"topic": topic}) for lesson in experience.lessons]
     return experience.model_copy(update={"lessons": tuple(lessons)})
 
 
@@ -241,29 +244,29 @@ def _topic_words(task: str) -> Sequence[str]:
     return tuple([word for word in dict.fromkeys(words(task[:_READ])) if word.isalpha() or not _DIGIT.search(word)])
 
 
-def _shared(one: Sequence[str], other: Sequence[str]) -> float:
+def _shared(words: Sequence[str], other: Sequence[str]) -> float:
     """The cosine of two sets of words, 0 to 1."""
-    return len(set(one) & set(other)) / sqrt(len(one) * len(other)) if one and other else 0.0
+    return len(set(words) & set(other)) / sqrt(len(words) * len(other)) if words and other else 0.0
 
 
-def _ask_alike(one: Sequence[str], other: Sequence[str]) -> bool:
+def _ask_alike(task: Sequence[str], other: Sequence[str]) -> bool:
     """Whether two tasks may ask for the same deed. To cancel an order and to refund an order share a thing alone."""
-    likeness, mine, theirs = _shared(one, other), _telling(one), _telling(other)
+    likeness, mine, theirs = _shared(task, other), _telling(task), _telling(other)
     shared = set(mine).intersection(theirs)
     begin_apart = bool(shared) and mine[0] not in theirs and theirs[0] not in mine and not unusual((mine[0], theirs[0]))
     is_one_thing = len(shared) == 1 < min(len(mine), len(theirs))
     return likeness >= (SURE if begin_apart or is_one_thing else NEAR)
 
 
-def _telling(said: Sequence[str]) -> Sequence[str]:
+def _telling(words: Sequence[str]) -> Sequence[str]:
     """Return the words of a task that name something, where there are any."""
-    return [word for word in said if word not in _ASKING] or said
+    return [word for word in words if word not in _ASKING] or words
 
 
-def _naming(said: Sequence[str]) -> Sequence[str]:
+def _naming(words: Sequence[str]) -> Sequence[str]:
     """The words of a name: those that tell something, with the `no` or `not` before them, which turns their sense."""
-    tells = frozenset(_telling(said))
-    return [word for word, then in pairwise((*said, "")) if word in tells or (word in _NOT and then in tells)]
+    tells = frozenset(_telling(words))
+    return [word for word, then in pairwise((*words, "")) if word in tells or (word in _NOT and then in tells)]
 
 
 def _deed(lessons: Sequence[Lesson]) -> str:
@@ -278,12 +281,12 @@ def _deed(lessons: Sequence[Lesson]) -> str:
     return ""
 
 
-def _name(said: Iterable[str], private: frozenset[str] = frozenset()) -> str:
+def _name(words: Iterable[str], private: frozenset[str] = frozenset()) -> str:
     """At most four of these beside a `no` or `not`, and nothing but letters, digits, blanks and hyphens."""
-    told = [word for word in said if word not in private]
-    plain = [place for place, word in enumerate(told) if word not in _NOT][:_NAMED]
-    told = told[: plain[-1] + 1] if plain else []  # no name ends with a `not`
-    return " ".join(_OTHER.sub(" ", canonical_line(" ".join(told))).split())[:_LONGEST].strip()
+    parts = [word for word in words if word not in private]
+    plain = [place for place, word in enumerate(parts) if word not in _NOT][:_NAMED]
+    parts = parts[: plain[-1] + 1] if plain else []  # no name ends with a `not`
+    return " ".join(_OTHER.sub(" ", canonical_line(" ".join(parts))).split())[:_LONGEST].strip()
 
 
 def _private(task: str) -> frozenset[str]:
@@ -292,25 +295,25 @@ def _private(task: str) -> frozenset[str]:
     In English a word that is in no dictionary is a name, too: written large, or beside another such word.
     """
     plain = _SLOT.sub(" , ", RunValues.of([Trajectory(task=task)]).mask(task))
-    found = set(words(task)) - set(words(plain))
-    told = [(said[0], said[0].lower(), said.start(), said.end()) for said in _LETTERS.finditer(plain)]
-    rare = unusual([low for _, low, _, _ in told])
-    odd = [low in rare or (len(low) < 3 and not said.islower()) for said, low, _, _ in told]
+    names = set(words(task)) - set(words(plain))
+    tokens = [(match[0], match[0].lower(), match.start(), match.end()) for match in _LETTERS.finditer(plain)]
+    rare = unusual([low for _, low, _, _ in tokens])
+    odd = [low in rare or (len(low) < 3 and not word.islower()) for word, low, _, _ in tokens]
     if 2 * sum(odd) < len(odd):
-        for place, (said, low, start, end) in enumerate(told):
-            beside = (place > 0 and odd[place - 1] and plain[told[place - 1][3] : start] == " ") or (
-                place + 1 < len(told) and odd[place + 1] and plain[end : told[place + 1][2]] == " "
+        for place, (word, low, start, end) in enumerate(tokens):
+            beside = (place > 0 and odd[place - 1] and plain[tokens[place - 1][3] : start] == " ") or (
+                place + 1 < len(tokens) and odd[place + 1] and plain[end : tokens[place + 1][2]] == " "
             )
-            if odd[place] and (beside or not said.islower()):
-                found.add(low)
-    return frozenset(found)
+            if odd[place] and (beside or not word.islower()):
+                names.add(low)
+    return frozenset(names)
 
 
 def _ids_of(experience: Experience) -> frozenset[str]:
     """The words of a task that its lessons say as a slot: `alpha`, where they say `<order>` for `order alpha`."""
     nouns = {slot for lesson in experience.lessons for slot in _NOUN.findall(f"{lesson.title} {lesson.content}")}
-    said = words(experience.task[:_READ]) if nouns else []
-    return frozenset([id for noun, id in pairwise(said) if noun in nouns])
+    tokens = words(experience.task[:_READ]) if nouns else []
+    return frozenset([id for noun, id in pairwise(tokens) if noun in nouns])
 
 
 def _without(private: frozenset[str], name: str) -> str:
@@ -318,5 +321,5 @@ def _without(private: frozenset[str], name: str) -> str:
 
 
 def _speaks_of(text: str, name: str) -> bool:
-    said = {word[:_STEM] for word in words(text)}
-    return all(word[:_STEM] in said for word in words(name))
+    stems = {word[:_STEM] for word in words(text)}
+    return all(word[:_STEM] in stems for word in words(name))

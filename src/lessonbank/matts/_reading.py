@@ -16,7 +16,7 @@ def reply_with(code: str, text: str, /, *, usage: Usage) -> Fields:
     Raises:
         OutputError: there is none; it carries `usage`.
     """
-    said = spoken(text[-_READ:])
-    if (fields := fields_with(code, said)) is None:
-        raise OutputError(f"nothing readable with the check code in the reply: {quoted(said, limit=120)}", usage=usage)
+    reply = spoken(text[-_READ:])
+    if (fields := fields_with(code, reply)) is None:
+        raise OutputError(f"nothing readable with the check code in the reply: {quoted(reply, limit=120)}", usage=usage)
     return fields

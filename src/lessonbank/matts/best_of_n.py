@@ -82,15 +82,15 @@ def read_choice(text: str, /, *, check: str, count: int, usage: Usage) -> Choice
     Raises:
         OutputError: no object with the check code, or no run of that number.
     """
-    told = reply_with(check, text, usage=usage)
-    number: object = told.get("index")
+    fields = reply_with(check, text, usage=usage)
+    number: object = fields.get("index")
     if isinstance(number, list):
         number = number[0] if number else None  # pyright: ignore[reportUnknownVariableType]
     if isinstance(number, str) and number.strip().isdecimal():
         number = int(number.strip()[:9])
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count:
         raise OutputError(f"the reply names no run from 1 to {count}", usage=usage)
-    why = told.get("analysis")
+    why = fields.get("analysis")
     return Choice(number - 1, in_one_line(why, limit=_REASON) if isinstance(why, str) else "", usage)
 
 

@@ -118,8 +118,8 @@ class Meter:
 
     def add(self, usage: Usage, /, *, broken: bool = False) -> None:
         """One more run has ended; `broken`: an error stopped it."""
-        told = bool(usage.input_tokens or usage.output_tokens or usage.cost)
-        self.usage, self.runs, self.priced = self.usage + usage, self.runs + 1, self.priced + (told or not broken)
+        has_usage = bool(usage.input_tokens or usage.output_tokens or usage.cost)
+        self.usage, self.runs, self.priced = self.usage + usage, self.runs + 1, self.priced + (has_usage or not broken)
 
     def spent(self) -> Spent | None:
         """Which budget is used up, so that no further run is begun."""

@@ -54,5 +54,5 @@ def of_rounds(outcomes: Sequence[Outcome], choice: int | None, /) -> Figures:
 
 def _score_choice(outcomes: Sequence[Outcome], choice: int | None) -> float | None:
     """Where no run came to its end there is none to choose, and that is no success."""
-    told = outcomes[choice] if choice is not None else "failure" if set(outcomes) - {"unknown"} else "unknown"
-    return None if told == "unknown" else float(told == "success")
+    outcome = outcomes[choice] if choice is not None else "failure" if set(outcomes) - {"unknown"} else "unknown"
+    return None if outcome == "unknown" else float(outcome == "success")

@@ -82,7 +82,7 @@ class Scaled(Record):
 def _lines(scaled: Scaled) -> list[str]:
     """Nothing that strangers wrote can drive a terminal: every line is cleaned by the caller."""
     ends = [attempt.verdict.outcome for attempt in scaled.attempts]
-    told = ", ".join(f"{ends.count(end)} {end}" for end in ("success", "failure", "unknown") if end in ends)
+    summary = ", ".join(f"{ends.count(end)} {end}" for end in ("success", "failure", "unknown") if end in ends)
     n = len(scaled.pass_at_k)
     names = ("Pass@1", f"best of {len(ends)}", f"Pass@{n}")
     if scaled.mode == "sequential":
@@ -92,7 +92,7 @@ def _lines(scaled: Scaled) -> list[str]:
     tokens = scaled.total.input_tokens + scaled.total.output_tokens
     best = "none" if scaled.choice is None else f"run {scaled.choice + 1} ({scaled.why})"
     return [
-        f"Scaled ({scaled.mode}, {len(ends)} of {plural(scaled.k, 'run')}) {scaled.task!r}: {told or 'no run'}.",
+        f"Scaled ({scaled.mode}, {len(ends)} of {plural(scaled.k, 'run')}) {scaled.task!r}: {summary or 'no run'}.",
         f"{'; '.join(figures)}. Stopped: {scaled.stopped}.",
         f"Chosen: {best}.",
         f"Lessons learned: {len(scaled.learned.lessons) if scaled.learned else 0}. {plural(tokens, 'token')} in all.",

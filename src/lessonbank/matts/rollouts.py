@@ -210,27 +210,27 @@ class Rollouts:
         if outcome is not None or reward is not None:
             await self._keep(number, self._done[number])
         if self.progress:
-            told = Progress(
+            progress = Progress(
                 done=len(self._done),
                 of=self.design.k,
                 run=run,
-                usage=sum((one.run.usage for one in self._done.values()), Usage()),
+                usage=sum((rollout.run.usage for rollout in self._done.values()), Usage()),
                 seconds=self.meter.seconds,
             )
-            self.progress(told)
+            self.progress(progress)
         return run
 
     async def _keep(self, number: int, rollout: Rollout) -> None:
         with anyio.CancelScope(shield=True):
             async with self._keeping:
                 self._ended_runs[number] = rollout
-                await self.keep([self._ended_runs[one] for one in sorted(self._ended_runs)])
+                await self.keep([self._ended_runs[run_number] for run_number in sorted(self._ended_runs)])
 
     async def _verify(self, run: Trajectory) -> tuple[Outcome | None, float | None]:
         if self.verifier is None or run.error:
             return None, None
         try:
-            told = await as_awaitable(self.verifier)(run)
+            answer = await as_awaitable(self.verifier)(run)
         except UsageError:
             raise
         except Exception as problem:  # noqa: BLE001 - whatever a verifier raises: the run is there, and can be judged
@@ -238,7 +238,7 @@ class Rollouts:
                 f"verify= failed on a run, the judge decides: {type(problem).__name__}: {quoted(problem)}"
             )
             return None, None
-        return stated(told)
+        return stated(answer)
 
 
 def _run_in_time(run: Trajectory, seconds: float) -> Trajectory:

@@ -80,23 +80,25 @@ class BankMemory:
         """The runs as models may read them: secrets are out."""
         return await self.intake.runs(runs)
 
-    async def sentence(self, told: str, /) -> str:
+    async def sentence(self, text: str, /) -> str:
         """What a model said, as it may be kept and logged."""
-        return await self.intake.sentence(told)
+        return await self.intake.sentence(text)
 
     async def keep(self, rollouts: Sequence[Rollout], recall: Recall | None, /) -> None:
         """Put the runs of one group on disk with what is known of them, to be learned later."""
-        new = [one.run for one in rollouts if one.run.id not in self._safe]
+        new = [rollout.run for rollout in rollouts if rollout.run.id not in self._safe]
         self._safe.update({run.id: run for run in await self.safe(new)})
         outcomes, rewards = _truths(rollouts)
-        runs = [self._safe[one.run.id] for one in rollouts]
+        runs = [self._safe[rollout.run.id] for rollout in rollouts]
         # A step of the loop and no call for users, who learn or submit.
         await self.bank._hand_in(runs, recall=recall, outcome=outcomes, reward=rewards)  # pyright: ignore[reportPrivateUsage]
 
     async def learn(self, rollouts: Sequence[Rollout], recall: Recall | None, /) -> Learned:
         """Judge, extract and consolidate: several runs are contrasted."""
         outcomes, rewards = _truths(rollouts)
-        return await self.bank.learn([one.run for one in rollouts], recall=recall, outcome=outcomes, reward=rewards)
+        return await self.bank.learn(
+            [rollout.run for rollout in rollouts], recall=recall, outcome=outcomes, reward=rewards
+        )
 
     async def judge(self, rollout: Rollout, /) -> Verdict:
         """How a run ended."""
@@ -183,7 +185,7 @@ class ScaledTask:
     async def _keep(self, recall: Recall | None, rollouts: Sequence[Rollout]) -> None:
         if not self.design.learns:
             return
-        groups = [[one] for one in rollouts] if self.design.mode == "vanilla" else [rollouts]
+        groups = [[rollout] for rollout in rollouts] if self.design.mode == "vanilla" else [rollouts]
         try:
             for group in groups:
                 await self.memory.keep(group, recall)
@@ -195,16 +197,20 @@ class ScaledTask:
     ) -> tuple[Learned | None, list[Run], Usage]:
         """What the bank learned, the runs with their verdicts, and what it cost to judge those it did not."""
         learned, verdicts = await self._learn(rollouts, recall) if self.design.learns and rollouts else (None, {})
-        judged = await gather(partial(self._judge, one, verdicts.get(one.run.id)) for one in rollouts)
-        attempts = [Run(trajectory=one.run, verdict=verdict) for one, verdict in zip(rollouts, judged, strict=True)]
+        judged = await gather(partial(self._judge, rollout, verdicts.get(rollout.run.id)) for rollout in rollouts)
+        attempts = [
+            Run(trajectory=rollout.run, verdict=verdict) for rollout, verdict in zip(rollouts, judged, strict=True)
+        ]
         return learned, attempts, sum((a.verdict.usage for a in attempts if a.trajectory.id not in verdicts), Usage())
 
     async def _learn(self, rollouts: Sequence[Rollout], recall: Recall | None) -> tuple[Learned, dict[str, Verdict]]:
         """Together, or in vanilla mode one by one: in their order, so that what comes of it does not depend on luck."""
-        groups = [[one] for one in rollouts] if self.design.mode == "vanilla" else [list(rollouts)]
-        told = [await self._learn_group(group, recall) for group in groups]
-        refs = [ref for learned in told if learned.experience for ref in learned.experience.attempts]
-        return (told[0] if len(told) == 1 else _together(told)), {ref.trajectory_id: ref.verdict for ref in refs}
+        groups = [[rollout] for rollout in rollouts] if self.design.mode == "vanilla" else [list(rollouts)]
+        results = [await self._learn_group(group, recall) for group in groups]
+        refs = [ref for learned in results if learned.experience for ref in learned.experience.attempts]
+        return (results[0] if len(results) == 1 else _together(results)), {
+            ref.trajectory_id: ref.verdict for ref in refs
+        }
 
     async def _learn_group(self, group: Sequence[Rollout], recall: Recall | None) -> Learned:
         try:
@@ -262,32 +268,32 @@ class ScaledTask:
     async def _note(self, what: str, problem: Exception) -> str:
         """`what`, and why, as one line; it is in the log, too."""
         try:
-            said = await self.memory.sentence(quoted(problem))
+            reason = await self.memory.sentence(quoted(problem))
         except Exception:  # noqa: BLE001 - a redactor that fails must not show what it was to hide
-            said = "its message could not be redacted"
-        told = f"{what}: {type(problem).__name__}: {said}"
-        log.warning("%s", told)
-        self.notes.append(told)
-        return told
+            reason = "its message could not be redacted"
+        note = f"{what}: {type(problem).__name__}: {reason}"
+        log.warning("%s", note)
+        self.notes.append(note)
+        return note
 
 
 def _truths(rollouts: Sequence[Rollout]) -> tuple[list[Outcome], list[float]]:
     """What is known of how runs ended; either may be `None` for a run."""
     return (
-        cast("list[Outcome]", [one.outcome for one in rollouts]),
-        cast("list[float]", [one.reward for one in rollouts]),
+        cast("list[Outcome]", [rollout.outcome for rollout in rollouts]),
+        cast("list[float]", [rollout.reward for rollout in rollouts]),
     )
 
 
 def _together(several: Sequence[Learned]) -> Learned:
     """What several calls of `learn` did, as one. That all settle one recall is meant, and no doubt."""
-    notes = [note for one in several for note in one.notes if not note.startswith("settled again: ")]
+    notes = [note for learned in several for note in learned.notes if not note.startswith("settled again: ")]
     return Learned(
-        verdicts=tuple(verdict for one in several for verdict in one.verdicts),
-        lessons=tuple(lesson for one in several for lesson in one.lessons),
-        changes=tuple(change for one in several for change in one.changes),
-        usage=sum((one.usage for one in several), Usage()),
-        known=tuple(id for one in several for id in one.known),
+        verdicts=tuple(verdict for learned in several for verdict in learned.verdicts),
+        lessons=tuple(lesson for learned in several for lesson in learned.lessons),
+        changes=tuple(change for learned in several for change in learned.changes),
+        usage=sum((learned.usage for learned in several), Usage()),
+        known=tuple(id for learned in several for id in learned.known),
         notes=tuple(dict.fromkeys(notes)),
-        errors=tuple(dict.fromkeys(code for one in several for code in one.errors)),
+        errors=tuple(dict.fromkeys(code for learned in several for code in learned.errors)),
     )

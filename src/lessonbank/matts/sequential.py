@@ -57,8 +57,8 @@ def _conclusion(run: Trajectory) -> str:
     if run.answer and run.answer.strip():
         return " ".join(run.answer.casefold().split()).rstrip(".!")
     acts = [step.action for step in run.steps if step.action.text.strip() or step.action.calls]
-    told = [[" ".join(act.text.split()), [[call.name, call.arguments] for call in act.calls]] for act in acts]
-    return json.dumps(told, sort_keys=True) if told else ""
+    entries = [[" ".join(act.text.split()), [[call.name, call.arguments] for call in act.calls]] for act in acts]
+    return json.dumps(entries, sort_keys=True) if entries else ""
 
 
 class Examiner(Protocol):
@@ -89,8 +89,8 @@ class Rewriter:
         code = nonce()
         messages = await to_thread.run_sync(partial(self._question, shown or previous, code, first=first))
         reply = await self.model.generate(messages, temperature=self.temperature, schema=Rewritten)
-        told = reply_with(code, reply.text, usage=reply.usage)
-        answer, notes = _answer(told, previous.answer), told.get("notes")
+        fields = reply_with(code, reply.text, usage=reply.usage)
+        answer, notes = _answer(fields, previous.answer), fields.get("notes")
         if answer is None or f'"answer": "{answer}"' in self.prompt.user:  # small models copy the form as it stands
             raise OutputError("the reply neither confirms the answer nor gives another", usage=reply.usage)
         step = Step(thought=notes.strip() if isinstance(notes, str) else "", action=answer)
@@ -108,9 +108,9 @@ class Rewriter:
         return self.prompt.render(instruction=instruction(first=first), run=fenced, check=code)
 
 
-def _answer(told: dict[str, object], before: str | None) -> str | None:
+def _answer(fields: dict[str, object], before: str | None) -> str | None:
     """The earlier answer, word for word, where it is confirmed: what a model copies it may misspell."""
-    given = told.get("answer")
-    if told.get("confirmed") is True and before:
+    given = fields.get("answer")
+    if fields.get("confirmed") is True and before:
         return before
     return given.strip() if isinstance(given, str) and given.strip() else None

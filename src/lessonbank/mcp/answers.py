@@ -51,7 +51,7 @@ class Reasons(BaseModel):
 def recalled(recall: Recall, /, *, record: str = "") -> CallToolResult:
     """The first block of text is exactly the text of the recall. `record`: the recall of the task, if it is another."""
     note = f"When the task has ended, call record with recall_id {record or recall.id}"
-    told = Recalled(
+    reply = Recalled(
         text=recall.text,
         lessons=[
             ShownLesson(number=number, id=lesson.id, title=canonical_line(lesson.title))
@@ -60,13 +60,13 @@ def recalled(recall: Recall, /, *, record: str = "") -> CallToolResult:
         recall_id=record or recall.id,
         note=note if recall.text else f"{NOTHING} {note}",
     )
-    return both(told, *filter(None, (told.text, told.note)))
+    return both(reply, *filter(None, (reply.text, reply.note)))
 
 
-def both(told: BaseModel, /, *texts: str) -> CallToolResult:
-    """`told` as structured content, and `texts` as a block each."""
+def both(reply: BaseModel, /, *texts: str) -> CallToolResult:
+    """`reply` as structured content, and `texts` as a block each."""
     blocks = [TextContent(type="text", text=text) for text in texts]
-    return CallToolResult(content=[*blocks], structured_content=told.model_dump(mode="json"))
+    return CallToolResult(content=[*blocks], structured_content=reply.model_dump(mode="json"))
 
 
 def fenced(text: str, /, *, label: str) -> str:

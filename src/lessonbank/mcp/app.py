@@ -79,9 +79,9 @@ def left_out(without: Collection[str] | None, settings: Mapping[str, Any], /) ->
 
 async def serve_stdio(where: Place, /, *, scope: str, **settings: Any) -> None:
     """Serve one client over stdin and stdout until it leaves, then learn what it recorded. Raises UsageError."""
-    one = server(where, scope=scope, **settings)
-    async with one.memory.serving():
-        await one.run_stdio_async()
+    mcp_server = server(where, scope=scope, **settings)
+    async with mcp_server.memory.serving():
+        await mcp_server.run_stdio_async()
 
 
 def offered_tools(without: Collection[str], /) -> list[str]:

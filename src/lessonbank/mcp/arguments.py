@@ -16,13 +16,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def takes_retrieve_options(tool: F, /) -> F:
     """`tool`, with an argument for each option that is not the owner's alone."""
-    mine = [one for one in OPTIONS.values() if one.offer.by_agent]
+    mine = [option for option in OPTIONS.values() if option.offer.by_agent]
     keyword = Parameter.KEYWORD_ONLY
-    named = [Parameter(one.name, keyword, default=one.default, annotation=_argument(one)) for one in mine]
-    return with_keywords(tool, [(one, one.annotation) for one in named], evaluate=True)
+    named = [Parameter(option.name, keyword, default=option.default, annotation=_argument(option)) for option in mine]
+    return with_keywords(tool, [(parameter, parameter.annotation) for parameter in named], evaluate=True)
 
 
-def _argument(one: Option) -> Any:
-    bounds = {"ge": one.offer.least, "le": one.offer.most_by_agent}
-    told: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
-    return Annotated[one.kind, Field(description=one.offer.help or None, **told)]
+def _argument(option: Option) -> Any:
+    bounds = {"ge": option.offer.least, "le": option.offer.most_by_agent}
+    limits: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
+    return Annotated[option.kind, Field(description=option.offer.help or None, **limits)]

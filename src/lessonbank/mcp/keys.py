@@ -52,14 +52,14 @@ class Keys:
         """What the SDK keeps of a caller: the scope, a name for its sessions, and the writer it counts as."""
         if self._file is not None:
             await to_thread.run_sync(self._read_again, self._file)
-        digest, found = _digest(token), None
+        digest, own_scope = _digest(token), None
         for known, scope in self._scopes.items():
             if hmac.compare_digest(known, digest):
-                found = scope
-        if found is None:
+                own_scope = scope
+        if own_scope is None:
             return None
-        writer = of_scope_key("mcp", digest, holders=self._holders[found])
-        return AccessToken(token="", client_id=digest[:16], scopes=[], claims={SCOPE: found, WRITER: writer})
+        writer = of_scope_key("mcp", digest, holders=self._holders[own_scope])
+        return AccessToken(token="", client_id=digest[:16], scopes=[], claims={SCOPE: own_scope, WRITER: writer})
 
     def _read_again(self, file: _File) -> None:
         """The keys of before stay where the file cannot be read, or while somebody is writing it."""
@@ -97,22 +97,22 @@ class _File:
             lines = self._path.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"the keys in {short_path(self._path)} cannot be read: {type(error).__name__}") from None
-        found = dict[str, str]()
+        scopes = dict[str, str]()
         for number, line in enumerate(lines, 1):
             words = line.split()
             if not words or words[0].startswith("#"):
                 continue
-            if len(words) > 2 or words[0] in found:
+            if len(words) > 2 or words[0] in scopes:
                 raise UsageError(f"line {number} of {short_path(self._path)} is not `KEY SCOPE` with a key of its own")
-            found[words[0]] = words[1] if len(words) == 2 else self._scope
-        return found
+            scopes[words[0]] = words[1] if len(words) == 2 else self._scope
+        return scopes
 
     def _look(self) -> tuple[int, int, int]:
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return (0, 0, 0)
-        return (found.st_mtime_ns, found.st_size, found.st_ino)
+        return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 def _digest(key: str) -> str:

@@ -66,9 +66,9 @@ class Memory:
         async with self._opening:
             if self._bank is None:
                 self._bank = await self._connect()
-                for one in self.scopes or (self._bank.scope,):
+                for scope_name in self.scopes or (self._bank.scope,):
                     self._bank.in_background(
-                        partial(_catch_up, self._bank.scoped(one)), lost="runs of an earlier server stay pending"
+                        partial(_catch_up, self._bank.scoped(scope_name)), lost="runs of an earlier server stay pending"
                     )
         return self._bank if scope is None else self._bank.scoped(scope)
 

@@ -33,5 +33,5 @@ async def title_in(visit: Visit, line: Line, /) -> tuple[str, bool]:
     if held:
         return held.title, True
     brought = line.entry.entry.brings
-    then = next((one.title for one in brought.lessons if one.id == line.lessons[0]), "") if brought else ""
+    then = next((lesson.title for lesson in brought.lessons if lesson.id == line.lessons[0]), "") if brought else ""
     return f"{then} (a rollback took it back)" if then else TAKEN_BACK, False

@@ -31,7 +31,7 @@ async def page(visit: Visit) -> Response:
     """What there is, and who decides."""
     bank, whole = visit.site.bank, len(visit.scopes) > 1
     spending = await visit.bank.runs.spending()
-    told: dict[str, Any] = {
+    context: dict[str, Any] = {
         "counts": {scope: await bank.scoped(scope).admin.counts() for scope in visit.scopes[:_LISTED]},
         "holders": await _holders(visit),
         "settings": _settings(visit),
@@ -42,7 +42,7 @@ async def page(visit: Visit) -> Response:
         "spent": spending.spent,
         "bounds": _bounds(spending),
     }
-    return visit.page("administration.html", told)
+    return visit.page("administration.html", context)
 
 
 def _settings(visit: Visit) -> Mapping[str, str]:
@@ -78,8 +78,8 @@ async def doctor(visit: Visit) -> Response:
         except StoreError as error:  # a quick look reads no record, and this met one that cannot be read
             problems = (str(error),)
     seconds = max(round(held / _A_SECOND), 1)
-    told = {"problems": problems, "waits": waits, "whole": whole, "held": held, "seconds": seconds}
-    return visit.page("_doctor.html" if visit.is_part else "doctor.html", told)
+    context = {"problems": problems, "waits": waits, "whole": whole, "held": held, "seconds": seconds}
+    return visit.page("_doctor.html" if visit.is_part else "doctor.html", context)
 
 
 async def _waiting(visit: Visit) -> Mapping[str, object]:
@@ -98,7 +98,7 @@ async def _waiting(visit: Visit) -> Mapping[str, object]:
 async def _records(visit: Visit) -> int:
     """How many records all scopes of the bank hold."""
     counts = [await visit.site.bank.scoped(scope).admin.counts() for scope in visit.scopes]
-    return sum(one.lessons + one.trajectories + one.recalls for one in counts)
+    return sum(count.lessons + count.trajectories + count.recalls for count in counts)
 
 
 async def backup(visit: Visit) -> Response:
@@ -112,8 +112,8 @@ async def backup(visit: Visit) -> Response:
         rmtree(folder, ignore_errors=True)
         raise
     named = f"lessonbank-{datetime.now(UTC):%Y%m%d-%H%M%S}.db"
-    gone = BackgroundTask(rmtree, folder, ignore_errors=True)
-    return FileResponse(path, media_type="application/octet-stream", filename=named, background=gone)
+    cleanup = BackgroundTask(rmtree, folder, ignore_errors=True)
+    return FileResponse(path, media_type="application/octet-stream", filename=named, background=cleanup)
 
 
 async def _holders(visit: Visit) -> Mapping[str, Sequence[str]] | None:

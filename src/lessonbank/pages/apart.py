@@ -19,17 +19,17 @@ def apart(texts: Iterable[str], most: int, /) -> Sequence[str]:
     """
     every = [" ".join(text[:_COMPARED].split()) for text in texts]
     order = sorted(range(len(every)), key=lambda at: every[at])
-    found = list(every)
+    lines = list(every)
     for place, at in enumerate(order):
         beside = [every[order[other]] for other in (place - 1, place + 1) if 0 <= other < len(order)]
-        shared = max((_shared(every[at], one) for one in beside if one != every[at]), default=0)
-        found[at] = _cut(every[at], most, shared)
-    return found
+        shared = max((_shared(every[at], text) for text in beside if text != every[at]), default=0)
+        lines[at] = _cut(every[at], most, shared)
+    return lines
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(text: str, other: str) -> int:
     """With how many same characters both begin."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
 
 
 def _cut(text: str, most: int, shared: int) -> str:

@@ -140,7 +140,7 @@ def application(
     `file`: the bank's file, which is named to people whose session ended.
     """
     where = frozenset(origins if origins is not None else (f"http://{host}" for host in hosts))
-    lower = frozenset(one.lower() for one in where)
+    lower = frozenset(origin.lower() for origin in where)
     site = Site(bank, sessions or Sessions(), lower, environment(prefix), prefix, door, keys, trials, file)
     pages = [Route(at, _endpoint(site, page), methods=["GET"]) for at, page in _ROUTES]
     forms = [Route(at, _endpoint(site, page), methods=["POST"]) for at, page in _FORMS]
@@ -238,15 +238,15 @@ def _ended(site: Site, request: Request, problem: str = "", *, status: int = 401
     query = f"?{request.url.query}" if request.url.query else ""
     back = f"{request.url.path}{query}" if request.method == "GET" else ""
     was_in = site.sessions.cookie in request.cookies  # nobody else knows the cookie's name
-    told = {"problem": problem, "back": back, "by_key": site.door is not None, "was_in": was_in, "file": site.file}
-    return HTMLResponse(site.templates.get_template("ended.html").render(told), status_code=status)
+    context = {"problem": problem, "back": back, "by_key": site.door is not None, "was_in": was_in, "file": site.file}
+    return HTMLResponse(site.templates.get_template("ended.html").render(context), status_code=status)
 
 
 def _failed(visit: Visit, error: LessonbankError) -> Response:
     status = error.status if isinstance(error, Refused) else 500
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), status)
-    told = {"title": _TITLES.get(status, "Something went wrong"), "sentence": str(error), "code": error.code}
-    return visit.page("error.html", told, status=status)
+    context = {"title": _TITLES.get(status, "Something went wrong"), "sentence": str(error), "code": error.code}
+    return visit.page("error.html", context, status=status)
 
 
 async def _nowhere(visit: Visit) -> Response:

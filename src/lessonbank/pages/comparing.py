@@ -41,45 +41,45 @@ async def page(visit: Visit) -> Response:
         if parted is None
         else [named_action(steps[parted - 1] if parted <= len(steps) else None) for steps in (left, right)]
     )
-    told: dict[str, Any] = {
+    context: dict[str, Any] = {
         "runs": runs,
         "rows": rows,
         "parted": parted,
         "longest": max(len(left), len(right)),
         "acts": at,
     }
-    told["marks"] = marks(left[:_STEPS], right[:_STEPS])
+    context["marks"] = marks(left[:_STEPS], right[:_STEPS])
     labels = zip(("first", "second"), [await label_of(visit, run) for run in runs], strict=True)
-    said = [Markup("the {} run, {}").format(place, label) for place, label in labels]
-    return visit.page("compare.html", {**told, "most": _STEPS, "said": said})
+    captions = [Markup("the {} run, {}").format(place, label) for place, label in labels]
+    return visit.page("compare.html", {**context, "most": _STEPS, "said": captions})
 
 
 async def others(visit: Visit) -> Response:
     """Other runs that had the same task, or one that holds all its words."""
     run = await visit.bank.runs.get(visit.id)
-    found = await of_task(visit, run.trajectory.task, limit=_OTHERS + 1)
-    same = [one for one in found if one.trajectory.id != run.trajectory.id][:_OTHERS]
-    labelled = [(one, await label_of(visit, one)) for one in same]
+    runs = await of_task(visit, run.trajectory.task, limit=_OTHERS + 1)
+    same = [other for other in runs if other.trajectory.id != run.trajectory.id][:_OTHERS]
+    labelled = [(other, await label_of(visit, other)) for other in same]
     return visit.page("_others.html" if visit.is_part else "others.html", {"run": run, "others": labelled})
 
 
 async def label_of(visit: Visit, run: Run, /) -> Markup:
     """What tells a run from others of its task: how it ended, how long it was, and when memory was asked for it."""
     recall = await recall_of(visit, run)
-    told = (
+    parts = (
         run.verdict.outcome,
         plural(len(run.trajectory.steps), "step"),
         *([day(recall.created_at)] if recall else []),
     )
-    return Markup(", ").join(told)
+    return Markup(", ").join(parts)
 
 
 def marks(left: Sequence[Step], right: Sequence[Step], /) -> Mapping[int, tuple[str, str]]:
     """For the first steps that are not worded alike, what stands in each of both."""
     pairs = [
-        (number, _text(one), _text(other)) for number, (one, other) in enumerate(zip(left, right, strict=False), 1)
+        (number, _text(step), _text(other)) for number, (step, other) in enumerate(zip(left, right, strict=False), 1)
     ]
-    return {number: (one, other) for number, one, other in [each for each in pairs if each[1] != each[2]][:_MARKED]}
+    return {number: (text, other) for number, text, other in [each for each in pairs if each[1] != each[2]][:_MARKED]}
 
 
 def _text(step: Step) -> str:
@@ -92,8 +92,8 @@ def first_difference(left: Sequence[Step], right: Sequence[Step], /) -> int | No
 
     What an agent says beside a call of a tool is wording; where no tool is called, what it says is what it does.
     """
-    for number, (one, other) in enumerate(zip_longest(left, right), 1):
-        if one is None or other is None or _done(one) != _done(other):
+    for number, (step, other) in enumerate(zip_longest(left, right), 1):
+        if step is None or other is None or _done(step) != _done(other):
             return number
     return None
 
@@ -113,7 +113,7 @@ def named_action(step: Step | None, /) -> str:
     return f"“{cut(' '.join(step.action.text.split()), 80)}”" if step.action.text.strip() else "nothing"
 
 
-def _arguments(told: Json) -> str:
-    if isinstance(told, dict):
-        return ", ".join(f"{name}={value}" for name, value in told.items())
-    return str(told)
+def _arguments(arguments: Json) -> str:
+    if isinstance(arguments, dict):
+        return ", ".join(f"{name}={value}" for name, value in arguments.items())
+    return str(arguments)

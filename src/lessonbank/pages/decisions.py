@@ -40,7 +40,7 @@ async def decide(visit: Visit) -> Response:
     do, reason = first(fields, "do"), first(fields, "reason")
     if do not in _DONE:
         raise UsageError(f"there is no decision {do[:40]!r}")
-    seen = [told.partition(":") for told in fields.get("lesson", [])[:_MOST]]
+    seen = [choice.partition(":") for choice in fields.get("lesson", [])[:_MOST]]
     if not seen:
         raise UsageError("choose at least one lesson")
     lessons = [await as_seen(visit, id, version=version) for version, _, id in seen]
@@ -57,7 +57,7 @@ async def edit(visit: Visit) -> Response:
     """Put a person's words into the place of a lesson's, if nobody else did since."""
     fields = await visit.form()
     lesson = await as_seen(visit, visit.id, version=first(fields, "version"))
-    told = {"title": first(fields, "title"), "content": first(fields, "content"), "when": first(fields, "when")}
+    words = {"title": first(fields, "title"), "content": first(fields, "content"), "when": first(fields, "when")}
     before = {"title": lesson.title, "content": lesson.content, "when": lesson.description}
 
     async def back(bank: AsyncReasoningBank) -> object:
@@ -68,7 +68,7 @@ async def edit(visit: Visit) -> Response:
     by, reason = visit.session.name, first(fields, "reason")
     waits = lesson.state == "quarantined" and not lesson.retired
     approves = waits and first(fields, "then") == "approve"
-    await visit.bank.lessons.edit(lesson.id, by=by, reason=reason, **told)
+    await visit.bank.lessons.edit(lesson.id, by=by, reason=reason, **words)
     if approves:
         await visit.bank.lessons.approve(lesson.id, by=by, reason=reason)
     again = f"“{lesson.title}” says what it said before" + (", and is in quarantine again" if approves else "")
@@ -104,17 +104,17 @@ async def correct(visit: Visit) -> Response:
     run = await visit.bank.runs.get(visit.id)
     by, before = visit.session.name, run.verdict
 
-    told, taught = cast("Outcome", outcome), False
+    new_outcome, taught = cast("Outcome", outcome), False
 
     async def back(bank: AsyncReasoningBank) -> object:
         # A verdict from which the run was learned has none before it that could count again.
         old = before.outcome if taught else None
         return await bank.runs.correct(run.trajectory.id, outcome=old, by=by, reason=UNDO)
 
-    if (before.source, before.outcome) != ("human", told):
-        learned = await visit.bank.runs.correct(run.trajectory.id, outcome=told, by=by, reason=reason)
-        taught = not any(isinstance(one, Rejudge) for one in learned.changes)
-        remember(visit, f"The run is {_ENDED[told]}", (), back, run=run.trajectory.id)
+    if (before.source, before.outcome) != ("human", new_outcome):
+        learned = await visit.bank.runs.correct(run.trajectory.id, outcome=new_outcome, by=by, reason=reason)
+        taught = not any(isinstance(change, Rejudge) for change in learned.changes)
+        remember(visit, f"The run is {_ENDED[new_outcome]}", (), back, run=run.trajectory.id)
     return back_to(visit, fields)
 
 
@@ -140,21 +140,21 @@ async def _again(visit: Visit, done: Done) -> tuple[str, str]:
     """What is so again after a decision was taken back, and the page that shows it."""
     if done.run:
         verdict = (await visit.bank.runs.get(done.run)).verdict
-        told = f"the run is {_ENDED[verdict.outcome]} again, {who_said(verdict)}"
-        return told, visit.link("runs", done.run)
+        sentence = f"the run is {_ENDED[verdict.outcome]} again, {who_said(verdict)}"
+        return sentence, visit.link("runs", done.run)
     if not done.lesson:
         return done.again, visit.link("history")
     lesson = await visit.bank.lessons.get(done.lesson)
     waits = lesson.state == "quarantined" and not lesson.retired and lesson.provenance.writer != FILE
     where = visit.link("inbox", state="quarantined", at=lesson.id) if waits else visit.link("lessons", lesson.id)
     state = "retired" if lesson.retired else _STATES[lesson.state]
-    one = f"“{lesson.title}” is {state} again"
-    return done.again or (one if done.count == 1 else f"{done.count} lessons are {state} again"), where
+    sentence = f"“{lesson.title}” is {state} again"
+    return done.again or (sentence if done.count == 1 else f"{done.count} lessons are {state} again"), where
 
 
 def remember(
     visit: Visit,
-    told: str,
+    sentence: str,
     entries: Sequence[JournalEntry],
     back: Back | None,
     /,
@@ -166,7 +166,7 @@ def remember(
 ) -> None:
     """Keep a decision, so that it can be undone and the next page says what was done."""
     sequence = entries[-1].sequence if entries else 0
-    done = Done(told, visit.scope, sequence, back, again=again, lesson=lesson, run=run, count=count)
+    done = Done(sentence, visit.scope, sequence, back, again=again, lesson=lesson, run=run, count=count)
     visit.session.done.insert(0, done)
     del visit.session.done[_REMEMBERED:]
 

@@ -32,17 +32,17 @@ async def page(visit: Visit) -> Response:
     """What an erasure would take with it, or what has the words that were asked for."""
     visit.check_admin()
     asked = _asked({name: visit.request.query_params.getlist(name) for name in (*_NAMED, "metadata")})
-    told: dict[str, Any] = {"asked": asked, "words": visit.query("q"), "found": None, "what": None, "wrong": ""}
+    context: dict[str, Any] = {"asked": asked, "words": visit.query("q"), "found": None, "what": None, "wrong": ""}
     if any(asked.values()):
         try:
-            told |= await _preview_fields(visit, asked)
+            context |= await _preview_fields(visit, asked)
         except (UsageError, NotFound) as error:
-            told["wrong"] = str(error)
-    elif told["words"]:
-        told["found"] = await _with_words(visit, told["words"])
-    vain = told["what"] is None or told["what"].empty
-    told["keys"] = await _keys(visit) if asked["metadata"] and vain else ()
-    return visit.page("purge.html", {**told, "most": PAGE}, status=400 if told["wrong"] else 200)
+            context["wrong"] = str(error)
+    elif context["words"]:
+        context["found"] = await _with_words(visit, context["words"])
+    vain = context["what"] is None or context["what"].empty
+    context["keys"] = await _keys(visit) if asked["metadata"] and vain else ()
+    return visit.page("purge.html", {**context, "most": PAGE}, status=400 if context["wrong"] else 200)
 
 
 async def erase(visit: Visit) -> Response:
@@ -61,15 +61,15 @@ async def erase(visit: Visit) -> Response:
     return visit.go(visit.link("administration"))
 
 
-def _asked(told: Asked) -> Asked:
-    return {name: [one.strip() for one in values if one.strip()][:_MOST] for name, values in told.items()}
+def _asked(fields: Asked) -> Asked:
+    return {name: [value.strip() for value in values if value.strip()][:_MOST] for name, values in fields.items()}
 
 
 def _wanted(asked: Asked) -> dict[str, Any]:
     """What `purge` takes. Raises UsageError."""
     chosen: dict[str, Any] = {name: tuple(asked[name]) for name in _NAMED if asked[name]}
-    for told in asked["metadata"]:
-        key, equals, value = told.partition("=")
+    for pair in asked["metadata"]:
+        key, equals, value = pair.partition("=")
         if not equals or not key.strip() or "metadata" in chosen:
             raise UsageError(_FORM)
         chosen["metadata"] = {key.strip(): value.strip()}
@@ -89,21 +89,21 @@ async def _preview_fields(visit: Visit, asked: Asked) -> dict[str, Any]:
         "what": what,
         "seen": _mark(what),
         "size": _size(what),
-        "titles": {id: one.title for id, one in lessons.items() if one},
-        "tasks": {id: one.trajectory.task for id, one in runs.items() if one},
+        "titles": {id: lesson.title for id, lesson in lessons.items() if lesson},
+        "tasks": {id: run.trajectory.task for id, run in runs.items() if run},
     }
 
 
 async def _with_words(visit: Visit, words: str) -> Sequence[tuple[str, str, str, str]]:
     """Runs, lessons and recalls that hold all of these words: what each is, its id, its first words, its page."""
     bank, link = visit.bank, visit.link
-    runs = [one.trajectory for one in await bank.runs.list(text=words, limit=PAGE)]
+    runs = [run.trajectory for run in await bank.runs.list(text=words, limit=PAGE)]
     lessons = await bank.lessons.list(text=words, retired=True, limit=PAGE)
     recalls = await bank.recalls.list(text=words, limit=PAGE)
     return [
-        *(("run", one.id, one.task, link("runs", one.id)) for one in runs),
-        *(("lesson", one.id, one.title, link("lessons", one.id)) for one in lessons),
-        *(("recall", one.id, one.task, link("why", one.id)) for one in recalls),
+        *(("run", run.id, run.task, link("runs", run.id)) for run in runs),
+        *(("lesson", lesson.id, lesson.title, link("lessons", lesson.id)) for lesson in lessons),
+        *(("recall", recall.id, recall.task, link("why", recall.id)) for recall in recalls),
     ]
 
 
@@ -119,6 +119,6 @@ def _mark(what: Erasing) -> str:
 
 
 def _size(what: Erasing) -> str:
-    told = (plural(len(what.lessons), "lesson"), plural(len(what.runs), "run"), plural(len(what.recalls), "recall"))
+    parts = (plural(len(what.lessons), "lesson"), plural(len(what.runs), "run"), plural(len(what.recalls), "recall"))
     lives_on = len(what.successors)
-    return ", ".join(told) + (f"; {plural(lives_on, 'lesson lives', 'lessons live')} on" if lives_on else "")
+    return ", ".join(parts) + (f"; {plural(lives_on, 'lesson lives', 'lessons live')} on" if lives_on else "")

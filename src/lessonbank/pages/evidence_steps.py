@@ -29,27 +29,27 @@ class DecidingStep:
 def named_steps(lesson: Lesson, /) -> Mapping[str, frozenset[int]]:
     """The numbers of the steps that support a lesson, by the id of the run."""
     runs = lesson.provenance.trajectory_ids
-    found: dict[str, set[int]] = {}
-    for told in lesson.provenance.evidence:
-        for run, step in _NAMED.findall(told):
+    numbers: dict[str, set[int]] = {}
+    for text in lesson.provenance.evidence:
+        for run, step in _NAMED.findall(text):
             place = int(run or 1) - 1
             if 0 <= place < len(runs):
-                found.setdefault(runs[place], set()).add(int(step))
-    return {id: frozenset(steps) for id, steps in found.items()}
+                numbers.setdefault(runs[place], set()).add(int(step))
+    return {id: frozenset(steps) for id, steps in numbers.items()}
 
 
 def deciding_steps(lesson: Lesson, runs: Iterable[Run], /) -> Sequence[DecidingStep]:
     """What a person should read before deciding on a lesson: a few steps, those that it names first."""
     named = named_steps(lesson)
-    found, last = list[DecidingStep](), list[DecidingStep]()
+    evidence, last = list[DecidingStep](), list[DecidingStep]()
     for run in runs:
         steps, id = run.trajectory.steps, run.trajectory.id
         wanted = named.get(id, frozenset())
-        found += [DecidingStep(id, n, step, is_named=True) for n, step in enumerate(steps, 1) if n in wanted]
+        evidence += [DecidingStep(id, n, step, is_named=True) for n, step in enumerate(steps, 1) if n in wanted]
         first = max(len(steps) - _LAST, 0)
         last += [
             DecidingStep(id, n, step, is_named=False)
             for n, step in enumerate(steps[first:], first + 1)
             if n not in wanted
         ]
-    return (found or last)[:_MOST]
+    return (evidence or last)[:_MOST]

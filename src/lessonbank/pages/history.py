@@ -49,21 +49,24 @@ async def timeline(visit: Visit) -> Response:
         return csv_of("history", _COLUMNS, [_row(line_of(entry)) for entry in (await looked.back(MOST, of=ids))[0]])
     entries, more = await looked.back(PAGE, before=number_of(visit.query("before")), of=ids)
     lines = [line_of(entry) for entry in entries]
-    told = {
+    context = {
         "lines": [(line, *await title_in(visit, line)) for line in lines],
         "more": more,
         "asked": asked,
         "kinds": [*_KINDS],
     }
-    told |= {"last": (await visit.bank.admin.counts()).changes, "writers": sorted({one.writer for one in entries})}
-    return visit.page("_history.html" if visit.is_part else "history.html", told)
+    context |= {
+        "last": (await visit.bank.admin.counts()).changes,
+        "writers": sorted({entry.writer for entry in entries}),
+    }
+    return visit.page("_history.html" if visit.is_part else "history.html", context)
 
 
-async def _lessons(visit: Visit, told: str) -> Sequence[str]:
+async def _lessons(visit: Visit, query: str) -> Sequence[str]:
     """The lesson of this id, or else the latest that contain these words."""
-    if await get_or_none(visit.bank.lessons.get(told)):
-        return (told,)
-    return [one.id for one in await visit.bank.lessons.list(text=told, retired=True, limit=_NAMED)]
+    if await get_or_none(visit.bank.lessons.get(query)):
+        return (query,)
+    return [lesson.id for lesson in await visit.bank.lessons.list(text=query, retired=True, limit=_NAMED)]
 
 
 def _row(line: Line) -> Sequence[object]:
@@ -79,12 +82,12 @@ async def comparison(visit: Visit) -> Response:
     before, after = 0 if before is None else before, last if after is None else after
     difference = await visit.bank.history.diff(before, after)
     back = visit.query("back") == "yes"
-    told: dict[str, object] = {"a": before, "b": after, "last": last, "difference": difference, "most": _LISTED}
-    one = await visit.bank.history.list(after=before, limit=1) if after == before + 1 else ()
-    told["line"] = line_of(one[0]) if one else None
+    context: dict[str, object] = {"a": before, "b": after, "last": last, "difference": difference, "most": _LISTED}
+    entries = await visit.bank.history.list(after=before, limit=1) if after == before + 1 else ()
+    context["line"] = line_of(entries[0]) if entries else None
     tasks = Diff(added=difference.added, removed=difference.removed, replaced=difference.replaced)
-    told["no_lesson"] = tasks == difference
-    return visit.page("diff.html", {**told, "back": back, "edited": _edited(difference, back=back)})
+    context["no_lesson"] = tasks == difference
+    return visit.page("diff.html", {**context, "back": back, "edited": _edited(difference, back=back)})
 
 
 async def rollback(visit: Visit) -> Response:
@@ -106,6 +109,6 @@ async def rollback(visit: Visit) -> Response:
 
 def _edited(difference: Diff, *, back: bool) -> Sequence[tuple[Lesson, str, str]]:
     """Lessons in other words, with the words before and after; on the way `back`, those it has now come first."""
-    said = {lesson.id: lesson.text for one in difference.replaced for lesson in one.before.lessons}
-    found = [(one, said.get(one.id, one.text), one.text) for one in difference.edited[:_WORDED]]
-    return [(one, new, old) for one, old, new in found] if back else found
+    texts = {lesson.id: lesson.text for replacement in difference.replaced for lesson in replacement.before.lessons}
+    rows = [(lesson, texts.get(lesson.id, lesson.text), lesson.text) for lesson in difference.edited[:_WORDED]]
+    return [(lesson, new, old) for lesson, old, new in rows] if back else rows

@@ -33,12 +33,12 @@ _LOOKED: Final = 300
 async def start(visit: Visit) -> Response:
     """What a person wants to know first; what takes long in a large scope comes after the page."""
     bank = visit.bank
-    told: dict[str, Any] = {"new": await bank.lessons.list(limit=_NEW), "counts": visit.counts}
-    told |= {"unlabelled": len(await bank.runs.unlabelled()), "failed": (await bank.runs.queue()).failed}
-    told["late"] = visit.is_large or visit.counts.recalls > LARGE
-    if not told["late"]:
-        told |= {**await _told_of_memory(visit), **await _told_of_undoing(visit)}
-    return visit.page("home.html", told)
+    context: dict[str, Any] = {"new": await bank.lessons.list(limit=_NEW), "counts": visit.counts}
+    context |= {"unlabelled": len(await bank.runs.unlabelled()), "failed": (await bank.runs.queue()).failed}
+    context["late"] = visit.is_large or visit.counts.recalls > LARGE
+    if not context["late"]:
+        context |= {**await _told_of_memory(visit), **await _told_of_undoing(visit)}
+    return visit.page("home.html", context)
 
 
 async def taken_back(visit: Visit) -> Response:
@@ -58,11 +58,11 @@ async def _told_of_memory(visit: Visit) -> dict[str, Any]:
     drawn = Markup("").join(map(Markup, figures(lift.series)[:2])) if lift.series else ""
     unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
     waiting = counts.quarantined + proposed.besides
-    told: dict[str, Any] = {"lead": lead(lift, waiting=waiting)}
-    told |= {"answer": Markup(answer(lift, waiting=waiting, brief=True)), "figures": drawn, "unasked": unasked}
-    told |= {"recalls": lift.recalls, "known": lift.settled, "ends": where_it_ends(lift)}
-    told["weighing"] = weighing(lift)
-    return told | {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None}
+    context: dict[str, Any] = {"lead": lead(lift, waiting=waiting)}
+    context |= {"answer": Markup(answer(lift, waiting=waiting, brief=True)), "figures": drawn, "unasked": unasked}
+    context |= {"recalls": lift.recalls, "known": lift.settled, "ends": where_it_ends(lift)}
+    context["weighing"] = weighing(lift)
+    return context | {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None}
 
 
 def lead(lift: Lift, /, *, waiting: int) -> str:
@@ -77,8 +77,8 @@ def lead(lift: Lift, /, *, waiting: int) -> str:
     sides = f"with it {_sides(lift)}"
     if lift.standing == "no evidence yet":
         return f"It is too early to say whether memory helps; so far {sides}.{waits}"
-    said = _LEAD[lift.standing]
-    return f"{judged}{said[0].lower() + said[1:] if judged else said}: {sides}.{waits}"
+    sentence = _LEAD[lift.standing]
+    return f"{judged}{sentence[0].lower() + sentence[1:] if judged else sentence}: {sides}.{waits}"
 
 
 def _sides(lift: Lift) -> str:

@@ -42,9 +42,9 @@ async def page(visit: Visit) -> Response:
     if asked in _SHELVES:
         return await _render_shelf(visit, asked, *await _waiting(visit, asked))
     for shelf in _WAITING:
-        found, more = await _waiting(visit, shelf)
-        if found:
-            return await _render_shelf(visit, shelf, found, more)
+        entries, more = await _waiting(visit, shelf)
+        if entries:
+            return await _render_shelf(visit, shelf, entries, more)
     return await _render_shelf(visit, "quarantined", (), None, nothing=True)
 
 
@@ -52,31 +52,34 @@ async def _csv(visit: Visit) -> Response:
     """All that waits: proposals first, then what is in quarantine."""
     proposals = await visit.bank.lessons.proposals()
     held = await every(visit.bank.lessons.list, lambda lesson: lesson.id, state="quarantined")
-    rows = [("proposed", one.lesson.id, one.lesson.title, one.reason, one.origin) for one in proposals]
-    rows += [("quarantined", one.id, one.title, "", one.provenance.writer) for one in held]
+    rows = [
+        ("proposed", proposal.lesson.id, proposal.lesson.title, proposal.reason, proposal.origin)
+        for proposal in proposals
+    ]
+    rows += [("quarantined", lesson.id, lesson.title, "", lesson.provenance.writer) for lesson in held]
     return csv_of("inbox", ("waits_as", "id", "title", "reason", "from"), rows)
 
 
 async def _render_shelf(
-    visit: Visit, shelf: str, found: Sequence[Waiting], more: str | None, *, nothing: bool = False
+    visit: Visit, shelf: str, entries: Sequence[Waiting], more: str | None, *, nothing: bool = False
 ) -> Response:
-    ids = [one.lesson.id for one in found]
+    ids = [entry.lesson.id for entry in entries]
     at = visit.query("at")
     place = ids.index(at) if at in ids else 0
-    told = {
-        "found": found,
+    context = {
+        "found": entries,
         "place": place,
         "shelf": shelf,
         "more": more,
         "shelves": list(_SHELVES.items()),
         "nothing": nothing,
     }
-    if not found:
-        return visit.page("inbox.html", {**told, "open": None})
-    chosen = found[place]
+    if not entries:
+        return visit.page("inbox.html", {**context, "open": None})
+    chosen = entries[place]
     owner = await visit.bank.lessons.experience(chosen.lesson.id)
     runs = await runs_of(visit.bank, chosen.lesson)
-    told |= {
+    context |= {
         "open": chosen,
         "experience": owner,
         "lesson": chosen.lesson,
@@ -86,7 +89,7 @@ async def _render_shelf(
         "next": ids[place + 1] if place + 1 < len(ids) else (ids[place - 1] if place else None),
         "doing": visit.query("do"),
     }
-    return visit.page("inbox.html", told)
+    return visit.page("inbox.html", context)
 
 
 async def _held(visit: Visit, chosen: Waiting) -> JournalEntry | None:
@@ -98,16 +101,18 @@ async def _waiting(visit: Visit, shelf: str) -> tuple[Sequence[Waiting], str | N
     """What is on a shelf, and after which lesson the next page begins."""
     if shelf == "proposed":
         proposals = (await visit.bank.lessons.proposals())[:_PROPOSALS]
-        return [Waiting(one.lesson, one, await _target(visit, one)) for one in proposals], None
+        return [Waiting(proposal.lesson, proposal, await _target(visit, proposal)) for proposal in proposals], None
     page = await visit.bank.lessons.list(
         state="quarantined" if shelf == "quarantined" else "probation", limit=PAGE + 1, after=visit.query("after")
     )
     # What a file proposes lies on the shelf of the proposals.
-    found = [Waiting(one, why=await _why(visit, one)) for one in page[:PAGE] if one.provenance.writer != FILE]
+    entries = [
+        Waiting(lesson, why=await _why(visit, lesson)) for lesson in page[:PAGE] if lesson.provenance.writer != FILE
+    ]
     if shelf == "probation" and not visit.is_large:
-        proposed = {one.lesson.id for one in await visit.bank.lessons.proposals()}
-        found = [one for one in found if one.lesson.id not in proposed]
-    return found, page[PAGE - 1].id if len(page) > PAGE else None
+        proposed = {proposal.lesson.id for proposal in await visit.bank.lessons.proposals()}
+        entries = [entry for entry in entries if entry.lesson.id not in proposed]
+    return entries, page[PAGE - 1].id if len(page) > PAGE else None
 
 
 async def _why(visit: Visit, lesson: Lesson) -> str:
@@ -124,10 +129,10 @@ async def proposed(visit: Visit) -> Response:
     if not visit.is_part:
         return await _render_shelf(visit, "proposed", *await _waiting(visit, "proposed"))
     counts = await visit.bank.admin.counts()
-    told = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
+    tally = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
     where = visit.query("for")
     return visit.page(
-        "_proposed.html", {"proposed": told, "where": where, "waiting": counts.quarantined + told.besides}
+        "_proposed.html", {"proposed": tally, "where": where, "waiting": counts.quarantined + tally.besides}
     )
 
 

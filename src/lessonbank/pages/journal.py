@@ -54,16 +54,16 @@ class Looked:
         `of`: only changes to these lessons. At most `MOST` changes are read for one page.
         """
         if of is not None:
-            story = {one.sequence: one for id in of for one in await self.bank.history.list(lesson=id)}
-            found = [one for at, one in sorted(story.items(), reverse=True) if before is None or at < before]
-            found = [one for one in found if self._is_meant(one)]
-            return found[:count], found[count - 1].sequence if len(found) > count else None
-        found, looked = list[JournalEntry](), 0
-        while len(found) < count and looked < MOST and (read := await latest(self.bank, _AT_ONCE, before=before)):
-            found += [one for one in read if self._is_meant(one)]
+            story = {entry.sequence: entry for id in of for entry in await self.bank.history.list(lesson=id)}
+            entries = [entry for at, entry in sorted(story.items(), reverse=True) if before is None or at < before]
+            entries = [entry for entry in entries if self._is_meant(entry)]
+            return entries[:count], entries[count - 1].sequence if len(entries) > count else None
+        entries, looked = list[JournalEntry](), 0
+        while len(entries) < count and looked < MOST and (read := await latest(self.bank, _AT_ONCE, before=before)):
+            entries += [entry for entry in read if self._is_meant(entry)]
             looked, before = looked + len(read), read[-1].sequence
-        last = found[count - 1].sequence if len(found) > count else before
-        return found[:count], last if last and last > 1 else None
+        last = entries[count - 1].sequence if len(entries) > count else before
+        return entries[:count], last if last and last > 1 else None
 
     def _is_meant(self, entry: JournalEntry) -> bool:
         is_kind = not self.kinds or entry.entry.kind in self.kinds
@@ -72,8 +72,8 @@ class Looked:
 
 def line_of(entry: JournalEntry, /) -> Line:
     """What one change was."""
-    said = entry.entry.sentence()
-    return Line(entry, said.text, said.lessons[:_NAMED], said.reason, said.run)
+    sentence = entry.entry.sentence()
+    return Line(entry, sentence.text, sentence.lessons[:_NAMED], sentence.reason, sentence.run)
 
 
 TAKEN_BACK: Final = frozenset({"retire", "rollback"})
@@ -81,5 +81,5 @@ TAKEN_BACK: Final = frozenset({"retire", "rollback"})
 
 def is_taken_back(entry: JournalEntry, /) -> bool:
     """Whether a change took something back."""
-    told: Any = entry.entry
-    return told.kind in TAKEN_BACK or (told.kind == "trust" and told.state == "quarantined")
+    change: Any = entry.entry
+    return change.kind in TAKEN_BACK or (change.kind == "trust" and change.state == "quarantined")

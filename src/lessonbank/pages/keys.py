@@ -31,23 +31,23 @@ async def page(visit: Visit) -> Response:
 async def change(visit: Visit) -> Response:
     """Make, renew or end a key. A new secret is on the page that answers, and nowhere else."""
     fields = await visit.form()
-    told = {name: values[0].strip() for name, values in fields.items()}
+    form = {name: values[0].strip() for name, values in fields.items()}
     person: _Person = {"by": visit.session.name, "key": visit.session.key}
-    ring, do, id = _ring(visit), told.get("do"), told.get("key", "")
+    ring, do, id = _ring(visit), form.get("do"), form.get("key", "")
     if do == "add":
-        role = told.get("role", "")
+        role = form.get("role", "")
         if role not in ROLES:
             raise UsageError(f"a key has one of the roles {', '.join(ROLES)}")
-        scope = _below(visit, told.get("of", ""))
+        scope = _below(visit, form.get("of", ""))
         written = await ring.add(
-            told.get("name", ""), scope=scope, role=role, days=number_of(told.get("days")), **person
+            form.get("name", ""), scope=scope, role=role, days=number_of(form.get("days")), **person
         )
         return await _render(visit, written=written)
     held = {key.id for key, _ in await _held(visit)}
     if id not in held:
         raise NotFound("there is no such key here")
     if do == "rotate":
-        return await _render(visit, written=await ring.rotate(id, days=number_of(told.get("days")) or 0, **person))
+        return await _render(visit, written=await ring.rotate(id, days=number_of(form.get("days")) or 0, **person))
     if do == "remove":
         await ring.remove(id, **person)
         visit.session.told = "The key is ended: whoever holds it is out"
@@ -57,13 +57,13 @@ async def change(visit: Visit) -> Response:
 
 async def _render(visit: Visit, *, written: str = "") -> Response:
     tenant = visit.guest.scope if visit.guest else ""
-    told = {"keys": await _held(visit), "written": written, "roles": ROLES, "tenant": tenant}
-    return visit.page("keys.html", told)
+    context = {"keys": await _held(visit), "written": written, "roles": ROLES, "tenant": tenant}
+    return visit.page("keys.html", context)
 
 
 async def _held(visit: Visit) -> Sequence[tuple[Any, datetime | None]]:
     guest = visit.guest
-    return [one for one in await _ring(visit).list() if guest is None or covers(guest.scope, one[0].scope)]
+    return [pair for pair in await _ring(visit).list() if guest is None or covers(guest.scope, pair[0].scope)]
 
 
 def _ring(visit: Visit) -> KeyRing:

@@ -83,31 +83,31 @@ async def listing(visit: Visit) -> Response:
         lifts = await _lifts(visit)
         ranked = await _ranked(visit, asked, lifts)
         topics = topics_named(await visit.topics(ranked))
-        return csv_of("lessons", _COLUMNS, [_row(one, lifts.get(one.id), topics) for one in ranked])
+        return csv_of("lessons", _COLUMNS, [_row(lesson, lifts.get(lesson.id), topics) for lesson in ranked])
     late = visit.is_large and asked.reads_all and not visit.query("whole")
     lifts: Mapping[str, LessonLift] = {} if late or (visit.is_large and not asked.is_ranked) else await _lifts(visit)
-    found: Sequence[Lesson] = () if late else await _page(visit, asked, lifts)
-    names = await visit.topics(found)
-    rest = len(found) > PAGE
-    told: dict[str, Any] = {
+    lessons: Sequence[Lesson] = () if late else await _page(visit, asked, lifts)
+    names = await visit.topics(lessons)
+    rest = len(lessons) > PAGE
+    context: dict[str, Any] = {
         "asked": {**asked.filters, "effect": asked.effect, "sort": asked.order if visit.query("sort") else None},
         "topics": topics_named(names),
         "topic": names.get(asked.filters["topic"], asked.filters["topic"]),
         "retired": asked.filters["retired"],
-        "found": found[:PAGE],
+        "found": lessons[:PAGE],
         "states": get_args(LessonState),
         "effects": [*_EFFECTS],
         "orders": _ORDERS,
         "order": asked.order,
-        "said": {id: (LOOKS[one.standing], _write_effect(one)) for id, one in lifts.items()},
-        "more": found[PAGE - 1].id if rest and not asked.is_ranked else None,
+        "said": {id: (LOOKS[lift.standing], _write_effect(lift)) for id, lift in lifts.items()},
+        "more": lessons[PAGE - 1].id if rest and not asked.is_ranked else None,
         "later": str(_start(visit) + PAGE) if rest and asked.is_ranked else None,
         "by_task": asked.by_task,
         "by_words": "lexical" in str((visit.bank.settings or {}).get("retriever", "")),
         "late": late,
     }
     template = "_lessons.html" if visit.is_part else "lessons.html"
-    return visit.page(template, {**told, "counts": visit.counts})
+    return visit.page(template, {**context, "counts": visit.counts})
 
 
 def _asked(visit: Visit) -> _Asked:
@@ -141,19 +141,19 @@ async def _page(visit: Visit, asked: _Asked, lifts: Mapping[str, LessonLift]) ->
 
 async def _lifts(visit: Visit) -> Mapping[str, LessonLift]:
     """By id: what is known of the effect of each lesson that a task found."""
-    return {one.lesson_id: one for one in (await visit.bank.lift()).lessons}
+    return {lift.lesson_id: lift for lift in (await visit.bank.lift()).lessons}
 
 
 async def _ranked(visit: Visit, asked: _Asked, lifts: Mapping[str, LessonLift]) -> Sequence[Lesson]:
     """Every lesson that is asked for, the largest effect first: what helps, what is open, what harms, the unknown."""
-    found = await every(visit.bank.lessons.list, lambda lesson: lesson.id, **asked.filters)
+    lessons = await every(visit.bank.lessons.list, lambda lesson: lesson.id, **asked.filters)
     if asked.effect == "waits":
-        proposed = {one.lesson.id for one in await visit.bank.lessons.proposals()}
-        found = [one for one in found if one.state == "quarantined" or one.id in proposed]
+        proposed = {proposal.lesson.id for proposal in await visit.bank.lessons.proposals()}
+        lessons = [lesson for lesson in lessons if lesson.state == "quarantined" or lesson.id in proposed]
     elif asked.effect:
         wanted = _EFFECTS[asked.effect]
-        found = [one for one in found if one.id in lifts and lifts[one.id].standing in wanted]
-    return sorted(found, key=lambda lesson: _place(lifts.get(lesson.id))) if asked.order == "effect" else found
+        lessons = [lesson for lesson in lessons if lesson.id in lifts and lifts[lesson.id].standing in wanted]
+    return sorted(lessons, key=lambda lesson: _place(lifts.get(lesson.id))) if asked.order == "effect" else lessons
 
 
 def _place(lift: LessonLift | None) -> tuple[bool, float]:
@@ -184,7 +184,7 @@ async def show_lesson(visit: Visit) -> Response:
     owner = await visit.bank.lessons.experience(id)
     lesson = next(each for each in owner.lessons if each.id == id)
     runs = await runs_of(visit.bank, lesson)
-    told: dict[str, Any] = {
+    context: dict[str, Any] = {
         "lesson": lesson,
         "topics": topics_named(await visit.topics(owner.lessons)),
         "experience": owner,
@@ -193,10 +193,12 @@ async def show_lesson(visit: Visit) -> Response:
         "steps": deciding_steps(lesson, runs),
         "recalls": await visit.bank.recalls.list(lesson=id, limit=_RECALLS),
         "repeats": await visit.bank.lessons.repeats(id),
-        "merged": [await get_or_none(visit.bank.lessons.get(one)) for one in owner.merged.get(id, ())[:_SOURCES]],
+        "merged": [
+            await get_or_none(visit.bank.lessons.get(source_id)) for source_id in owner.merged.get(id, ())[:_SOURCES]
+        ],
         "editing": visit.query("do"),
     }
-    return visit.page("lesson.html", told)
+    return visit.page("lesson.html", context)
 
 
 async def versions(visit: Visit) -> Response:
@@ -204,15 +206,15 @@ async def versions(visit: Visit) -> Response:
     lesson = await visit.bank.lessons.get(visit.id)
     story = await visit.bank.history.list(lesson=lesson.id)
     approvals = [entry for entry in story if _approves(entry, lesson.id)]
-    told = {"lesson": lesson, "versions": versions_in(story, lesson.id), "story": story, "approvals": approvals}
-    return visit.page("_versions.html" if visit.is_part else "versions.html", told)
+    context = {"lesson": lesson, "versions": versions_in(story, lesson.id), "story": story, "approvals": approvals}
+    return visit.page("_versions.html" if visit.is_part else "versions.html", context)
 
 
 async def held(visit: Visit) -> Response:
     """Why a lesson is in quarantine, who put it there and when."""
     lesson = await visit.bank.lessons.get(visit.id)
-    told = {"lesson": lesson, "held": await why_held(visit, lesson)}
-    return visit.page("_held.html" if visit.is_part else "held.html", told)
+    context = {"lesson": lesson, "held": await why_held(visit, lesson)}
+    return visit.page("_held.html" if visit.is_part else "held.html", context)
 
 
 async def why_held(visit: Visit, lesson: Lesson, /) -> JournalEntry | None:
@@ -230,68 +232,68 @@ async def _approval_before(visit: Visit, lesson: Lesson) -> JournalEntry | None:
 
 
 def _holds(entry: JournalEntry, id: str) -> bool:
-    told = entry.entry
-    return isinstance(told, Trust) and told.state == "quarantined" and id in told.lesson_ids
+    change = entry.entry
+    return isinstance(change, Trust) and change.state == "quarantined" and id in change.lesson_ids
 
 
 def _approves(entry: JournalEntry, id: str) -> bool:
-    told = entry.entry
-    return isinstance(told, Trust) and told.approves and id in told.lesson_ids
+    change = entry.entry
+    return isinstance(change, Trust) and change.approves and id in change.lesson_ids
 
 
 async def effect(visit: Visit) -> Response:
     """What showing a lesson changes, with its interval."""
     lesson = await visit.bank.lessons.get(visit.id)
     lift = await visit.bank.lift()
-    found = next((each for each in lift.lessons if each.lesson_id == lesson.id), None)
+    lesson_lift = next((each for each in lift.lessons if each.lesson_id == lesson.id), None)
     template = "_effect.html" if visit.is_part else "effect.html"
-    if found is None:
+    if lesson_lift is None:
         return visit.page(template, {"lesson": lesson, "found": None})
-    drawn = bar(found)
-    effect = "" if says_nothing(found) else f": {minus(points(found.success))}"
-    told = {
+    drawn = bar(lesson_lift)
+    effect = "" if says_nothing(lesson_lift) else f": {minus(points(lesson_lift.success))}"
+    context = {
         "lesson": lesson,
-        "found": found,
-        "look": LOOKS[found.standing],
-        "sentence": f"{SIGN[found.standing]} {said_of(found)}{effect}",
+        "found": lesson_lift,
+        "look": LOOKS[lesson_lift.standing],
+        "sentence": f"{SIGN[lesson_lift.standing]} {said_of(lesson_lift)}{effect}",
         "strip": Markup(Forest([drawn]).strip(drawn) + Forest([drawn]).ruler()) if effect else "",
-        "facts": list(numbers(found)),
+        "facts": list(numbers(lesson_lift)),
     }
-    return visit.page(template, told)
+    return visit.page(template, context)
 
 
 def versions_in(story: Sequence[JournalEntry], id: str, /) -> Sequence[Version]:
     """The wordings of a lesson, the newest first. One that did not change the words is left out."""
-    found = list[Version]()
+    versions = list[Version]()
     for entry in story:
         words = _worded(entry, id)
-        before = found[-1].words if found else None
+        before = versions[-1].words if versions else None
         if words is not None and words != before:
-            told = entry.entry
-            by = told.by if isinstance(told, Edit) else entry.writer
-            reason = told.reason if isinstance(told, Edit | Replace | Merge) else ""
-            found.append(Version(entry, words, before, by, reason))
-    return found[::-1]
+            change = entry.entry
+            by = change.by if isinstance(change, Edit) else entry.writer
+            reason = change.reason if isinstance(change, Edit | Replace | Merge) else ""
+            versions.append(Version(entry, words, before, by, reason))
+    return versions[::-1]
 
 
 async def runs_of(bank: AsyncReasoningBank, lesson: Lesson, /) -> Sequence[Run]:
     """The runs that a lesson was drawn from, as far as they are still kept."""
-    found = [await get_or_none(bank.runs.get(id)) for id in lesson.provenance.trajectory_ids[:RUNS]]
-    return [run for run in found if run is not None]
+    runs = [await get_or_none(bank.runs.get(id)) for id in lesson.provenance.trajectory_ids[:RUNS]]
+    return [run for run in runs if run is not None]
 
 
 def _worded(entry: JournalEntry, id: str) -> str | None:
-    told = entry.entry
-    if isinstance(told, Edit) and told.lesson_id == id:
-        return _text(told.title, told.description, told.content, told.only_for_tasks)
-    if (brought := told.brings) is not None:
+    change = entry.entry
+    if isinstance(change, Edit) and change.lesson_id == id:
+        return _text(change.title, change.description, change.content, change.only_for_tasks)
+    if (brought := change.brings) is not None:
         same = next((each for each in brought.lessons if each.id == id), None)
         return same and _text(same.title, same.description, same.content, same.only_for_tasks)
     return None
 
 
 def _text(title: str, when: str, content: str, only: Sequence[str]) -> str:
-    return "\n".join([title, when, content, *(f"only for: {one}" for one in only)])
+    return "\n".join([title, when, content, *(f"only for: {task}" for task in only)])
 
 
 def _one_of(value: str | None, known: Sequence[str]) -> str | None:

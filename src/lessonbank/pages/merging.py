@@ -22,10 +22,10 @@ async def page(visit: Visit) -> Response:
     if not keep or not other or keep == other:
         raise UsageError("say which two lessons: the inbox names those near a lesson")
     lessons = visit.bank.lessons
-    told: dict[str, Any] = {"keep": await lessons.get(keep), "other": await lessons.get(other)}
-    adds = adds_to(told["other"], told["keep"])
-    told["words"] = joined(told["keep"], told["other"]) if adds else told["keep"]
-    return visit.page("merge.html", {**told, "back": visit.query("back") or visit.link("inbox")})
+    context: dict[str, Any] = {"keep": await lessons.get(keep), "other": await lessons.get(other)}
+    adds = adds_to(context["other"], context["keep"])
+    context["words"] = joined(context["keep"], context["other"]) if adds else context["keep"]
+    return visit.page("merge.html", {**context, "back": visit.query("back") or visit.link("inbox")})
 
 
 async def merge(visit: Visit) -> Response:
@@ -36,7 +36,7 @@ async def merge(visit: Visit) -> Response:
         for name in ("keep", "other")
     ]
     words = {name: first(fields, name) for name in ("title", "when", "content", "reason")}
-    merged = await visit.bank.lessons.merge(*(one.id for one in pair), by=visit.session.name, **words)
+    merged = await visit.bank.lessons.merge(*(lesson.id for lesson in pair), by=visit.session.name, **words)
 
     async def back(bank: AsyncReasoningBank) -> object:
         return await bank.lessons.unmerge(merged.id, reason=UNDO, by=visit.session.name)
@@ -53,7 +53,7 @@ async def unmerge(visit: Visit) -> Response:
     lesson = await visit.bank.lessons.get(visit.id)
     if not lesson.retired:
         why = first(fields, "reason") or f"unmerged by {by}"
-        ids = [one.id for one in await visit.bank.lessons.unmerge(lesson.id, reason=why, by=by)]
+        ids = [source.id for source in await visit.bank.lessons.unmerge(lesson.id, reason=why, by=by)]
 
         async def back(bank: AsyncReasoningBank) -> object:
             await bank.lessons.retire(*ids, reason=UNDO, by=by)

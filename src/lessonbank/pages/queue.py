@@ -23,7 +23,7 @@ async def page(visit: Visit) -> Response:
     failed = await visit.bank.runs.list(status="failed", limit=PAGE)
     pending = await visit.bank.runs.list(status="pending", limit=PAGE)
     open_ = await _without_outcome(visit, (*failed, *pending))
-    told = {
+    context = {
         "queue": await visit.bank.runs.queue(),
         "failed": [run for run in failed if run not in open_],
         "pending": [run for run in pending if run not in open_],
@@ -31,7 +31,7 @@ async def page(visit: Visit) -> Response:
         "judges": _judges(visit),
         "at_once": _AT_ONCE,
     }
-    return visit.page("queue.html", told)
+    return visit.page("queue.html", context)
 
 
 def _judges(visit: Visit) -> bool:
@@ -41,13 +41,15 @@ def _judges(visit: Visit) -> bool:
 
 async def _without_outcome(visit: Visit, runs: Sequence[Run]) -> Sequence[Run]:
     """Runs that another try cannot teach: no outcome was told, and no judge here says one."""
-    found = [run for run in runs if run.verdict.outcome == "unknown" and not run.trajectory.error]
+    open_runs = [run for run in runs if run.verdict.outcome == "unknown" and not run.trajectory.error]
     if _judges(visit):
-        found = [run for run in found if run.verdict.model is not None and run.verdict.error is None]
-    ids = [run.trajectory.id for run in found]
-    kept = await get_trajectories(visit.bank.store, ids, scope=visit.bank.scope)
-    told = {one.id for one in kept if one.submission and one.submission.says_outcome}
-    return [run for run in found if run.trajectory.id not in told]
+        open_runs = [run for run in open_runs if run.verdict.model is not None and run.verdict.error is None]
+    ids = [run.trajectory.id for run in open_runs]
+    trajectories = await get_trajectories(visit.bank.store, ids, scope=visit.bank.scope)
+    outcome_ids = {
+        trajectory.id for trajectory in trajectories if trajectory.submission and trajectory.submission.says_outcome
+    }
+    return [run for run in open_runs if run.trajectory.id not in outcome_ids]
 
 
 async def previewed(visit: Visit) -> Response:
@@ -60,7 +62,7 @@ async def retry(visit: Visit) -> Response:
     fields = await visit.form()
     runs = await _chosen(visit, fields.get("run", []))
     learned = await visit.bank.runs.retry(*(run.trajectory.id for run in runs))
-    lessons = sum(len(one.lessons) for one in learned)
+    lessons = sum(len(learning.lessons) for learning in learned)
     left = [await visit.bank.runs.get(run.trajectory.id) for run in runs]
     done = sum(run.status == "learned" for run in left)
     visit.session.told = f"Learned from {done} of {plural(len(runs), 'run')}: {plural(lessons, 'new lesson')}"
@@ -70,10 +72,10 @@ async def retry(visit: Visit) -> Response:
 async def _chosen(visit: Visit, ids: Sequence[str]) -> Sequence[Run]:
     """The runs of these ids that another try may learn; `all`: the newest that were given up. Raises UsageError."""
     if "all" in ids:
-        found = await visit.bank.runs.list(status="failed", limit=_AT_ONCE)
+        runs = await visit.bank.runs.list(status="failed", limit=_AT_ONCE)
     else:
-        found = tuple([await visit.bank.runs.get(id) for id in dict.fromkeys(ids[:_AT_ONCE])])
-    waiting = [run for run in found if run.status in ("failed", "pending")]
+        runs = tuple([await visit.bank.runs.get(id) for id in dict.fromkeys(ids[:_AT_ONCE])])
+    waiting = [run for run in runs if run.status in ("failed", "pending")]
     open_ = await _without_outcome(visit, waiting)
     waiting = [run for run in waiting if run not in open_]
     if not waiting:

@@ -54,9 +54,9 @@ def as_json(value: object, /) -> str:
 
 def path(*parts: str, **query: str | None) -> str:
     """A local address. What is `None` is left out of the query."""
-    told = {name: value for name, value in query.items() if value is not None}
+    parameters = {name: value for name, value in query.items() if value is not None}
     where = "/" + "/".join(quote(part, safe="") for part in parts)
-    return f"{where}?{urlencode(told)}" if told else where
+    return f"{where}?{urlencode(parameters)}" if parameters else where
 
 
 Side: TypeAlias = Sequence[tuple[bool, str]]
@@ -66,20 +66,20 @@ Side: TypeAlias = Sequence[tuple[bool, str]]
 def differences(before: str, after: str, /) -> tuple[Side, Side]:
     """Both texts with their own line breaks, so that each can be read by itself, and what differs is marked."""
     old, new = _words(before), _words(after)
-    found = _pieces([word.rstrip() for word in old], [word.rstrip() for word in new])
+    pieces = _pieces([word.rstrip() for word in old], [word.rstrip() for word in new])
     return (
-        _side(old, [(what == "equal", start, stop) for what, start, stop, _, _ in found]),
-        _side(new, [(what == "equal", start, stop) for what, _, _, start, stop in found]),
+        _side(old, [(what == "equal", start, stop) for what, start, stop, _, _ in pieces]),
+        _side(new, [(what == "equal", start, stop) for what, _, _, start, stop in pieces]),
     )
 
 
 def _side(words: Sequence[str], pieces: Iterable[tuple[bool, int, int]]) -> Side:
-    found = list[tuple[bool, str]]()
+    side = list[tuple[bool, str]]()
     for is_same, start, stop in pieces:
         text = "".join(words[start:stop])
         bare = "" if is_same else text.rstrip()
-        found += [piece for piece in ((True, bare), (False, text[len(bare) :])) if piece[1]]
-    return found
+        side += [piece for piece in ((True, bare), (False, text[len(bare) :])) if piece[1]]
+    return side
 
 
 def _pieces(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
@@ -91,7 +91,7 @@ def _pieces(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int, 
 
 
 def _words(text: str) -> list[str]:
-    return [found[0] for found in islice(_WORD.finditer(clean(text)), _COMPARED)]
+    return [match[0] for match in islice(_WORD.finditer(clean(text)), _COMPARED)]
 
 
 def _points(value: float | None, /) -> str:

@@ -52,16 +52,16 @@ async def listing(visit: Visit) -> Response:
     if visit.query("format") == "csv":
         every_run = await every(visit.bank.runs.list, lambda run: run.trajectory.id, **asked)
         return csv_of("runs", _COLUMNS, map(_row, every_run))
-    found = await visit.bank.runs.list(**asked, limit=PAGE + 1, after=visit.query("after"))
-    more = found[PAGE - 1].trajectory.id if len(found) > PAGE else None
-    told: dict[str, Any] = {"asked": {**asked, "user": user}, "found": found[:PAGE], "more": more}
-    told["facts"] = {run.trajectory.id: facts_of(run) for run in found[:PAGE]}
+    runs = await visit.bank.runs.list(**asked, limit=PAGE + 1, after=visit.query("after"))
+    more = runs[PAGE - 1].trajectory.id if len(runs) > PAGE else None
+    context: dict[str, Any] = {"asked": {**asked, "user": user}, "found": runs[:PAGE], "more": more}
+    context["facts"] = {run.trajectory.id: facts_of(run) for run in runs[:PAGE]}
     start = number_of(visit.query("start")) or 0
     is_whole = not any((*asked.values(), user))
-    told |= {"start": start, "total": visit.counts.trajectories if is_whole else None if more else start + len(found)}
-    told["handed_in"] = await handed_in(visit, found[:PAGE])
-    told |= {"outcomes": get_args(Outcome), "statuses": get_args(RunStatus)}
-    return visit.page("_runs.html" if visit.is_part else "runs.html", told)
+    context |= {"start": start, "total": visit.counts.trajectories if is_whole else None if more else start + len(runs)}
+    context["handed_in"] = await handed_in(visit, runs[:PAGE])
+    context |= {"outcomes": get_args(Outcome), "statuses": get_args(RunStatus)}
+    return visit.page("_runs.html" if visit.is_part else "runs.html", context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +77,14 @@ class Facts:
     @property
     def sentence(self) -> Markup:
         """What is known, as one line."""
-        told = (
+        parts = (
             day(self.at) if self.at else None,
             None if self.seconds is None else _lasting(self.seconds),
             clean(f"user {self.user}") if self.user else None,
             plural(self.tokens, "token") if self.tokens else None,
             None if self.cost is None else f"{self.cost:.4f} US dollars",
         )
-        return Markup(", ").join(one for one in told if one)
+        return Markup(", ").join(part for part in parts if part)
 
 
 def _lasting(seconds: float) -> str:
@@ -133,12 +133,12 @@ async def show_run(visit: Visit) -> Response:
     run = await visit.bank.runs.get(visit.id)
     recall = await recall_of(visit, run)
     drawn = await _drawn_from(visit, run, recall)
-    said = (await handed_in(visit, (run,))).get(run.trajectory.id)
+    ending = (await handed_in(visit, (run,))).get(run.trajectory.id)
     first = max(number_of(visit.query("from")) or 1, 1)
     steps = list(enumerate(run.trajectory.steps, 1))[first - 1 : first - 1 + _STEPS]
-    told: dict[str, Any] = {
+    context: dict[str, Any] = {
         "run": run,
-        "said": said,
+        "said": ending,
         "facts": facts_of(run),
         "recall": recall,
         "was_empty": was_empty,
@@ -148,10 +148,10 @@ async def show_run(visit: Visit) -> Response:
         "supports": supports(run, drawn),
         "steps": steps,
         "outcomes": get_args(Outcome),
-        "next": None if said else await _next_open(visit, run),
+        "next": None if ending else await _next_open(visit, run),
         "more": first + _STEPS if first - 1 + _STEPS < len(run.trajectory.steps) else None,
     }
-    return visit.page("run.html", told)
+    return visit.page("run.html", context)
 
 
 async def _next_open(visit: Visit, run: Run) -> str | None:
@@ -160,14 +160,18 @@ async def _next_open(visit: Visit, run: Run) -> str | None:
         return None
     older = await visit.bank.runs.list(outcome="unknown", limit=PAGE, after=run.trajectory.id)
     known = await handed_in(visit, older)
-    return next((one.trajectory.id for one in older if one.trajectory.id not in known), None)
+    return next((other.trajectory.id for other in older if other.trajectory.id not in known), None)
 
 
 async def handed_in(visit: Visit, runs: Sequence[Run], /) -> Mapping[str, str]:
     """By id: how runs that are not learned yet ended, as it was said when they were handed in."""
     ids = [run.trajectory.id for run in runs if run.status != "learned" and run.verdict.outcome == "unknown"]
-    kept = await get_trajectories(visit.bank.store, ids, scope=visit.bank.scope) if ids else ()
-    return {one.id: words for one in kept if one.submission and (words := _handed_in(*one.submission.ending))}
+    trajectories = await get_trajectories(visit.bank.store, ids, scope=visit.bank.scope) if ids else ()
+    return {
+        trajectory.id: words
+        for trajectory in trajectories
+        if trajectory.submission and (words := _handed_in(*trajectory.submission.ending))
+    }
 
 
 def _handed_in(outcome: Verdict | Outcome | None, reward: float | None) -> str | None:
@@ -195,24 +199,24 @@ async def of_task(visit: Visit, task: str, /, *, limit: int) -> Sequence[Run]:
 async def shown_by(visit: Visit, recall: Recall | None, /) -> Sequence[tuple[str, Lesson | None, str]]:
     """The lessons in the text of a recall, by id, and of those that the bank does not hold why."""
     ids = [each.lesson_id for each in recall.candidates if each.shown] if recall else []
-    found = {id: await get_or_none(visit.bank.lessons.get(id)) for id in ids}
-    why = await why_absent(visit, [id for id, lesson in found.items() if lesson is None])
-    return [(id, lesson, why.get(id, "")) for id, lesson in found.items()]
+    lessons = {id: await get_or_none(visit.bank.lessons.get(id)) for id in ids}
+    why = await why_absent(visit, [id for id, lesson in lessons.items() if lesson is None])
+    return [(id, lesson, why.get(id, "")) for id, lesson in lessons.items()]
 
 
 def supports(run: Run, lessons: Sequence[Lesson], /) -> Mapping[int, Sequence[Lesson]]:
     """For each step the lessons that name it as what they rest on."""
-    found: dict[int, list[Lesson]] = {}
+    support: dict[int, list[Lesson]] = {}
     for lesson in lessons:
         for number in named_steps(lesson).get(run.trajectory.id, ()):
-            found.setdefault(number, []).append(lesson)
-    return found
+            support.setdefault(number, []).append(lesson)
+    return support
 
 
 async def _drawn_from(visit: Visit, run: Run, recall: Recall | None) -> Sequence[Lesson]:
     """The lessons that this run taught: of those that came of its recall, or of runs of its task."""
     if recall is not None:
-        found = await visit.bank.lessons.list(recall=recall.id, retired=True, limit=PAGE)
+        lessons = await visit.bank.lessons.list(recall=recall.id, retired=True, limit=PAGE)
     else:
-        found = ()
-    return [lesson for lesson in found if run.trajectory.id in lesson.provenance.trajectory_ids]
+        lessons = ()
+    return [lesson for lesson in lessons if run.trajectory.id in lesson.provenance.trajectory_ids]

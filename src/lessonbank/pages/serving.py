@@ -67,11 +67,11 @@ async def _opened(where: str, scope: str | None, settings: Mapping[str, Any]) ->
     if scope is not None:
         return bank
     try:
-        held = {one: (await bank.scoped(one).admin.counts()).lessons for one in await bank.admin.scopes()}
+        held = {name: (await bank.scoped(name).admin.counts()).lessons for name in await bank.admin.scopes()}
     except NotAllowed as error:
         await bank.close()
         raise UsageError(f"this key is not for the whole bank ({error}): say with --scope what is shown") from None
-    fullest = max(held, key=lambda one: held[one], default="default")
+    fullest = max(held, key=lambda name: held[name], default="default")
     if fullest == "default":
         return bank
     await bank.close()

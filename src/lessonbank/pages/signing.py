@@ -65,19 +65,24 @@ async def sign_out(visit: Visit) -> Response:
 def needed(visit: Visit, error: NotAllowed, /) -> Response:
     """What was asked for needs the key of a reviewer: nothing was changed."""
     back = visit.request.headers.get("referer", "")
-    told = {
+    context = {
         "problem": str(error),
         "name": visit.session.name,
         "back": _of_referer(back) or visit.link(),
         "reviewers": True,
     }
-    return visit.page("sign_in.html", told, status=403)
+    return visit.page("sign_in.html", context, status=403)
 
 
 async def _asked(visit: Visit, problem: str, *, status: int = 200) -> Response:
     reviewers = await _has_reviewers(visit)
-    told = {"problem": problem, "name": visit.session.name, "back": visit.query("next") or "", "reviewers": reviewers}
-    return visit.page("sign_in.html", told, status=status)
+    context = {
+        "problem": problem,
+        "name": visit.session.name,
+        "back": visit.query("next") or "",
+        "reviewers": reviewers,
+    }
+    return visit.page("sign_in.html", context, status=status)
 
 
 def _of_referer(address: str) -> str:

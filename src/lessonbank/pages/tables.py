@@ -20,21 +20,21 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 def csv_of(name: str, columns: Sequence[str], rows: Iterable[Sequence[object]], /) -> Response:
     """A file to download. Text of strangers can neither run in a spreadsheet nor drive a terminal."""
-    told = io.StringIO()
-    writer = csv.writer(told)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
     writer.writerow(columns)
     writer.writerows([_cell(value) for value in row] for row in rows)
     kind = {"Content-Disposition": f'attachment; filename="{name}.csv"', "Cache-Control": "no-store"}
-    return Response(told.getvalue().encode("utf-8", "replace"), media_type="text/csv; charset=utf-8", headers=kind)
+    return Response(buffer.getvalue().encode("utf-8", "replace"), media_type="text/csv; charset=utf-8", headers=kind)
 
 
 async def every(page: Callable[..., Awaitable[Sequence[T]]], id_of: Callable[[T], str], /, **asked: Any) -> Sequence[T]:
     """The records of a list, page by page, at most `MOST`."""
-    found, after = list[T](), None
-    while len(found) < MOST and (more := await page(**asked, limit=1000, after=after)):
-        found += more
+    records, after = list[T](), None
+    while len(records) < MOST and (more := await page(**asked, limit=1000, after=after)):
+        records += more
         after = id_of(more[-1])
-    return found[:MOST]
+    return records[:MOST]
 
 
 def _cell(value: object) -> object:

@@ -42,23 +42,23 @@ async def page(visit: Visit) -> Response:
         return csv_of("topics", ("id", "name", "lessons"), rows)
     lessons = await visit.bank.lessons.list(limit=_LESSONS)
     recalls = await visit.bank.recalls.list(limit=_TASKS)
-    missing = list({one.task: one for one in recalls if not one.candidates}.values())
+    missing = list({recall.task: recall for recall in recalls if not recall.candidates}.values())
     topics = by_topic(lessons, await visit.topics(lessons))
     drawn = await to_thread.run_sync(_draw_map, lessons, missing, [id for id, _, _ in topics], visit)
-    told: dict[str, Any] = {"topics": topics, "missing": missing, "drawn": drawn, "recent": len(recalls)}
+    context: dict[str, Any] = {"topics": topics, "missing": missing, "drawn": drawn, "recent": len(recalls)}
     return visit.page(
-        "topics.html", {**told, "count": len(lessons), "every": visit.counts.lessons - visit.counts.retired}
+        "topics.html", {**context, "count": len(lessons), "every": visit.counts.lessons - visit.counts.retired}
     )
 
 
 def by_topic(lessons: Sequence[Lesson], names: Mapping[str, str], /) -> Sequence[tuple[str, str, Sequence[Lesson]]]:
     """Topics with their lessons, the largest first: id, name for people, lessons. `names`: see `topic_names`."""
-    found: dict[str, list[Lesson]] = {}
+    members: dict[str, list[Lesson]] = {}
     for lesson in lessons:
-        found.setdefault(lesson.topic.id if lesson.topic else "", []).append(lesson)
+        members.setdefault(lesson.topic.id if lesson.topic else "", []).append(lesson)
     called = topics_named(names)
-    told = [(id, called.get(id, "no topic"), own) for id, own in found.items()]
-    return sorted(told, key=lambda one: (one[0] == "", -len(one[2]), one[1]))
+    topics = [(id, called.get(id, "no topic"), own) for id, own in members.items()]
+    return sorted(topics, key=lambda topic: (topic[0] == "", -len(topic[2]), topic[1]))
 
 
 def placed(texts: Sequence[str], /) -> Sequence[tuple[float, float]]:
@@ -85,15 +85,15 @@ def placed(texts: Sequence[str], /) -> Sequence[tuple[float, float]]:
 
 
 def _draw_map(lessons: Sequence[Lesson], missing: Sequence[Recall], topics: Sequence[str], visit: Visit) -> Markup:
-    spots = placed([*(lesson.text for lesson in lessons), *(one.task for one in missing)])
+    spots = placed([*(lesson.text for lesson in lessons), *(recall.task for recall in missing)])
     x, y = Scale(-1.0, 1.0, 20.0, _WIDTH - 20.0), Scale(-1.0, 1.0, _HEIGHT - 20.0, 20.0)
     colours = {id: place % 6 for place, id in enumerate(topics)}
     marks = list[str]()
     for number, (lesson, (a, b)) in enumerate(zip(lessons, spots, strict=False)):
         look = f"topic-{colours[lesson.topic.id if lesson.topic else '']}{' hidden' if lesson.hidden else ''}"
         marks.append(_spot(visit.link("lessons", lesson.id), lesson.title, look, *_apart(x(a), y(b), number)))
-    for number, (one, (a, b)) in enumerate(zip(missing, spots[len(lessons) :], strict=True)):
-        marks.append(_spot(visit.link("why", one.id), one.task, "unknown", *_apart(x(a), y(b), number)))
+    for number, (recall, (a, b)) in enumerate(zip(missing, spots[len(lessons) :], strict=True)):
+        marks.append(_spot(visit.link("why", recall.id), recall.task, "unknown", *_apart(x(a), y(b), number)))
     # What it shows stands below it as lists, which can be read and reached by keys.
     frame = f'<svg class="map" viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" aria-hidden="true">'
     return Markup(f"{frame}{''.join(marks)}</svg>")
@@ -105,8 +105,8 @@ def _apart(x: float, y: float, number: int) -> tuple[float, float]:
 
 
 def _spot(where: str, title: str, look: str, x: float, y: float) -> str:
-    told = escape(one_line(title, limit=120))
+    tooltip = escape(one_line(title, limit=120))
     return (
         f'<a href="{escape(where)}" tabindex="-1"><circle class="spot {look}" cx="{x:.1f}" cy="{y:.1f}" r="7">'
-        f"<title>{told}</title></circle></a>"
+        f"<title>{tooltip}</title></circle></a>"
     )

@@ -42,16 +42,16 @@ async def page(visit: Visit) -> Response:
     folder = visit.site.trials
     if folder is None:
         raise NotFound("these pages know no folder of trials: start them with --trials FOLDER")
-    kept = await to_thread.run_sync(
+    trials = await to_thread.run_sync(
         lambda: list(islice(_list_trials(folder, visit.scope, whole=visit.is_owner), _MOST))
     )
-    return visit.page("trials.html", {"kept": kept})
+    return visit.page("trials.html", {"kept": trials})
 
 
 def _list_trials(folder: Path, scope: str, /, *, whole: bool) -> Iterator[TrialFile]:
     """The trials of a scope. `whole`: also what is none, for who owns the bank: its name may be another tenant's."""
     files = [(file.stat(), file) for file in folder.glob("*.jsonl") if file.is_file()]
-    for stat, file in sorted(files, key=lambda one: one[0].st_mtime, reverse=True)[:_LOOKED_AT]:
+    for stat, file in sorted(files, key=lambda pair: pair[0].st_mtime, reverse=True)[:_LOOKED_AT]:
         try:
             if scope_of_trial(file) != scope:
                 continue

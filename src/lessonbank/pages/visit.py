@@ -186,7 +186,7 @@ class Visit:
     @property
     def last(self) -> Done | None:
         """The decision that Undo would take back."""
-        return next((one for one in self.session.done if one.scope == self.scope), None)
+        return next((decision for decision in self.session.done if decision.scope == self.scope), None)
 
     def check_admin(self) -> None:
         """Refuse a guest who may not erase and roll back. Raises Refused."""
@@ -206,16 +206,16 @@ class Visit:
         """A part of the address; `None` if it is not there or blank."""
         return self.request.query_params.get(name, "").strip() or None
 
-    def page(self, template: str, told: Mapping[str, object], /, *, status: int = 200) -> Response:
+    def page(self, template: str, context: Mapping[str, object], /, *, status: int = 200) -> Response:
         """A page made from a template and what it tells."""
         made = self.site.templates.get_template(template)
         own = {"visit": self, "link": self.link, "csrf": self.session.csrf, "done": self._last_decision()}
-        return HTMLResponse(made.render({**own, **told}), status_code=status)
+        return HTMLResponse(made.render({**own, **context}), status_code=status)
 
     def _last_decision(self) -> str | None:
         """What was just decided, said once."""
-        told, self.session.told = (None, self.session.told) if self.is_part else (self.session.told, None)
-        return told
+        message, self.session.told = (None, self.session.told) if self.is_part else (self.session.told, None)
+        return message
 
     def go(self, where: str, /) -> Response:
         """Show another page, after something was done."""
@@ -231,9 +231,9 @@ class Visit:
         return self.request.headers.get("hx-request") == "true"
 
 
-def number_of(told: str | None, /) -> int | None:
+def number_of(text: str | None, /) -> int | None:
     """The whole number that an address or a form says; `None` if it says none, or one that nothing has."""
-    return int(told) if told and told.isascii() and told.isdigit() and len(told) < 12 else None
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 12 else None
 
 
 async def visiting(site: Site, request: Request, session: Session, guest: Guest | None, /) -> Visit:
@@ -266,10 +266,10 @@ async def counted_proposals(session: Session, bank: AsyncReasoningBank, scope: s
     """How many proposals wait. This looks through many lessons; the session remembers it until something changes."""
     if known := _known_proposals(session, scope, counts):
         return known
-    found = await bank.lessons.proposals() if counts.lessons else ()
-    told = Proposed(counts.changes, len(found), sum(one.origin != FILE for one in found))
-    session.proposed[scope] = told
-    return told
+    proposals = await bank.lessons.proposals() if counts.lessons else ()
+    tally = Proposed(counts.changes, len(proposals), sum(proposal.origin != FILE for proposal in proposals))
+    session.proposed[scope] = tally
+    return tally
 
 
 def _known_proposals(session: Session, scope: str, counts: Counts) -> Proposed | None:
@@ -289,9 +289,9 @@ async def _first_with_lessons(bank: AsyncReasoningBank, scopes: tuple[str, ...])
 async def scopes_of(bank: AsyncReasoningBank, guest: Guest | None = None, /) -> tuple[str, ...]:
     """The scopes that may be shown: all of the bank, the tenant of a guest, or the one of a handle by `scoped`."""
     try:
-        found = await bank.admin.scopes()
+        scopes = await bank.admin.scopes()
     except UsageError:
-        found = (bank.scope,)
+        scopes = (bank.scope,)
     if guest is not None and guest.scope:
-        return tuple(scope for scope in found if covers(guest.scope, scope)) or (guest.scope,)
-    return found if bank.scope in found else (bank.scope, *found)
+        return tuple(scope for scope in scopes if covers(guest.scope, scope)) or (guest.scope,)
+    return scopes if bank.scope in scopes else (bank.scope, *scopes)

@@ -49,22 +49,32 @@ async def _listing(visit: Visit, *, late: bool) -> Response:
     known = {"yes": True, "no": False}.get(visit.query("settled") or "")
     asked = {"text": visit.query("q"), "settled": visit.query("settled")}
     if visit.query("format") == "csv":
-        listed = await every(visit.bank.recalls.list, lambda one: one.id, text=asked["text"], settled=known)
+        listed = await every(visit.bank.recalls.list, lambda recall: recall.id, text=asked["text"], settled=known)
         return csv_of("recalls", _COLUMNS, map(_csv, listed))
-    found = await visit.bank.recalls.list(text=asked["text"], settled=known, limit=PAGE + 1, after=visit.query("after"))
-    more = found[PAGE - 1].id if len(found) > PAGE else None
-    told: dict[str, object] = {"asked": asked, "found": found[:PAGE], "more": more, "task": task}
+    recalls = await visit.bank.recalls.list(
+        text=asked["text"], settled=known, limit=PAGE + 1, after=visit.query("after")
+    )
+    more = recalls[PAGE - 1].id if len(recalls) > PAGE else None
+    context: dict[str, object] = {"asked": asked, "found": recalls[:PAGE], "more": more, "task": task}
     if visit.is_part:
-        return visit.page("_recalls.html", told)
-    told |= {"given": {name: visit.query(name) for name in _SETTINGS}, "choices": _CHOICES, "most": PAGE}
+        return visit.page("_recalls.html", context)
+    context |= {"given": {name: visit.query(name) for name in _SETTINGS}, "choices": _CHOICES, "most": PAGE}
     tried = None if late or task is None else await _tried(visit, task)
-    told |= {"tried": tried, "late": late and task is not None}
-    return visit.page("why.html", told, status=400 if tried and tried["problem"] else 200)
+    context |= {"tried": tried, "late": late and task is not None}
+    return visit.page("why.html", context, status=400 if tried and tried["problem"] else 200)
 
 
-def _csv(one: Recall) -> Sequence[object]:
-    shown = [each.lesson_id for each in one.candidates if each.shown]
-    return (one.id, one.task, one.created_at.isoformat(), len(one.candidates), len(shown), one.control, " ".join(shown))
+def _csv(recall: Recall) -> Sequence[object]:
+    shown = [each.lesson_id for each in recall.candidates if each.shown]
+    return (
+        recall.id,
+        recall.task,
+        recall.created_at.isoformat(),
+        len(recall.candidates),
+        len(shown),
+        recall.control,
+        " ".join(shown),
+    )
 
 
 async def trying(visit: Visit) -> Response:
@@ -92,18 +102,18 @@ async def _tried(visit: Visit, task: str) -> Mapping[str, object]:
 def _settings(visit: Visit) -> Mapping[str, Any]:
     """The settings that the address names. Raises UsageError."""
     given = {name: value for name in _SETTINGS if (value := visit.query(name)) is not None}
-    told: dict[str, Any] = {**given, **{name: _number(name, given[name]) for name in _NUMBERS if name in given}}
-    if told.get("limit", 1) > PAGE:
+    settings: dict[str, Any] = {**given, **{name: _number(name, given[name]) for name in _NUMBERS if name in given}}
+    if settings.get("limit", 1) > PAGE:
         raise UsageError(f"limit is at most {PAGE} here: ask the bank itself for more")
-    return told
+    return settings
 
 
-def _number(name: str, told: str) -> float:
+def _number(name: str, text: str) -> float:
     """Raises UsageError."""
     try:
-        return int(told) if told.isdigit() else float(told)
+        return int(text) if text.isdigit() else float(text)
     except ValueError:
-        raise argument_error(name, "is a number", told) from None
+        raise argument_error(name, "is a number", text) from None
 
 
 async def show_recall(visit: Visit) -> Response:
@@ -112,18 +122,18 @@ async def show_recall(visit: Visit) -> Response:
     drawn = await visit.bank.lessons.list(recall=recall.id, retired=True, limit=PAGE)
     rows = await _candidates(visit, recall)
     names = await visit.topics([row.lesson for row in rows if row.lesson])
-    told = {"recall": recall, "rows": rows, "drawn": drawn, "draws": draws_of(recall, names)}
-    told |= {"searched": search_in_words(recall), "empty": was_empty(recall)}
-    told["runs"] = await _runs_of(visit, recall, drawn)
-    return visit.page("recall.html", told)
+    context = {"recall": recall, "rows": rows, "drawn": drawn, "draws": draws_of(recall, names)}
+    context |= {"searched": search_in_words(recall), "empty": was_empty(recall)}
+    context["runs"] = await _runs_of(visit, recall, drawn)
+    return visit.page("recall.html", context)
 
 
 async def explained(visit: Visit) -> Response:
     """How its task ended, what nearly was found, and what the evidence says: this reads all outcomes."""
     receipt = await visit.bank.recalls.get(visit.id)
-    told = await visit.bank.recalls.explain(visit.id)
+    explanation = await visit.bank.recalls.explain(visit.id)
     return visit.page(
-        "_explained.html" if visit.is_part else "explained.html", {"told": told, "empty": was_empty(receipt)}
+        "_explained.html" if visit.is_part else "explained.html", {"told": explanation, "empty": was_empty(receipt)}
     )
 
 
@@ -141,32 +151,32 @@ class Row:
 async def _candidates(visit: Visit, recall: Recall) -> Sequence[Row]:
     known = {lesson.id: lesson for lesson in recall.lessons}
     ranked = sorted(recall.candidates, key=lambda candidate: candidate.rank)[:PAGE]
-    found = [(c, known.get(c.lesson_id) or await get_or_none(visit.bank.lessons.get(c.lesson_id))) for c in ranked]
-    names = await visit.topics([lesson for _, lesson in found if lesson])
-    why = await why_absent(visit, [c.lesson_id for c, lesson in found if lesson is None])
-    return [Row(c, lesson, said_of(c, recall, names), why.get(c.lesson_id, "")) for c, lesson in found]
+    pairs = [(c, known.get(c.lesson_id) or await get_or_none(visit.bank.lessons.get(c.lesson_id))) for c in ranked]
+    names = await visit.topics([lesson for _, lesson in pairs if lesson])
+    why = await why_absent(visit, [c.lesson_id for c, lesson in pairs if lesson is None])
+    return [Row(c, lesson, said_of(c, recall, names), why.get(c.lesson_id, "")) for c, lesson in pairs]
 
 
-def said_of(one: Candidate, recall: Recall, names: Mapping[str, str], /) -> str:
+def said_of(candidate: Candidate, recall: Recall, names: Mapping[str, str], /) -> str:
     """What became of a lesson that was found, and with what odds. `names`: those of its groups."""
-    rest = [part for part in one.why.split("; ") if part and not part.startswith(_TOLD)]
-    groups = [draw for draw in recall.groups if draw.withheld and draw.group in one.groups]
+    rest = [part for part in candidate.why.split("; ") if part and not part.startswith(_TOLD)]
+    groups = [draw for draw in recall.groups if draw.withheld and draw.group in candidate.groups]
     if not recall.kept:  # a try, which draws nothing
-        told = "It would be shown." if one.shown else "It would have no place in the text."
-    elif recall.is_withheld and not one.shown:
-        told = f"Withheld with all of memory, to compare with (odds {_percent(recall.control_probability)})."
-    elif one.withheld:
-        told = f"Withheld by chance, to compare with (odds {_percent(one.probability)})."
-    elif groups and not one.shown:
+        sentence = "It would be shown." if candidate.shown else "It would have no place in the text."
+    elif recall.is_withheld and not candidate.shown:
+        sentence = f"Withheld with all of memory, to compare with (odds {_percent(recall.control_probability)})."
+    elif candidate.withheld:
+        sentence = f"Withheld by chance, to compare with (odds {_percent(candidate.probability)})."
+    elif groups and not candidate.shown:
         name = group_label(groups[0].group, names)
-        told = f"Withheld with its group, {name}, to compare with (odds {_percent(groups[0].probability)})."
-    elif not one.shown:
-        told = "It had no place in the text."
-    elif one.probability:
-        told = f"It was shown; the odds to withhold it, to compare with, were {_percent(one.probability)}."
+        sentence = f"Withheld with its group, {name}, to compare with (odds {_percent(groups[0].probability)})."
+    elif not candidate.shown:
+        sentence = "It had no place in the text."
+    elif candidate.probability:
+        sentence = f"It was shown; the odds to withhold it, to compare with, were {_percent(candidate.probability)}."
     else:
-        told = "It was shown; no draw of its own was made for it."
-    return f"{told} ({'; '.join(rest)})"[:_SAID] if rest else told
+        sentence = "It was shown; no draw of its own was made for it."
+    return f"{sentence} ({'; '.join(rest)})"[:_SAID] if rest else sentence
 
 
 def search_in_words(recall: Recall, /) -> str:
@@ -189,14 +199,12 @@ def _percent(share: float) -> str:
 async def _runs_of(visit: Visit, recall: Recall, drawn: Sequence[Lesson]) -> Sequence[str]:
     """Ids of the runs that were shown this: those that name the recall, or that taught what came of it."""
     same = await of_task(visit, recall.task, limit=PAGE)
-    found = [run.trajectory.id for run in same if run.recall_id == recall.id]
+    run_ids = [run.trajectory.id for run in same if run.recall_id == recall.id]
     taught = [id for lesson in drawn for id in lesson.provenance.trajectory_ids]
-    return list(dict.fromkeys((*found, *taught)))[:3]
+    return list(dict.fromkeys((*run_ids, *taught)))[:3]
 
 
 def draws_of(recall: Recall, names: Mapping[str, str], /) -> Sequence[str]:
     """The draws for groups, in words."""
-    return [
-        f"{group_label(one.group, names)}: {'withheld' if one.withheld else 'kept'} (odds {_percent(one.probability)})"
-        for one in recall.groups
-    ]
+    draws = [(draw, "withheld" if draw.withheld else "kept") for draw in recall.groups]
+    return [f"{group_label(draw.group, names)}: {what} (odds {_percent(draw.probability)})" for draw, what in draws]

@@ -118,10 +118,10 @@ class Connection(Generic[T]):
         except ImportError as error:
             raise _missing(str(self._source), error) from error
         except (UserError, ValueError) as error:
-            said = first_sentence(error)
-            if self._unknown and said.startswith(("Unknown model", "Unknown provider")):
+            reason = first_sentence(error)
+            if self._unknown and reason.startswith(("Unknown model", "Unknown provider")):
                 raise UsageError(f"no provider is known for {self._source!r}: {self._unknown}") from error
-            raise UsageError(f"the {self._what} {self._source!r} cannot be used: {said}") from error
+            raise UsageError(f"the {self._what} {self._source!r} cannot be used: {reason}") from error
         except LessonbankError:
             raise
         except Exception as error:  # an SDK may raise anything
@@ -166,10 +166,12 @@ def source_of(name: str, base_url: str | None, /, *, what: str, compatible: str)
 
 def _example(name: str) -> str:
     """How the caller may have meant it."""
-    told = name.strip().rstrip(":/")[:80]
-    provider = next((one for begins, one in _FAMILIES.items() if told.lower().startswith(begins)), "openai")
+    model_name = name.strip().rstrip(":/")[:80]
+    provider = next((vendor for begins, vendor in _FAMILIES.items() if model_name.lower().startswith(begins)), "openai")
     return (
-        f"{provider}:{told}" if told and told.lower() not in (*_FAMILIES, *_FAMILIES.values()) else _EXAMPLES[provider]
+        f"{provider}:{model_name}"
+        if model_name and model_name.lower() not in (*_FAMILIES, *_FAMILIES.values())
+        else _EXAMPLES[provider]
     )
 
 
@@ -182,13 +184,13 @@ def translated(error: ModelAPIError, name: str, /, *, hint: str = "") -> ModelEr
     status: int | None = getattr(error, "status_code", None)
     if status is None:
         return ModelError(f"{name} answered in a form that cannot be read{hint}: {said_of(error)}")
-    said = f"{name} answered HTTP {status}{_advice(status)}: {quoted(body_of(error))}"
+    message = f"{name} answered HTTP {status}{_advice(status)}: {quoted(body_of(error))}"
     spent = error.provider_error_code in _OUT_OF_QUOTA or error.provider_error_type in _OUT_OF_QUOTA
     if spent or status in _FOR_GOOD:
-        return ModelUnavailable(said)
+        return ModelUnavailable(message)
     if not (status >= 500 or status in _AGAIN):
-        return ModelError(said)
-    return TransientModelError(said, retry_after=error.retry_after)
+        return ModelError(message)
+    return TransientModelError(message, retry_after=error.retry_after)
 
 
 def body_of(error: ModelAPIError, /) -> str:
@@ -207,8 +209,8 @@ def said_of(error: Exception, /) -> str:
 
 def first_sentence(error: Exception, /) -> str:
     """What an error of pydantic-ai says, without its advertisement."""
-    said = str(error).partition(" To try Pydantic AI")[0]
-    return one_line(_PASSED.sub(r"give it as `Model(…, \g<1>=…)`", said), limit=300)
+    text = str(error).partition(" To try Pydantic AI")[0]
+    return one_line(_PASSED.sub(r"give it as `Model(…, \g<1>=…)`", text), limit=300)
 
 
 def _advice(status: int) -> str:
@@ -231,8 +233,8 @@ def _check_environment(provider: str) -> None:
 
 def _missing(name: str, error: ImportError) -> UsageError:
     provider = name.partition(":")[0]
-    told = re.search(r"pydantic-ai-slim\[([\w-]+)\]", str(error))
-    extra = told[1] if told else provider
+    match = re.search(r"pydantic-ai-slim\[([\w-]+)\]", str(error))
+    extra = match[1] if match else provider
     if extra in _OUR_EXTRAS:
         return MissingExtra(f"the provider {provider!r}", extra=extra)
     return UsageError(f"the provider {provider!r} needs a package: pip install 'pydantic-ai-slim[{extra}]'")

@@ -61,14 +61,14 @@ def _decode(raw: bytes, encoding: str) -> bytes:
 def _events(raw: bytes) -> Iterator[Data]:
     for block in _BREAK.split(raw):
         lines = [line[5:].strip() for line in block.splitlines() if line.startswith(b"data:")]
-        told = b"\n".join(lines)
-        if told and told != b"[DONE]":
-            yield _data(json.loads(told))
+        payload = b"\n".join(lines)
+        if payload and payload != b"[DONE]":
+            yield _data(json.loads(payload))
 
 
-def _tokens(*told: object) -> tuple[int, int]:
+def _tokens(*usages: object) -> tuple[int, int]:
     """Tokens read and written, in any spelling; parts of a stream may tell them one after the other."""
-    usage = {name: count for each in told for name, count in _data(each).items() if isinstance(count, int)}
+    usage = {name: count for each in usages for name, count in _data(each).items() if isinstance(count, int)}
     read = usage.get("prompt_tokens", usage.get("input_tokens", 0))
     read += usage.get("cache_read_input_tokens", 0) + usage.get("cache_creation_input_tokens", 0)
     written = usage.get("completion_tokens", usage.get("output_tokens", 0))
@@ -86,10 +86,10 @@ def _dicts(value: object) -> list[Data]:
 # -- chat completions -------------------------------------------------------------------------------------------------
 
 
-def _chat(told: Data) -> Answer:
-    message = _data(told["choices"][0]["message"])
+def _chat(body: Data) -> Answer:
+    message = _data(body["choices"][0]["message"])
     waits = bool(message.get("tool_calls") or message.get("function_call"))
-    return Answer([message], told.get("id"), waits=waits, tokens=_tokens(told.get("usage")))
+    return Answer([message], body.get("id"), waits=waits, tokens=_tokens(body.get("usage")))
 
 
 def _chat_streamed(events: list[Data]) -> Answer:
@@ -104,7 +104,9 @@ def _chat_streamed(events: list[Data]) -> Answer:
     message.update({"tool_calls": [call for _, call in calls]} if calls else {})
     broken = None if ended and not error else "the answer of the model's server broke off"
     tokens = _tokens(*[event.get("usage") for event in events])
-    id = next((told for event in events if (told := event.get("id"))), None)  # Azure's first event has an empty one
+    id = next(
+        (event_id for event in events if (event_id := event.get("id"))), None
+    )  # Azure's first event has an empty one
     return Answer([message], id, waits=bool(calls), error=broken, tokens=tokens)
 
 
@@ -115,15 +117,15 @@ def _add_delta(message: Data, calls: list[tuple[object, Data]], delta: Data) -> 
     for piece in _dicts(delta.get("tool_calls")):
         call = _call_of(piece, calls)
         call["id"] = piece.get("id") or call["id"]
-        told = _data(piece.get("function"))
-        call["function"]["name"] += told.get("name") or ""
-        call["function"]["arguments"] += told.get("arguments") or ""
+        function = _data(piece.get("function"))
+        call["function"]["name"] += function.get("name") or ""
+        call["function"]["arguments"] += function.get("arguments") or ""
 
 
 def _call_of(piece: Data, calls: list[tuple[object, Data]]) -> Data:
     """The call that a piece goes on with. Where a server gives all one number, or none, a new id begins another."""
     number, id = piece.get("index"), piece.get("id")
-    call = next((one for at, one in reversed(calls) if at == number), None)
+    call = next((call for at, call in reversed(calls) if at == number), None)
     names = number is None and not id and _data(piece.get("function")).get("name")
     if call is None or names or (id and call["id"] not in ("", id)):
         call = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
@@ -134,28 +136,28 @@ def _call_of(piece: Data, calls: list[tuple[object, Data]]) -> Data:
 # -- messages ---------------------------------------------------------------------------------------------------------
 
 
-def _messages(told: Data) -> Answer:
-    content = _dicts(told["content"])
-    waits = told.get("stop_reason") == "pause_turn" or any(part.get("type") == "tool_use" for part in content)
+def _messages(body: Data) -> Answer:
+    content = _dicts(body["content"])
+    waits = body.get("stop_reason") == "pause_turn" or any(part.get("type") == "tool_use" for part in content)
     message = {"role": "assistant", "content": content}
-    return Answer([message], told.get("id"), waits=waits, tokens=_tokens(told.get("usage")))
+    return Answer([message], body.get("id"), waits=waits, tokens=_tokens(body.get("usage")))
 
 
 def _messages_streamed(events: list[Data]) -> Answer:
-    told: Data = {}
+    body: Data = {}
     parts: dict[int, Data] = {}
     ended = False
     for event in events:
         match event.get("type"):
             case "message_start":
-                told.update(_data(event.get("message")))
+                body.update(_data(event.get("message")))
             case "content_block_start":
                 parts[event["index"]] = _data(event.get("content_block"))
             case "content_block_delta":
                 _add_block_delta(parts[event["index"]], _data(event.get("delta")))
             case "message_delta":
-                told.update(_data(event.get("delta")))
-                told["usage"] = _data(told.get("usage")) | _data(event.get("usage"))
+                body.update(_data(event.get("delta")))
+                body["usage"] = _data(body.get("usage")) | _data(event.get("usage"))
             case kind:
                 ended = ended or kind == "message_stop"
     for part in parts.values():
@@ -164,7 +166,7 @@ def _messages_streamed(events: list[Data]) -> Answer:
                 part["input"] = json.loads(written or "{}")
             except ValueError:  # the model had no token left
                 part["input"] = written
-    answer = _messages({**told, "content": [parts[number] for number in sorted(parts)]})
+    answer = _messages({**body, "content": [parts[number] for number in sorted(parts)]})
     answer.error = None if ended else "the answer of the model's server broke off"
     return answer
 
@@ -178,13 +180,13 @@ def _add_block_delta(part: Data, delta: Data) -> None:
 # -- responses --------------------------------------------------------------------------------------------------------
 
 
-def _response(told: Data) -> Answer:
-    output = _dicts(told["output"])
+def _response(body: Data) -> Answer:
+    output = _dicts(body["output"])
     kinds = [str(item.get("type")) for item in output]
     waits = any(kind.endswith("_call") and kind not in _RUN_BY_SERVER for kind in kinds)
-    failed = told.get("status") in ("failed", "cancelled")
+    failed = body.get("status") in ("failed", "cancelled")
     error = "the model's server failed" if failed else None
-    return Answer(output, told.get("id"), waits=waits, error=error, tokens=_tokens(told.get("usage")))
+    return Answer(output, body.get("id"), waits=waits, error=error, tokens=_tokens(body.get("usage")))
 
 
 def _response_streamed(events: list[Data]) -> Answer:
@@ -192,8 +194,8 @@ def _response_streamed(events: list[Data]) -> Answer:
     if not ends:
         return Answer(error="the answer of the model's server broke off")
     done = [_data(e.get("item")) for e in events if e.get("type") == "response.output_item.done"]
-    told = _data(ends[-1].get("response"))
-    return _response({**told, "output": told.get("output") or done})  # some servers name the items only as they come
+    body = _data(ends[-1].get("response"))
+    return _response({**body, "output": body.get("output") or done})  # some servers name the items only as they come
 
 
 _WHOLE: Final[dict[Dialect, Callable[[Data], Answer]]] = {

@@ -102,8 +102,8 @@ class Conversation:
 
     def cures_in(self, request: Request, /) -> dict[int, str]:
         """What was looked for after failures, by where these stand in a later request."""
-        found = [] if request.is_partial else self.cures
-        return {at: text for index, mark, text in found if (at := _same(request, index, mark)) is not None}
+        cures = [] if request.is_partial else self.cures
+        return {at: text for index, mark, text in cures if (at := _same(request, index, mark)) is not None}
 
     def enter(self, request: Request, now: float, /) -> None:
         """A request is under way. It begins another run where none is going on."""
@@ -114,14 +114,14 @@ class Conversation:
             self.run, self.is_recalled, self.has_spoken, self.error = new_id(), False, False, ""
             self.began, self.usage = now, (0, 0, 0)
             self.begins = (self.length if request.is_partial else 0) + turn
-            self.first = said.mark if request.turn is not None and (said := request.said[turn]) else ""
+            self.first = message.mark if request.turn is not None and (message := request.said[turn]) else ""
 
     def note(self, request: Request, answer: Answer, /) -> None:
         """Keep what a request and its answer say of the run."""
-        said = [request.listed, *([json.dumps(answer.messages)] if answer.messages else [])]
-        self.parts = [*self.parts, *said] if request.is_partial else said
+        parts = [request.listed, *([json.dumps(answer.messages)] if answer.messages else [])]
+        self.parts = [*self.parts, *parts] if request.is_partial else parts
         if self.first and not request.is_partial:  # a client may leave out what is old
-            same = [at for at, one in enumerate(request.said) if one and one.mark == self.first]
+            same = [at for at, message in enumerate(request.said) if message and message.mark == self.first]
             self.begins = min(same, key=lambda at: abs(at - self.begins), default=0)
         count = len(request.messages) + len(answer.messages)
         self.length = self.length + count if request.is_partial else count
@@ -144,11 +144,11 @@ class Conversations:
 
     def find(self, request: Request, whose: Whose, /, *, name: str | None, hint: str) -> Conversation | None:
         """The conversation that a request belongs to, a new one perhaps; `None` where that is not clear."""
-        found = self._find(request, whose, name=name, hint=hint)
-        if found is not None:
-            self._all.setdefault(id(found), found)
-            self._all.move_to_end(id(found))
-        return found
+        conversation = self._find(request, whose, name=name, hint=hint)
+        if conversation is not None:
+            self._all.setdefault(id(conversation), conversation)
+            self._all.move_to_end(id(conversation))
+        return conversation
 
     def answered(
         self, conversation: Conversation, request: Request, answer: Answer, /, *, hint: str, now: float
@@ -178,14 +178,14 @@ class Conversations:
         kind, name = ("response", response) if conversation is None else ("name", conversation)
         return self._known.get(self._key(whose, kind, name or ""))
 
-    def end(self, conversation: Conversation, /, *, why: str | None = None, told: bool = False) -> Ended | None:
+    def end(self, conversation: Conversation, /, *, why: str | None = None, has_outcome: bool = False) -> Ended | None:
         """The run that is going on ends here; `None` if nothing happened in it. `why`: it is cut off and proves
-        nothing. `told`: somebody says how it ended."""
+        nothing. `has_outcome`: somebody says how it ended."""
         if not conversation.run or not conversation.parts:
             return None
         run, conversation.last_run, conversation.run = conversation.run, conversation.run, ""
         error = conversation.error if conversation.state == "failed" else ""
-        proves_nothing = not told and (error == GONE or not conversation.has_spoken)
+        proves_nothing = not has_outcome and (error == GONE or not conversation.has_spoken)
         stopped = why or (error if error and proves_nothing else None)
         ended = Ended(
             run=run,
@@ -204,14 +204,14 @@ class Conversations:
 
     def due(self, now: float, /) -> list[Ended]:
         """The runs that are over because nothing came any more, and those for which there is no room."""
-        found = [self.end(each, why=_why(each)) for each in self._all.values() if self._is_over(each, now)]
-        found += list(self._crowd_out())
-        return [ended for ended in found if ended]
+        runs = [self.end(each, why=_why(each)) for each in self._all.values() if self._is_over(each, now)]
+        runs += list(self._crowd_out())
+        return [ended for ended in runs if ended]
 
     def close(self) -> list[Ended]:
         """The runs that the end of the proxy ends."""
-        found = [self.end(each, why=_why(each)) for each in self._all.values()]
-        return [ended for ended in found if ended]
+        runs = [self.end(each, why=_why(each)) for each in self._all.values()]
+        return [ended for ended in runs if ended]
 
     def _is_over(self, conversation: Conversation, now: float) -> bool:
         if not conversation.run or conversation.under_way:
@@ -247,15 +247,15 @@ class Conversations:
 
     def _again(self, asked: Key) -> Conversation | None:
         """Take the same request once more: after a failure it is a retry. While the first is under way, who knows."""
-        found = self._known[asked]
-        return None if found is None or found.under_way else found
+        conversation = self._known[asked]
+        return None if conversation is None or conversation.under_way else conversation
 
     def _find_or_begin(self, key: Key, whose: Whose) -> Conversation:
-        found = self._known.get(key)
-        if found is None:
-            found = Conversation(whose)
-            self._know(key, found)
-        return found
+        conversation = self._known.get(key)
+        if conversation is None:
+            conversation = Conversation(whose)
+            self._know(key, conversation)
+        return conversation
 
     def _know(self, key: Key, conversation: Conversation) -> None:
         """From now on `key` leads to `conversation`; to none if another one, which is at work too, has come as far."""
@@ -279,12 +279,12 @@ class Conversations:
     def _chain(self, request: Request, whose: Whose, hint: str) -> tuple[list[Key], Key]:
         """A key for each message of the history so far, and one for the request as it stands, instructions and all."""
         key = self._key(whose, request.dialect, hint, request.hint)
-        found: list[Key] = []
-        for said in request.said:
-            if said is not None and said.speaker != "rules":
-                key = self._hash(said.mark, key)
-                found.append(key)
-        return found, self._hash(json.dumps(["asked", request.rules]), key)
+        keys: list[Key] = []
+        for message in request.said:
+            if message is not None and message.speaker != "rules":
+                key = self._hash(message.mark, key)
+                keys.append(key)
+        return keys, self._hash(json.dumps(["asked", request.rules]), key)
 
     def _after(self, key: Key, answer: Answer) -> Key:
         for message in answer.messages:
@@ -295,7 +295,7 @@ class Conversations:
 
 def _same(request: Request, index: int, mark: str) -> int | None:
     """Where a message stands now that stood at `index`."""
-    same = [i for i, said in enumerate(request.said) if said and said.mark == mark]
+    same = [i for i, message in enumerate(request.said) if message and message.mark == mark]
     return index if index in same else next(iter(same), None)
 
 
@@ -305,10 +305,10 @@ def turn_to_recall(conversation: Conversation, request: Request, /) -> tuple[int
     Only one text is ever added to a conversation, so none is looked for once there is one.
     """
     turn = request.turn
-    said = None if turn is None else request.said[turn]
-    if turn is None or said is None or conversation.text or conversation.is_recalled or not asks(said):
+    message = None if turn is None else request.said[turn]
+    if turn is None or message is None or conversation.text or conversation.is_recalled or not asks(message):
         return None
-    return turn, said
+    return turn, message
 
 
 def _why(conversation: Conversation) -> str | None:

@@ -71,14 +71,16 @@ class Request:
     @property
     def last(self) -> int | None:
         """Where the last message stands that is no instruction."""
-        return next((i for i, said in reversed(list(enumerate(self.said))) if said and said.speaker != "rules"), None)
+        return next(
+            (i for i, message in reversed(list(enumerate(self.said))) if message and message.speaker != "rules"), None
+        )
 
     @property
     def turn(self) -> int | None:
         """Where the user's turn stands that this request is to answer; `None` while the agent works with its tools."""
         last = self.last
-        said = None if last is None else self.said[last]
-        return last if said and said.speaker == "user" else None
+        message = None if last is None else self.said[last]
+        return last if message and message.speaker == "user" else None
 
     @property
     def is_partial(self) -> bool:
@@ -91,13 +93,15 @@ def failed_at(request: Request, /) -> tuple[int, list[Any]] | None:
 
     `None` for any other request, and where the server keeps the calls.
     """
-    last, said = request.last, request.said
-    if last is None or request.is_partial or not (one := said[last]) or one.speaker != "tool":
+    last, spoken_messages = request.last, request.said
+    if last is None or request.is_partial or not (message := spoken_messages[last]) or message.speaker != "tool":
         return None
-    begin = next((at for at in reversed(range(last)) if (each := said[at]) and each.speaker == "user"), 0)
-    results = next((at for at in reversed(range(last)) if (each := said[at]) and each.speaker == "agent"), 0) + 1
-    told = request.body[request.messages[min(results, last)].start : request.messages[last].end]
-    return (last, [span.value for span in request.messages[begin : last + 1]]) if _FAILURE.search(told) else None
+    begin = next((at for at in reversed(range(last)) if (each := spoken_messages[at]) and each.speaker == "user"), 0)
+    results = (
+        next((at for at in reversed(range(last)) if (each := spoken_messages[at]) and each.speaker == "agent"), 0) + 1
+    )
+    text = request.body[request.messages[min(results, last)].start : request.messages[last].end]
+    return (last, [span.value for span in request.messages[begin : last + 1]]) if _FAILURE.search(text) else None
 
 
 def dialect_of(path: str, /) -> Dialect | None:
@@ -105,9 +109,13 @@ def dialect_of(path: str, /) -> Dialect | None:
     return next((dialect for form, dialect in _PATHS if form.fullmatch(path)), None)
 
 
-def asks(said: SpokenMessage | None, /) -> bool:
+def asks(message: SpokenMessage | None, /) -> bool:
     """Whether a turn asks for something: one that only greets is no task."""
-    return bool(said and said.task.strip()) and first_request((said.task, "?")) == said.task if said else False
+    return (
+        bool(message and message.task.strip()) and first_request((message.task, "?")) == message.task
+        if message
+        else False
+    )
 
 
 def read_request(dialect: Dialect, raw: bytes, /) -> Request | None:
@@ -118,26 +126,26 @@ def read_request(dialect: Dialect, raw: bytes, /) -> Request | None:
     """
     body = raw.decode("utf-8")
     key = "input" if dialect == "responses" else "messages"
-    found = parse_object(body, parts=(key,))
-    value = {name: span.value for name, span in found.items()}
-    if key not in found or _is_left_alone(value):
+    spans = parse_object(body, parts=(key,))
+    value = {name: span.value for name, span in spans.items()}
+    if key not in spans or _is_left_alone(value):
         return None
-    messages, listed = _messages(body, found[key])
-    is_text = isinstance(found[key].value, str)
-    said = [_read_message({"role": "user", "content": s.value} if is_text else s.value) for s in messages]
-    if not any(said):
+    messages, listed = _messages(body, spans[key])
+    is_text = isinstance(spans[key].value, str)
+    spoken_messages = [_read_message({"role": "user", "content": s.value} if is_text else s.value) for s in messages]
+    if not any(spoken_messages):
         return None
-    system = found.get("instructions" if dialect == "responses" else "system")
-    beside, tools = (body[span.start : span.end] if span else "null" for span in (system, found.get("tools")))
+    system = spans.get("instructions" if dialect == "responses" else "system")
+    beside, tools = (body[span.start : span.end] if span else "null" for span in (system, spans.get("tools")))
     return Request(
         dialect=dialect,
         body=body,
         messages=messages,
-        said=said,
+        said=spoken_messages,
         listed=listed,
         system=beside,
         tools=tools,
-        rules="\n".join([beside, *[each.text for each in said if each and each.speaker == "rules"]]),
+        rules="\n".join([beside, *[each.text for each in spoken_messages if each and each.speaker == "rules"]]),
         hint=_hint(value),
         previous=_name(value.get("previous_response_id")),
         conversation=_name(value.get("conversation")),
@@ -152,8 +160,8 @@ def with_texts(request: Request, texts: Mapping[int, str], /) -> bytes:
 
 def _edits(request: Request, index: int, text: str) -> tuple[tuple[int, str], ...]:
     span, body = request.messages[index], request.body
-    found = fields(body, span.start) if isinstance(span.value, dict) else {}
-    content = found.get("content") or found.get("output") or span
+    spans = fields(body, span.start) if isinstance(span.value, dict) else {}
+    content = spans.get("content") or spans.get("output") or span
     part = json.dumps({"type": _PART[request.dialect], "text": text})
     if body.startswith("[", content.start):
         return ((content.end - 1, f", {part}" if content.value else part),)
@@ -167,8 +175,8 @@ def _edits(request: Request, index: int, text: str) -> tuple[tuple[int, str], ..
 
 def mark_of(message: object, /) -> str | None:
     """What makes a message of the agent the same when its client sends it back; `None` for one it need not send."""
-    said = _read_message(message)
-    return said.mark if said and said.speaker == "agent" else None
+    spoken_message = _read_message(message)
+    return spoken_message.mark if spoken_message and spoken_message.speaker == "agent" else None
 
 
 def _is_left_alone(value: Mapping[str, Any]) -> bool:
@@ -187,8 +195,8 @@ def _messages(body: str, span: Span) -> tuple[list[Span], str]:
 def _hint(value: Mapping[str, Any]) -> str:
     metadata = value.get("metadata")
     named = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
-    found = [value.get(key) for key in _USERS] + [named.get(key) for key in _METADATA]
-    return json.dumps([each if isinstance(each, str) else None for each in found])
+    hints = [value.get(key) for key in _USERS] + [named.get(key) for key in _METADATA]
+    return json.dumps([each if isinstance(each, str) else None for each in hints])
 
 
 def _name(value: object) -> str | None:
@@ -199,15 +207,15 @@ def _name(value: object) -> str | None:
 def _read_message(message: object) -> SpokenMessage | None:
     if not isinstance(message, dict):
         return None
-    told = cast("dict[str, Any]", message)
-    kind, role = str(told.get("type")), told.get("role")
+    fields = cast("dict[str, Any]", message)
+    kind, role = str(fields.get("type")), fields.get("role")
     if isinstance(role, str):
-        return _message(told, _ROLES.get(role))
+        return _message(fields, _ROLES.get(role))
     if kind in _CALLS:
-        return SpokenMessage("agent", "", "", _mark("agent", "", [_call(told)], []))
+        return SpokenMessage("agent", "", "", _mark("agent", "", [_call(fields)], []))
     if kind.endswith("_output"):
-        text = json.dumps(told.get("output"), sort_keys=True)
-        return SpokenMessage("tool", "", "", _mark("tool", text, [str(told.get("call_id"))], []))
+        text = json.dumps(fields.get("output"), sort_keys=True)
+        return SpokenMessage("tool", "", "", _mark("tool", text, [str(fields.get("call_id"))], []))
     return None
 
 

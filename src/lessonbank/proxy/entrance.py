@@ -89,12 +89,12 @@ def read_keys(path: Path, /) -> dict[str, str]:
         UsageError: it cannot be read, or holds something else.
     """
     try:
-        told: Any = json.loads(path.expanduser().read_text(encoding="utf-8"))
+        content: Any = json.loads(path.expanduser().read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(
             f"the keys in {short_path(path)} cannot be read: write a JSON object from key to scope"
         ) from error
-    keys = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+    keys = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
     if not keys or not all(isinstance(scope, str) for scope in keys.values()):
         raise UsageError(f"{short_path(path)} holds no keys: write a JSON object from key to scope")
     return keys

@@ -195,8 +195,8 @@ class _Rest:
 
 async def send_error(send: Send, status: int, sentence: str) -> None:
     """An error of the proxy itself, in the form in which clients of these APIs read errors."""
-    told = {"type": "error", "error": {"type": "lessonbank_proxy", "message": f"lessonbank proxy: {sentence}"}}
-    body = json.dumps(told).encode()
+    error = {"type": "error", "error": {"type": "lessonbank_proxy", "message": f"lessonbank proxy: {sentence}"}}
+    body = json.dumps(error).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
@@ -242,13 +242,13 @@ def _address(upstream: str) -> httpx2.URL:
 def _outgoing(headers: Headers, exchange: Exchange | None) -> Headers:
     """The client's headers for the upstream: not those of its connection, and none of ours."""
     own = [(name, value) for name, value in _end_to_end(headers) if not name.startswith(_OWN)]
-    kept = [(name, value) for name, value in own if name not in _REPLACED]
+    client_headers = [(name, value) for name, value in own if name not in _REPLACED]
     if exchange is None:
-        return kept
+        return client_headers
     changed = {b"content-length": str(len(exchange.body)).encode()}
-    if encodings := dict(kept).get(b"accept-encoding"):
+    if encodings := dict(client_headers).get(b"accept-encoding"):
         changed[b"accept-encoding"] = _readable(encodings)
-    return [(name, value) for name, value in kept if name not in changed] + list(changed.items())
+    return [(name, value) for name, value in client_headers if name not in changed] + list(changed.items())
 
 
 def _readable(encodings: bytes) -> bytes:

@@ -31,10 +31,10 @@ def fields(text: str, start: int = 0, /, *, parts: Iterable[str] = ()) -> dict[s
 
 def parse_object(text: str, /, *, parts: Iterable[str] = ()) -> dict[str, Span]:
     """The fields of the object that the whole text is. Raises as `fields` does."""
-    found, end = _object(text, _skip(text, 0), parts)
+    spans, end = _object(text, _skip(text, 0), parts)
     if _skip(text, end) != len(text):
         raise ValueError("something stands behind the object")
-    return found
+    return spans
 
 
 def with_inserted(text: str, /, *edits: tuple[int, str]) -> str:
@@ -48,27 +48,27 @@ def with_inserted(text: str, /, *edits: tuple[int, str]) -> str:
 
 
 def _object(text: str, start: int, parts: Iterable[str]) -> tuple[dict[str, Span], int]:
-    found: dict[str, Span] = {}
+    spans: dict[str, Span] = {}
     at = _skip(text, _expect(text, start, "{"))
     while not text.startswith("}", at):
-        at = _skip(text, _expect(text, at, ",")) if found else at
+        at = _skip(text, _expect(text, at, ",")) if spans else at
         name, end = _decode(text, at)
-        if not isinstance(name, str) or name in found:
+        if not isinstance(name, str) or name in spans:
             raise ValueError("an object with a field that is named twice, or not by text")
         at = _skip(text, _expect(text, _skip(text, end), ":"))
-        found[name] = _list(text, at) if name in parts and text.startswith("[", at) else Span(*_value(text, at))
-        at = _skip(text, found[name].end)
-    return found, at + 1
+        spans[name] = _list(text, at) if name in parts and text.startswith("[", at) else Span(*_value(text, at))
+        at = _skip(text, spans[name].end)
+    return spans, at + 1
 
 
 def _list(text: str, start: int) -> Span:
-    found: list[Span] = []
+    spans: list[Span] = []
     at = _skip(text, start + 1)
     while not text.startswith("]", at):
-        at = _skip(text, _expect(text, at, ",")) if found else at
-        found.append(Span(*_value(text, at)))
-        at = _skip(text, found[-1].end)
-    return Span(found, start, at + 1)
+        at = _skip(text, _expect(text, at, ",")) if spans else at
+        spans.append(Span(*_value(text, at)))
+        at = _skip(text, spans[-1].end)
+    return Span(spans, start, at + 1)
 
 
 def _value(text: str, at: int) -> tuple[Any, int, int]:
@@ -77,8 +77,8 @@ def _value(text: str, at: int) -> tuple[Any, int, int]:
 
 
 def _skip(text: str, at: int) -> int:
-    found = _blanks.match(text, at)
-    return found.end() if found else at
+    match = _blanks.match(text, at)
+    return match.end() if match else at
 
 
 def _expect(text: str, at: int, sign: str) -> int:

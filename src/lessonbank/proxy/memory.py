@@ -90,15 +90,15 @@ class Memory:
         before, own = messages[: frame["begins"]], messages[frame["begins"] :]
         rules: list[Any] = [m for m in before if isinstance(m, dict) and cast("Frame", m).get("role") in _RULES]
         source = {"messages": [*rules, *own], "system": frame["system"], "tools": frame["tools"]}
-        told = run_from(source, task=run.task or None)
-        requests, asked, said = frame["usage"]
-        usage = Usage(requests=requests, input_tokens=asked, output_tokens=said)
-        kept, metadata = told.model_copy(update={"usage": usage}), {SECONDS: frame["seconds"]}
-        run.read_results(kept)
+        draft = run_from(source, task=run.task or None)
+        requests, asked, output = frame["usage"]
+        usage = Usage(requests=requests, input_tokens=asked, output_tokens=output)
+        trajectory, metadata = draft.model_copy(update={"usage": usage}), {SECONDS: frame["seconds"]}
+        run.read_results(trajectory)
         if frame["stopped"]:
-            run.stop(kept, reason=frame["stopped"], metadata=metadata)
+            run.stop(trajectory, reason=frame["stopped"], metadata=metadata)
         else:
-            run.finish(kept, error=frame["error"], metadata=metadata, **_outcome_in(frame))
+            run.finish(trajectory, error=frame["error"], metadata=metadata, **_outcome_in(frame))
 
 
 def open_bank(settings: Mapping[str, Any], /) -> lessonbank.ReasoningBank:

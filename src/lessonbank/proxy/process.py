@@ -166,12 +166,12 @@ class MemoryProcess:
         try:
             _input(process).write(packed(self._settings))
             async with asyncio.timeout(_STARTING):
-                told = await _next(process)
+                frame = await _next(process)
         except (EOFError, OSError, TimeoutError):
             return LessonbankError("the memory did not start: see what it said above")
-        if "error" not in told:
+        if "error" not in frame:
             return None
-        return (UsageError if told["code"] == UsageError.code else LessonbankError)(told["error"])
+        return (UsageError if frame["code"] == UsageError.code else LessonbankError)(frame["error"])
 
     async def _keep(self, process: asyncio.subprocess.Process) -> None:
         """Take in answers; when the process ends although nobody closed it, start another one after a pause."""
@@ -200,10 +200,10 @@ class MemoryProcess:
     async def _answers(self, process: asyncio.subprocess.Process) -> None:
         with suppress(EOFError, OSError):
             while True:
-                told = await _next(process)
+                frame = await _next(process)
                 self._is_late = False
-                if (answer := self._asked.get(told["id"])) and not answer.done():
-                    answer.set_result(told["text"])
+                if (answer := self._asked.get(frame["id"])) and not answer.done():
+                    answer.set_result(frame["text"])
 
 
 def _input(process: asyncio.subprocess.Process) -> asyncio.StreamWriter:

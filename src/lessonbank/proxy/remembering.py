@@ -104,17 +104,17 @@ class Remembering:
             return None
         hint = "\n".join([headers.get(name, "") for name in _SESSIONS])
         name = headers.get(CONVERSATION)
-        found = self._conversations.find(request, whose, name=name, hint=hint) if request else None
-        if request is None or found is None:
+        conversation = self._conversations.find(request, whose, name=name, hint=hint) if request else None
+        if request is None or conversation is None:
             return None
-        self._take_outcome(found, request, headers)
-        found.enter(request, monotonic())
-        exchange = Exchange(self, found, request, hint=hint, body=raw)
+        self._take_outcome(conversation, request, headers)
+        conversation.enter(request, monotonic())
+        exchange = Exchange(self, conversation, request, hint=hint, body=raw)
         try:
-            place = await self._place(found, request)
-            texts = {at: text for at, text in (await self._cures(found, request)).items() if text}
+            place = await self._place(conversation, request)
+            texts = {at: text for at, text in (await self._cures(conversation, request)).items() if text}
             if place is not None:
-                texts[place] = found.text
+                texts[place] = conversation.text
             exchange.body = with_texts(request, texts) if texts else raw
         except BaseException:
             exchange.end(GONE)
@@ -136,12 +136,12 @@ class Remembering:
         reward: float | None,
     ) -> str | None:
         """How a run ended, told from outside; the run's id, or `None` if there is no such run."""
-        found = self._conversations.find_named(whose, conversation=conversation, response=response)
-        run = found.runs.get(response, "") if found and conversation is None and response else ""
-        if found and run not in ("", found.run):  # the conversation has gone on since
+        match = self._conversations.find_named(whose, conversation=conversation, response=response)
+        run = match.runs.get(response, "") if match and conversation is None and response else ""
+        if match and run not in ("", match.run):  # the conversation has gone on since
             self.memory.tell(run, whose=whose, outcome=outcome, reward=reward)
             return run
-        return self._settle(found, outcome, reward) if found else None
+        return self._settle(match, outcome, reward) if match else None
 
     async def watch(self) -> None:
         """End runs in which nothing happens any more, for as long as this is not cancelled."""
@@ -162,14 +162,14 @@ class Remembering:
             wanted = turn_to_recall(conversation, request)
             if wanted is None:
                 return conversation.place_in(request)
-            turn, said = wanted
+            turn, message = wanted
             conversation.is_recalled = True
-            text = await self.memory.begin(conversation.run, said.task, whose=conversation.whose)
+            text = await self.memory.begin(conversation.run, message.task, whose=conversation.whose)
             if text is None:  # what it may still find is not shown: the run has no recall
                 conversation.run = new_id()
             if not text:
                 return None
-            conversation.text, conversation.place = text, (turn, said.mark)
+            conversation.text, conversation.place = text, (turn, message.mark)
             return turn
 
     async def _cures(self, conversation: Conversation, request: Request) -> dict[int, str]:
@@ -180,8 +180,8 @@ class Remembering:
                 return known
             at, messages = failed
             text = await self.memory.look_again(conversation.run, messages, whose=conversation.whose) or ""
-            if said := request.said[at]:
-                conversation.cures.append((at, said.mark, text))
+            if message := request.said[at]:
+                conversation.cures.append((at, message.mark, text))
             return {**known, at: text}
 
     def _take_outcome(self, conversation: Conversation, request: Request, headers: Mapping[str, str]) -> None:
@@ -197,7 +197,7 @@ class Remembering:
         self._settle(conversation, outcome, reward)
 
     def _settle(self, conversation: Conversation, outcome: Outcome | None, reward: float | None) -> str | None:
-        if ended := self._conversations.end(conversation, told=True):
+        if ended := self._conversations.end(conversation, has_outcome=True):
             self.memory.end(ended, outcome=outcome, reward=reward)
         elif conversation.last_run:
             self.memory.tell(conversation.last_run, whose=conversation.whose, outcome=outcome, reward=reward)

@@ -132,14 +132,14 @@ async def _json(request: Request) -> dict[str, Any]:
         raise UsageError("send a JSON object with content-type: application/json")
     try:
         async with asyncio.timeout(_SLOWEST):
-            found: object = await request.json()
+            body: object = await request.json()
     except TimeoutError:
         raise UsageError(f"the body took more than {_SLOWEST:g} seconds: send it again") from None
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        body = None
+    if not isinstance(body, dict):
         raise UsageError('send a JSON object such as {"response": "chatcmpl-…", "outcome": "success"}')
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", body)
 
 
 async def _outcome(remembering: Remembering, whose: Whose, body: dict[str, Any]) -> JSONResponse:

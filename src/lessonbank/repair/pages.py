@@ -40,8 +40,8 @@ class Pages:
         """Read a file, and its log where there is one. Raises OSError."""
         data = path.read_bytes()
         newer = _logged(log.read_bytes()) if log is not None and log.exists() else {}
-        said = int.from_bytes((newer.get(1) or data)[16:18])
-        size = said if said >= 512 and not said & (said - 1) else _PAGE
+        header_size = int.from_bytes((newer.get(1) or data)[16:18])
+        size = header_size if header_size >= 512 and not header_size & (header_size - 1) else _PAGE
         return cls(data, size, newer)
 
     def __len__(self) -> int:
@@ -54,32 +54,32 @@ class Pages:
 
     def free(self) -> set[int]:
         """Pages that hold nothing any more, as far as the list of them can be read."""
-        found: set[int] = set()
+        pages: set[int] = set()
         with suppress(*_BROKEN):
             trunk = int.from_bytes(self[1][32:36])
-            while trunk and trunk not in found:
-                found.add(trunk)
+            while trunk and trunk not in pages:
+                pages.add(trunk)
                 trunk, count = struct.unpack_from(">II", page := self[trunk])
-                found.update(struct.unpack_from(f">{min(count, self.size // 4 - 2)}I", page, 8))
-        return found
+                pages.update(struct.unpack_from(f">{min(count, self.size // 4 - 2)}I", page, 8))
+        return pages
 
     def owners(self) -> dict[int, str]:
         """Page to the table or index it belongs to, as far as one can be reached from its first page."""
-        found: dict[int, str] = {}
-        self._own(1, "sqlite_schema", found)
-        schema = [number for number in found if self.kind(number) == _TABLE_LEAF]
+        owners: dict[int, str] = {}
+        self._own(1, "sqlite_schema", owners)
+        schema = [number for number in owners if self.kind(number) == _TABLE_LEAF]
         for _, values in [row for number in schema for row in self.rows(number)]:
             if len(values) == 5 and isinstance(values[3], int) and values[3]:
-                self._own(values[3], str(values[1]), found)
-        return found
+                self._own(values[3], str(values[1]), owners)
+        return owners
 
-    def _own(self, root: int, name: str, found: dict[int, str]) -> None:
+    def _own(self, root: int, name: str, owners: dict[int, str]) -> None:
         todo = [root]
         while todo:
             number = todo.pop()
-            if number in found:
+            if number in owners:
                 continue
-            found[number] = name
+            owners[number] = name
             with suppress(*_BROKEN):
                 todo += self._children(number)
 
@@ -93,8 +93,8 @@ class Pages:
     def kind(self, number: int, /) -> int:
         """What a page says it is; 0 where it is nothing that has rows."""
         with suppress(*_BROKEN):
-            found = self[number][_start(number)]
-            return found if found in (_TABLE_LEAF, _INDEX_LEAF, _INDEX) else 0
+            kind = self[number][_start(number)]
+            return kind if kind in (_TABLE_LEAF, _INDEX_LEAF, _INDEX) else 0
         return 0
 
     def rows(self, number: int, /) -> Iterator[Row]:
@@ -201,9 +201,9 @@ def _logged(data: bytes) -> dict[int, bytes]:
 
 
 def _log_sums(data: bytes, sums: tuple[int, int], order: str) -> tuple[int, int]:
-    one, other = sums
+    total, other = sums
     words = struct.unpack(f"{order}{len(data) // 4}I", data)
     for at in range(0, len(words), 2):
-        one = (one + words[at] + other) & 0xFFFFFFFF
-        other = (other + words[at + 1] + one) & 0xFFFFFFFF
-    return one, other
+        total = (total + words[at] + other) & 0xFFFFFFFF
+        other = (other + words[at + 1] + total) & 0xFFFFFFFF
+    return total, other

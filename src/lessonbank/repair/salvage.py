@@ -117,16 +117,16 @@ def _filled(connection: sqlite3.Connection, wreck: Wreck) -> list[Lost]:
 
 def _name_scopes(wreck: Wreck) -> dict[int, str]:
     """Return the names of scopes by number. A lost name is taken from the scope's records, or made up to say so."""
-    told = {row["scope"]: recall.scope for row, recall in wreck.recalls.values()}
-    told |= {abs(kept.scope): kept.record.scope for kept in wreck.experiences.values() if kept.record}
-    told |= {
+    names = {row["scope"]: recall.scope for row, recall in wreck.recalls.values()}
+    names |= {abs(row.scope): row.record.scope for row in wreck.experiences.values() if row.record}
+    names |= {
         number >> 32: written.entry.brings.scope
         for number, written in wreck.journal.items()
         if written.entry.brings is not None
     }
-    there = chain(told, wreck.scopes, (row["scope"] for row, _ in wreck.runs.values()))
+    there = chain(names, wreck.scopes, (row["scope"] for row, _ in wreck.runs.values()))
     known = {number: f"salvaged-{number}" for number in sorted(set(there))}
-    return known | told | {number: name for number, name in wreck.scopes.items() if number in known}
+    return known | names | {number: name for number, name in wreck.scopes.items() if number in known}
 
 
 def _of(wreck: Wreck, scope: int) -> list[tuple[int, WrittenEntry]]:
@@ -141,24 +141,24 @@ def _put_journal(connection: sqlite3.Connection, wreck: Wreck, scope: int, name:
     connection.execute(
         "INSERT INTO scopes (number, name, sequence, sum) VALUES (?, ?, ?, ?)", (scope, name, last, checksum(name))
     )
-    gone, at, blank = list[int](), 0, with_sum(json_of(Missing()))
+    gaps, at, blank = list[int](), 0, with_sum(json_of(Missing()))
     for sequence in range(1, last + 1):
         written, number = entries.get(sequence), journal_number(scope, sequence)
         if written is None or (isinstance(written.entry, Settle) and written.entry.settlement.recall_id not in known):
-            gone.append(sequence)
+            gaps.append(sequence)
             row = number, at, Missing().kind, _WRITER, *blank, checksum(number, at, _WRITER)
             wreck.journal.pop(number, None)
         else:
             at = written.at
             row = number, at, written.entry.kind, written.writer, *written.kept, checksum(number, at, written.writer)
         connection.execute(_ENTRY, row)
-    return gone
+    return gaps
 
 
 def _sequences_told(wreck: Wreck, scope: int) -> list[int]:
     """What the experiences of a scope say of how long its journal was."""
-    told = (sequence_of(kept.entry) for kept in wreck.experiences.values() if kept.entry >> 32 == scope)
-    return [sequence for sequence in told if sequence <= wreck.most]
+    sequences = (sequence_of(row.entry) for row in wreck.experiences.values() if row.entry >> 32 == scope)
+    return [sequence for sequence in sequences if sequence <= wreck.most]
 
 
 def _put_receipts(connection: sqlite3.Connection, wreck: Wreck) -> None:
@@ -173,9 +173,9 @@ def _put_receipts(connection: sqlite3.Connection, wreck: Wreck) -> None:
 
 def _put_experiences(connection: sqlite3.Connection, wreck: Wreck) -> None:
     """Every experience that the journal holds, taken out for now, as the last entry has it that holds it whole."""
-    told = {number: (abs(scope), id) for (scope, id), number in wreck.named["experiences"].items() if number > 0}
-    numbers = {key: number for number, key in told.items()}
-    free = max(told, default=0) + 1
+    keys = {number: (abs(scope), id) for (scope, id), number in wreck.named["experiences"].items() if number > 0}
+    numbers = {key: number for number, key in keys.items()}
+    free = max(keys, default=0) + 1
     holders = dict[tuple[int, str], int]()
     for number, written in sorted(wreck.journal.items()):
         if (brought := written.entry.brings) is not None:
@@ -195,14 +195,14 @@ def _put_right(connection: sqlite3.Connection, wreck: Wreck, scope: int, name: s
     shown = dict(connection.execute("SELECT id, number FROM experiences WHERE scope = ?", (scope,)))
     changes = list[Add | Replace]()
     hidden = list[str]()
-    for kept in wreck.experiences.values():
-        if kept.scope == scope and (told := _experience_of(wreck, kept)) is not None:
-            if kept.id not in shown:
-                changes.append(Add(experience=told))
-            elif experience_at(connection, shown[kept.id]) != told:
-                changes.append(Replace(experience=told, reason=_REASON))
-        elif kept.scope == -scope and kept.id in shown:
-            hidden += [i.id for i in experience_at(connection, shown[kept.id]).lessons if not i.retired]
+    for row in wreck.experiences.values():
+        if row.scope == scope and (experience := _experience_of(wreck, row)) is not None:
+            if row.id not in shown:
+                changes.append(Add(experience=experience))
+            elif experience_at(connection, shown[row.id]) != experience:
+                changes.append(Replace(experience=experience, reason=_REASON))
+        elif row.scope == -scope and row.id in shown:
+            hidden += [i.id for i in experience_at(connection, shown[row.id]).lessons if not i.retired]
     if changes:
         _write_again(connection, name, changes, shown)
     if hidden:
@@ -210,11 +210,11 @@ def _put_right(connection: sqlite3.Connection, wreck: Wreck, scope: int, name: s
         apply(connection, Batch(name, _WRITER, records_with_sums([retired])))
 
 
-def _experience_of(wreck: Wreck, kept: ExperienceRow) -> Experience | None:
+def _experience_of(wreck: Wreck, row: ExperienceRow) -> Experience | None:
     """What an experience's row says it is, by itself or through the entry that wrote it."""
-    if kept.record is not None:
-        return kept.record
-    written = wreck.journal.get(kept.entry)
+    if row.record is not None:
+        return row.record
+    written = wreck.journal.get(row.entry)
     return written.entry.brings if written else None
 
 

@@ -82,30 +82,30 @@ class Wreck:
     @classmethod
     def of(cls, pages: Pages, /) -> Wreck:
         """Everything in these pages. What lies in a table's own pages counts before what was found astray."""
-        found, shapes = cls(len(pages) * pages.size // _SHORTEST), _shapes()
+        wreck, shapes = cls(len(pages) * pages.size // _SHORTEST), _shapes()
         before = _shapes_of_format_10(shapes)
         owners, free = pages.owners(), pages.free()
         for number in sorted(set(range(1, len(pages) + 1)) - free, key=lambda n: n not in owners):
             owner = owners.get(number, "")
             for at, values in pages.rows(number):
                 if owner in _IDS and len(values) == 3:
-                    found.named[_IDS[owner]].setdefault((values[0], values[1]), values[2])
+                    wreck.named[_IDS[owner]].setdefault((values[0], values[1]), values[2])
                 elif owner == "items_by_state" and len(values) == 6:
-                    found.named["lessons"].setdefault((values[0], values[5]), values[3])
+                    wreck.named["lessons"].setdefault((values[0], values[5]), values[3])
                 elif table := _table(values, shapes):
-                    found._take(table, at or 0, dict(zip(shapes[table], values, strict=True)))
+                    wreck._take(table, at or 0, dict(zip(shapes[table], values, strict=True)))
                 elif table := _table(values, before):
-                    found._take_packed(table, at or 0, dict(zip(before[table], values, strict=True)))
-        return found
+                    wreck._take_packed(table, at or 0, dict(zip(before[table], values, strict=True)))
+        return wreck
 
     def _take_packed(self, table: str, number: int, row: dict[str, Any]) -> None:
         """Take a row of format 10."""
         column = _PACKED[table]
         try:
-            kept = (None, None) if row[column] is None else upgraded(cast("Table", table), row[column]).kept
+            pair = (None, None) if row[column] is None else upgraded(cast("Table", table), row[column]).kept
         except StoreDamaged:
             return
-        self._take(table, number, {**row, column: kept[0], f"{column}_sum": kept[1]})
+        self._take(table, number, {**row, column: pair[0], f"{column}_sum": pair[1]})
 
     def _take(self, table: str, number: int, row: dict[str, Any]) -> None:
         try:

@@ -65,11 +65,11 @@ class VectorSearch:
         search = partial(
             self.store.nearest, vector, scope=scope, space=self.space, limit=limit, lessons=self.of_lessons
         )
-        found = await search()
-        if found.is_complete:
-            return found.matches, ()
+        nearest = await search()
+        if nearest.is_complete:
+            return nearest.matches, ()
         has_placed, notes = await self._embed_missing(scope)
-        return (await search() if has_placed else found).matches, notes
+        return (await search() if has_placed else nearest).matches, notes
 
     async def _embed_query(self, task: str, scope: str) -> Vectors:
         self._queries.check(scope)
@@ -91,30 +91,33 @@ class VectorSearch:
             return False, (f"{self._some} a vector yet, because the embedder failed: {quoted(error)}",)
 
     async def _embed_due(self, scope: str) -> tuple[bool, tuple[str, ...]]:
-        kept = await get_setting(self.store, REFUSED.of(scope))
-        refusals = Refusals.read(kept, self.space)
+        setting = await get_setting(self.store, REFUSED.of(scope))
+        refusals = Refusals.read(setting, self.space)
         due, waiting = await self._due(scope, refusals, most=CATCH_UP)
         if not due:
             return False, self._count_refused(waiting)
         # Where nothing can be written, the embedder would be asked for the same with every retrieval.
-        if problem := await try_write(self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space))):
+        if problem := await try_write(self.store.put_setting(REFUSED.of(scope), refusals.written(setting, self.space))):
             return False, (f"{self._some} a vector yet, and none can be written: {quoted(problem)}",)
-        told = Embedded()
+        progress = Embedded()
         try:
-            with _in_time(so_far=told):
-                await embed_each(self.embedder, due, told, most=_REQUESTS, together=_TOGETHER)
+            with _in_time(so_far=progress):
+                await embed_each(self.embedder, due, progress, most=_REQUESTS, together=_TOGETHER)
         except ModelError as error:
             self._documents.failed(scope, new_id(), error)
             raise
         self._documents.over(scope)
-        if told.vectors:
-            await try_write(self.store.index(told.vectors, scope=scope, space=self.space))
-        if told.refused or refusals.by_id:
-            refusals = refusals.after(told.refused, tried=[id for id, _ in due], now=time())
-            await try_write(self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space)))
+        if progress.vectors:
+            await try_write(self.store.index(progress.vectors, scope=scope, space=self.space))
+        if progress.refused or refusals.by_id:
+            refusals = refusals.after(progress.refused, tried=[id for id, _ in due], now=time())
+            await try_write(self.store.put_setting(REFUSED.of(scope), refusals.written(setting, self.space)))
         behind = (f"{self._some} a vector in {self.space!r} yet: call `reindex`",)
-        left = len(due) == CATCH_UP or len(told.vectors) + len(told.refused) < len(due)
-        return bool(told.vectors), (*(behind if left else ()), *self._count_refused(waiting + len(told.refused)))
+        left = len(due) == CATCH_UP or len(progress.vectors) + len(progress.refused) < len(due)
+        return bool(progress.vectors), (
+            *(behind if left else ()),
+            *self._count_refused(waiting + len(progress.refused)),
+        )
 
     async def catch_up(self, *, scope: str, most: int) -> int:
         """Embed up to `most` without a vector that the embedder does not refuse; how many were done.
@@ -125,20 +128,20 @@ class VectorSearch:
             ModelError: the embedder answers nothing.
         """
         while True:
-            kept = await get_setting(self.store, REFUSED.of(scope))
-            refusals = Refusals.read(kept, self.space)
+            setting = await get_setting(self.store, REFUSED.of(scope))
+            refusals = Refusals.read(setting, self.space)
             due, _ = await self._due(scope, refusals, most=most)
             if not due:
                 if not await self._drop_if_changed(scope):
                     return 0
                 continue
-            await embed_each(self.embedder, due, told := Embedded())
-            await self._place(told.vectors, scope)
-            if told.refused:
-                refusals = refusals.after(told.refused, tried=[id for id, _ in due], now=time())
-                await self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space))
-            if told.vectors:
-                return len(told.vectors)
+            await embed_each(self.embedder, due, progress := Embedded())
+            await self._place(progress.vectors, scope)
+            if progress.refused:
+                refusals = refusals.after(progress.refused, tried=[id for id, _ in due], now=time())
+                await self.store.put_setting(REFUSED.of(scope), refusals.written(setting, self.space))
+            if progress.vectors:
+                return len(progress.vectors)
 
     async def _place(self, vectors: Mapping[str, Vectors], scope: str) -> None:
         if not vectors:
@@ -207,7 +210,7 @@ def _in_time(so_far: Embedded | None = None) -> Generator[None]:
 
 
 async def embed_each(
-    embedder: Embedder, texts: Texts, told: Embedded, /, *, most: int | None = None, together: int | None = None
+    embedder: Embedder, texts: Texts, progress: Embedded, /, *, most: int | None = None, together: int | None = None
 ) -> None:
     """Take the vectors of texts in, by id; which ones the embedder fails at is found by halving, with `most` requests.
 
@@ -226,11 +229,11 @@ async def embed_each(
                 await _check_answers(embedder, error)
                 answers = True
             if len(part) == 1:
-                told.refused[part[0][0]] = (part[0][1], quoted(error))
+                progress.refused[part[0][0]] = (part[0][1], quoted(error))
             else:
                 todo += [part[len(part) // 2 :], part[: len(part) // 2]]
             continue
-        told.vectors.update((id, rows[at]) for at, (id, _) in enumerate(part))
+        progress.vectors.update((id, rows[at]) for at, (id, _) in enumerate(part))
 
 
 async def _check_answers(embedder: Embedder, error: ModelError) -> None:

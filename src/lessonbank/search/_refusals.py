@@ -33,13 +33,13 @@ class Refusals:
     by_id: Mapping[str, Refusal] = field(default_factory=dict[str, Refusal])
 
     @classmethod
-    def read(cls, kept: str | None, space: str, /) -> Refusals:
+    def read(cls, setting: str | None, space: str, /) -> Refusals:
         """Read the refused texts of a space, from the setting that holds all spaces of a scope."""
-        return cls({id: Refusal(*told) for id, told in _spaces(kept).get(space, {}).items()})
+        return cls({id: Refusal(*fields) for id, fields in _spaces(setting).get(space, {}).items()})
 
-    def written(self, kept: str | None, space: str, /) -> str:
+    def written(self, setting: str | None, space: str, /) -> str:
         """The setting, with these in the place of the space's."""
-        return json.dumps({**_spaces(kept), space: self.by_id})
+        return json.dumps({**_spaces(setting), space: self.by_id})
 
     def waits(self, id: str, text: str, /, *, now: float) -> bool:
         """Whether the embedder is not to be asked for it yet."""
@@ -48,17 +48,17 @@ class Refusals:
 
     def after(self, refused: Mapping[str, tuple[str, str]], /, *, tried: Collection[str], now: float) -> Refusals:
         """What waits once these were tried; `refused` has the text and the reason of each that failed, by id."""
-        kept = {id: known for id, known in self.by_id.items() if id not in tried}
+        refusals = {id: known for id, known in self.by_id.items() if id not in tried}
         for id, (text, reason) in refused.items():
             known = self.by_id.get(id)
             tries = known.tries + 1 if known and known.text == digest(text) else 1
-            kept[id] = Refusal(digest(text), tries, now + text_pause(tries), reason[:_REASON])
-        return Refusals(kept)
+            refusals[id] = Refusal(digest(text), tries, now + text_pause(tries), reason[:_REASON])
+        return Refusals(refusals)
 
 
-def _spaces(kept: str | None) -> dict[str, dict[str, list[Any]]]:
+def _spaces(setting: str | None) -> dict[str, dict[str, list[Any]]]:
     try:
-        return cast("dict[str, dict[str, list[Any]]]", json.loads(kept or "{}"))
+        return cast("dict[str, dict[str, list[Any]]]", json.loads(setting or "{}"))
     except ValueError:
         return {}  # edited by hand or damaged: every text is tried again
 

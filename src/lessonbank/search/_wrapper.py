@@ -15,9 +15,9 @@ GROWTH: Final = 4
 """How many times more are asked for when those were too few."""
 
 
-def ask_next(asked: int, /, *, got: int, kept: int, limit: int) -> int | None:
+def ask_next(asked: int, /, *, got: int, count: int, limit: int) -> int | None:
     """How many to ask for next; `None` when there are enough, or the last answer held all there are."""
-    return None if kept >= limit or got < asked else asked * GROWTH
+    return None if count >= limit or got < asked else asked * GROWTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class RetrieverWrapper:
 
 def lessons_of(match: Match, /) -> tuple[Lesson, ...]:
     """The lesson that a match names, or every lesson of its experience; a retired one never."""
-    lessons, one = match.experience.active_lessons, match.lesson_id
-    return lessons if one is None else tuple([lesson for lesson in lessons if lesson.id == one])
+    lessons, lesson_id = match.experience.active_lessons, match.lesson_id
+    return lessons if lesson_id is None else tuple([lesson for lesson in lessons if lesson.id == lesson_id])
 
 
 def with_lessons(match: Match, lessons: Sequence[Lesson], /) -> Match:

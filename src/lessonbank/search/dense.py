@@ -37,12 +37,12 @@ class DenseRetriever(VectorSearch):
         try:
             near, notes = await self.nearest(task, scope=scope, limit=limit)
         except (ModelError, SpaceMismatch) as error:
-            found = await (self.words or LexicalRetriever(self.store))(task, scope=scope, limit=limit)
+            retrieval = await (self.words or LexicalRetriever(self.store))(task, scope=scope, limit=limit)
             why = "the embedder failed: " if isinstance(error, ModelError) else ""
             note = f"searched by words only, because {why}{error}"
-            return found.model_copy(update={"notes": (*found.notes, note)})
-        found = Found(matches=tuple(near), notes=notes)
-        return found if self.floor is None else above(found, [match.score for match in near], self.floor)
+            return retrieval.model_copy(update={"notes": (*retrieval.notes, note)})
+        retrieval = Found(matches=tuple(near), notes=notes)
+        return retrieval if self.floor is None else above(retrieval, [match.score for match in near], self.floor)
 
     async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
         """One vector per experience, of its task."""

@@ -16,11 +16,11 @@ _LOOKED_AT: Final = 50
 """The newest retired lessons, and as many quarantined ones, whose tasks are compared."""
 
 
-async def with_reason(recall: Recall, found: Found, store: Store, /) -> Recall:
+async def with_reason(recall: Recall, retrieval: Found, store: Store, /) -> Recall:
     """`recall`, with a note on why its text is empty, where it is."""
     if recall.text:
         return recall
-    why = _left_out(recall) if recall.candidates else found.empty
+    why = _left_out(recall) if recall.candidates else retrieval.empty
     if not why or why.startswith(UNREACHED):
         counts = await count_records(store, scope=recall.scope)
         hidden = counts.retired + counts.quarantined
@@ -51,9 +51,9 @@ async def _held_back(recall: Recall, store: Store) -> str:
         hidden |= {lesson.id: lesson for lesson in listed}
     owners = await store.experiences("lesson", list(hidden), scope=recall.scope)
     alike = [owner for owner in owners if overlap(recall.task, owner.task) >= WORDS_FLOOR]
-    found = Counter(_state(lesson) for owner in alike for lesson in owner.lessons if lesson.id in hidden)
-    told = ", ".join(f"{count} {state}" for state, count in sorted(found.items()))
-    return f"no lesson in scope {recall.scope!r} for a task like this one may be shown: {told}" if told else ""
+    counts = Counter(_state(lesson) for owner in alike for lesson in owner.lessons if lesson.id in hidden)
+    summary = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+    return f"no lesson in scope {recall.scope!r} for a task like this one may be shown: {summary}" if summary else ""
 
 
 def _state(lesson: Lesson) -> str:
@@ -67,6 +67,6 @@ def _nothing_there(counts: Counts, scope: str) -> str:
     if not counts.lessons:
         return f"there is no lesson in scope {scope!r} yet"
     if counts.retired + counts.quarantined >= counts.lessons:
-        told = f"{counts.retired} retired, {counts.quarantined} quarantined"
-        return f"no lesson in scope {scope!r} may be shown: {told}"
+        summary = f"{counts.retired} retired, {counts.quarantined} quarantined"
+        return f"no lesson in scope {scope!r} may be shown: {summary}"
     return f"no past task in scope {scope!r} is like this one"

@@ -93,15 +93,15 @@ class Fitter:
         `since`: when the agent asked, on the clock of `time.perf_counter`. The draws were made before, so that the
         evidence is of offering a lesson, whether or not it is kept.
         """
-        offered, begun, told = recall.shown, perf_counter(), _Cost()
+        offered, begun, cost = recall.shown, perf_counter(), _Cost()
         try:
-            said = await self._ask_model(recall.task, offered[:MOST_LESSONS], how, told, intake, since)
+            reading = await self._ask_model(recall.task, offered[:MOST_LESSONS], how, cost, intake, since)
         except Exception as error:  # noqa: BLE001 - somebody else's model may raise anything: the lessons are there
-            return _without_fit(recall, how, told.receipt(self.model.name, how, begun), str(error))
-        return _with_fit(recall, said, told.receipt(self.model.name, how, begun), injector)
+            return _without_fit(recall, how, cost.receipt(self.model.name, how, begun), str(error))
+        return _with_fit(recall, reading, cost.receipt(self.model.name, how, begun), injector)
 
     async def _ask_model(
-        self, task: str, lessons: Sequence[Lesson], how: Fit, told: _Cost, intake: IntakeFilter, since: float
+        self, task: str, lessons: Sequence[Lesson], how: Fit, cost: _Cost, intake: IntakeFilter, since: float
     ) -> _Reading:
         prompt, mark = load(f"general/fit_{how}"), nonce()
         room = TOKENS_IN * BYTES_PER_TOKEN - width(prompt.system + prompt.user) - 16 * len(mark)
@@ -112,7 +112,7 @@ class Fitter:
             reply = await self.model.generate(prompt.render(nonce=mark, **slots), temperature=0.0, schema=form)
         if reply is None:
             raise _UnusableError(f"the model gave no answer within {limit:.2g} seconds")
-        told.usage = reply.usage
+        cost.usage = reply.usage
         fields = await read_reply(partial(fields_with, mark), spoken(reply.text[:_READ]))
         if fields is None:
             raise _UnusableError("the model's reply is not what was asked for")
@@ -135,11 +135,11 @@ class _Cost:
 
 def _slots(task: str, lessons: Sequence[Lesson], mark: str, room: int) -> dict[str, str]:
     """The task and the lessons, each cut so that all of it has room."""
-    told = fence(_cut(task, _TASK), label="task", nonce=mark)
+    task_text = fence(_cut(task, _TASK), label="task", nonce=mark)
     frame = width(fence("", label="lessons", nonce=mark))
-    each = max((room - width(told) - frame) // max(len(lessons), 1) - 6, 40)
+    each = max((room - width(task_text) - frame) // max(len(lessons), 1) - 6, 40)
     lines = [f"[{n}] {_cut(f'{lesson.title}: {lesson.content}', each)}" for n, lesson in enumerate(lessons, 1)]
-    return {"task": told, "lessons": fence("\n".join(lines), label="lessons", nonce=mark)}
+    return {"task": task_text, "lessons": fence("\n".join(lines), label="lessons", nonce=mark)}
 
 
 def _cut(text: str, most: int) -> str:
@@ -165,13 +165,13 @@ def _lesson_numbered(lessons: Sequence[Lesson], number: object) -> Lesson:
     return lessons[number - 1]
 
 
-async def _lines(told: object, lessons: Sequence[Lesson], task: str, intake: IntakeFilter) -> _Reading:
+async def _lines(lines: object, lessons: Sequence[Lesson], task: str, intake: IntakeFilter) -> _Reading:
     """What the model says of each lesson. A line that names none is dropped; after 120 words no more come."""
-    if not isinstance(told, list):
+    if not isinstance(lines, list):
         raise _UnusableError("the model's reply is not what was asked for")
-    said, left = dict[str, list[str]](), MOST_WORDS
-    for one in cast("list[object]", told):
-        fields = cast("dict[str, object]", one) if isinstance(one, dict) else {}
+    texts, left = dict[str, list[str]](), MOST_WORDS
+    for entry in cast("list[object]", lines):
+        fields = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
         number, say = fields.get("lesson"), fields.get("say")
         if number is None or not isinstance(say, str) or not say.strip():
             continue
@@ -179,10 +179,10 @@ async def _lines(told: object, lessons: Sequence[Lesson], task: str, intake: Int
         left -= len(line.split())
         if left < 0:
             break
-        said.setdefault(lesson.id, []).append(await _check_line(line, lesson, task, intake))
-    if told and not said:
+        texts.setdefault(lesson.id, []).append(await _check_line(line, lesson, task, intake))
+    if lines and not texts:
         raise _UnusableError("no line of the model's reply names its lesson")
-    return _Reading([next(lesson for lesson in lessons if lesson.id == id) for id in said], said)
+    return _Reading([next(lesson for lesson in lessons if lesson.id == id) for id in texts], texts)
 
 
 async def _check_line(line: str, lesson: Lesson, task: str, intake: IntakeFilter) -> str:
@@ -191,10 +191,10 @@ async def _check_line(line: str, lesson: Lesson, task: str, intake: IntakeFilter
     if not _is_of(line, source) or (is_hazard(line) and not is_hazard(lesson.text)):
         raise _UnusableError("the model says what the lesson does not say")
     draft = Lesson(title=lesson.title, content=line, kind=lesson.kind)
-    kept = await intake.lessons(Extraction(lessons=(draft,)), (), shown=())
-    if not kept.lessons:
+    extraction = await intake.lessons(Extraction(lessons=(draft,)), (), shown=())
+    if not extraction.lessons:
         raise _UnusableError("the gate rejects what the model wrote")
-    return " ".join(kept.lessons[0].content.split())
+    return " ".join(extraction.lessons[0].content.split())
 
 
 def _is_of(line: str, source: str) -> bool:
@@ -203,8 +203,8 @@ def _is_of(line: str, source: str) -> bool:
     tokens = [token.strip(".:*") for token in _TOKEN.findall(line.casefold())]
     if any(_PARTICULAR.search(token) and token not in known for token in tokens):
         return False
-    said = set(words(line))
-    return len(said & set(words(source))) >= _OWN * len(said)
+    terms = set(words(line))
+    return len(terms & set(words(source))) >= _OWN * len(terms)
 
 
 def _without_fit(recall: Recall, how: Fit, receipt: FitReceipt, why: str) -> Recall:
@@ -212,16 +212,17 @@ def _without_fit(recall: Recall, how: Fit, receipt: FitReceipt, why: str) -> Rec
     return recall.model_copy(update={"fit": receipt, "notes": (*recall.notes, *notes_of(note))})
 
 
-def _with_fit(recall: Recall, said: _Reading, receipt: FitReceipt, injector: Injector) -> Recall:
-    kept = tuple(lesson.id for lesson in said.lessons)
-    text = injector.text(said.lessons, id=recall.id, lines=said.lines) if kept else ""
+def _with_fit(recall: Recall, reading: _Reading, receipt: FitReceipt, injector: Injector) -> Recall:
+    ids = tuple(lesson.id for lesson in reading.lessons)
+    text = injector.text(reading.lessons, id=recall.id, lines=reading.lines) if ids else ""
     left = {"shown": False, "unfit": True, "why": "offered, and the model that read the task did not keep it"}
     candidates = tuple(
-        one.model_copy(update=left) if one.shown and one.lesson_id not in kept else one for one in recall.candidates
+        candidate.model_copy(update=left) if candidate.shown and candidate.lesson_id not in ids else candidate
+        for candidate in recall.candidates
     )
-    fit = receipt.model_copy(update={"is_applied": True, "kept": kept, "unfitted": recall.text})
-    told = {"text": text, "text_digest": digest(text), "candidates": candidates, "fit": fit}
-    return recall.model_copy(update=told)
+    fit = receipt.model_copy(update={"is_applied": True, "kept": ids, "unfitted": recall.text})
+    fields = {"text": text, "text_digest": digest(text), "candidates": candidates, "fit": fit}
+    return recall.model_copy(update=fields)
 
 
 def none_kept(recall: Recall, /) -> str:

@@ -47,8 +47,8 @@ class Floor(RetrieverWrapper):
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """What `inner` finds, from `least` upwards; a reason when that is nothing of something."""
-        found = await self.inner(task, scope=scope, limit=limit)
-        return above(found, self._similarities(task, found.matches), self.least)
+        retrieval = await self.inner(task, scope=scope, limit=limit)
+        return above(retrieval, self._similarities(task, retrieval.matches), self.least)
 
     def _similarities(self, task: str, matches: Sequence[Match]) -> Sequence[float]:
         return [match.score for match in matches]
@@ -92,19 +92,19 @@ class RelativeFloor(RetrieverWrapper):
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """What `inner` finds, as far as it stands out like the best."""
-        found = await self.inner(task, scope=scope, limit=limit)
-        least = self.share * max((match.score for match in found.matches), default=0.0)
-        return found.model_copy(update={"matches": tuple(m for m in found.matches if m.score >= least)})
+        retrieval = await self.inner(task, scope=scope, limit=limit)
+        least = self.share * max((match.score for match in retrieval.matches), default=0.0)
+        return retrieval.model_copy(update={"matches": tuple(m for m in retrieval.matches if m.score >= least)})
 
 
-def overlap(one: str, other: str, /) -> float:
+def overlap(task: str, other: str, /) -> float:
     """How much two tasks have in common, 0 to 1: shared words / sqrt(words of one x words of the other).
 
     Each word counts once, stop words do not count. A word with a digit (a number, an id, a date) counts only where
     both tasks have it. A single shared word is a coincidence and scores 0, unless both tasks begin with it (it says
     what to do) or one of the tasks says nothing else.
     """
-    return _overlap(_words(one), _words(other))
+    return _overlap(_words(task), _words(other))
 
 
 def default_floor(space: str | None, /) -> float | None:
@@ -122,13 +122,13 @@ def default_words(space: str, /) -> float | None:
     return HASHING_WORDS if space.startswith(_HASHING) else None
 
 
-def above(found: Found, similarities: Sequence[float], least: float, /) -> Found:
-    """`found` without the matches whose similarity is below `least`."""
-    kept = tuple(match for match, near in zip(found.matches, similarities, strict=True) if near >= least)
-    if kept or not found.matches:
-        return found.model_copy(update={"matches": kept})
+def above(retrieval: Found, similarities: Sequence[float], least: float, /) -> Found:
+    """`retrieval` without the matches whose similarity is below `least`."""
+    matches = tuple(match for match, near in zip(retrieval.matches, similarities, strict=True) if near >= least)
+    if matches or not retrieval.matches:
+        return retrieval.model_copy(update={"matches": matches})
     why = f"{UNREACHED} of {least:g}: the closest past task has {max(similarities):.3f}"
-    return Found(notes=found.notes, empty=why)
+    return Found(notes=retrieval.notes, empty=why)
 
 
 class _Words(NamedTuple):
@@ -145,18 +145,18 @@ def _words(text: str) -> _Words:
 
 
 def _read_words(text: str) -> _Words:
-    said = words(text)
-    every = frozenset(said)
-    return _Words(every, said[0] if said else "", sum(not _DIGIT.search(word) for word in every))
+    terms = words(text)
+    every = frozenset(terms)
+    return _Words(every, terms[0] if terms else "", sum(not _DIGIT.search(word) for word in every))
 
 
 _brief_words = lru_cache(maxsize=256)(_read_words)
 
 
-def _overlap(one: _Words, other: _Words) -> float:
-    common = one.every & other.every
+def _overlap(words: _Words, other: _Words) -> float:
+    common = words.every & other.every
     numbers = sum(_DIGIT.search(word) is not None for word in common)
-    sizes = one.plain + numbers, other.plain + numbers
-    if not common or (len(common) == 1 and min(sizes) > 1 and one.first != other.first):
+    sizes = words.plain + numbers, other.plain + numbers
+    if not common or (len(common) == 1 and min(sizes) > 1 and words.first != other.first):
         return 0.0
     return len(common) / sqrt(sizes[0] * sizes[1])

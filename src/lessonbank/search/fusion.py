@@ -48,12 +48,12 @@ class HybridRetriever:
         """The `limit` experiences with the best places in both lists."""
         most = max(limit, self.depth)
         lists = await gather(partial(each, task, scope=scope, limit=most) for each in (self.dense, self.lexical))
-        by_id = {match.experience.id: match.experience for found in lists for match in found.matches}
-        ranked = fuse([[m.experience.id for m in found.matches] for found in lists], constant=self.constant)
+        by_id = {match.experience.id: match.experience for retrieval in lists for match in retrieval.matches}
+        ranked = fuse([[m.experience.id for m in retrieval.matches] for retrieval in lists], constant=self.constant)
         return Found(
             matches=tuple(Match(experience=by_id[id], score=score) for id, score in ranked[:limit]),
-            notes=tuple(dict.fromkeys(note for found in lists for note in found.notes)),
-            empty="" if ranked else "; ".join(dict.fromkeys(found.empty for found in lists if found.empty)),
+            notes=tuple(dict.fromkeys(note for retrieval in lists for note in retrieval.notes)),
+            empty="" if ranked else "; ".join(dict.fromkeys(retrieval.empty for retrieval in lists if retrieval.empty)),
         )
 
     async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:

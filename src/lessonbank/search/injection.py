@@ -39,7 +39,7 @@ class Injector:
 
     def recall(
         self,
-        found: Found,
+        retrieval: Found,
         /,
         *,
         id: str,
@@ -50,16 +50,18 @@ class Injector:
         retriever: str,
         space: str | None,
     ) -> Recall:
-        """The receipt for `found`: which lessons are shown, which are withheld as `assigned`, and the text.
+        """The receipt for `retrieval`: which lessons are shown, which are withheld as `assigned`, and the text.
 
         The fence's nonce follows from `id`: fresh for each recall, the same for its whole life."""
-        ranked = _rank(found)
-        gone = {draw.group: draw.probability for draw in assigned.groups if draw.withheld}
+        ranked = _rank(retrieval)
+        withheld_groups = {draw.group: draw.probability for draw in assigned.groups if draw.withheld}
         held = frozenset(lesson.id for _, lesson in ranked) if assigned.control else assigned.withheld
-        if gone and not assigned.control:
-            held |= {lesson.id for _, lesson in ranked if not gone.keys().isdisjoint(groups.get(lesson.id, ()))}
+        if withheld_groups and not assigned.control:
+            held |= {
+                lesson.id for _, lesson in ranked if not withheld_groups.keys().isdisjoint(groups.get(lesson.id, ()))
+            }
         shown, text, left_out = self._fit([lesson for _, lesson in ranked], held, nonce=digest(id)[:8])
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "id": id,
             "scope": scope,
             "task": task,
@@ -76,7 +78,7 @@ class Injector:
                         left_out=left_out,
                         assigned=assigned,
                         groups=groups.get(lesson.id, ()),
-                        gone=gone,
+                        withheld_groups=withheld_groups,
                     )
                     for rank, (match, lesson) in enumerate(ranked, 1)
                 ]
@@ -87,9 +89,9 @@ class Injector:
             "groups": assigned.groups,
             "retriever": retriever,
             "space": space,
-            "notes": found.notes,
+            "notes": retrieval.notes,
         }
-        return Recall.model_validate(told)
+        return Recall.model_validate(fields)
 
     def text(self, lessons: Sequence[Lesson], /, *, id: str, lines: Mapping[str, Sequence[str]] | None = None) -> str:
         """The text of these lessons in their order; `lines`: what is said of each in the place of its own words."""
@@ -111,7 +113,8 @@ class Injector:
         before, after = self._frame(nonce, unchecked)
         room = self.budget * BYTES_PER_TOKEN - width(before) - width(after) + 1
         bodies = {
-            one.id: lesson_text(one, style=self.style, marked=one.is_unchecked and not unchecked) for one in lessons
+            lesson.id: lesson_text(lesson, style=self.style, marked=lesson.is_unchecked and not unchecked)
+            for lesson in lessons
         }
         longest = citation(len(lessons))
         sizes = {id: width(with_nonce(f"{longest} {body}", nonce=nonce)) + 1 for id, body in bodies.items()}
@@ -140,10 +143,10 @@ class Injector:
         return before, after
 
 
-def _rank(found: Found) -> Sequence[tuple[Match, Lesson]]:
+def _rank(retrieval: Found) -> Sequence[tuple[Match, Lesson]]:
     """Every lesson that was found, with the first match that gave it: several tasks may have taught the same one."""
     first: dict[str, tuple[Match, Lesson]] = {}
-    for match in found.matches:
+    for match in retrieval.matches:
         for lesson in lessons_of(match):
             first.setdefault(lesson.id, (match, lesson))
     return list(first.values())
@@ -203,7 +206,7 @@ def _candidate(
     left_out: Mapping[str, str],
     assigned: Assignment,
     groups: Sequence[str],
-    gone: Mapping[str, float],
+    withheld_groups: Mapping[str, float],
 ) -> dict[str, object]:
     """What a `Candidate` is made of: the recall makes all of them at once."""
     origin = (
@@ -221,7 +224,8 @@ def _candidate(
         "withheld": drawn,
         "probability": odds,
         "groups": groups,
-        "why": left_out.get(lesson.id) or _why(origin, odds if drawn else None, assigned, lesson, groups, gone),
+        "why": left_out.get(lesson.id)
+        or _why(origin, odds if drawn else None, assigned, lesson, groups, withheld_groups),
     }
 
 
@@ -231,14 +235,13 @@ def _why(
     assigned: Assignment,
     lesson: Lesson,
     groups: Sequence[str],
-    gone: Mapping[str, float],
+    withheld_groups: Mapping[str, float],
 ) -> str:
-    """`odds`: of the lesson's own draw, if that left it out. `gone`: the groups that are withheld."""
+    """`odds`: of the lesson's own draw, if that left it out. `withheld_groups`: those that are withheld."""
     if assigned.control:
         return f"memory was withheld whole (probability {assigned.control_probability:g}); {origin}"
     for group in groups:
-        if group in gone:
-            return (
-                f"withheld at random with its {kind_and_label(group, lesson)} (probability {gone[group]:.3g}); {origin}"
-            )
+        if group in withheld_groups:
+            what, probability = kind_and_label(group, lesson), withheld_groups[group]
+            return f"withheld at random with its {what} (probability {probability:.3g}); {origin}"
     return origin if odds is None else f"withheld at random (probability {odds:.3g}); {origin}"

@@ -38,13 +38,13 @@ class LessonRetriever(VectorSearch):
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """The `limit` active lessons that are closest to `task`."""
         try:
-            found, notes = await self.nearest(task, scope=scope, limit=limit)
+            matches, notes = await self.nearest(task, scope=scope, limit=limit)
         except (ModelError, SpaceMismatch) as error:
             near = await self.store.search(task, scope=scope, limit=limit)
             why = "the embedder failed: " if isinstance(error, ModelError) else ""
             note = f"searched by the words of the tasks only, because {why}{error}"
             return Found(matches=_lessons_of(near)[:limit], notes=(note,))
-        return Found(matches=tuple(found), notes=notes)
+        return Found(matches=tuple(matches), notes=notes)
 
     async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
         """One vector per active lesson, of its text."""

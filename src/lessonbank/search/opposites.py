@@ -9,19 +9,21 @@ from lessonbank.contracts.records import Found, Lesson, Match
 from ._wrapper import lessons_of, with_lessons
 
 
-def without_denied(found: Found, /, *, seen: Collection[str] = ()) -> Found:
-    """`found` without lessons that an approved one contradicts, or that contradict an approved one.
+def without_denied(retrieval: Found, /, *, seen: Collection[str] = ()) -> Found:
+    """`retrieval` without lessons that an approved one contradicts, or that contradict an approved one.
 
     Where nobody has decided, or both are approved, both are shown. Nor is there what only adds to a lesson that is
     neither found nor one of the `seen`.
     """
-    lessons = {lesson.id: lesson for match in found.matches for lesson in lessons_of(match)}
+    lessons = {lesson.id: lesson for match in retrieval.matches for lesson in lessons_of(match)}
     denied = {id for lesson in lessons.values() if lesson.relation for id in _is_denied(lesson, lessons)}
-    left = _without(found, denied) if denied else found
+    left = _without(retrieval, denied) if denied else retrieval
     there = {*seen, *(lesson.id for match in left.matches for lesson in lessons_of(match))}
     there |= {id for match in left.matches for ids in match.experience.merged.values() for id in ids}
-    told = {lesson.id: lesson.relation for lesson in lessons.values() if lesson.relation}
-    alone = {id for id, one in told.items() if one.kind == "adds" and there.isdisjoint(one.lesson_ids)}
+    relations = {lesson.id: lesson.relation for lesson in lessons.values() if lesson.relation}
+    alone = {
+        id for id, relation in relations.items() if relation.kind == "adds" and there.isdisjoint(relation.lesson_ids)
+    }
     return _without(left, alone) if alone else left
 
 
@@ -33,10 +35,10 @@ def _is_denied(newer: Lesson, lessons: Mapping[str, Lesson]) -> Iterator[str]:
             yield newer.id if older.approved else older.id
 
 
-def _without(found: Found, denied: set[str]) -> Found:
+def _without(retrieval: Found, denied: set[str]) -> Found:
     matches: list[Match] = []
-    for match in found.matches:
+    for match in retrieval.matches:
         lessons = tuple(lesson for lesson in match.experience.lessons if lesson.id not in denied)
         if match.lesson_id not in denied and lessons:
             matches.append(with_lessons(match, lessons))
-    return found.model_copy(update={"matches": tuple(matches)})
+    return retrieval.model_copy(update={"matches": tuple(matches)})

@@ -44,12 +44,12 @@ async def by_words(store: Store, task: str, /, *, scope: str, limit: int) -> Seq
     if cache is None:
         return await store.search(task, scope=scope, limit=limit)
     key = id(store), scope, task
-    asked, found = cache.matches.get(key, (0, ()))
-    if asked < limit and len(found) == asked:  # fewer than were asked for are all that there are
+    asked, matches = cache.matches.get(key, (0, ()))
+    if asked < limit and len(matches) == asked:  # fewer than were asked for are all that there are
         asked = max(limit, AROUND)
-        found = await store.search(task, scope=scope, limit=asked)
-        cache.matches[key] = asked, found
-    return found[:limit]
+        matches = await store.search(task, scope=scope, limit=asked)
+        cache.matches[key] = asked, matches
+    return matches[:limit]
 
 
 def note_lessons(store: Store, lessons: Iterable[Lesson], /, *, scope: str) -> None:
@@ -61,8 +61,8 @@ def note_lessons(store: Store, lessons: Iterable[Lesson], /, *, scope: str) -> N
 async def held_lessons(store: Store, ids: Collection[str], /, *, scope: str) -> Sequence[Lesson]:
     """The lessons of those ids that the scope has; within `cached_reads`, those that were read before as they were."""
     cache = _CACHE.get() or _Cache()
-    known = {one: found for one in ids if (found := cache.lessons.get((id(store), scope, one)))}
-    if missing := [one for one in ids if one not in known]:
+    known = {lesson_id: lesson for lesson_id in ids if (lesson := cache.lessons.get((id(store), scope, lesson_id)))}
+    if missing := [lesson_id for lesson_id in ids if lesson_id not in known]:
         owners = await store.experiences("lesson", missing, scope=scope)
         known |= {lesson.id: lesson for owner in owners for lesson in owner.lessons if lesson.id in missing}
-    return [known[one] for one in ids if one in known]
+    return [known[lesson_id] for lesson_id in ids if lesson_id in known]

@@ -41,21 +41,22 @@ class TrustFilter(RetrieverWrapper):
         """What `inner` finds and may be shown; a note where something was found and nothing may."""
         asked, words = limit, frozenset[str]()
         while True:
-            found = await self.inner(task, scope=scope, limit=asked)
+            retrieval = await self.inner(task, scope=scope, limit=asked)
             if not words and any(
-                lesson.only_for_tasks for match in found.matches for lesson in match.experience.lessons
+                lesson.only_for_tasks for match in retrieval.matches for lesson in match.experience.lessons
             ):
                 words = await run_in_thread(task_words, task, brief=len(task) <= _QUICK)
-            kept = [m for match in found.matches if (m := self._filter_match(match, words))]
-            if len(kept) >= limit or len(found.matches) < asked or asked >= _MOST:
+            matches = [m for match in retrieval.matches if (m := self._filter_match(match, words))]
+            if len(matches) >= limit or len(retrieval.matches) < asked or asked >= _MOST:
                 break
             asked *= _WIDER
-        if kept or not found.matches:
-            return found.model_copy(update={"matches": tuple(kept[:limit])})
-        why = f"past tasks found: {len(found.matches)}, none trusted yet ({self.policy})"
-        if any(self._showable(match.experience).lessons for match in found.matches):
-            why = f"past tasks found: {len(found.matches)}, and their lessons are kept for other tasks (lessons.narrow)"
-        return Found(notes=found.notes, empty=why)
+        if matches or not retrieval.matches:
+            return retrieval.model_copy(update={"matches": tuple(matches[:limit])})
+        why = f"past tasks found: {len(retrieval.matches)}, none trusted yet ({self.policy})"
+        if any(self._showable(match.experience).lessons for match in retrieval.matches):
+            count = len(retrieval.matches)
+            why = f"past tasks found: {count}, and their lessons are kept for other tasks (lessons.narrow)"
+        return Found(notes=retrieval.notes, empty=why)
 
     def _showable(self, experience: Experience) -> Experience:
         return showable(experience, self.policy, own_of=self.own_of)

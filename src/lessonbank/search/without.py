@@ -23,18 +23,18 @@ class Without(RetrieverWrapper):
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """What `inner` finds besides."""
         asked: int | None = limit + SLACK
-        found, left = Found(), list[Match]()
+        retrieval, left = Found(), list[Match]()
         while asked is not None:
-            found = await self.inner(task, scope=scope, limit=asked)
-            left = [one for match in found.matches if (one := self._left(match))]
-            asked = ask_next(asked, got=len(found.matches), kept=len(left), limit=limit)
-        return found.model_copy(update={"matches": tuple(left[:limit])})
+            retrieval = await self.inner(task, scope=scope, limit=asked)
+            left = [rest for match in retrieval.matches if (rest := self._left(match))]
+            asked = ask_next(asked, got=len(retrieval.matches), count=len(left), limit=limit)
+        return retrieval.model_copy(update={"matches": tuple(left[:limit])})
 
     def _left(self, match: Match) -> Match | None:
         if match.experience.id in self.ids:
             return None
         lessons = lessons_of(match)
-        left = tuple(one for one in lessons if one.id not in self.ids)
+        left = tuple(lesson for lesson in lessons if lesson.id not in self.ids)
         if len(left) == len(lessons):
             return match
         return with_lessons(match, left) if left else None

@@ -148,12 +148,12 @@ class StoreCalls(Generic[D]):
             return []
         entries = [*changes, *([Settle(settlement=settlement)] if settlement else [])]
         rollback = lone_rollback(changes, vectors, settlement)
-        kept = encodable(writer), None if space is None else encodable(space)
+        names = encodable(writer), None if space is None else encodable(space)
         placed, settled, decided_upon = dict(vectors or {}), tuple(if_unlearned), tuple(if_unchanged)
 
         def write(connection: Any) -> Sequence[JournalEntry]:
             batch = Batch(
-                where, kept[0], records_with_sums(entries), placed, kept[1], settled, decided_upon, unique_wording
+                where, names[0], records_with_sums(entries), placed, names[1], settled, decided_upon, unique_wording
             )
             if rollback is not None:
                 return self._rolls_back.roll_back(connection, batch, rollback)
@@ -173,10 +173,10 @@ class StoreCalls(Generic[D]):
     ) -> int:
         """See `Care.import_records`. One transaction: other writers wait, readers do not."""
         where, by = check_scope(scope), encodable(approved_by) if approved_by else None
-        told = portions, where, encodable(writer), by, unique_wording
+        arguments = portions, where, encodable(writer), by, unique_wording
 
         def write(connection: Any) -> int:
-            return import_records(self._imports.receiver(connection, where), *told)
+            return import_records(self._imports.receiver(connection, where), *arguments)
 
         return await self._change(where, write)
 
@@ -249,10 +249,10 @@ class StoreCalls(Generic[D]):
                 self._writes.apply(connection, batch)
             return self._erases.purge(connection, where, erasures, by, why)
 
-        told = await self._change(where, write)
-        if told:
+        entries = await self._change(where, write)
+        if entries:
             await self._sweep(where)
-        return told
+        return entries
 
     async def read_rows(self, table: Table, /, *, scope: str, after: int, limit: int) -> Sequence[Row]:
         """See `Copyable.read_rows`."""

@@ -167,11 +167,13 @@ class Draft:
 
     def check_wordings(self, changes: Iterable[Change], /) -> None:
         """Refuse lessons in words that are new to them and that another lesson has. Raises Conflict."""
-        told = list(changes)
-        merged = {id for c in told if isinstance(c, Merge) for id in c.source_lesson_ids}  # it may keep their words
-        brought = [lesson for c in told if (one := c.brings) for lesson in one.lessons]
+        changes = list(changes)
+        merged = {id for c in changes if isinstance(c, Merge) for id in c.source_lesson_ids}  # it may keep their words
+        brought = [lesson for c in changes if (experience := c.brings) for lesson in experience.lessons]
         new = {i.id: wording_of(i) for i in brought if self._present.find_holder(i.id) is None and i.id not in merged}
-        new |= {c.lesson_id: wording_of(Lesson(title=c.title, content=c.content)) for c in told if isinstance(c, Edit)}
+        new |= {
+            c.lesson_id: wording_of(Lesson(title=c.title, content=c.content)) for c in changes if isinstance(c, Edit)
+        }
         if not new:
             return
         same = self._present.find_wordings(set(new.values()))
@@ -257,16 +259,16 @@ def handed_on(
     """
     if all(any(sequence in span for span in spans) for sequence in read("purge")):
         return []
-    found, versions, new = list[Change](), dict[str, Experience](), set[str]()
+    changes, versions, new = list[Change](), dict[str, Experience](), set[str]()
     for change in taken_out(read("purge", "replace", "trust"), spans):
         if isinstance(change, Trust):
-            found += [change] if new.difference(held).issuperset(change.lesson_ids) else []
+            changes += [change] if new.difference(held).issuperset(change.lesson_ids) else []
         elif earlier := versions.get(change.experience.id) or present.experience(change.experience.id):
             there = {id for id in change.heirs if id in new or present.find_holder(id) is not None}
             version = versions[earlier.id] = change.hand_on(earlier, there=there)
             new |= {lesson.id for lesson in version.lessons} & set(change.heirs) - there
-            found += [change.model_copy(update={"experience": version})] if version != earlier else []
-    return found
+            changes += [change.model_copy(update={"experience": version})] if version != earlier else []
+    return changes
 
 
 def held_back(trusts: Iterable[Entry], /) -> set[str]:

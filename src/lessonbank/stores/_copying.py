@@ -77,11 +77,11 @@ def _silent(scope: str, copied: int) -> None:
 
 
 async def _copy_scope(source: Copyable, target: Copyable, scope: str, progress: Callable[[str, int], object]) -> int:
-    kept = await get_setting(target, COPIED.of(scope))
-    done: dict[str, Any] = json.loads(kept) if kept else {}
+    setting = await get_setting(target, COPIED.of(scope))
+    done: dict[str, Any] = json.loads(setting) if setting else {}
 
-    async def note(**told: int) -> None:
-        done.update(told)
+    async def note(**numbers: int) -> None:
+        done.update(numbers)
         await target.put_setting(COPIED.of(scope), json.dumps(done))
         progress(scope, done["copied"])
 

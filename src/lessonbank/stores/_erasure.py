@@ -123,8 +123,8 @@ class Erasing:
         left = tuple(id for id in settlement.trajectory_ids if id != self.trajectory)
         if len(left) == len(settlement.trajectory_ids):
             return settlement
-        gone = settlement.experience_id in self.experiences
-        owner = None if gone else settlement.experience_id
+        is_erased = settlement.experience_id in self.experiences
+        owner = None if is_erased else settlement.experience_id
         return settlement.model_copy(update={"trajectory_ids": left, "experience_id": owner, "template": None})
 
     def tombstone(self, reason: str, /, *, trajectories: int, recalls: int, entries: int) -> Purge:
@@ -185,11 +185,11 @@ def checked_erasures(
 
 def not_gone(these: Iterable[tuple[Erasure, str]], /) -> Iterator[Erasing]:
     """What is to be erased of each, one after the other; nothing of a lesson that went with an earlier one."""
-    gone = set[str]()
+    lesson_ids = set[str]()
     for what, id in these:
-        if what != "lesson" or id not in gone:
+        if what != "lesson" or id not in lesson_ids:
             yield (erasing := Erasing(what, id))
-            gone |= erasing.lessons
+            lesson_ids |= erasing.lessons
 
 
 def unknown(erasing: Erasing, /) -> NotFound:

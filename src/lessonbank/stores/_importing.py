@@ -62,7 +62,7 @@ def import_records(
     ready = (_ready(marked(portion, scope=scope)) for portion in portions())
     for portion, adds in _ahead(ready):
         added += here.keep(portion.runs)
-        added += sum(here.record(one) for one in portion.recalls)
+        added += sum(here.record(recall) for recall in portion.recalls)
         added += _add(here, adds, once, writer)
         added += _settle(here, portion.settlements, writer)
         if approved_by:
@@ -88,7 +88,7 @@ def marked(portion: Imported, /, *, scope: str) -> Imported:
         runs=[_marked_run(run) for run in portion.runs],
         recalls=[recall.model_copy(update={"lessons": (), "imported": True}) for recall in portion.recalls],
         experiences=[_marked_experience(experience) for experience in portion.experiences],
-        settlements=[told.model_copy(update={"identity": ""}) for told in portion.settlements],
+        settlements=[settlement.model_copy(update={"identity": ""}) for settlement in portion.settlements],
     )
 
 
@@ -142,17 +142,17 @@ class _Once:
         return [self._renamed(experience) for experience in self._here.repeating(list(self._kept))]
 
     def _renamed(self, experience: Experience) -> Replace:
-        again = {self._kept.get(id, id): told for id, told in experience.repeats.items()}
+        again = {self._kept.get(id, id): duplicates for id, duplicates in experience.repeats.items()}
         renamed = experience.model_copy(update={"repeats": again})
         return Replace(experience=renamed, reason="a lesson that it names is here already")
 
 
 def _add(here: Receiver, adds: Sequence[tuple[Add, TextWithSum]], once: _Once | None, writer: str) -> int:
     there = here.present([add.experience for add, _ in adds])
-    new = [one for one in adds if not there.knows(one[0].experience.id)]
+    new = [entry for entry in adds if not there.knows(entry[0].experience.id)]
     allowed = [_without_claims(add.experience, here) for add, _ in new]
-    kept = once.of(allowed) if once else allowed
-    return _apply(here, [_ready_as(e, one) for e, one in zip(kept, new, strict=True)], writer)
+    experiences = once.of(allowed) if once else allowed
+    return _apply(here, [_ready_as(e, entry) for e, entry in zip(experiences, new, strict=True)], writer)
 
 
 def _without_claims(experience: Experience, here: Receiver) -> Experience:
@@ -161,9 +161,9 @@ def _without_claims(experience: Experience, here: Receiver) -> Experience:
     recall_id = None if experience.recall_id and here.made_recall(experience.recall_id) else experience.recall_id
     sources = {id for ids in experience.merged.values() for id in ids}
     merged = {} if any(here.has("lessons", id) for id in sources) else experience.merged
-    told = {"attempts": attempts, "recall_id": recall_id, "merged": merged}
-    changed = any(getattr(experience, name) != value for name, value in told.items())
-    return experience.model_copy(update=told) if changed else experience
+    fields = {"attempts": attempts, "recall_id": recall_id, "merged": merged}
+    changed = any(getattr(experience, name) != value for name, value in fields.items())
+    return experience.model_copy(update=fields) if changed else experience
 
 
 def _had_run(here: Receiver, id: str) -> bool:
@@ -171,23 +171,23 @@ def _had_run(here: Receiver, id: str) -> bool:
     return here.has("trajectories", id) or here.has("attempts", id)
 
 
-def _ready_as(experience: Experience, one: tuple[Add, TextWithSum]) -> tuple[Add, TextWithSum]:
-    return one if experience is one[0].experience else records_with_sums([Add(experience=experience)])[0]
+def _ready_as(experience: Experience, entry: tuple[Add, TextWithSum]) -> tuple[Add, TextWithSum]:
+    return entry if experience is entry[0].experience else records_with_sums([Add(experience=experience)])[0]
 
 
 def _settle(here: Receiver, settlements: Sequence[Settlement], writer: str) -> int:
     """The first settlement of a receipt counts, and one of a receipt that was made here is no business of a file."""
-    first = {told.recall_id: told for told in reversed(settlements)}
-    told = [one for id, one in reversed(first.items()) if not here.made_recall(id)]
-    new = [Settle(settlement=one) for one in told if not here.is_settled(one.recall_id)]
+    first = {settlement.recall_id: settlement for settlement in reversed(settlements)}
+    candidates = [settlement for id, settlement in reversed(first.items()) if not here.made_recall(id)]
+    new = [Settle(settlement=settlement) for settlement in candidates if not here.is_settled(settlement.recall_id)]
     return _apply(here, records_with_sums(new), writer)
 
 
 def _trust(here: Receiver, portion: Imported, by: str) -> None:
     there = here.present([])
     some = ((id, lessons) for id, lessons in portion.trusted.items() if lessons)
-    kept = ((experience, lessons) for id, lessons in some if (experience := there.experience(id)))
-    _apply(here, records_with_sums([t for e, lessons in kept if (t := vouched(e, lessons, by=by))]), by)
+    pairs = ((experience, lessons) for id, lessons in some if (experience := there.experience(id)))
+    _apply(here, records_with_sums([t for e, lessons in pairs if (t := vouched(e, lessons, by=by))]), by)
 
 
 def _apply(here: Receiver, entries: Sequence[tuple[Entry, TextWithSum]], writer: str) -> int:

@@ -92,26 +92,26 @@ def tags(metadata: Mapping[str, Json], /) -> frozenset[bytes]:
 
     A value nested so deeply that Python cannot say it as JSON has none, and is not found.
     """
-    found = set[bytes]()
+    digests = set[bytes]()
     for key, value in metadata.items():
         try:
-            said = json.dumps([key, value], sort_keys=True)
+            text = json.dumps([key, value], sort_keys=True)
         except RecursionError:
             continue
-        found.add(blake2b(encodable(said).encode(), digest_size=16).digest())
-    return frozenset(found)
+        digests.add(blake2b(encodable(text).encode(), digest_size=16).digest())
+    return frozenset(digests)
 
 
 def tags_of(record: Trajectory | Recall | Experience, /) -> frozenset[bytes]:
     """What a record is found by: its metadata, and the fields that lists ask for."""
-    found = tags(record.metadata) if record.metadata else frozenset[bytes]()
+    digests = tags(record.metadata) if record.metadata else frozenset[bytes]()
     match record:
         case Trajectory(unfinished=True):
-            return found | {UNFINISHED_TAG}
+            return digests | {UNFINISHED_TAG}
         case Experience(recall_id=str(recall_id)):
-            return found | {recall_tag(recall_id)}
+            return digests | {recall_tag(recall_id)}
         case _:
-            return found
+            return digests
 
 
 def recall_tag(recall_id: str, /) -> bytes:
@@ -148,8 +148,8 @@ def may_hold(record: bytes, asked: frozenset[str], /) -> bool:
     It takes a small part of the time in which the record is read, and most records that are looked through lack a word.
     """
     text = record.decode()
-    said = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
-    return all(word in said for word in asked)
+    lowercase = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    return all(word in lowercase for word in asked)
 
 
 def tags_wanted(wanted: RunFilter | LessonFilter | RecallFilter, /) -> frozenset[bytes]:
@@ -160,11 +160,11 @@ def tags_wanted(wanted: RunFilter | LessonFilter | RecallFilter, /) -> frozenset
 
 
 def first_fitting(
-    wanted: RunFilter | LessonFilter | RecallFilter, found: Iterator[T], texts: Callable[[T], Iterable[str]], /
+    wanted: RunFilter | LessonFilter | RecallFilter, records: Iterator[T], texts: Callable[[T], Iterable[str]], /
 ) -> list[T]:
     """The first records that hold every word that is asked for, as many as the filter wants."""
     words = asked_words(wanted.text)
-    fitting = (one for one in found if holds(texts(one), words)) if words else found
+    fitting = (record for record in records if holds(texts(record), words)) if words else records
     return list(islice(fitting, wanted.limit))
 
 
@@ -174,8 +174,9 @@ def run_texts(run: Trajectory, /) -> Iterator[str]:
     for step in run.steps:
         yield from (step.thought, step.action.text)
         for call in step.action.calls:
-            said = call.arguments
-            yield f"{call.name} {said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)}"
+            given = call.arguments
+            text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+            yield f"{call.name} {text}"
         yield from (seen.text for seen in step.observations)
 
 
@@ -188,21 +189,21 @@ def saved_recall(record: bytes, settled_by: bytes | None, /) -> SavedRecall:
 def saved_recalls(wanted: RecallFilter, rows: Iterable[tuple[bytes, bytes | None]], /) -> list[SavedRecall]:
     """The recalls that fit; a row is what `saved_recall` takes."""
     fitting = (row for row in rows if wanted.settled is None or says_outcome(row[1]) == wanted.settled)
-    found = (saved_recall(record, entry if wanted.settlements else None) for record, entry in fitting)
-    return first_fitting(wanted, found, lambda one: (one.recall.task, one.recall.text))
+    recalls = (saved_recall(record, entry if wanted.settlements else None) for record, entry in fitting)
+    return first_fitting(wanted, recalls, lambda recall: (recall.recall.task, recall.recall.text))
 
 
 def listed(lesson: Lesson, /) -> tuple[str, int, str, str, str]:
     """What a lesson is found by: state, time, kind, writer, wording."""
-    found = state_of(lesson), microseconds(lesson.created_at), lesson.kind, lesson.provenance.writer
-    return *found, wording_of(lesson)
+    fields = state_of(lesson), microseconds(lesson.created_at), lesson.kind, lesson.provenance.writer
+    return *fields, wording_of(lesson)
 
 
-def runs_of(kept: Iterable[tuple[Sequence[Any], Trajectory]], held: Iterable[Experience] = (), /) -> list[Run]:
+def runs_of(pairs: Iterable[tuple[Sequence[Any], Trajectory]], held: Iterable[Experience] = (), /) -> list[Run]:
     """Kept runs as they are listed, each with how it stands in the queue: whether it waits and was given up, tries, and
     the last problem. `held`: the experiences that they belong to, oldest first."""
-    holders = {id: one for one in held for id, *_ in attempts_of(one)}
-    return [_run_of(run, holders.get(run.id), *standing) for standing, run in kept]
+    holders = {id: experience for experience in held for id, *_ in attempts_of(experience)}
+    return [_run_of(run, holders.get(run.id), *standing) for standing, run in pairs]
 
 
 def _run_of(
@@ -234,16 +235,16 @@ def _status(run: Trajectory, *, pending: bool, failed: bool) -> RunStatus:
     return "failed" if failed else "pending"
 
 
-def noted_again(kept: Trajectory, run: Trajectory, /) -> Trajectory | None:
+def noted_again(previous: Trajectory, run: Trajectory, /) -> Trajectory | None:
     """A kept run with what is said of it now; what is not said again stays. `None` where nothing is new.
 
     An unfinished run waits from now on, as others do.
     """
     if run.submission is None:
         return None
-    told = {"submission": _noted(kept.submission or Submission(), run.submission), "unfinished": False}
-    noted = kept.model_copy(update=told)
-    return None if noted == kept else noted
+    fields = {"submission": _noted(previous.submission or Submission(), run.submission), "unfinished": False}
+    noted = previous.model_copy(update=fields)
+    return None if noted == previous else noted
 
 
 def _noted(before: Submission, later: Submission) -> Submission:

@@ -92,7 +92,7 @@ def scrub_recalls(recalls: dict[int, bytes], erasing: Erasing, /) -> dict[int, R
 def runs_without(runs: Iterable[tuple[K, bytes]], shown: ShownBlocks, /) -> Iterator[tuple[K, str]]:
     """The JSON of the runs in which any of it stands, without it, each with what the run is known by."""
     for known, text in runs:
-        if (left := shown.without(told := text.decode())) != told:
+        if (left := shown.without(record := text.decode())) != record:
             yield known, left
 
 

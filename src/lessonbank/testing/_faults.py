@@ -75,13 +75,13 @@ def not_json() -> Fault:
 
 def no_choice() -> Fault:
     """HTTP 200 with an answer that has no choice."""
-    told = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "test", "choices": list[str]()}
-    return Fault(body=json.dumps(told).encode())
+    body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "test", "choices": list[str]()}
+    return Fault(body=json.dumps(body).encode())
 
 
-def cut_off(text: str = "half of this is lost", /, *, after: int = 2, said: bool = False) -> Cut:
+def cut_off(text: str = "half of this is lost", /, *, after: int = 2, has_error: bool = False) -> Cut:
     """The connection closes in the middle; see `Cut`."""
-    return Cut(Answer(text), after, said)
+    return Cut(Answer(text), after, has_error)
 
 
 def slow(text: str, until: threading.Event, /) -> Held:

@@ -48,8 +48,8 @@ def json_body(body: dict[str, Any], answer: Answer, /) -> bytes:
     if answer.calls:
         message["tool_calls"] = [_call(call, number) for number, call in enumerate(answer.calls)]
     choice = {"index": 0, "message": message, "finish_reason": answer.reason}
-    told = {"object": "chat.completion", "choices": [choice], "usage": usage(body, answer)}
-    return json.dumps(_head(body) | told).encode()
+    completion = {"object": "chat.completion", "choices": [choice], "usage": usage(body, answer)}
+    return json.dumps(_head(body) | completion).encode()
 
 
 def pieces(body: dict[str, Any], answer: Answer, /) -> Iterator[bytes]:
@@ -59,16 +59,16 @@ def pieces(body: dict[str, Any], answer: Answer, /) -> Iterator[bytes]:
     for part in _cut(answer.text):
         yield event(_chunk(body, {"content": part}))
     for number, call in enumerate(answer.calls):
-        told = _call(call, number)
-        head = {"index": number, **told, "function": {"name": call.name, "arguments": ""}}
+        fields = _call(call, number)
+        head = {"index": number, **fields, "function": {"name": call.name, "arguments": ""}}
         yield event(_chunk(body, {"tool_calls": [head]}))
         for part in _cut(call.arguments):
             yield event(_chunk(body, {"tool_calls": [{"index": number, "function": {"arguments": part}}]}))
     yield event(_chunk(body, {}, finish=answer.reason))
     options: Any = body.get("stream_options")
     if isinstance(options, dict) and cast("dict[str, Any]", options).get("include_usage"):
-        told: dict[str, Any] = {"object": "chat.completion.chunk", "choices": [], "usage": usage(body, answer)}
-        yield event(_head(body) | told)
+        fields: dict[str, Any] = {"object": "chat.completion.chunk", "choices": [], "usage": usage(body, answer)}
+        yield event(_head(body) | fields)
     yield DONE
 
 
@@ -80,8 +80,8 @@ def event(payload: dict[str, Any], /) -> bytes:
 def usage(body: dict[str, Any], answer: Answer, /) -> dict[str, int]:
     """Tokens read and written."""
     asked = sum(len(str(m.get("content") or "")) for m in body.get("messages", [])) // 4 + 1
-    said = len(answer.text) + sum(len(call.name) + len(call.arguments) for call in answer.calls)
-    read, written = answer.tokens or (asked, said // 4 + 1)
+    length = len(answer.text) + sum(len(call.name) + len(call.arguments) for call in answer.calls)
+    read, written = answer.tokens or (asked, length // 4 + 1)
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
@@ -95,8 +95,8 @@ def _chunk(body: dict[str, Any], delta: dict[str, Any], *, finish: str | None = 
 
 
 def _call(call: ToolCall, number: int) -> dict[str, Any]:
-    said = {"name": call.name, "arguments": call.arguments}
-    return {"id": call.id or f"call_{number + 1}", "type": "function", "function": said}
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id or f"call_{number + 1}", "type": "function", "function": function}
 
 
 def _cut(text: str) -> list[str]:
@@ -113,13 +113,13 @@ def vectors(body: dict[str, Any], dimensions: int, /) -> bytes:
     if body.get("encoding_format") == "base64":
         encoded = [base64.b64encode(struct.pack(f"<{len(row)}f", *row)).decode() for row in rows]
     tokens = sum(len(text) for text in texts) // 4 + 1
-    told: dict[str, Any] = {
+    reply: dict[str, Any] = {
         "object": "list",
         "model": body.get("model", "test"),
         "data": [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(encoded)],
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
     }
-    return json.dumps(told).encode()
+    return json.dumps(reply).encode()
 
 
 def _vector(text: str, dimensions: int) -> list[float]:

@@ -101,11 +101,11 @@ class ScriptedAgentModel:
         task = next(task for text in reversed(spoken) for task in self._scripts if task in text)
         with self._lock:
             self.requests[task].append(request)
-            said = self._scripts[task].pop(0)
+            reply = self._scripts[task].pop(0)
             if self._at_end and not self._scripts[task]:
                 self._at_end()
             self.replied_at = time.perf_counter()
-            return said
+            return reply
 
 
 class Program(Protocol):
@@ -256,10 +256,10 @@ class AdapterContract:
             await program.run("First task")
             await program.run("Second task")
             bank.drain()
-            kept = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
-            assert kept.keys() == {"First task", "Second task"}
-            assert kept["Second task"].answer == "<two>"
-            assert "<one>" not in _texts(kept["Second task"])
+            trajectories = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
+            assert trajectories.keys() == {"First task", "Second task"}
+            assert trajectories["Second task"].answer == "<two>"
+            assert "<one>" not in _texts(trajectories["Second task"])
 
     async def test_a_crash_is_a_failed_run_with_its_error(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:
@@ -342,15 +342,15 @@ class AdapterContract:
                 cures.lessons.approve(lesson.id, by="Ana")
             await self.program(bank, after).run(TASK)
             bank.drain()
-            said = [request.words.count("`free_space` went through") for request in after.requests[TASK]]
-            assert said == [0, 0, 1, 1], [request.words for request in after.requests[TASK]]
+            counts = [request.words.count("`free_space` went through") for request in after.requests[TASK]]
+            assert counts == [0, 0, 1, 1], [request.words for request in after.requests[TASK]]
             third, fourth = after.requests[TASK][2:4]
             if self.grows:
                 assert fourth.messages[: len(third.messages)] == third.messages
-            assert len({one.words.partition("`free_space` went through")[0] for one in (third, fourth)}) == 1
-            (told,) = cures.recalls.list()
-            assert "free_space" in told.text
-            assert not any("free_space" in _texts(one.trajectory) for one in self._runs(bank))
+            assert len({request.words.partition("`free_space` went through")[0] for request in (third, fourth)}) == 1
+            (recall,) = cures.recalls.list()
+            assert "free_space" in recall.text
+            assert not any("free_space" in _texts(record.trajectory) for record in self._runs(bank))
 
     # -- how it ended -------------------------------------------------------------------------------------------------
 
@@ -370,7 +370,7 @@ class AdapterContract:
             scoped = bank.scoped(self.scope())
             scoped.submit(run.trajectory, recall=run.recall_id, outcome="success")
             bank.drain()
-            assert [kept.trajectory.id for kept in self._runs(bank)] == [run.trajectory.id]
+            assert [record.trajectory.id for record in self._runs(bank)] == [run.trajectory.id]
             assert len(scoped.recalls.list(settled=True)) == 1
 
     async def test_what_is_told_beats_the_error_and_the_error_beats_the_judge(self, tmp_path: Path) -> None:
@@ -391,20 +391,20 @@ class AdapterContract:
 
     async def test_without_the_bank_the_run_goes_on_with_one_warning(self, tmp_path: Path) -> None:
         retriever = BrokenRetriever(fails=True)
-        with self._bank(tmp_path, retriever=retriever) as bank, _warnings() as said:
+        with self._bank(tmp_path, retriever=retriever) as bank, _warnings() as warnings:
             model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]})
             assert await self.program(bank, model).run(TASK) == "three rows"
-            assert [line for line in said if "without memory" in line] == said
-            assert len(said) == 1
+            assert [line for line in warnings if "without memory" in line] == warnings
+            assert len(warnings) == 1
 
     async def test_a_slow_bank_is_not_waited_for(self, tmp_path: Path) -> None:
         retriever = BrokenRetriever(waits=True)
-        with self._bank(tmp_path, retriever=retriever) as bank, _warnings() as said:
+        with self._bank(tmp_path, retriever=retriever) as bank, _warnings() as warnings:
             model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]})
             assert await self.program(bank, model, patience=0.05).run(TASK) == "three rows"
             assert all(LESSON not in request.words for request in model.requests[TASK])
-            assert [line for line in said if "no answer within" in line] == said
-            assert len(said) == 1
+            assert [line for line in warnings if "no answer within" in line] == warnings
+            assert len(warnings) == 1
 
     async def test_learning_does_not_hold_up_the_run(self, tmp_path: Path) -> None:
         judge = WaitingJudge(waits=True)
@@ -435,8 +435,8 @@ class AdapterContract:
         without, with_memory, medians = list[float](), list[float](), list[float]()
         with self._bank(tmp_path) as bank:
             while len(medians) < _ROUNDS and min(medians, default=1) > _END_WITHIN:
-                for kept, took in zip((without, with_memory), await self._ends(bank), strict=True):
-                    kept.extend(took)
+                for times, took in zip((without, with_memory), await self._ends(bank), strict=True):
+                    times.extend(took)
                 medians.append(statistics.median(b - a for a, b in zip(without, with_memory, strict=True)))
         request.node.user_properties.append((ADDED, f"{min(medians) * 1000:.1f}"))
         assert min(with_memory) - min(without) <= _END_WITHIN, [f"{seconds:.4f} s" for seconds in medians]
@@ -547,12 +547,12 @@ class AdapterContract:
 @contextmanager
 def _warnings() -> Generator[list[str]]:
     """The warnings of the package, as they come."""
-    said, handler = list[str](), logging.Handler(logging.WARNING)
-    handler.emit = lambda record: said.append(record.getMessage())
+    warnings, handler = list[str](), logging.Handler(logging.WARNING)
+    handler.emit = lambda record: warnings.append(record.getMessage())
     logger = logging.getLogger("lessonbank")
     logger.addHandler(handler)
     try:
-        yield said
+        yield warnings
     finally:
         logger.removeHandler(handler)
 

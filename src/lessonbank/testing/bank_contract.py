@@ -48,7 +48,7 @@ class BankContract:
         learned = bank.learn(_run("run-8"), recall=recall, outcome="success", metadata={"user": "u-17"})
         assert learned.verdicts[0].source == "ground_truth"
         assert bank.runs.get("run-8").recall_id == recall.id
-        assert [one.id for one in bank.recalls.list(settled=True, metadata={"user": "u-17"})] == [recall.id]
+        assert [receipt.id for receipt in bank.recalls.list(settled=True, metadata={"user": "u-17"})] == [recall.id]
 
     def test_messages_are_read_and_a_recall_can_be_named_by_its_id(self, bank: ReasoningBank) -> None:
         recall = bank.retrieve(_TASK)
@@ -159,18 +159,18 @@ class BankContract:
             assert attempt.recall_again(reason="stuck").text == ""
             attempt.finish(outcome="success")
         settled = bank.recalls.list(settled=True, metadata={"user": "u"})
-        assert {one.id for one in settled} == {attempt.recall.id, again.id}
+        assert {receipt.id for receipt in settled} == {attempt.recall.id, again.id}
 
     def test_two_lessons_are_merged_and_unmerged(self, bank: ReasoningBank) -> None:
-        one = bank.lessons.add(title="Weigh", content="Weigh it first.", task=_TASK, by="Ana")
+        first = bank.lessons.add(title="Weigh", content="Weigh it first.", task=_TASK, by="Ana")
         other = bank.lessons.add(title="Weigh it", content="Weigh it once.", task=_TASK, by="Ana")
-        merged = bank.lessons.merge(one.id, other.id, title="Weigh", content="Weigh it once, first.", by="Ana")
+        merged = bank.lessons.merge(first.id, other.id, title="Weigh", content="Weigh it once, first.", by="Ana")
         assert bank.lessons.list() == (merged,)
-        assert set(bank.history.lineage(merged.id).sources) == {one.id, other.id}
+        assert set(bank.history.lineage(merged.id).sources) == {first.id, other.id}
         with pytest.raises(UsageError):
             bank.lessons.merge(merged.id, title="Weigh", content="Weigh it.", by="Ana")
-        assert bank.lessons.unmerge(merged.id, reason="they differ", by="Ana") == (one, other)
-        assert sorted(shown.id for shown in bank.lessons.list()) == sorted((one.id, other.id))
+        assert bank.lessons.unmerge(merged.id, reason="they differ", by="Ana") == (first, other)
+        assert sorted(shown.id for shown in bank.lessons.list()) == sorted((first.id, other.id))
 
     def test_topics_proposals_and_repeats_are_told(self, bank: ReasoningBank) -> None:
         lesson = _taught(bank)
@@ -201,14 +201,14 @@ class BankContract:
 
     def test_a_person_tries_a_task_with_other_settings_and_no_receipt_is_kept(self, bank: ReasoningBank) -> None:
         lesson = _taught(bank)
-        kept = len(bank.recalls.list())
-        told = bank.recalls.preview(_TASK, limit=1, by="lexical", budget=400, floor=0, preface="Hints of old.")
-        assert told.shown == (lesson,)
-        assert "Hints of old." in told.text
+        count = len(bank.recalls.list())
+        preview = bank.recalls.preview(_TASK, limit=1, by="lexical", budget=400, floor=0, preface="Hints of old.")
+        assert preview.shown == (lesson,)
+        assert "Hints of old." in preview.text
         assert not bank.recalls.preview(_TASK, trust="reviewed").shown
         with pytest.raises(UsageError, match="budget="):
             bank.recalls.preview(_TASK, budget=1)
-        assert len(bank.recalls.list()) == kept
+        assert len(bank.recalls.list()) == count
 
     def test_a_recall_is_explained(self, bank: ReasoningBank) -> None:
         lesson = _taught(bank)
@@ -299,14 +299,14 @@ class BankContract:
 
     def test_the_bank_is_used_from_threads_and_loops(self, bank: ReasoningBank) -> None:
         _taught(bank)
-        found = list[Recall]()
-        threads = [threading.Thread(target=lambda: found.append(bank.retrieve(_TASK))) for _ in range(4)]
+        recalls = list[Recall]()
+        threads = [threading.Thread(target=lambda: recalls.append(bank.retrieve(_TASK))) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len({recall.id for recall in found}) == 4
-        assert asyncio.run(bank.aio.retrieve(_TASK)).shown == found[0].shown
+        assert len({recall.id for recall in recalls}) == 4
+        assert asyncio.run(bank.aio.retrieve(_TASK)).shown == recalls[0].shown
 
     def test_wrong_arguments_are_refused_in_one_sentence(self, bank: ReasoningBank) -> None:
         any_bank: Any = bank

@@ -52,9 +52,9 @@ class ImporterContract:
 
     def test_calls_have_their_results(self, tmp_path: Path) -> None:
         for run in self._runs(self.write(tmp_path, runs=3)):
-            told = run.account
-            assert (told.calls, told.results) == (self.calls, self.results)
-            assert (told.unanswered, told.strays) == (max(self.calls - self.results, 0), 0)
+            account = run.account
+            assert (account.calls, account.results) == (self.calls, self.results)
+            assert (account.unanswered, account.strays) == (max(self.calls - self.results, 0), 0)
 
     def test_the_outcome_is_what_the_file_says(self, tmp_path: Path) -> None:
         for run in self._runs(self.write(tmp_path, runs=3)):

@@ -64,9 +64,9 @@ class LanguageModelContract:
         model = self.make_failing()
         if model is None:
             return
-        said = ""
+        message = ""
         try:
             await model.generate(ASKED)
         except ModelError as error:
-            said = str(error)
-        assert said, "the failing model answered, or said nothing"
+            message = str(error)
+        assert message, "the failing model answered, or said nothing"

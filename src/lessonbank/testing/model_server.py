@@ -115,38 +115,42 @@ class ModelServer:
         with self._lock:
             self.requests.append(request)
             reply = self._replies.pop(0) if self._replies else self._default
-        said = reply(request.body) if callable(reply) else reply
-        if isinstance(said, Fault):
-            if said.hangs:
+        response = reply(request.body) if callable(reply) else reply
+        if isinstance(response, Fault):
+            if response.hangs:
                 self._closing.wait()
                 return None
-            return _Sent(said.status, {**_JSON, **said.headers}, said.body)
+            return _Sent(response.status, {**_JSON, **response.headers}, response.body)
         if request.path.endswith("/embeddings"):
             return _Sent(200, _JSON, vectors(request.body, self.dimensions))
         if request.path.endswith("/chat/completions"):
-            return self._streamed(request.body, said) if request.streams else self._reply_at_once(request.body, said)
+            return (
+                self._streamed(request.body, response)
+                if request.streams
+                else self._reply_at_once(request.body, response)
+            )
         return _Sent(404, _JSON, refusal(f"no such path {request.path}").body)
 
-    def _reply_at_once(self, body: dict[str, Any], said: str | Answer | Cut | Held) -> _Sent:
-        if isinstance(said, Cut):
-            full = json_body(body, said.answer)
+    def _reply_at_once(self, body: dict[str, Any], response: str | Answer | Cut | Held) -> _Sent:
+        if isinstance(response, Cut):
+            full = json_body(body, response.answer)
             return _Sent(200, _JSON, full[: len(full) // 2], length=len(full))
-        if isinstance(said, Held):
-            self._wait(said.until)
-            said = said.answer
-        return _Sent(200, _JSON, json_body(body, _answer(said)))
+        if isinstance(response, Held):
+            self._wait(response.until)
+            response = response.answer
+        return _Sent(200, _JSON, json_body(body, _answer(response)))
 
-    def _streamed(self, body: dict[str, Any], said: str | Answer | Cut | Held) -> _Sent:
-        if isinstance(said, Cut):
-            return _Sent(200, _EVENTS, parts=_cut_short(body, said))
-        if isinstance(said, Held):
-            return _Sent(200, _EVENTS, parts=self._held(body, said))
-        return _Sent(200, _EVENTS, parts=pieces(body, _answer(said)))
+    def _streamed(self, body: dict[str, Any], response: str | Answer | Cut | Held) -> _Sent:
+        if isinstance(response, Cut):
+            return _Sent(200, _EVENTS, parts=_cut_short(body, response))
+        if isinstance(response, Held):
+            return _Sent(200, _EVENTS, parts=self._held(body, response))
+        return _Sent(200, _EVENTS, parts=pieces(body, _answer(response)))
 
-    def _held(self, body: dict[str, Any], said: Held) -> Iterable[bytes]:
-        for number, piece in enumerate(pieces(body, said.answer)):
+    def _held(self, body: dict[str, Any], response: Held) -> Iterable[bytes]:
+        for number, piece in enumerate(pieces(body, response.answer)):
             if number == _BEFORE:
-                self._wait(said.until)
+                self._wait(response.until)
             yield piece
 
     def _wait(self, until: threading.Event) -> None:
@@ -155,13 +159,13 @@ class ModelServer:
                 return
 
 
-def _answer(said: str | Answer) -> Answer:
-    return Answer(said) if isinstance(said, str) else said
+def _answer(response: str | Answer) -> Answer:
+    return Answer(response) if isinstance(response, str) else response
 
 
-def _cut_short(body: dict[str, Any], said: Cut) -> Iterable[bytes]:
-    yield from islice(pieces(body, said.answer), said.after)
-    if said.said:
+def _cut_short(body: dict[str, Any], response: Cut) -> Iterable[bytes]:
+    yield from islice(pieces(body, response.answer), response.after)
+    if response.said:
         yield event({"error": {"message": "the model broke off", "type": "server_error", "code": None}})
     raise ConnectionAbortedError("the script closes the connection here")
 

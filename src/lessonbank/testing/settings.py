@@ -34,9 +34,9 @@ def grouped(**single: Any) -> dict[str, Any]:
     for name, kind in _GROUPS.items():
         given = single.pop(name, None)
         given = Retrieval(cast("Any", given)) if name == "retrieval" and isinstance(given, str) else given
-        told = {one.name: single.pop(one.name) for one in fields(kind) if one.name in single}
-        if given is not None or told:
-            made[name] = replace(given if given is not None else kind(), **told)
+        settings = {field.name: single.pop(field.name) for field in fields(kind) if field.name in single}
+        if given is not None or settings:
+            made[name] = replace(given if given is not None else kind(), **settings)
     if single:
         raise UsageError(f"connect has no setting {next(iter(single))!r}")
     return made

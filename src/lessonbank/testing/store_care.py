@@ -67,9 +67,9 @@ class CareTests(StoreTests):
 
     async def test_the_storage_is_told_in_words(self) -> None:
         async with self.opened() as store:
-            told = (await care_of(store).verify(tables=False)).storage
-            assert told
-            assert all(name and text for name, text in told.items())
+            storage = (await care_of(store).verify(tables=False)).storage
+            assert storage
+            assert all(name and text for name, text in storage.items())
 
     async def test_a_rebuild_keeps_the_vectors_of_lessons(self) -> None:
         async with self.opened() as store:

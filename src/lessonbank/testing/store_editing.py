@@ -93,12 +93,12 @@ class EditingTests(StoreTests):
             after = await lesson_of(store, known)
             missing = await store.unindexed(scope=MINE, space=LESSONS, limit=9, lessons=True)
             assert list(missing) == [(after.id, after.text)]
-            found = (await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=9)).matches
-            assert [match.lesson_id for match in found] == [known.lessons[1].id]
+            matches = (await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=9)).matches
+            assert [match.lesson_id for match in matches] == [known.lessons[1].id]
             await rewrite(store, edit(known.lessons[0], "Ask twice"), vector=towards(3))
             assert await store.unindexed(scope=MINE, space=LESSONS, limit=9, lessons=True) == []
-            found = (await store.nearest(towards(3), scope=MINE, space=LESSONS, limit=1)).matches
-            assert [match.lesson_id for match in found] == [known.lessons[0].id]
+            matches = (await store.nearest(towards(3), scope=MINE, space=LESSONS, limit=1)).matches
+            assert [match.lesson_id for match in matches] == [known.lessons[0].id]
 
     async def test_what_was_said_before_can_be_looked_up_and_brought_back(self) -> None:
         async with self.opened() as store:

@@ -77,12 +77,12 @@ class HistoryTests(StoreTests):
 
     async def test_the_journal_tells_every_change_in_order(self) -> None:
         async with self.opened() as store:
-            one, other, merged = experience(), experience(), experience("Both")
+            sample, other, merged = experience(), experience(), experience("Both")
             changes: list[Change] = [
-                Add(experience=one),
+                Add(experience=sample),
                 Add(experience=other),
-                Retire(lesson_ids=(one.lessons[0].id,), reason="harmful"),
-                Restore(lesson_ids=(one.lessons[0].id,), reason="not harmful"),
+                Retire(lesson_ids=(sample.lessons[0].id,), reason="harmful"),
+                Restore(lesson_ids=(sample.lessons[0].id,), reason="not harmful"),
                 Replace(experience=other.model_copy(update={"metadata": {"x": 1}}), reason="seen again"),
                 Merge(experience=merged, source_lesson_ids=(other.lessons[0].id,), reason="the same"),
             ]
@@ -105,19 +105,19 @@ class HistoryTests(StoreTests):
             change = _rejudge(known, run, "failure")
             (entry,) = await store.apply([change], scope=MINE, writer="ana")
             assert (entry.entry, entry.entry.kind, entry.sequence) == (change, "verdict", 2)
-            kept = await get_experience(store, known.id, scope=MINE)
-            assert [a.verdict.outcome for a in kept.attempts] == ["failure", "success"]
-            assert kept.attempts[0].verdict == change.verdict
-            assert kept.model_copy(update={"attempts": known.attempts}) == known, "nothing else of it changed"
+            revision = await get_experience(store, known.id, scope=MINE)
+            assert [a.verdict.outcome for a in revision.attempts] == ["failure", "success"]
+            assert revision.attempts[0].verdict == change.verdict
+            assert revision.model_copy(update={"attempts": known.attempts}) == known, "nothing else of it changed"
             assert await pending_runs(store, scope=MINE) == []
             assert await store.unindexed(scope=MINE, space=SPACE, limit=9) == []
             assert (await as_of(store, 1)).experiences == (known,)
-            assert (await as_of(store, 2)).experiences == (kept,)
+            assert (await as_of(store, 2)).experiences == (revision,)
             await wind(store, 1)
             assert await get_experience(store, known.id, scope=MINE) == known
             assert await pending_runs(store, scope=MINE) == [run]
             await wind(store, 2)
-            assert await get_experience(store, known.id, scope=MINE) == kept
+            assert await get_experience(store, known.id, scope=MINE) == revision
             await check_sound(store)
 
     async def test_a_verdict_on_an_attempt_that_is_not_there_is_refused_with_its_batch(self) -> None:
@@ -144,11 +144,11 @@ class HistoryTests(StoreTests):
             await store.save_runs([run, other], scope=MINE)
             both = experience(attempts=[attempt(run, "unknown"), attempt(other, "unknown")])
             await added(store, both)
-            told = [_rejudge(both, run, "failure"), _rejudge(both, other, "success")]
-            await store.apply(told, scope=MINE, writer="tests")
+            changes = [_rejudge(both, run, "failure"), _rejudge(both, other, "success")]
+            await store.apply(changes, scope=MINE, writer="tests")
             await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
             entries = await collected(store.journal(scope=MINE))
-            assert [entry.entry for entry in entries[1:3]] == [Erased(by=4), told[1]]
+            assert [entry.entry for entry in entries[1:3]] == [Erased(by=4), changes[1]]
             for sequence in (1, 3, 4):
                 await wind(store, sequence)
                 wanted = await as_of(store, sequence)
@@ -166,10 +166,10 @@ class HistoryTests(StoreTests):
             assert [entry.sequence async for entry in store.journal(scope=MINE, since=5)] == [6]
 
     async def test_the_journal_can_be_read_for_some_kinds_of_entries_alone(self) -> None:
-        one = experience()
+        sample = experience()
         async with self.opened() as store:
-            await added(store, one)
-            await store.apply([Retire(lesson_ids=(one.lessons[0].id,), reason="old")], scope=MINE, writer="ana")
+            await added(store, sample)
+            await store.apply([Retire(lesson_ids=(sample.lessons[0].id,), reason="old")], scope=MINE, writer="ana")
             await added(store, experience())
             wanted: list[tuple[set[str], list[int]]] = [
                 ({"retire"}, [2]),
@@ -183,14 +183,14 @@ class HistoryTests(StoreTests):
             assert [e.sequence async for e in store.journal(scope=MINE, since=1, kinds={"add"})] == [3]
 
     async def test_a_journal_that_is_read_for_some_ids_leaves_none_of_their_entries_out(self) -> None:
-        one, odd = experience(), experience().model_copy(update={"id": 'an "odd" id \u00e9'})
+        plain, odd = experience(), experience().model_copy(update={"id": 'an "odd" id \u00e9'})
         async with self.opened() as store:
-            await added(store, one, odd, *[experience() for _ in range(5)])
-            await store.apply([Retire(lesson_ids=(one.lessons[0].id,), reason="old")], scope=MINE, writer="ana")
-            for id, least in ((one.id, {1}), (one.lessons[0].id, {1, 8}), (odd.id, {2})):
-                told = [entry.sequence async for entry in store.journal(scope=MINE, naming=[id])]
-                assert least <= set(told)
-                assert told == sorted(told)
+            await added(store, plain, odd, *[experience() for _ in range(5)])
+            await store.apply([Retire(lesson_ids=(plain.lessons[0].id,), reason="old")], scope=MINE, writer="ana")
+            for id, least in ((plain.id, {1}), (plain.lessons[0].id, {1, 8}), (odd.id, {2})):
+                sequences = [entry.sequence async for entry in store.journal(scope=MINE, naming=[id])]
+                assert least <= set(sequences)
+                assert sequences == sorted(sequences)
 
     async def test_a_receipt_is_kept_without_its_lessons(self) -> None:
         async with self.opened() as store:
@@ -224,13 +224,13 @@ class HistoryTests(StoreTests):
             done = settlement(known[-1])
             await store.apply([], scope=MINE, writer="learn", settlement=done)
             every, given = every_saved_recall(store, scope=MINE, settlements=True), list[SavedRecall]()
-            async for one in every:
-                given.append(one)
+            async for record in every:
+                given.append(record)
                 if len(given) == 200:  # the last of a page, one of its moment stays
-                    gone: list[tuple[Erasure, str]] = [("recall", receipt.id) for receipt in known[199:201]]
-                    await store.purge(gone, scope=MINE, writer="ana", reason="asked to")
-            assert [one.recall.id for one in given] == [r.id for r in (*known[:200], *known[201:])]
-            assert [one.settlement for one in given] == [None] * 208 + [done]
+                    erasures: list[tuple[Erasure, str]] = [("recall", receipt.id) for receipt in known[199:201]]
+                    await store.purge(erasures, scope=MINE, writer="ana", reason="asked to")
+            assert [record.recall.id for record in given] == [r.id for r in (*known[:200], *known[201:])]
+            assert [record.settlement for record in given] == [None] * 208 + [done]
             late = RecallFilter(since=START + timedelta(68), oldest_first=True)
             assert [r.id for r in await list_recalls(store, late, scope=MINE)] == [r.id for r in known[204:]]
 

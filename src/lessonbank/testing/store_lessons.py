@@ -22,8 +22,8 @@ def lessons_in(*titles: str, task: str = "Cancel the pending order", minute: int
 
 async def _find_titles(store: Store, axis: int = 0, *, limit: int = 9, scope: str = MINE) -> list[str]:
     """Titles of the lessons closest to an axis: what a match names must be an active lesson of its experience."""
-    found = (await store.nearest(towards(axis), scope=scope, space=LESSONS, limit=limit)).matches
-    named = [next(i for i in match.experience.lessons if i.id == match.lesson_id) for match in found]
+    matches = (await store.nearest(towards(axis), scope=scope, space=LESSONS, limit=limit)).matches
+    named = [next(i for i in match.experience.lessons if i.id == match.lesson_id) for match in matches]
     assert not any(i.retired for i in named)
     return [i.title for i in named]
 
@@ -57,10 +57,10 @@ class LessonSpaceTests(StoreTests):
                 far.lessons[0].id: towards(0, tilt=1),
             }
             await store.index(along, scope=MINE, space=LESSONS)
-            found = (await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=3)).matches
-            assert [match.experience for match in found] == [near, far, near]
-            assert [match.lesson_id for match in found] == [near.lessons[0].id, far.lessons[0].id, near.lessons[1].id]
-            assert [match.score for match in found] == sorted((m.score for m in found), reverse=True)
+            matches = (await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=3)).matches
+            assert [match.experience for match in matches] == [near, far, near]
+            assert [match.lesson_id for match in matches] == [near.lessons[0].id, far.lessons[0].id, near.lessons[1].id]
+            assert [match.score for match in matches] == sorted((m.score for m in matches), reverse=True)
             assert await _find_titles(store, limit=2) == ["a", "c"]
             assert await _find_titles(store, limit=0) == []
 
@@ -114,10 +114,10 @@ class LessonSpaceTests(StoreTests):
         async with self.opened() as store:
             first, second = lessons_in("a", "b"), lessons_in("c", "d")
             await along(store, first, second)
-            found = (
+            matches = (
                 await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=2, exclude=[first.id, "nothing"])
             ).matches
-            assert [match.lesson_id for match in found] == [i.id for i in second.lessons]
+            assert [match.lesson_id for match in matches] == [i.id for i in second.lessons]
 
     async def test_a_crowd_of_lessons_in_another_scope_takes_no_place_of_mine(self) -> None:
         async with self.opened() as store:
@@ -215,11 +215,11 @@ class LessonSpaceTests(StoreTests):
             await added(store, *known)
             along = {i.id: rows[n] for n, i in enumerate(lessons)}
             await store.index(along, scope=MINE, space=LESSONS)
-            gone = [i.id for i in lessons[::5]]
-            await store.apply([Retire(lesson_ids=tuple(gone), reason="test")], scope=MINE, writer="tests")
+            removals = [i.id for i in lessons[::5]]
+            await store.apply([Retire(lesson_ids=tuple(removals), reason="test")], scope=MINE, writer="tests")
             exclude = [e.id for e in known[::7]]
-            gone += [i.id for e in known[::7] for i in e.lessons]
-            usable = {id: row for id, row in along.items() if id not in gone}
+            removals += [i.id for e in known[::7] for i in e.lessons]
+            usable = {id: row for id, row in along.items() if id not in removals}
             for row in rows[len(lessons) :]:
-                found = (await store.nearest(row, scope=MINE, space=LESSONS, limit=10, exclude=exclude)).matches
-                assert_ranked(found, usable, row, limit=10)
+                matches = (await store.nearest(row, scope=MINE, space=LESSONS, limit=10, exclude=exclude)).matches
+                assert_ranked(matches, usable, row, limit=10)

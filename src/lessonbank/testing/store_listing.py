@@ -48,23 +48,23 @@ from .store_samples import (
 T = TypeVar("T")
 
 
-def written(n: int, *, writer: str = "learn", **told: Any) -> Lesson:
+def written(n: int, *, writer: str = "learn", **fields: Any) -> Lesson:
     """The lesson written in minute `n`."""
     at = START + timedelta(minutes=n)
     return lesson(f"Lesson {n}").model_copy(
-        update={"created_at": at, "provenance": Provenance(writer=writer), "id": f"lesson-{n:03}", **told}
+        update={"created_at": at, "provenance": Provenance(writer=writer), "id": f"lesson-{n:03}", **fields}
     )
 
 
 async def all_pages(page: Callable[[str | None], Awaitable[Sequence[T]]], /, *, limit: int) -> list[T]:
     """Everything a list gives, page by page; `page` is called with the id of the last one before."""
-    found, after = list[T](), None
+    records, after = list[T](), None
     while some := await page(after):
         assert len(some) <= limit
-        found.extend(some)
+        records.extend(some)
         last = some[-1]
         after = last.trajectory.id if isinstance(last, Run) else getattr(last, "id", None)
-    return found
+    return records
 
 
 async def every_lesson(store: Store, *, limit: int = 2, **asked: Any) -> list[str]:
@@ -100,7 +100,7 @@ def titles(lessons: Sequence[Lesson], /) -> list[str]:
 
 
 async def made(
-    store: Store, n: int, *, shows: Sequence[str] = (), withholds: Sequence[str] = (), **told: Any
+    store: Store, n: int, *, shows: Sequence[str] = (), withholds: Sequence[str] = (), **fields: Any
 ) -> Recall:
     """A kept receipt of minute `n`."""
     candidates = tuple(
@@ -108,7 +108,7 @@ async def made(
         for rank, id in enumerate((*shows, *withholds))
     )
     at = START + timedelta(minutes=n)
-    recall = Recall(scope=MINE, task=f"Task {n}", candidates=candidates, created_at=at, **told)
+    recall = Recall(scope=MINE, task=f"Task {n}", candidates=candidates, created_at=at, **fields)
     await store.save_recall(recall)
     return recall
 
@@ -144,17 +144,22 @@ class ListingTests(StoreTests):
             await added(store, experience(scope=THEIRS, lessons=[written(3)]), scope=THEIRS)
             await store.apply([Retire(lesson_ids=("lesson-002",), reason="old")], scope=MINE, writer="t")
             since = START + timedelta(minutes=1)
-            for scope, limit, found in ((MINE, 1, 1), (MINE, 2, 2), (MINE, 9, 2), ("nobody", 9, 0)):
+            for scope, limit, count in ((MINE, 1, 1), (MINE, 2, 2), (MINE, 9, 2), ("nobody", 9, 0)):
                 counts = await store.count(scope=scope, since=since, limit=limit)
-                assert {name: each.lessons for name, each in counts.items()} == {scope: found}
+                assert {name: each.lessons for name, each in counts.items()} == {scope: count}
 
     async def test_lessons_are_listed_by_topic(self) -> None:
         async with self.opened() as store:
-            one, two = Topic(id="00000001", name="refunds"), Topic(id="00000002")
-            await added(store, experience(lessons=(written(0, topic=one), written(1), written(2, topic=two))))
-            await added(store, experience(lessons=(written(3, topic=one),)))
-            for asked, found in (({one.id}, "30"), ({one.id, two.id}, "320"), ({"refunds"}, ""), (set[str](), "")):
-                assert await every_lesson(store, limit=1, topics=asked) == list(found)
+            refunds, two = Topic(id="00000001", name="refunds"), Topic(id="00000002")
+            await added(store, experience(lessons=(written(0, topic=refunds), written(1), written(2, topic=two))))
+            await added(store, experience(lessons=(written(3, topic=refunds),)))
+            for asked, digits in (
+                ({refunds.id}, "30"),
+                ({refunds.id, two.id}, "320"),
+                ({"refunds"}, ""),
+                (set[str](), ""),
+            ):
+                assert await every_lesson(store, limit=1, topics=asked) == list(digits)
 
     async def test_lessons_are_listed_by_state(self) -> None:
         async with self.opened() as store:
@@ -191,13 +196,13 @@ class ListingTests(StoreTests):
 
     async def test_lessons_are_found_by_kind_writer_words_and_metadata(self) -> None:
         async with self.opened() as store:
-            one = written(1, writer="Ana", kind="guardrail", content="Never refund a Café twice.")
+            guardrail = written(1, writer="Ana", kind="guardrail", content="Never refund a Café twice.")
             two = written(2, writer="Ana", description="When a refund is asked for.")
             three = written(3)
             theirs = experience(lessons=(three,)).model_copy(
                 update={"metadata": {"user": "u-17", "shop": {"b": 2, "a": 1}}}
             )
-            await added(store, experience(lessons=(one, two)), theirs)
+            await added(store, experience(lessons=(guardrail, two)), theirs)
 
             async def listed(**asked: Any) -> list[str]:
                 return await every_lesson(store, limit=1, **asked)
@@ -220,8 +225,10 @@ class ListingTests(StoreTests):
 
     async def test_lessons_are_found_by_the_recall_that_their_runs_used(self) -> None:
         async with self.opened() as store:
-            one, two = experience(lessons=(written(1), written(2))), experience(lessons=(written(3),))
-            await added(store, one.model_copy(update={"recall_id": "r-1"}), two.model_copy(update={"recall_id": "r-2"}))
+            first, two = experience(lessons=(written(1), written(2))), experience(lessons=(written(3),))
+            await added(
+                store, first.model_copy(update={"recall_id": "r-1"}), two.model_copy(update={"recall_id": "r-2"})
+            )
 
             async def listed(recall: str, **asked: Any) -> list[str]:
                 return await every_lesson(store, limit=1, recall=recall, **asked)
@@ -232,7 +239,7 @@ class ListingTests(StoreTests):
             assert titles(await store.lessons(LessonFilter(metadata={"recall_id": "r-1"}), scope=MINE)) == []
             await rebuild(store)
             assert await listed("r-1") == ["2", "1"]
-            await store.apply([Replace(experience=one)], scope=MINE, writer="tests")
+            await store.apply([Replace(experience=first)], scope=MINE, writer="tests")
             assert await listed("r-1") == []
             await check_sound(store)
 
@@ -241,25 +248,25 @@ class ListingTests(StoreTests):
             learned, waiting, begun = trajectory("one"), trajectory("two"), trajectory("three")
             begun = begun.model_copy(update={"unfinished": True, "metadata": {"user": "u-17"}})
             await store.save_runs([learned, waiting, begun], scope=MINE)
-            told = experience(attempts=[attempt(learned, "failure")])
-            await added(store, told.model_copy(update={"recall_id": "r-1"}))
-            found = {run.trajectory.id: run for run in await store.runs(RunFilter(), scope=MINE)}
-            assert [found[id].status for id in (learned.id, waiting.id, begun.id)] == [
+            sample = experience(attempts=[attempt(learned, "failure")])
+            await added(store, sample.model_copy(update={"recall_id": "r-1"}))
+            runs = {run.trajectory.id: run for run in await store.runs(RunFilter(), scope=MINE)}
+            assert [runs[id].status for id in (learned.id, waiting.id, begun.id)] == [
                 "learned",
                 "pending",
                 "unfinished",
             ]
-            assert found[learned.id].verdict.outcome == "failure"
-            assert found[learned.id].recall_id == "r-1"
-            assert found[waiting.id].verdict == Verdict(outcome="unknown", reason="not judged yet")
-            assert found[begun.id].metadata == {"user": "u-17"}
-            assert await get_run(store, learned.id, scope=MINE) == found[learned.id]
+            assert runs[learned.id].verdict.outcome == "failure"
+            assert runs[learned.id].recall_id == "r-1"
+            assert runs[waiting.id].verdict == Verdict(outcome="unknown", reason="not judged yet")
+            assert runs[begun.id].metadata == {"user": "u-17"}
+            assert await get_run(store, learned.id, scope=MINE) == runs[learned.id]
             assert await pending_runs(store, scope=MINE) == [waiting]
             assert (await count_records(store, scope=MINE)).pending == 1
             with refused(NotFound):
                 await get_run(store, learned.id, scope=THEIRS)
             truth = Verdict(outcome="success", source="human")
-            change = Rejudge(experience_id=told.id, trajectory_id=learned.id, verdict=truth)
+            change = Rejudge(experience_id=sample.id, trajectory_id=learned.id, verdict=truth)
             await store.apply([change], scope=MINE, writer="tests")
             assert (await get_run(store, learned.id, scope=MINE)).verdict == truth
             assert [run.trajectory for run in await store.runs(RunFilter(outcome="success"), scope=MINE)] == [learned]
@@ -297,8 +304,8 @@ class ListingTests(StoreTests):
             await store.save_runs(known[4:], scope=MINE)
             await store.save_runs([trajectory()], scope=THEIRS)
             for limit in (1, 3, 50):
-                found = await every_run(store, limit=limit)
-                assert [run.trajectory for run in found] == known[::-1]
+                runs = await every_run(store, limit=limit)
+                assert [run.trajectory for run in runs] == known[::-1]
             for limit in (1, 3):
                 waiting, after = list[Trajectory](), None
                 while some := await pending_runs(store, scope=MINE, limit=limit, after=after):
@@ -381,8 +388,8 @@ class ListingTests(StoreTests):
             run = Trajectory(task="Refund it", metadata={"user": "u-1"})
             await store.save_runs([run], scope=MINE)
             drawn = written(1).model_copy(update={"provenance": Provenance(trajectory_ids=(run.id,))})
-            told = experience(lessons=(drawn,), attempts=[attempt(run, "success")])
-            await added(store, told.model_copy(update={"metadata": {"user": "u-1"}}))
+            sample = experience(lessons=(drawn,), attempts=[attempt(run, "success")])
+            await added(store, sample.model_copy(update={"metadata": {"user": "u-1"}}))
             await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
             assert await every_run(store, metadata={"user": "u-1"}) == []
             assert await every_lesson(store, metadata={"user": "u-1"}) == []
@@ -396,10 +403,10 @@ class ListingTests(StoreTests):
     async def test_an_experience_without_attempts_is_a_lesson_a_person_wrote(self) -> None:
         async with self.opened() as store:
             mine = lesson().model_copy(update={"provenance": Provenance(writer="Ana", method="human")})
-            told = Experience(scope=MINE, task="Cancel an order", lessons=(mine,))
+            experience = Experience(scope=MINE, task="Cancel an order", lessons=(mine,))
             trust = Trust(lesson_ids=(mine.id,), state="active", by="person", reason="written by Ana")
-            await store.apply([Add(experience=told), trust], scope=MINE, writer="Ana")
-            (found,) = await store.lessons(LessonFilter(state="active", writer="Ana"), scope=MINE)
-            assert found == mine.model_copy(update={"state": "active", "approved": True})
-            assert [m.experience.id for m in await store.search("cancel order", scope=MINE, limit=3)] == [told.id]
+            await store.apply([Add(experience=experience), trust], scope=MINE, writer="Ana")
+            (row,) = await store.lessons(LessonFilter(state="active", writer="Ana"), scope=MINE)
+            assert row == mine.model_copy(update={"state": "active", "approved": True})
+            assert [m.experience.id for m in await store.search("cancel order", scope=MINE, limit=3)] == [experience.id]
             await check_sound(store)

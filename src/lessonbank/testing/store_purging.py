@@ -95,7 +95,7 @@ async def asked(store: Store, who: str, /) -> Recall:
 
 async def everything(store: Store, *, scope: str = MINE) -> str:
     """All that a scope can be asked for, past and present, as one text."""
-    kept: list[Any] = [
+    records: list[Any] = [
         *await collected(store.scan(scope=scope)),
         *await collected(store.journal(scope=scope)),
         *await collected(every_recall(store, scope=scope)),
@@ -107,7 +107,7 @@ async def everything(store: Store, *, scope: str = MINE) -> str:
             if (s := await settlement_of(store, r.id, scope=scope))
         ],
     ]
-    return "\n".join(record.model_dump_json() for record in kept)
+    return "\n".join(record.model_dump_json() for record in records)
 
 
 async def lived_in(store: Store) -> tuple[Trajectory, Experience, Experience, Recall]:
@@ -117,8 +117,8 @@ async def lived_in(store: Store) -> tuple[Trajectory, Experience, Experience, Re
     secret = lesson_from(run, title=f"{SECRET} likes it so")
     theirs = lesson_from(other)
     mine = tried(run, lessons=(secret,))
-    kept = tried(other, lessons=(theirs, lesson_from(other, run, title=f"Both, and {SECRET}")))
-    await added(store, mine, kept, along=[towards(0), towards(1)])
+    survivor = tried(other, lessons=(theirs, lesson_from(other, run, title=f"Both, and {SECRET}")))
+    await added(store, mine, survivor, along=[towards(0), towards(1)])
     recall = await save_recall_of(store, secret, theirs, task=run.task, text=f"<{SECRET}>")
     settled = Settlement(
         recall_id=recall.id, scope=MINE, outcome="success", trajectory_ids=(run.id,), experience_id=mine.id
@@ -127,12 +127,12 @@ async def lived_in(store: Store) -> tuple[Trajectory, Experience, Experience, Re
     merged = experience(f"Of {SECRET}", lessons=(lesson(f"{SECRET} and all"),))
     merge = Merge(experience=merged, source_lesson_ids=(secret.id, theirs.id), reason=f"{SECRET} twice")
     await store.apply([merge], scope=MINE, writer="tests")
-    earlier = await get_experience(store, kept.id, scope=MINE)
+    earlier = await get_experience(store, survivor.id, scope=MINE)
     longer = earlier.model_copy(update={"lessons": (*earlier.lessons, lesson_from(run, title=SECRET))})
     await store.apply([Replace(experience=longer)], scope=MINE, writer="tests")
     await store.apply([Rollback(to=3, reason="test")], scope=MINE, writer="tests")
     await store.apply([Rollback(to=5, reason="test")], scope=MINE, writer="tests")
-    return run, mine, kept, recall
+    return run, mine, survivor, recall
 
 
 class PurgingTests(StoreTests):
@@ -140,7 +140,7 @@ class PurgingTests(StoreTests):
 
     async def test_a_purged_run_is_gone_with_all_that_was_made_of_it(self) -> None:
         async with self.opened() as store:
-            run, mine, kept, recall = await lived_in(store)
+            run, mine, survivor, recall = await lived_in(store)
             assert SECRET in await everything(store)
             length = len(await collected(store.journal(scope=MINE)))
             entry = await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
@@ -154,7 +154,7 @@ class PurgingTests(StoreTests):
             assert run.id not in text
             with refused(NotFound):
                 await get_trajectory(store, run.id, scope=MINE)
-            left = await get_experience(store, kept.id, scope=MINE)
+            left = await get_experience(store, survivor.id, scope=MINE)
             assert [i.title for i in left.lessons] == ["Check the status first"]
             assert left.lessons[0].retired, "what a merge retired must not come back because the merge was erased"
             assert (await get_recall(store, recall.id, scope=MINE)).candidates == recall.candidates
@@ -214,12 +214,12 @@ class PurgingTests(StoreTests):
     async def test_a_purged_recall_goes_with_its_settlement_and_nothing_else_does(self) -> None:
         async with self.opened() as store:
             recall, other = await asked(store, SECRET), await asked(store, "Cancel it")
-            run, told = trajectory(), lesson()
+            run, survivor = trajectory(), lesson()
             await store.save_runs([run], scope=MINE)
-            known = tried(run, lessons=(told,)).model_copy(update={"recall_id": recall.id})
+            known = tried(run, lessons=(survivor,)).model_copy(update={"recall_id": recall.id})
             await added(store, known)
-            for one in (recall, other):
-                done = Settlement(recall_id=one.id, scope=MINE, outcome="success", trajectory_ids=(run.id,))
+            for receipt in (recall, other):
+                done = Settlement(recall_id=receipt.id, scope=MINE, outcome="success", trajectory_ids=(run.id,))
                 await store.apply([], scope=MINE, writer="tests", settlement=done)
             assert SECRET in await everything(store)
             entry = await purge_one(store, "recall", recall.id, scope=MINE, writer="ana", reason="asked to")
@@ -233,12 +233,12 @@ class PurgingTests(StoreTests):
             assert await list_recalls(store, RecallFilter(metadata={"user": SECRET}), scope=MINE) == []
             assert await settlement_of(store, recall.id, scope=MINE) is None
             assert (await count_records(store, scope=MINE)).recalls_with_a_run == 1
-            assert (await get_experience(store, known.id, scope=MINE)).lessons == (told,)
+            assert (await get_experience(store, known.id, scope=MINE)).lessons == (survivor,)
             assert (await get_run(store, run.id, scope=MINE)).status == "learned"
             await check_sound(store)
-            for gone in (recall.id, "nothing"):
+            for id in (recall.id, "nothing"):
                 with refused(NotFound):
-                    await purge_one(store, "recall", gone, scope=MINE, writer="ana", reason="again")
+                    await purge_one(store, "recall", id, scope=MINE, writer="ana", reason="again")
             with refused(NotFound):
                 await purge_one(store, "recall", other.id, scope=THEIRS, writer="ana", reason="elsewhere")
 
@@ -270,14 +270,14 @@ class PurgingTests(StoreTests):
             stays = experience("Ship the parcel", lessons=())
             await added(store, stays)
             heir = stays.model_copy(update={"lessons": (lesson("It lives on"),)})
-            told = {"changes": [Replace(experience=heir)], "if_unchanged": [stays]}
+            arguments = {"changes": [Replace(experience=heir)], "if_unchanged": [stays]}
             before = await everything(store)
             for these, error in (([("trajectory", "nothing")], NotFound), ([("trajectory", run.id)], Conflict)):
-                asked = told if error is NotFound else told | {"if_unchanged": [heir]}
+                asked = arguments if error is NotFound else arguments | {"if_unchanged": [heir]}
                 with refused(error):
                     await store.purge(these, scope=MINE, writer="ana", reason="asked to", **asked)  # type: ignore[arg-type]
                 assert await everything(store) == before
-            entries = await store.purge([("trajectory", run.id)], scope=MINE, writer="ana", reason="ask", **told)  # type: ignore[arg-type]
+            entries = await store.purge([("trajectory", run.id)], scope=MINE, writer="ana", reason="ask", **arguments)  # type: ignore[arg-type]
             assert [e.entry.kind for e in entries] == ["purge"]
             assert await get_experience(store, stays.id, scope=MINE) == heir
             assert [e.entry.kind for e in await collected(store.journal(scope=MINE))][-2:] == ["replace", "purge"]
@@ -286,20 +286,20 @@ class PurgingTests(StoreTests):
 
     async def test_runs_lose_what_memory_showed_to_them_of_a_purged_lesson(self) -> None:
         async with self.opened() as store:
-            gone, stays = lesson(SECRET), lesson("Check the status first")
-            await added(store, experience(lessons=(gone,)), experience("Ship it", lessons=(stays,)))
+            secret, stays = lesson(SECRET), lesson("Check the status first")
+            await added(store, experience(lessons=(secret,)), experience("Ship it", lessons=(stays,)))
             shown_text = f'Notes.\n8742e352| [1] {SECRET} "likes" it\n8742e352|   so\n'
-            await save_recall_of(store, gone, stays, text=shown_text)
-            await save_recall_of(store, gone, text=f"Without a code: {SECRET}")
+            await save_recall_of(store, secret, stays, text=shown_text)
+            await save_recall_of(store, secret, text=f"Without a code: {SECRET}")
             other = "Notes.\n8742e353| [1] Check the status first\n"
             await save_recall_of(store, stays, text=other)
             plain = trajectory("Plain", answer="8742e352 is a number")
             with_code = trajectory("Quoted", answer=f"> {shown_text}Done. {other}")
             without = trajectory("Copied", answer=f"It said: Without a code: {SECRET}. Done.")
             await store.save_runs([plain, with_code, without], scope=MINE)
-            await purge_one(store, "lesson", gone.id, scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "lesson", secret.id, scope=MINE, writer="ana", reason="asked to")
             assert SECRET not in await everything(store)
-            answers = [(await get_trajectory(store, one.id, scope=MINE)).answer for one in (plain, with_code, without)]
+            answers = [(await get_trajectory(store, run.id, scope=MINE)).answer for run in (plain, with_code, without)]
             assert answers == [
                 plain.answer,
                 f"> Notes.\n8742e352| [erased]\n8742e352| [erased]\nDone. {other}",
@@ -317,8 +317,8 @@ class PurgingTests(StoreTests):
             merged = lesson("merged")
             change = Merge(experience=experience("v", lessons=(merged,)), source_lesson_ids=(other.id,), reason="one")
             await store.apply([change], scope=MINE, writer="tests")
-            gone: list[tuple[Erasure, str]] = [("lesson", one.id) for one in (drawn, other, merged)]
-            these: list[tuple[Erasure, str]] = [("trajectory", run.id), *gone]
+            erasures: list[tuple[Erasure, str]] = [("lesson", record.id) for record in (drawn, other, merged)]
+            these: list[tuple[Erasure, str]] = [("trajectory", run.id), *erasures]
             entries = await store.purge(these, scope=MINE, writer="ana", reason="asked to")
             assert len(entries) == 2
             assert (await count_records(store, scope=MINE)).lessons == 0
@@ -326,9 +326,9 @@ class PurgingTests(StoreTests):
 
     async def test_what_is_too_old_is_forgotten_and_its_evidence_stays(self) -> None:
         async with self.opened() as store:
-            run, told = trajectory(f"Task of {SECRET}", answer=SECRET), lesson()
+            run, survivor = trajectory(f"Task of {SECRET}", answer=SECRET), lesson()
             await store.save_runs([run, Trajectory(task=SECRET, metadata={"user": SECRET})], scope=MINE)
-            known = experience(lessons=(told,), attempts=[attempt(run, "success")])
+            known = experience(lessons=(survivor,), attempts=[attempt(run, "success")])
             await added(store, known)
             receipts = [await asked(store, SECRET) for _ in range(3)]
             for recall in receipts[:2]:
@@ -338,18 +338,18 @@ class PurgingTests(StoreTests):
             assert (nothing.runs, nothing.recalls) == (0, 0)
             assert SECRET in await everything(store)
             end = START + timedelta(days=36_500)
-            gone = await forget(store, scope=MINE, before=end, writer="retention")
-            assert (gone.runs, gone.recalls) == (2, 3)
+            entry = await forget(store, scope=MINE, before=end, writer="retention")
+            assert (entry.runs, entry.recalls) == (2, 3)
             assert SECRET not in await everything(store)
             assert await store.runs(RunFilter(), scope=MINE) == []
-            kept = await list_recalls(store, RecallFilter(), scope=MINE)
-            assert {recall.id for recall in kept} == {recall.id for recall in receipts[:2]}
-            assert kept[0].task == kept[1].task
+            recalls = await list_recalls(store, RecallFilter(), scope=MINE)
+            assert {recall.id for recall in recalls} == {recall.id for recall in receipts[:2]}
+            assert recalls[0].task == recalls[1].task
             assert (await settlement_of(store, receipts[0].id, scope=MINE)) is not None
             assert await collected(store.scan(scope=MINE)) == [known]
             assert await settled_runs(store, [run.id], scope=MINE) == {run.id}
             last = (await collected(store.journal(scope=MINE)))[-1]
-            assert (last.entry, last.writer) == (gone, "retention")
+            assert (last.entry, last.writer) == (entry, "retention")
             assert (await forget(store, scope=MINE, before=end, writer="retention")).recalls == 0
             await check_sound(store)
 

@@ -70,8 +70,8 @@ class QueueTests(StoreTests):
             async def take(name: str) -> Sequence[Trajectory]:
                 return await _claimed(store, 3, worker=name)
 
-            found = await gather([lambda name=f"worker {n}": take(name) for n in range(10)], limit=10)
-            taken = [run.id for some in found for run in some]
+            claims = await gather([lambda name=f"worker {n}": take(name) for n in range(10)], limit=10)
+            taken = [run.id for some in claims for run in some]
             assert sorted(taken) == sorted(run.id for run in runs)
 
     async def test_claims_can_be_of_one_scope(self) -> None:
@@ -122,9 +122,9 @@ class QueueTests(StoreTests):
                 first.id, scope=MINE, worker="one", error="no model \ud800", wait=_HOUR
             )
             assert await _claimed(store, worker="two") == [second]
-            kept = await get_run(store, first.id, scope=MINE)
-            assert (kept.status, kept.tries, kept.problem) == ("pending", 1, "no model \ufffd")
-            assert kept in await store.runs(RunFilter(status="pending"), scope=MINE)
+            run = await get_run(store, first.id, scope=MINE)
+            assert (run.status, run.tries, run.problem) == ("pending", 1, "no model \ufffd")
+            assert run in await store.runs(RunFilter(status="pending"), scope=MINE)
             assert first in await pending_runs(store, scope=MINE)
 
     async def test_a_run_that_is_given_back_without_an_error_was_not_tried(self) -> None:
@@ -175,10 +175,10 @@ class QueueTests(StoreTests):
             run = trajectory().model_copy(update={"unfinished": True, "metadata": {"user": "u"}})
             await store.save_runs([run], scope=MINE)
             assert await queue_of(store).claim(worker="w", limit=1, seconds=60, scope=MINE) == []
-            said = run.model_copy(update={"submission": Submission(recall_id="r1"), "unfinished": False})
-            assert await store.save_runs([said], scope=MINE, wait=0.0) == []
+            revision = run.model_copy(update={"submission": Submission(recall_id="r1"), "unfinished": False})
+            assert await store.save_runs([revision], scope=MINE, wait=0.0) == []
             (claim,) = await queue_of(store).claim(worker="w", limit=1, seconds=60, scope=MINE)
-            assert claim.trajectory == said
+            assert claim.trajectory == revision
 
     async def test_runs_that_are_kept_together_are_claimed_by_the_first_of_them(self) -> None:
         async with self.opened() as store:

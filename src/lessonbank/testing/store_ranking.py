@@ -31,8 +31,8 @@ _WORDS = ("cancel", "order", "refund", "boots", "flight", "oslo", "hotel", "pend
 
 
 async def _nearest(store: Store, axis: int = 0, *, limit: int = 5, scope: str = MINE) -> list[str]:
-    found = (await store.nearest(towards(axis), scope=scope, space=SPACE, limit=limit)).matches
-    return [match.experience.id for match in found]
+    matches = (await store.nearest(towards(axis), scope=scope, space=SPACE, limit=limit)).matches
+    return [match.experience.id for match in matches]
 
 
 async def _searched(store: Store, query: str, *, limit: int = 5, scope: str = MINE) -> list[str]:
@@ -52,9 +52,9 @@ class RankingTests(LessonSpaceTests):
         async with self.opened() as store:
             same, close, far = experience(), experience(), experience()
             await added(store, far, close, same, along=[towards(4), towards(0, tilt=0.5), 7 * towards(0)])
-            found = (await store.nearest(3 * towards(0), scope=MINE, space=SPACE, limit=3)).matches
-            assert [match.experience for match in found] == [same, close, far]
-            for match, score in zip(found, (1.0, 1 / math.sqrt(1.25), 0.0), strict=True):
+            matches = (await store.nearest(3 * towards(0), scope=MINE, space=SPACE, limit=3)).matches
+            assert [match.experience for match in matches] == [same, close, far]
+            for match, score in zip(matches, (1.0, 1 / math.sqrt(1.25), 0.0), strict=True):
                 assert math.isclose(match.score, score, abs_tol=2.5e-5)
             assert await _nearest(store, limit=1) == [same.id]
             assert await _nearest(store, limit=0) == []
@@ -114,12 +114,12 @@ class RankingTests(LessonSpaceTests):
 
     async def test_spaces_never_meet(self) -> None:
         async with self.opened() as store:
-            one, other = experience(), experience()
-            await added(store, one, other, along=[towards(0)])
+            first, other = experience(), experience()
+            await added(store, first, other, along=[towards(0)])
             await store.index({other.id: np.ones(3, dtype=np.float32)}, scope=MINE, space="other:3")
-            assert await _nearest(store) == [one.id]
-            found = (await store.nearest(np.ones(3, dtype=np.float32), scope=MINE, space="other:3", limit=5)).matches
-            assert [match.experience.id for match in found] == [other.id]
+            assert await _nearest(store) == [first.id]
+            matches = (await store.nearest(np.ones(3, dtype=np.float32), scope=MINE, space="other:3", limit=5)).matches
+            assert [match.experience.id for match in matches] == [other.id]
             assert list((await store.nearest(towards(0), scope=MINE, space="none", limit=5)).matches) == []
             with refused(SpaceMismatch):
                 await store.nearest(towards(0), scope=MINE, space="other:3", limit=5)
@@ -127,7 +127,7 @@ class RankingTests(LessonSpaceTests):
                 await store.nearest(towards(0), scope=MINE, space="other:3", limit=0)
             assert list((await store.nearest(towards(0), scope=MINE, space=SPACE, limit=0)).matches) == []
             with refused(SpaceMismatch):
-                await store.index({one.id: towards(0)}, scope=MINE, space="other:3")
+                await store.index({first.id: towards(0)}, scope=MINE, space="other:3")
             with refused(SpaceMismatch):
                 await added(store, experience(), along=[np.ones(3, dtype=np.float32)])
 
@@ -165,12 +165,12 @@ class RankingTests(LessonSpaceTests):
 
     async def test_a_vector_can_be_set_again(self) -> None:
         async with self.opened() as store:
-            one, other = experience(), experience()
-            await added(store, one, other, along=[towards(0), towards(0, tilt=0.1)])
-            assert await _nearest(store) == [one.id, other.id]
-            await store.index({one.id: towards(3)}, scope=MINE, space=SPACE)
-            assert await _nearest(store) == [other.id, one.id]
-            assert await _nearest(store, 3, limit=1) == [one.id]
+            first, other = experience(), experience()
+            await added(store, first, other, along=[towards(0), towards(0, tilt=0.1)])
+            assert await _nearest(store) == [first.id, other.id]
+            await store.index({first.id: towards(3)}, scope=MINE, space=SPACE)
+            assert await _nearest(store) == [other.id, first.id]
+            assert await _nearest(store, 3, limit=1) == [first.id]
 
     async def test_a_dropped_index_is_forgotten_with_its_dimensions(self) -> None:
         async with self.opened() as store:
@@ -183,15 +183,15 @@ class RankingTests(LessonSpaceTests):
             assert list(await store.unindexed(scope=MINE, space=SPACE, limit=9)) == [(mine.id, mine.task)]
             assert await _nearest(store, scope=THEIRS) == [theirs.id]
             await store.index({mine.id: np.ones(2, dtype=np.float32)}, scope=MINE, space=SPACE)
-            found = (await store.nearest(np.ones(2, dtype=np.float32), scope=MINE, space=SPACE, limit=1)).matches
-            assert [match.experience.id for match in found] == [mine.id]
+            matches = (await store.nearest(np.ones(2, dtype=np.float32), scope=MINE, space=SPACE, limit=1)).matches
+            assert [match.experience.id for match in matches] == [mine.id]
 
     async def test_a_new_task_makes_the_old_vector_and_words_invalid(self) -> None:
         async with self.opened() as store:
             known = experience("Cancel the order")
             await added(store, known, along=[towards(0)])
-            kept = known.model_copy(update={"metadata": {"seen": 1}})
-            await store.apply([Replace(experience=kept)], scope=MINE, writer="tests")
+            revision = known.model_copy(update={"metadata": {"seen": 1}})
+            await store.apply([Replace(experience=revision)], scope=MINE, writer="tests")
             assert await _nearest(store) == await _searched(store, "cancel") == [known.id]
             moved = known.model_copy(update={"task": "Book a flight"})
             await store.apply([Replace(experience=moved)], scope=MINE, writer="tests")
@@ -230,8 +230,8 @@ class RankingTests(LessonSpaceTests):
             await store.apply([Retire(lesson_ids=tuple(retired), reason="test")], scope=MINE, writer="tests")
             present = await collected(store.scan(scope=MINE))
             for query in _crowd(25, seed=8):
-                found = await store.search(query.task, scope=MINE, limit=10)
-                assert [(m.experience, m.score) for m in found] == ranked_by_words(present, query.task)[:10]
+                matches = await store.search(query.task, scope=MINE, limit=10)
+                assert [(m.experience, m.score) for m in matches] == ranked_by_words(present, query.task)[:10]
 
     async def test_vectors_are_ranked_as_plain_arithmetic_ranks_them(self) -> None:
         async with self.opened() as store:
@@ -241,5 +241,5 @@ class RankingTests(LessonSpaceTests):
             exclude = [e.id for e in known[::7]]
             usable = {e.id: row for e, row in zip(known, rows, strict=False) if e.id not in exclude}
             for row in rows[120:]:
-                found = (await store.nearest(row, scope=MINE, space=SPACE, limit=10, exclude=exclude)).matches
-                assert_ranked(found, usable, row, limit=10)
+                matches = (await store.nearest(row, scope=MINE, space=SPACE, limit=10, exclude=exclude)).matches
+                assert_ranked(matches, usable, row, limit=10)

@@ -78,7 +78,7 @@ class RecordTests(StoreTests):
             early = experience(minute=1, lessons=(lesson("first"), lesson("second", retired=True)))
             late, other = experience(minute=2), experience(minute=3)
             await added(store, early, late, other)
-            ids = (late.lessons[0].id, *(one.id for one in early.lessons), "nothing", "\ud800", "nul \0 inside")
+            ids = (late.lessons[0].id, *(record.id for record in early.lessons), "nothing", "\ud800", "nul \0 inside")
             assert list(await store.experiences("lesson", ids, scope=MINE)) == [early, late]
             assert list(await store.experiences("lesson", ids, scope=THEIRS)) == []
             assert list(await store.experiences("lesson", (), scope=MINE)) == []
@@ -168,16 +168,16 @@ class RecordTests(StoreTests):
 
     async def test_replace_takes_the_record_as_it_is_given(self) -> None:
         async with self.opened() as store:
-            kept, gone = lesson("kept"), lesson("gone")
-            known = experience(lessons=(kept, gone))
+            survivor, casualty = lesson("kept"), lesson("gone")
+            known = experience(lessons=(survivor, casualty))
             await added(store, known)
             new = lesson("new", retired=True)
-            later = known.model_copy(update={"lessons": (kept.model_copy(update={"retired": True}), new)})
+            later = known.model_copy(update={"lessons": (survivor.model_copy(update={"retired": True}), new)})
             await store.apply([Replace(experience=later)], scope=MINE, writer="tests")
             assert await get_experience(store, known.id, scope=MINE) == later
             assert await experience_of_lesson(store, new.id, scope=MINE) == later
             with refused(NotFound):
-                await experience_of_lesson(store, gone.id, scope=MINE)
+                await experience_of_lesson(store, casualty.id, scope=MINE)
 
     async def test_many_are_added_together_with_a_change_of_one_that_is_new_or_was_taken_out(self) -> None:
         async with self.opened() as store:
@@ -187,7 +187,7 @@ class RecordTests(StoreTests):
             await added(store, known)
             later = known.model_copy(update={"task": "Exchange the boots", "lessons": (lesson("Measure the feet"),)})
             many = [experience(f"Order number {n}", minute=1 + n) for n in range(70)]
-            changes: list[Change] = [Replace(experience=later), *(Add(experience=one) for one in (out, *many))]
+            changes: list[Change] = [Replace(experience=later), *(Add(experience=record) for record in (out, *many))]
             await store.apply(changes, scope=MINE, writer="tests")
             assert len(await collected(store.scan(scope=MINE))) == 72
             assert [match.experience for match in await store.search("boots", scope=MINE, limit=9)] == [later]
@@ -323,11 +323,11 @@ class RecordTests(StoreTests):
             await store.save_runs([saying(verdict=Verdict(outcome="failure"), recall_id="r1")], scope=MINE)
             await store.save_runs([saying(identity="key:ana")], scope=MINE)
             noted = await get_trajectory(store, run.id, scope=MINE)
-            told = Submission(verdict=Verdict(outcome="failure"), recall_id="r1", identity="key:ana")
-            assert noted == run.model_copy(update={"submission": told})
-            assert [one.trajectory.id for one in await store.runs(RunFilter(metadata={"user": "u"}), scope=MINE)] == [
-                run.id
-            ]
+            submission = Submission(verdict=Verdict(outcome="failure"), recall_id="r1", identity="key:ana")
+            assert noted == run.model_copy(update={"submission": submission})
+            assert [
+                record.trajectory.id for record in await store.runs(RunFilter(metadata={"user": "u"}), scope=MINE)
+            ] == [run.id]
             await added(store, experience(attempts=[attempt(run, "failure")]))
             await store.save_runs([saying(verdict=Verdict(outcome="success"))], scope=MINE)
             assert await get_trajectory(store, run.id, scope=MINE) == noted
@@ -337,8 +337,8 @@ class RecordTests(StoreTests):
             run = trajectory()
 
             async def read_note(identity: str, verdict: Verdict | None = None) -> tuple[str, Verdict | None]:
-                told = Submission(identity=identity, verdict=verdict)
-                await store.save_runs([run.model_copy(update={"submission": told})], scope=MINE)
+                submission = Submission(identity=identity, verdict=verdict)
+                await store.save_runs([run.model_copy(update={"submission": submission})], scope=MINE)
                 noted = (await get_trajectory(store, run.id, scope=MINE)).submission
                 assert noted
                 return noted.identity, noted.verdict
@@ -355,14 +355,14 @@ class RecordTests(StoreTests):
     async def test_metadata_of_the_caller_say_nothing_to_the_store(self) -> None:
         async with self.opened() as store:
             own: dict[str, Json] = {"unfinished": True, "pending": True, "lessonbank_submitted": {"recall": "r1"}}
-            told: dict[str, Json] = {**own, "recall_id": "r1", "repeats": {"l": []}, "merged": {"l": ["k"]}}
+            metadata: dict[str, Json] = {**own, "recall_id": "r1", "repeats": {"l": []}, "merged": {"l": ["k"]}}
             waits, learned = (trajectory().model_copy(update={"metadata": own}) for _ in range(2))
             await store.save_runs([waits, learned], scope=MINE, wait=0.0)
-            known = experience(attempts=[attempt(learned, "failure")]).model_copy(update={"metadata": told})
+            known = experience(attempts=[attempt(learned, "failure")]).model_copy(update={"metadata": metadata})
             await added(store, known)
             assert (await get_run(store, waits.id, scope=MINE)).status == "pending"
-            kept = await get_run(store, learned.id, scope=MINE)
-            assert (kept.status, kept.recall_id, kept.metadata) == ("learned", None, own)
+            record = await get_run(store, learned.id, scope=MINE)
+            assert (record.status, record.recall_id, record.metadata) == ("learned", None, own)
             assert await store.save_runs([waits], scope=MINE) == []
             assert await get_trajectory(store, waits.id, scope=MINE) == waits
             assert await store.runs(RunFilter(status="unfinished"), scope=MINE) == []
@@ -425,8 +425,8 @@ class RecordTests(StoreTests):
         async with self.opened() as store:
             run, other = trajectory(), trajectory()
             await store.save_runs([run, other], scope=MINE)
-            one = experience(lessons=(lesson(), lesson(retired=True)), attempts=[attempt(run, "success")])
-            await added(store, one, experience())
+            sample = experience(lessons=(lesson(), lesson(retired=True)), attempts=[attempt(run, "success")])
+            await added(store, sample, experience())
             await added(store, experience(scope=THEIRS), scope=THEIRS)
             counts = await count_records(store, scope=MINE)
             assert (counts.experiences, counts.lessons, counts.retired) == (2, 3, 1)
@@ -453,10 +453,10 @@ class RecordTests(StoreTests):
             await store.apply([Add(experience=torn)], scope=MINE, writer="\ud800")
             await store.put_setting("\ud800", "\ud801")
             assert (await get_trajectory(store, run.id, scope=MINE)).answer == "half \ufffd an emoji"
-            found: Experience = await get_experience(store, torn.id, scope=MINE)
-            assert found.lessons[0].content == "x\ufffdy"
-            assert found.lessons[0].description == "ok 🙂"
-            assert found.metadata == {"k\ufffd": ["\ufffd"]}
+            record: Experience = await get_experience(store, torn.id, scope=MINE)
+            assert record.lessons[0].content == "x\ufffdy"
+            assert record.lessons[0].description == "ok 🙂"
+            assert record.metadata == {"k\ufffd": ["\ufffd"]}
             assert [entry.writer for entry in await collected(store.journal(scope=MINE))] == ["\ufffd"]
             with refused(UsageError):
                 await store.save_runs([run], scope="\ud800")
@@ -485,14 +485,14 @@ class RecordTests(StoreTests):
         async with self.opened() as store:
             new = [experience(f"Task number {n}", minute=n) for n in range(40)]
 
-            async def learn(one: Experience) -> None:
+            async def learn(record: Experience) -> None:
                 run = trajectory()
                 await store.save_runs([run], scope=MINE)
-                await added(store, one, along=[towards(0)])
+                await added(store, record, along=[towards(0)])
                 await store.nearest(towards(0), scope=MINE, space=SPACE, limit=3)
-                await store.search(one.task, scope=MINE, limit=3)
+                await store.search(record.task, scope=MINE, limit=3)
 
-            await gather([lambda one=one: learn(one) for one in new], limit=40)
+            await gather([lambda record=record: learn(record) for record in new], limit=40)
             assert await collected(store.scan(scope=MINE)) == new
             sequences = [entry.sequence for entry in await collected(store.journal(scope=MINE))]
             assert sequences == list(range(1, 41))

@@ -27,8 +27,8 @@ AGAIN = "Exchange the blue boots"
 
 def repeating(*lessons: Lesson, task: str = AGAIN, minute: int = 1, own: Sequence[Lesson] = ()) -> Experience:
     """An experience that taught these lessons again, and has no copy of them."""
-    told = {lesson.id: (Duplicate(title=lesson.title, why="the same words"),) for lesson in lessons}
-    return experience(task, lessons=own, minute=minute).model_copy(update={"repeats": told})
+    duplicates = {lesson.id: (Duplicate(title=lesson.title, why="the same words"),) for lesson in lessons}
+    return experience(task, lessons=own, minute=minute).model_copy(update={"repeats": duplicates})
 
 
 async def find_repeating(store: Store, *, limit: int = 9) -> list[tuple[str, tuple[Lesson, ...]]]:
@@ -96,10 +96,10 @@ class RepeatingTests(StoreTests):
                 await change(store, back)
                 ((_, shown),) = await find_repeating(store)
                 assert shown == (await get_experience(store, first.id, scope=MINE)).lessons
-            said = Edit(lesson_id=known.id, title="Wait", description="", content="Wait a day.", by="Ana", reason="")
-            await change(store, said)
+            edit = Edit(lesson_id=known.id, title="Wait", description="", content="Wait a day.", by="Ana", reason="")
+            await change(store, edit)
             ((_, shown),) = await find_repeating(store)
-            assert [(one.id, one.title, one.version) for one in shown] == [(known.id, "Wait", 2)]
+            assert [(lesson.id, lesson.title, lesson.version) for lesson in shown] == [(known.id, "Wait", 2)]
             await check_sound(store)
 
     async def test_it_is_found_once_its_lesson_comes_and_not_once_it_goes(self) -> None:
@@ -151,9 +151,9 @@ class RepeatingTests(StoreTests):
 
     async def test_the_purge_of_either_run_takes_what_it_taught_and_no_more(self) -> None:
         async with self.opened() as store:
-            one, two, three = (trajectory(task) for task in ("Ship the parcel", AGAIN, AGAIN))
-            await store.save_runs([one, two, three], scope=MINE)
-            first = tried(one, lessons=(lesson_from(one, title=SECRET),))
+            source, two, three = (trajectory(task) for task in ("Ship the parcel", AGAIN, AGAIN))
+            await store.save_runs([source, two, three], scope=MINE)
+            first = tried(source, lessons=(lesson_from(source, title=SECRET),))
             again = repeating(*first.lessons).model_copy(update={"attempts": (attempt(two, "success"),)})
             both = repeating(*first.lessons, minute=2).model_copy(
                 update={"attempts": (attempt(two, "success"), attempt(three, "success"))}
@@ -164,9 +164,9 @@ class RepeatingTests(StoreTests):
             assert await find_repeating(store) == []
             left = await get_experience(store, both.id, scope=MINE)
             assert (len(left.attempts), left.repeats) == (1, {})
-            assert [m.experience for m in await store.search(one.task, scope=MINE, limit=9)] == [first]
+            assert [m.experience for m in await store.search(source.task, scope=MINE, limit=9)] == [first]
             await added(store, again, along=[towards(1)])
-            await purge_one(store, "trajectory", one.id, scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "trajectory", source.id, scope=MINE, writer="ana", reason="asked to")
             assert SECRET not in await everything(store)
             assert await find_repeating(store) == []
             await check_sound(store)

@@ -123,17 +123,17 @@ def _told_of(known: Experience, chance: random.Random, /) -> Change:
 
 def some_edit(known: Lesson, chance: random.Random, /) -> Edit:
     """Another wording of a lesson, by a person."""
-    first, _, said = known.title.partition(", ")
+    first, _, suffix = known.title.partition(", ")
     number = chance.getrandbits(32)
-    title = f"{first}, {number + 1 if str(number) == said else number}"
+    title = f"{first}, {number + 1 if str(number) == suffix else number}"
     return Edit(lesson_id=known.id, title=title, description="", content=known.content, by="Ana", reason="test")
 
 
 def some_trust(known: Lesson, chance: random.Random, states: Sequence[TrustState] = STATES, /) -> Trust:
     """A move of a lesson to another of the states, by somebody who may."""
     state: TrustState = chance.choice([s for s in states if s != known.state])
-    told = chance.random() < 0.5 or known.state == "quarantined"
-    by = "person" if told else "corroboration"
+    is_person = chance.random() < 0.5 or known.state == "quarantined"
+    by = "person" if is_person else "corroboration"
     return Trust(lesson_ids=(known.id,), state=state, by=by, reason="test", evidence=("run",))
 
 
@@ -174,11 +174,11 @@ class RewindingTests(StoreTests):
             before = await present(store)
             assert await wind(store, 1) == 4
             assert await collected(store.scan(scope=MINE)) == known[:1]
-            for gone in known[1:]:
+            for record in known[1:]:
                 with refused(NotFound):
-                    await get_experience(store, gone.id, scope=MINE)
+                    await get_experience(store, record.id, scope=MINE)
                 with refused(NotFound):
-                    await experience_of_lesson(store, gone.lessons[0].id, scope=MINE)
+                    await experience_of_lesson(store, record.lessons[0].id, scope=MINE)
             await wind(store, 3)
             assert await present(store) == before
             assert [e.entry.kind for e in await collected(store.journal(scope=MINE))] == ["add"] * 3 + ["rollback"] * 2
@@ -207,9 +207,9 @@ class RewindingTests(StoreTests):
 
     async def test_what_a_purge_left_in_the_place_of_a_lesson_is_not_undone_by_a_rollback_across_it(self) -> None:
         async with self.opened() as store:
-            gone, heir, later = lesson("goes"), lesson("It lives on"), lesson("later")
+            casualty, heir, later = lesson("goes"), lesson("It lives on"), lesson("later")
             first, second = experience(minute=1, lessons=()), experience(minute=2, lessons=())
-            await added(store, experience(lessons=(gone,)), first, second)
+            await added(store, experience(lessons=(casualty,)), first, second)
             grown = first.model_copy(update={"lessons": (later,)})
             await store.apply([Replace(experience=grown)], scope=MINE, writer="tests")
             again = {heir.id: (taught_again(heir, "the same", words=False),)}
@@ -218,7 +218,7 @@ class RewindingTests(StoreTests):
                 Replace(experience=second.model_copy(update={"repeats": again}), heirs=(heir.id,)),
                 Trust(lesson_ids=(heir.id,), state="active", by="person", reason="the same words"),
             ]
-            gone_for_good: list[tuple[Erasure, str]] = [("lesson", gone.id)]
+            gone_for_good: list[tuple[Erasure, str]] = [("lesson", casualty.id)]
             await store.purge(gone_for_good, scope=MINE, writer="ana", reason="asked to", changes=left)
             trusted = heir.model_copy(update={"state": "active", "approved": True})
             before = await present(store)
@@ -242,11 +242,11 @@ class RewindingTests(StoreTests):
 
     async def test_what_was_taken_out_after_a_purge_or_put_in_quarantine_does_not_come_back(self) -> None:
         async with self.opened() as store:
-            gone, heir = lesson("goes"), lesson("It lives on")
+            casualty, heir = lesson("goes"), lesson("It lives on")
             bare = experience(minute=1, lessons=(), attempts=[attempt(trajectory(), "success")])
-            await added(store, experience(lessons=(gone,)), bare)
+            await added(store, experience(lessons=(casualty,)), bare)
             left = [Replace(experience=bare.model_copy(update={"lessons": (heir,)}), heirs=(heir.id,))]
-            await store.purge([("lesson", gone.id)], scope=MINE, writer="ana", reason="asked to", changes=left)
+            await store.purge([("lesson", casualty.id)], scope=MINE, writer="ana", reason="asked to", changes=left)
             held = Trust(lesson_ids=(heir.id,), state="quarantined", by="person", reason="harmful")
             await store.apply([held], scope=MINE, writer="tests")
             back = await wind(store, 2)
@@ -277,19 +277,19 @@ class RewindingTests(StoreTests):
 
     async def test_what_was_taken_out_can_be_added_again_and_taken_out_again(self) -> None:
         async with self.opened() as store:
-            one = experience(minute=1)
+            first = experience(minute=1)
             twin = experience(minute=1)
-            await added(store, one, twin, along=[towards(0), towards(1)])
+            await added(store, first, twin, along=[towards(0), towards(1)])
             await wind(store, 0)
-            changed = one.model_copy(update={"task": "Exchange the blue boots"})
+            changed = first.model_copy(update={"task": "Exchange the blue boots"})
             await added(store, changed, along=[towards(3)])
             assert [m.experience for m in await store.search("boots", scope=MINE, limit=9)] == [changed]
             assert await store.search("cancel", scope=MINE, limit=9) == []
             with refused(Conflict):
-                await added(store, one)
+                await added(store, first)
             await wind(store, 2)
-            assert await collected(store.scan(scope=MINE)) == [one, twin]
-            assert {m.experience.id for m in await store.search("cancel", scope=MINE, limit=9)} == {one.id, twin.id}
+            assert await collected(store.scan(scope=MINE)) == [first, twin]
+            assert {m.experience.id for m in await store.search("cancel", scope=MINE, limit=9)} == {first.id, twin.id}
             await wind(store, 4)
             assert await collected(store.scan(scope=MINE)) == [changed]
             await check_sound(store)

@@ -142,14 +142,14 @@ async def added(store: Store, *experiences: Experience, scope: str = MINE, along
     await store.apply(changes, scope=scope, writer="tests", vectors=vectors, space=SPACE if vectors else None)
 
 
-def assert_ranked(found: Sequence[Match], rows: Mapping[str, Vectors], query: Vectors, /, *, limit: int) -> None:
+def assert_ranked(matches: Sequence[Match], rows: Mapping[str, Vectors], query: Vectors, /, *, limit: int) -> None:
     """What was found by vector is what plain arithmetic finds in `rows` (lesson or experience id to vector)."""
     exact = {id: float(row @ query / np.linalg.norm(row) / np.linalg.norm(query)) for id, row in rows.items()}
-    named = [match.lesson_id or match.experience.id for match in found]
+    named = [match.lesson_id or match.experience.id for match in matches]
     assert len(set(named)) == len(named) == min(limit, len(rows))
-    assert all(abs(match.score - exact[id]) < _CLOSE for match, id in zip(found, named, strict=True))
-    assert [match.score for match in found] == sorted((match.score for match in found), reverse=True)
-    assert all(score < found[-1].score + _CLOSE for id, score in exact.items() if id not in named)
+    assert all(abs(match.score - exact[id]) < _CLOSE for match, id in zip(matches, named, strict=True))
+    assert [match.score for match in matches] == sorted((match.score for match in matches), reverse=True)
+    assert all(score < matches[-1].score + _CLOSE for id, score in exact.items() if id not in named)
 
 
 def ranked_by_words(present: Sequence[Experience], query: str, /) -> list[tuple[Experience, float]]:
@@ -157,8 +157,8 @@ def ranked_by_words(present: Sequence[Experience], query: str, /) -> list[tuple[
     held = {e.id: Counter(words(e.task)) for e in present}
     asked, lengths = words(query), {id: counts.total() for id, counts in held.items()}
     postings = {word: {id: counts[word] for id, counts in held.items() if word in counts} for word in asked}
-    found = scores(asked, postings, lengths, documents=len(held), total=sum(lengths.values()))
+    points = scores(asked, postings, lengths, documents=len(held), total=sum(lengths.values()))
     lessons = {lesson.id: lesson for e in present for lesson in e.lessons}
     whole = (shown_with(e, lessons) for e in reversed(present))
-    usable = [e for e in whole if e.id in found and e.active_lessons]
-    return sorted(((e, found[e.id]) for e in usable), key=lambda pair: -pair[1])
+    usable = [e for e in whole if e.id in points and e.active_lessons]
+    return sorted(((e, points[e.id]) for e in usable), key=lambda pair: -pair[1])

@@ -204,12 +204,12 @@ class TrustTests(StoreTests):
             await store.index(
                 {i.id: towards(1) for e in (hidden, shown) for i in e.lessons}, scope=MINE, space="lessons:8"
             )
-            for found in (
+            for matches in (
                 await store.search("Cancel the pending order", scope=MINE, limit=9),
                 (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches,
                 (await store.nearest(towards(1), scope=MINE, space="lessons:8", limit=9)).matches,
             ):
-                assert [m.experience.id for m in found] == [shown.id]
+                assert [m.experience.id for m in matches] == [shown.id]
             await _do(store, _moved(*hidden.lessons))
             assert len(await store.search("Cancel the pending order", scope=MINE, limit=9)) == 2
             assert len((await store.nearest(towards(1), scope=MINE, space="lessons:8", limit=9)).matches) == 2
@@ -221,17 +221,17 @@ class TrustTests(StoreTests):
         async with self.opened() as store:
             known = experience(lessons=(lesson("one"), lesson("two"), lesson("three")))
             await added(store, known)
-            one, two, _ = known.lessons
-            await _do(store, _moved(one, two, to="quarantined"), Retire(lesson_ids=(two.id,), reason="no use"))
+            first, two, _ = known.lessons
+            await _do(store, _moved(first, two, to="quarantined"), Retire(lesson_ids=(two.id,), reason="no use"))
             counts = await count_records(store, scope=MINE)
             assert (counts.lessons, counts.retired, counts.quarantined) == (3, 1, 1)
             await _do(store, Restore(lesson_ids=(two.id,), reason="of use"))
-            kept = await _read_lesson(store, two)
-            assert (kept.retired, kept.state, kept.hidden) == (False, "quarantined", True)
+            record = await _read_lesson(store, two)
+            assert (record.retired, record.state, record.hidden) == (False, "quarantined", True)
             assert (await count_records(store, scope=MINE)).quarantined == 2
-            await _do(store, Retire(lesson_ids=(one.id,), reason="no use"), _moved(one))
-            kept = await _read_lesson(store, one)
-            assert (kept.retired, kept.state, kept.hidden) == (True, "active", True)
+            await _do(store, Retire(lesson_ids=(first.id,), reason="no use"), _moved(first))
+            record = await _read_lesson(store, first)
+            assert (record.retired, record.state, record.hidden) == (True, "active", True)
             await rebuild(store)
             assert (await count_records(store, scope=MINE)).quarantined == 1
             await _sound(store)
@@ -240,40 +240,40 @@ class TrustTests(StoreTests):
         async with self.opened() as store:
             known = experience(lessons=(lesson("one"), lesson("two")))
             await added(store, known)
-            one, _ = known.lessons
-            await _do(store, Retire(lesson_ids=(one.id,), reason="not met", asleep=True))
-            kept = await _read_lesson(store, one)
-            assert (kept.retired, kept.asleep, kept.hidden) == (True, True, True)
+            sleeper, _ = known.lessons
+            await _do(store, Retire(lesson_ids=(sleeper.id,), reason="not met", asleep=True))
+            record = await _read_lesson(store, sleeper)
+            assert (record.retired, record.asleep, record.hidden) == (True, True, True)
             await rebuild(store)
-            assert (await _read_lesson(store, one)).asleep
+            assert (await _read_lesson(store, sleeper)).asleep
             await _sound(store)
-            await _do(store, Restore(lesson_ids=(one.id,), reason="met"))
-            kept = await _read_lesson(store, one)
-            assert (kept.retired, kept.asleep) == (False, False)
+            await _do(store, Restore(lesson_ids=(sleeper.id,), reason="met"))
+            record = await _read_lesson(store, sleeper)
+            assert (record.retired, record.asleep) == (False, False)
             await _sound(store)
 
     async def test_every_view_of_the_past_tells_the_same_of_trust(self) -> None:
         async with self.opened() as store:
-            one, two = experience(lessons=(lesson("one"), lesson("two"))), experience(minute=1)
-            await added(store, one, two, along=[towards(0), towards(1)])
+            pair, two = experience(lessons=(lesson("one"), lesson("two"))), experience(minute=1)
+            await added(store, pair, two, along=[towards(0), towards(1)])
             seen = [await present(store)]
             moves: Sequence[Change] = [
-                _moved(one.lessons[0]),
-                _moved(*one.lessons, to="quarantined"),
-                _moved(one.lessons[1], two.lessons[0]),
+                _moved(pair.lessons[0]),
+                _moved(*pair.lessons, to="quarantined"),
+                _moved(pair.lessons[1], two.lessons[0]),
                 Retire(lesson_ids=(two.lessons[0].id,), reason="no use"),
-                _moved(one.lessons[0], to="probation"),
+                _moved(pair.lessons[0], to="probation"),
             ]
             for move in moves:
                 await _do(store, move)
                 seen.append(await present(store))
             first, last = await as_of(store, 2), await as_of(store, 7)
-            told = diff(first, last)
-            assert {(i.id, i.state) for i in told.trusted} == {
-                (one.lessons[1].id, "active"),
+            difference = diff(first, last)
+            assert {(i.id, i.state) for i in difference.trusted} == {
+                (pair.lessons[1].id, "active"),
                 (two.lessons[0].id, "active"),
             }
-            assert (told.replaced, [i.id for i in told.retired]) == ((), [two.lessons[0].id])
+            assert (difference.replaced, [i.id for i in difference.retired]) == ((), [two.lessons[0].id])
             assert diff(first, await as_of(store, 3)).trusted[0].state == "active"
             for number in (0, 4, 2, 1, 5, 3):
                 await wind(store, number + 2)
@@ -300,8 +300,8 @@ class TrustTests(StoreTests):
         async with self.opened() as store:
             run, other = trajectory(), trajectory()
             await store.save_runs([run, other], scope=MINE)
-            gone, stays = _learned(run), _learned(other)
-            await added(store, gone, stays)
+            casualty, stays = _learned(run), _learned(other)
+            await added(store, casualty, stays)
             together: dict[str, Any] = {
                 "by": "corroboration",
                 "reason": f"{run.id} taught it too",
@@ -309,13 +309,13 @@ class TrustTests(StoreTests):
             }
             alone: dict[str, Any] = {
                 "by": "corroboration",
-                "reason": gone.lessons[0].id,
-                "evidence": (gone.lessons[0].id,),
+                "reason": casualty.lessons[0].id,
+                "evidence": (casualty.lessons[0].id,),
             }
             await _do(
                 store,
-                _moved(*gone.lessons, *stays.lessons, **together),
-                _moved(*gone.lessons, to="quarantined", reason="bad"),
+                _moved(*casualty.lessons, *stays.lessons, **together),
+                _moved(*casualty.lessons, to="quarantined", reason="bad"),
                 _moved(*stays.lessons, to="probation", **alone),
             )
             await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
@@ -325,7 +325,7 @@ class TrustTests(StoreTests):
             assert left == _moved(*stays.lessons, to="probation", by="corroboration", reason="purged")
             entries = "".join(e.model_dump_json() for e in await collected(store.journal(scope=MINE)))
             assert run.id not in entries
-            assert gone.lessons[0].id not in entries
+            assert casualty.lessons[0].id not in entries
             for sequence in (3, 4, 5):
                 await wind(store, sequence)
                 assert await collected(store.scan(scope=MINE)) == list((await as_of(store, sequence)).experiences)

@@ -71,11 +71,11 @@ def scores(
     held = {word: len(places) for word, places in postings.items()} if holders is None else holders
     most = bounds(asked.elements(), held, documents=documents)
     full = full_score(asked, most, documents=documents, total=total)
-    found: dict[K, float] = {}
+    sums: dict[K, float] = {}
     for word in sorted(asked):
         for document, count in postings.get(word, {}).items():
-            found[document] = found.get(document, 0.0) + most[word] * (count / (count + drags[document]))
-    return {document: round(min(score / full, 1.0), 9) for document, score in found.items()}
+            sums[document] = sums.get(document, 0.0) + most[word] * (count / (count + drags[document]))
+    return {document: round(min(score / full, 1.0), 9) for document, score in sums.items()}
 
 
 def full_score(asked: Counter[str], most: Mapping[str, float], /, *, documents: int, total: int) -> float:

@@ -31,7 +31,7 @@ def error_in(printed: str, /) -> str:
     """The line of an output that says what was wrong, without numbers, places and noise around it."""
     lines = [line.removeprefix("Output: ").strip() for line in printed[-8_000:].splitlines()]
     lines = [line for line in lines if line and not _NOISE.match(line)]
-    said = next((line for line in reversed(lines) if SAYS_ERROR.search(line)), lines[-1] if lines else "")
+    sentence = next((line for line in reversed(lines) if SAYS_ERROR.search(line)), lines[-1] if lines else "")
     for pattern, place in _VALUES:
-        said = pattern.sub(place, said)
-    return " ".join(said.split())[:120]
+        sentence = pattern.sub(place, sentence)
+    return " ".join(sentence.split())[:120]

@@ -79,23 +79,23 @@ def spoken(reply: str, /) -> str:
     A closing tag without an opening one ends thoughts that began before the reply: some servers drop the first tag.
     What begins like JSON or a fence is the answer, and tags in it are part of its strings.
     """
-    kept, at, thinking = list[str](), 0, False
+    parts, at, thinking = list[str](), 0, False
     for tag in _THOUGHT.finditer(reply):
-        said = reply[at : tag.start()]
-        if not thinking and said.lstrip().startswith(_JSON):
+        text = reply[at : tag.start()]
+        if not thinking and text.lstrip().startswith(_JSON):
             break
         if not thinking:
-            kept.clear() if tag[1] else kept.append(said)
+            parts.clear() if tag[1] else parts.append(text)
         at, thinking = tag.end(), not tag[1]
-    return "".join((*kept, "" if thinking else reply[at:])).strip()
+    return "".join((*parts, "" if thinking else reply[at:])).strip()
 
 
-def find_objects(said: str, /) -> Sequence[JsonObject]:
-    """The outermost objects in a text, in order, the last ones possibly cut off. Linear in the length of `said`."""
-    return _Scan(said).objects()
+def find_objects(text: str, /) -> Sequence[JsonObject]:
+    """The outermost objects in a text, in order, the last ones possibly cut off. Linear in the length of the text."""
+    return _Scan(text).objects()
 
 
-def read_objects(found: Iterable[JsonObject], read: Callable[[JsonObject, Fields], Iterable[T]], /) -> list[T]:
+def read_objects(objects: Iterable[JsonObject], read: Callable[[JsonObject, Fields], Iterable[T]], /) -> list[T]:
     """What `read` makes of each object and its fields, in order.
 
     Of an object that is no JSON it is asked for the objects inside; if it makes nothing of them, for the object
@@ -103,30 +103,30 @@ def read_objects(found: Iterable[JsonObject], read: Callable[[JsonObject, Fields
     """
     left = _REPAIR_TOTAL
 
-    def fields_of(one: JsonObject) -> Fields | None:
+    def fields_of(json_object: JsonObject) -> Fields | None:
         nonlocal left
-        if one.fields is not None or one.length > min(left, _REPAIR_EACH):
-            return one.fields
-        left -= one.length
-        return _repair(one.raw)
+        if json_object.fields is not None or json_object.length > min(left, _REPAIR_EACH):
+            return json_object.fields
+        left -= json_object.length
+        return _repair(json_object.raw)
 
     def each(objects: Iterable[JsonObject], depth: int) -> Iterator[T]:
-        for one in objects if depth else ():
-            if made := [*each(one.inner, depth - 1)]:
+        for json_object in objects if depth else ():
+            if made := [*each(json_object.inner, depth - 1)]:
                 yield from made
-            elif (fields := fields_of(one)) is not None:
-                yield from read(one, fields)
+            elif (fields := fields_of(json_object)) is not None:
+                yield from read(json_object, fields)
 
-    return [*each(found, _DEEPEST)]
+    return [*each(objects, _DEEPEST)]
 
 
-def fields_with(check: str, said: str, /) -> Fields | None:
+def fields_with(check: str, text: str, /) -> Fields | None:
     """The last object in a text whose `check` is this code. One that is quoted from a run cannot know the code."""
 
     def has_code(_: JsonObject, fields: Fields) -> Iterable[Fields]:
         return [fields] if str(fields.get("check")).strip().lower() == check else []
 
-    return next(reversed(read_objects(find_objects(said), has_code)), None)
+    return next(reversed(read_objects(find_objects(text), has_code)), None)
 
 
 class _Scan:
@@ -153,13 +153,13 @@ class _Scan:
         if opens and opens[1] == self._quote:
             self._quote = ""
             self._close()  # a stray quote had turned text and strings around
-        one = JsonObject(self._text, start, is_inner=bool(self._open))
-        if self._parses(one):
-            self._into.append(one)
-            return one.stop
+        json_object = JsonObject(self._text, start, is_inner=bool(self._open))
+        if self._parses(json_object):
+            self._into.append(json_object)
+            return json_object.stop
         if not self._quote:
-            self._into.append(one)
-            self._open.append(one)
+            self._into.append(json_object)
+            self._open.append(json_object)
         return start + 1
 
     def _pass(self, sign: str, end: int) -> int:
@@ -178,14 +178,16 @@ class _Scan:
     def _into(self) -> list[JsonObject]:
         return self._open[-1].inner if self._open else self._outermost
 
-    def _parses(self, one: JsonObject) -> bool:
+    def _parses(self, json_object: JsonObject) -> bool:
         try:
-            one.fields, one.stop = _DECODER.raw_decode(self._text, one.start) if self._left > 0 else (None, 0)
+            json_object.fields, json_object.stop = (
+                _DECODER.raw_decode(self._text, json_object.start) if self._left > 0 else (None, 0)
+            )
         except json.JSONDecodeError as error:
             self._left -= error.pos
         except (ValueError, RecursionError):
             self._left -= _PARSED // 500
-        return one.fields is not None
+        return json_object.fields is not None
 
     def _close(self) -> bool:
         """End the innermost open object if it is one without objects in it that seems to end; whether it does."""

@@ -110,11 +110,11 @@ def operands_of(text: str, /) -> set[str]:
 
 def unwrapped(text: str, /) -> str:
     """A command without what only starts it, or times it. What it sets for a check stays to be seen."""
-    kept = ""
+    prefix = ""
     while wrapped := _WRAPS.match(text):
-        kept += wrapped.group(0) if "=" in wrapped.group(0) else ""
+        prefix += wrapped.group(0) if "=" in wrapped.group(0) else ""
         text = text[wrapped.end() :]
-    return kept + text
+    return prefix + text
 
 
 def program_of(text: str, /) -> str:

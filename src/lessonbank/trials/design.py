@@ -141,9 +141,9 @@ def placebo(lesson: Lesson, /, *, start: int) -> Lesson:
     content = "\n".join(
         _filler(line, start + n) for n, line in enumerate(canonical(lesson.content).strip().split("\n"))
     )
-    told = {"title": _filler(canonical_line(lesson.title), start + 3), "content": content}
+    fields = {"title": _filler(canonical_line(lesson.title), start + 3), "content": content}
     when = canonical_line(lesson.description)
-    return lesson.model_copy(update={**told, "description": _filler(when, start + 5) if when else lesson.description})
+    return lesson.model_copy(update={**fields, "description": _filler(when, start + 5) if when else lesson.description})
 
 
 def _filler(line: str, start: int) -> str:
@@ -259,11 +259,11 @@ class PairEvidence:
     def with_findings(self, about: Trial, /) -> Trial:
         """`about` with what was found so far."""
         rows = tuple(run for pair in self._pairs for run in pair)
-        kept = [(changed, pair) for pair in self._pairs if (changed := difference(pair)) is not None]
+        pairs = [(changed, pair) for pair in self._pairs if (changed := difference(pair)) is not None]
         refused = sum(bool(run.refused) for run in rows)
         is_blind = self._design.max_cost is not None and about.runs > 0 and about.usage.cost is None
         update: dict[str, object] = {
-            "pairs": len(kept),
+            "pairs": len(pairs),
             "refused": refused,
             "level": self._design.level,
             "min_effect": self._design.min_effect,
@@ -271,8 +271,8 @@ class PairEvidence:
             "rows": rows,
             "notes": (*about.notes, *_notes(rows), *([_BLIND] if is_blind else [])),
         }
-        if kept and not refused:
-            update |= self._count_signs([changed for changed, _ in kept], [run for _, pair in kept for run in pair])
+        if pairs and not refused:
+            update |= self._count_signs([changed for changed, _ in pairs], [run for _, pair in pairs for run in pair])
         return about.model_copy(update=update)
 
     def _count_signs(self, changed: Sequence[float], runs: Sequence[TrialRun]) -> dict[str, object]:
@@ -329,14 +329,14 @@ def _verdict(trial: Trial) -> Iterator[str]:
     if trial.effect is None or trial.low is None or trial.high is None:
         yield f"No evidence yet of what {what} changes: no pair of runs has two known outcomes."
         return
-    said = f"no evidence yet that {what} changes anything"
+    finding = f"no evidence yet that {what} changes anything"
     if trial.standing != "no evidence yet":
-        said = f"{what} {trial.standing}"
+        finding = f"{what} {trial.standing}"
     elif trial.stopped == "too small to matter":
-        said = f"{what} changes less than {100 * trial.min_effect:g} points"
+        finding = f"{what} changes less than {100 * trial.min_effect:g} points"
     span = f"[{100 * trial.low:+.1f}, {100 * trial.high:+.1f}]"
     yield (
-        f"{said[0].upper()}{said[1:]}: success {100 * trial.effect:+.1f} points {span}, "
+        f"{finding[0].upper()}{finding[1:]}: success {100 * trial.effect:+.1f} points {span}, "
         f"{trial.success_with:.0%} with it and {trial.success_without:.0%} without."
     )
     yield (
@@ -359,8 +359,8 @@ def _cost(trial: Trial) -> str:
 
 
 def _tokens_a_run(rows: Sequence[TrialRun], arm: Arm) -> float:
-    told = [row.usage.input_tokens + row.usage.output_tokens for row in rows if row.arm == arm]
-    return sum(told) / len(told) if told else 0.0
+    counts = [row.usage.input_tokens + row.usage.output_tokens for row in rows if row.arm == arm]
+    return sum(counts) / len(counts) if counts else 0.0
 
 
 def _next(trial: Trial) -> Iterator[str]:

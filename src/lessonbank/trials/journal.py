@@ -58,11 +58,11 @@ class Journal:
             raise _unusable(self._path, error) from error
 
     def _open(self, path: Path, head: _Head) -> None:
-        found = path.read_bytes() if path.exists() else b""
-        whole = found[: found.rfind(b"\n") + 1]
-        if not whole and found.strip() and not found.startswith(b'{"lessonbank_trial"'):
+        content = path.read_bytes() if path.exists() else b""
+        whole = content[: content.rfind(b"\n") + 1]
+        if not whole and content.strip() and not content.startswith(b'{"lessonbank_trial"'):
             raise UsageError(f"{short_path(path)} is no journal of a trial: name another file with resume=")
-        if len(whole) < len(found):
+        if len(whole) < len(content):
             os.truncate(path, len(whole))  # the last line was cut off when the trial was: that run is made again
         if not whole:
             self._write(head.model_dump_json(exclude_defaults=True))
@@ -119,10 +119,10 @@ def read_trial(path: Path, /) -> Trial:
     The pairs are taken in the order in which they ended. Raises UsageError, StoreUnavailable.
     """
     try:
-        found = path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         raise _unusable(path, error) from error
-    first, *lines = found[: found.rfind(b"\n") + 1].splitlines() or [b""]
+    first, *lines = content[: content.rfind(b"\n") + 1].splitlines() or [b""]
     about, runs = _head(path, first).about, list(_runs(path, lines))
     evidence = PairEvidence(Design(level=about.level, min_effect=about.min_effect, seed=about.seed))
     open_: dict[tuple[str, int], TrialRun] = {}

@@ -169,7 +169,10 @@ class _Arms:
 
 def _digest(about: Trial, arms: Sequence[_Arms], names: Sequence[str]) -> str:
     """Return a digest of all that the trial's answer depends on."""
-    texts = [(one.id, one.task, digest(one.texts["with"]), digest(one.texts["without"])) for one in arms]
+    texts = [
+        (task_arms.id, task_arms.task, digest(task_arms.texts["with"]), digest(task_arms.texts["without"]))
+        for task_arms in arms
+    ]
     return digest(json.dumps([about.scope, about.way, about.treatment, about.seed, about.level, names, texts]))
 
 
@@ -190,7 +193,7 @@ class _Texts:
         receipts = await self._receipts(given, recaller)
         self._asked = await self._target()
         made = [await self._arms(receipt) for receipt in receipts]
-        arms = [one for one in made if not is_instance(one, str)]
+        arms = [task_arms for task_arms in made if not is_instance(task_arms, str)]
         if not arms:
             raise UsageError(f"there is nothing to compare in these tasks: {made[0]}")
         about = Trial(
@@ -209,12 +212,12 @@ class _Texts:
 
     async def _receipts(self, given: Sequence[str | Recall], recaller: _Recaller) -> list[Recall]:
         """Return a receipt for each task. Recalls are read as they are kept."""
-        if any(is_instance(one, Recall) and one.scope != self._scope for one in given):
+        if any(is_instance(entry, Recall) and entry.scope != self._scope for entry in given):
             raise UsageError("trial takes recalls of its own scope only: name theirs with scoped()")
-        kept = partial(get_recall, self._store, scope=self._scope)
-        texts = {one for one in given if is_instance(one, str) and not _is_id(one)}
-        each = dict.fromkeys(one if is_instance(one, str) else one.id for one in given)
-        return await gather([partial(recaller if name in texts else kept, name) for name in each])
+        fetch = partial(get_recall, self._store, scope=self._scope)
+        texts = {entry for entry in given if is_instance(entry, str) and not _is_id(entry)}
+        each = dict.fromkeys(entry if is_instance(entry, str) else entry.id for entry in given)
+        return await gather([partial(recaller if name in texts else fetch, name) for name in each])
 
     async def _match(self, id: str, /, *, score: float = 0.0) -> Match | None:
         """A lesson alone, read once; `None` for one that is gone, or in quarantine: that is shown to nobody.
@@ -309,14 +312,15 @@ class _Texts:
 
 
 def _given(tasks: object, /) -> list[str | Recall]:
-    found = nonempty(
+    entries = nonempty(
         [tasks] if is_instance(tasks, (str, Recall)) else tasks,
         "trial",
         Recall,
         or_text=", its id, or the text of a task",
     )
     return [
-        one if is_instance(one, Recall) else a_text(one, "a task", blank=False) for one in cast("list[object]", found)
+        entry if is_instance(entry, Recall) else a_text(entry, "a task", blank=False)
+        for entry in cast("list[object]", entries)
     ]
 
 
@@ -363,9 +367,9 @@ def _shown_ids(recall: Recall) -> frozenset[str]:
 
 
 def _notes(made: Sequence[_Arms | str], design: Design, given: int) -> Iterator[str]:
-    left = [one for one in made if is_instance(one, str)]
-    arms = [one for one in made if not is_instance(one, str)]
-    other, own = sum(not one.as_recorded for one in arms), sum(one.from_itself for one in arms)
+    left = [reason for reason in made if is_instance(reason, str)]
+    arms = [task_arms for task_arms in made if not is_instance(task_arms, str)]
+    other, own = sum(not task_arms.as_recorded for task_arms in arms), sum(task_arms.from_itself for task_arms in arms)
     if given > len(made):
         several = ("task was given more than once, and counts once", "tasks were given more than once, and count once")
         yield f"{plural(given - len(made), *several)}: rounds= does each task again"
@@ -399,8 +403,8 @@ class _Play:
         journal: Journal,
         progress: Progress | None,
     ) -> None:
-        self._agent, self._verify = (as_awaitable(one, threads=design.concurrency) for one in (agent, verify))
-        self._is_seeded, self._arms = bool(taken(agent, "seed")), {one.id: one for one in arms}
+        self._agent, self._verify = (as_awaitable(function, threads=design.concurrency) for function in (agent, verify))
+        self._is_seeded, self._arms = bool(taken(agent, "seed")), {task_arms.id: task_arms for task_arms in arms}
         self._about, self._design, self._journal, self._progress = about, design, journal, progress
         self._evidence, self._began = PairEvidence(design), anyio.current_time()
         self._runs, self._usage, self._seconds = 0, Usage(), 0.0
@@ -425,7 +429,7 @@ class _Play:
 
     async def _made(self, batch: Sequence[Planned]) -> Stopped | None:
         """Run some pairs at once, and look after each. Those beyond the moment when it is enough are let go."""
-        for pair in await gather([partial(self._pair, one) for one in batch], limit=self._design.concurrency):
+        for pair in await gather([partial(self._pair, plan) for plan in batch], limit=self._design.concurrency):
             stopped = self._evidence.take(pair)
             if self._progress:
                 self._progress(self._report(stopped))
@@ -458,7 +462,7 @@ class _Play:
         run = trajectory_from(await self._agent(arms.task, memory, **keywords), task=arms.task)
         seconds = round(anyio.current_time() - began, 3)
         against, proven = _proof(run, memory, arms.texts[OTHER[arm]])
-        told = TrialRun(
+        row = TrialRun(
             task=planned.task,
             round=planned.round,
             arm=arm,
@@ -471,8 +475,8 @@ class _Play:
             seconds=seconds,
         )
         if not against:  # else a trial with a better agent could not go on
-            await self._journal.add(told)
-        return told
+            await self._journal.add(row)
+        return row
 
 
 def _proof(run: Trajectory, memory: str, other: str, /) -> tuple[str, bool]:
@@ -495,7 +499,7 @@ def _as_json(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def _success(told: object) -> float | None:
+def _success(answer: object) -> float | None:
     """What the verifier said, from 0 to 1; `None` where it does not know. Raises UsageError for anything else."""
-    outcome, reward = stated(told)
+    outcome, reward = stated(answer)
     return _WORDS[outcome] if outcome else reward

@@ -81,12 +81,12 @@ _SETTINGS: Final = {
 
 def _elsewhere() -> dict[str, str]:
     """What to write for a setting that was handed to `connect` itself."""
-    told = {
-        one.name: f"{parameter}=lessonbank.{settings.__name__}({one.name}=…)"
+    hints = {
+        field.name: f"{parameter}=lessonbank.{settings.__name__}({field.name}=…)"
         for parameter, settings in _SETTINGS.items()
-        for one in fields(settings)
+        for field in fields(settings)
     }
-    return told | {"read_only": "connect(lessonbank.File(PATH, read_only=True), scope=…)"}
+    return hints | {"read_only": "connect(lessonbank.File(PATH, read_only=True), scope=…)"}
 
 
 def _explains(
@@ -183,9 +183,9 @@ async def connect_async(
     try:
         if not off:
             await warn_unprotected(safety.trust, store)
-        found = await choose_embedder(embedder, store=store, scope=scope, model=model)
+        selection = await choose_embedder(embedder, store=store, scope=scope, model=model)
         search, bare = choose_retrieval(
-            retrieval, parts.retriever, store=store, embedder=found.embedder, profile=profile
+            retrieval, parts.retriever, store=store, embedder=selection.embedder, profile=profile
         )
         ledger = await anyio.to_thread.run_sync(lambda: measuring(store, policy, act=evidence.act, trust=safety.trust))
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
@@ -193,7 +193,7 @@ async def connect_async(
             consolidation,
             bare,
             roles.extractor,
-            found.embedder,
+            selection.embedder,
             given=parts.consolidator,
             store=store,
             trust=safety.trust,
@@ -215,7 +215,7 @@ async def connect_async(
         "scope": scope,
         "profile": f"{profile} ({learning.domain} prompts)",
         "model": roles.description,
-        "embedder": found.description,
+        "embedder": selection.description,
         "retriever": search.name,
         **kit.description,
         "holdout": described(policy),
@@ -256,7 +256,7 @@ async def connect_async(
             asked=retrieval,
             own=parts.retriever,
             store=store,
-            embedder=found.embedder,
+            embedder=selection.embedder,
             profile=profile,
             trust=safety.trust,
             injector=kit.injector,

@@ -49,47 +49,49 @@ async def choose_embedder(choice: Choice, /, *, store: Store, scope: str, model:
     Raises:
         UsageError: no such embedder. MissingExtra: the one named, or kept with the bank, is not installed.
     """
-    kept = await get_setting(store, _SETTING)
+    setting = await get_setting(store, _SETTING)
     if is_instance(choice, str):
         choice = str.__str__(choice)  # a plain one, whatever a subclass does
         made = await _make(choice, model)
-        await _keep(store, scope, choice, kept)
+        await _keep(store, scope, choice, setting)
         return Chosen(made, f"{choice} (named by the caller)")
     if choice is not None:
         given = _given(choice)
-        await _keep(store, scope, given.space, kept)
+        await _keep(store, scope, given.space, setting)
         return Chosen(given, f"{given.space} (given by the caller)")
-    if kept is not None:
-        return Chosen(await _again(kept, model), f"{kept} (kept with the bank)")
+    if setting is not None:
+        return Chosen(await _again(setting, model), f"{setting} (kept with the bank)")
     best, why, failed = await _best(model)
     made = await _make(best, model)
     if not failed:
-        await _keep(store, scope, best, kept)
+        await _keep(store, scope, best, setting)
     return Chosen(made, f"{best} ({why})")
 
 
-async def _keep(store: Store, scope: str, choice: str, kept: str | None) -> None:
-    if kept == choice:
+async def _keep(store: Store, scope: str, choice: str, setting: str | None) -> None:
+    if setting == choice:
         return
-    if kept is not None:
-        log.warning("the bank's embedder changes from %s to %s: `reindex` embeds its records again", kept, choice)
+    if setting is not None:
+        log.warning("the bank's embedder changes from %s to %s: `reindex` embeds its records again", setting, choice)
     with suppress(ReadOnly):  # it is used all the same
         await store.put_setting(_SETTING, choice)
-        if kept is not None:
+        if setting is not None:
             await record_act(
-                store, "settings", f"embedder {choice} in the place of {kept}", scope=scope, writer="learn"
+                store, "settings", f"embedder {choice} in the place of {setting}", scope=scope, writer="learn"
             )
 
 
-async def _again(kept: str, model: Model | None) -> Embedder | None:
+async def _again(setting: str, model: Model | None) -> Embedder | None:
     try:
-        return await _make(kept, model)
+        return await _make(setting, model)
     except MissingExtra as error:
         raise MissingExtra(
-            f"this bank's embedder {kept!r} (embedder='lexical' opens it without)", extra=error.extra
+            f"this bank's embedder {setting!r} (embedder='lexical' opens it without)", extra=error.extra
         ) from error
     except UsageError as error:
-        sentence = f"this bank was made with the embedder {kept!r}: pass that object as embedder=, or name another one"
+        sentence = (
+            f"this bank was made with the embedder {setting!r}: pass that object as embedder=, or name another one"
+        )
         raise UsageError(sentence) from error
 
 

@@ -56,15 +56,21 @@ def resolve(model: Model | None, store: Callable[[], Store] | None = None, /) ->
             raise UsageError(f"there is no model role {short_repr(unknown[0])}: use judge, extractor, contrast and fit")
         if not {"judge", "extractor"} & set(named):
             raise UsageError("a mapping of models needs a judge, an extractor, or both: contrast and fit are optional")
-        made = {role: _make_model(one, _live(model) if role == "fit" else model, store) for role, one in named.items()}
+        made = {
+            role: _make_model(role_model, _live(model) if role == "fit" else model, store)
+            for role, role_model in named.items()
+        }
         made.setdefault("contrast", made["extractor"]) if "extractor" in made else None
         if "fit" not in made:
             main = "extractor" if "extractor" in made else "judge"
             made["fit"] = _make_model(named[main], _live(model), store) if model.batch else made[main]
         return Roles(**made)
-    one = _make_model(choice, model, store)
+    language_model = _make_model(choice, model, store)
     return Roles(
-        judge=one, extractor=one, contrast=one, fit=_make_model(choice, _live(model), store) if model.batch else one
+        judge=language_model,
+        extractor=language_model,
+        contrast=language_model,
+        fit=_make_model(choice, _live(model), store) if model.batch else language_model,
     )
 
 

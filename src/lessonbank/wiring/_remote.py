@@ -28,9 +28,9 @@ def open_remote(where: File | Server, /, *, scope: str, **settings: object) -> A
         UsageError: a setting that the server decides, or an address that is none.
         MissingExtra: the HTTP client is not installed.
     """
-    told = [name for name, value in settings.items() if value is not None]
-    if told:
-        raise UsageError(f"{told[0]}= is decided where the server runs (`lessonbank serve`): leave it out here")
+    names = [name for name, value in settings.items() if value is not None]
+    if names:
+        raise UsageError(f"{names[0]}= is decided where the server runs (`lessonbank serve`): leave it out here")
     server = where if isinstance(where, Server) else Server(str(where.path))
     with importing("a bank over HTTP", extra="client"):
         from lessonbank.http.client.bank import RemoteBank

@@ -42,10 +42,10 @@ def choose_retrieval(
     if asked.level == "lesson":
         floor = chosen(asked.floor, None)
         # Duplicates come from like tasks; the words of tasks are there, while vectors of tasks would be a second space.
-        found = LessonRetriever(store, _needed(embedder, "Retrieval(level='lesson')"))
-        found = Floor(found, floor) if floor else found
+        retriever = LessonRetriever(store, _needed(embedder, "Retrieval(level='lesson')"))
+        retriever = Floor(retriever, floor) if floor else retriever
         share = asked.relative_floor
-        return RelativeFloor(found, share) if share else found, LexicalRetriever(store)
+        return RelativeFloor(retriever, share) if share else retriever, LexicalRetriever(store)
     bare = _searching(asked, store, embedder, _Floors())
     return _searching(asked, store, embedder, _floors(asked, embedder, profile)), bare
 

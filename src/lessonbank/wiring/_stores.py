@@ -95,9 +95,9 @@ def spool_place(where: File | Server | Store, /) -> str:
 def _who_and_where(address: str) -> str:
     """What else of an address says which bank it is, and for whom: two servers may have databases of one name."""
     parts = urlsplit(address)
-    told = [(name, value) for name, value in parse_qsl(parts.query) if "password" not in name]
+    options = [(name, value) for name, value in parse_qsl(parts.query) if "password" not in name]
     user = f" {parts.username}" if parts.username else ""
-    return f"{user} {urlencode(sorted(told))}" if told else user
+    return f"{user} {urlencode(sorted(options))}" if options else user
 
 
 def named_place(where: File | Server | Store, /) -> str:

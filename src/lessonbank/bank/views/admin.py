@@ -87,11 +87,11 @@ class AsyncAdmin:
             count = await write_runs(self._bank.store, a_path(path), scope=self._bank.scope)
             await self._bank.record_act("admin.export", f"{plural(count, 'run')} as {format}", read_only=True)
             return count
-        told = await self._files.write(a_path(path), format, budget=budget, every=all)
-        left_out = sum(one.left_out for one in told)
+        reports = await self._files.write(a_path(path), format, budget=budget, every=all)
+        left_out = sum(report.left_out for report in reports)
         too_many = f"{plural(left_out, 'lesson does', 'lessons do')} not fit the budget of {budget:,} tokens"
-        _warn(*([too_many] if left_out else []), *_notes(told))
-        count = sum(one.lessons for one in told)
+        _warn(*([too_many] if left_out else []), *_notes(reports))
+        count = sum(report.lessons for report in reports)
         await self._bank.record_act("admin.export", f"{plural(count, 'lesson')} as {format}", read_only=True)
         return count
 
@@ -146,9 +146,9 @@ class AsyncAdmin:
         if format is None:
             return await import_export(self._bank, source, approved_by=approved_by)
         refuse_approval(approved_by, f"{short_path(source)} is a file that anybody may have edited")
-        told = await self._files.read(source)
-        _warn(*_notes(told))
-        return sum(len(one.proposals) + len(one.added) for one in told)
+        reports = await self._files.read(source)
+        _warn(*_notes(reports))
+        return sum(len(report.proposals) + len(report.added) for report in reports)
 
     async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
         """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
@@ -169,10 +169,11 @@ class AsyncAdmin:
 
     async def unembedded(self) -> tuple[str, ...]:
         """Which texts the embedder refuses, so that no search by vectors finds them: one sentence each."""
-        kept = await get_setting(self._bank.store, REFUSED.of(self._bank.scope))
-        refusals = Refusals.read(kept, self._bank.parts.retriever.space or "").by_id
+        setting = await get_setting(self._bank.store, REFUSED.of(self._bank.scope))
+        refusals = Refusals.read(setting, self._bank.parts.retriever.space or "").by_id
         return tuple(
-            f"{id}: refused {plural(told.tries, 'time')}, last because {told.reason}" for id, told in refusals.items()
+            f"{id}: refused {plural(refusal.tries, 'time')}, last because {refusal.reason}"
+            for id, refusal in refusals.items()
         )
 
     async def purge(
@@ -224,7 +225,7 @@ class AsyncAdmin:
         before = now() - timedelta(days=days)
         if self._bank.is_off("forget"):
             return Forgotten(before=before)
-        store, scope, told = self._bank.store, self._bank.scope, Forgotten(before=before)
+        store, scope, total = self._bank.store, self._bank.scope, Forgotten(before=before)
         scopes = [*filter(None, (scope, await kept_cures(store, scope)))]
         for each in scopes if name is None else ():
             _, leap = await retention.older_than(store, days, scope=each)
@@ -233,8 +234,8 @@ class AsyncAdmin:
         for each in scopes:
             await erase_spooled(self._bank.spool, each, before=before)
             more = await forget(store, scope=each, before=before, writer=name or self._bank.writer)
-            told = told.model_copy(update={"runs": told.runs + more.runs, "recalls": told.recalls + more.recalls})
-        return told
+            total = total.model_copy(update={"runs": total.runs + more.runs, "recalls": total.recalls + more.recalls})
+        return total
 
     async def add_writer(self, name: str, /) -> str:
         """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.
@@ -324,8 +325,8 @@ class AsyncAdmin:
         Raises UsageError on a handle made by `scoped()`.
         """
         self._bank.check_whole_file("storage")
-        told = dict((await care_of(self._bank.store).verify(tables=False)).storage)
-        return {**told, "spool": await describe_waiting(self._bank.spool)} if self._bank.options.place else told
+        storage = dict((await care_of(self._bank.store).verify(tables=False)).storage)
+        return {**storage, "spool": await describe_waiting(self._bank.spool)} if self._bank.options.place else storage
 
     async def verify(self, *, journal: bool = True, records: bool = True) -> tuple[str, ...]:
         """What is wrong with what is stored, one sentence each; empty when nothing was found.
@@ -336,13 +337,13 @@ class AsyncAdmin:
         """
         self._bank.check_whole_file("verify")
         compared = a_flag(journal, "journal=") and a_flag(records, "records=")
-        found = list((await care_of(self._bank.store).verify(records=a_flag(records, "records="))).problems)
+        problems = list((await care_of(self._bank.store).verify(records=a_flag(records, "records="))).problems)
         for scope in await list_scopes(self._bank.store) if compared else ():
             try:
-                found += await differences(self._bank.store, scope=scope)
+                problems += await differences(self._bank.store, scope=scope)
             except StoreError as error:
-                found.append(f"{scope}: {error}")
-        return tuple(found)
+                problems.append(f"{scope}: {error}")
+        return tuple(problems)
 
     async def rebuild(self) -> None:
         """Rebuild everything that follows from the records. Missing vectors also need `reindex`.
@@ -360,8 +361,8 @@ class AsyncAdmin:
         return LessonFiles(self._bank)
 
 
-def _notes(told: Iterable[Synced]) -> Iterator[str]:
-    return (note for one in told for note in one.notes)
+def _notes(reports: Iterable[Synced]) -> Iterator[str]:
+    return (note for report in reports for note in report.notes)
 
 
 def _warn(*notes: str) -> None:

@@ -91,10 +91,10 @@ def _record_lines(batch: Iterable[tuple[str, Record]]) -> str:
 
 async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]]:
     """All records. A record comes before those that name it: receipts before outcomes, runs before experiences."""
-    async for one in every_saved_recall(store, scope=scope, settlements=True):
-        yield "recall", one.recall
-        if one.settlement:
-            yield "settlement", one.settlement
+    async for record in every_saved_recall(store, scope=scope, settlements=True):
+        yield "recall", record.recall
+        if record.settlement:
+            yield "settlement", record.settlement
     seen: set[str] = set()
     # What waits comes first: a run that is learned meanwhile is then in both lists, and not in none.
     for status in ("unfinished", "pending", "failed"):
@@ -154,17 +154,17 @@ def checked(path: Path) -> tuple[Callable[[], Iterator[tuple[Record, int]]], int
     version, at = _checked_version(path), now()
     known, held, room, late = _Known(), list[tuple[Record, int]](), _LARGE, 0
     for line in _lines(path):
-        told = _parse(line, path, version)
-        if when := _time_before_agents(told):
+        source = _parse(line, path, version)
+        if when := _time_before_agents(source):
             raise FormatError(
-                f"{short_path(path)} holds a {type(told).__name__} of {when:%Y-%m-%d %H:%M} UTC, a time that cannot "
+                f"{short_path(path)} holds a {type(source).__name__} of {when:%Y-%m-%d %H:%M} UTC, a time that cannot "
                 "be: check the clock of the machine that wrote it; nothing was imported"
             )
-        _check_data(told, path)
-        if why := known.misfit(told):
+        _check_data(source, path)
+        if why := known.misfit(source):
             raise FormatError(f"{short_path(path)} was changed after it was written: {why}; nothing was imported")
-        record = _dated(told, at)
-        late += record is not told
+        record = _dated(source, at)
+        late += record is not source
         if room > 0:
             held.append((record, len(line)))
             room -= len(line)
@@ -230,11 +230,11 @@ def _dated(record: Record, at: datetime, /) -> Record:
     last = at + _CLOCKS_DIFFER
     if all(when <= last for when in _times(record)):
         return record
-    told: dict[str, Any] = {"at" if isinstance(record, Settlement) else "created_at": at}
+    update: dict[str, Any] = {"at" if isinstance(record, Settlement) else "created_at": at}
     if isinstance(record, Experience):
-        lessons = (i if i.created_at <= last else i.model_copy(update=told) for i in record.lessons)
-        told = {"lessons": tuple(lessons), **(told if record.created_at > last else {})}
-    return record.model_copy(update=told)
+        lessons = (i if i.created_at <= last else i.model_copy(update=update) for i in record.lessons)
+        update = {"lessons": tuple(lessons), **(update if record.created_at > last else {})}
+    return record.model_copy(update=update)
 
 
 class _Known:

@@ -61,23 +61,25 @@ class Erasing(Record):
         return not own and (self.cures is None or self.cures.empty)
 
 
-def with_successors(wanted: Erasing, found: Successions, /) -> Erasing:
+def with_successors(wanted: Erasing, successions: Successions, /) -> Erasing:
     """`wanted`, with what lives on of it."""
-    new = {one.lesson.id for one in found.passed if one.is_new}  # ids that no preview could foresee
+    new = {
+        succession.lesson.id for succession in successions.passed if succession.is_new
+    }  # ids that no preview could foresee
     drawn = [
         Successor(
-            of=one.of.id,
-            experience_id=one.heir.experience.id,
-            runs=one.heir.run_ids,
-            lesson_id=None if one.lesson.id in new else one.lesson.id,
-            title=one.lesson.title,
-            when=one.lesson.description,
-            content=one.lesson.content,
-            approved=one.is_approved,
+            of=succession.of.id,
+            experience_id=succession.heir.experience.id,
+            runs=succession.heir.run_ids,
+            lesson_id=None if succession.lesson.id in new else succession.lesson.id,
+            title=succession.lesson.title,
+            when=succession.lesson.description,
+            content=succession.lesson.content,
+            approved=succession.is_approved,
         )
-        for one in (*found.passed, *found.restored)
+        for succession in (*successions.passed, *successions.restored)
     ]
-    untold = [Successor(of=id, experience_id=heir.experience.id, runs=heir.run_ids) for id, heir in found.untold]
+    untold = [Successor(of=id, experience_id=heir.experience.id, runs=heir.run_ids) for id, heir in successions.untold]
     return wanted.model_copy(update={"successors": (*drawn, *untold)})
 
 
@@ -106,18 +108,18 @@ class Eraser:
         Raises UsageError, NotFound, Conflict, StoreUnavailable.
         """
         wanted, erase_waiting, waiting = await self._all_that_goes(named, metadata)
-        held, found = await self._in_bank(wanted, waiting), Successions()
+        held, successions = await self._in_bank(wanted, waiting), Successions()
         is_there = await self._is_there(named, waiting)
         if is_there:  # while the runs are there, a purge that broke off can be called again
             await self._erase_cures(wanted.cures)
         if wanted.whole_scope:
             await purge_one(self.bank.store, "scope", "", scope=self.bank.scope, writer=self.writer, reason=self.reason)
         else:
-            found = await self._erase(held, named.lessons)
+            successions = await self._erase(held, named.lessons)
         if not is_there:  # whether the journal holds what was named, the store has said now
             await self._erase_cures(wanted.cures)
         await erase_waiting()  # last: where the bank refuses, all of it stays
-        return with_successors(wanted, found)
+        return with_successors(wanted, successions)
 
     async def _all_that_goes(
         self, named: Erasing, metadata: Mapping[str, Json] | None
@@ -144,15 +146,15 @@ class Eraser:
         ]
         erase = partial(self.bank.store.purge, these, scope=self.bank.scope, writer=self.writer, reason=self.reason)
         for tries_left in (2, 1, 0) if these else ():
-            found = await self._successions(held, named, may_ask_model=True)
+            successions = await self._successions(held, named, may_ask_model=True)
             try:
-                changes = found.changes(corroborates=self.bank.options.corroborates)
-                await erase(changes=changes, if_unchanged=found.basis)
+                changes = successions.changes(corroborates=self.bank.options.corroborates)
+                await erase(changes=changes, if_unchanged=successions.basis)
             except Conflict:  # others learned from what it was decided upon
                 if not tries_left:
                     raise
             else:
-                return found
+                return successions
         return Successions()
 
     async def _cures(self) -> Self | None:
@@ -167,8 +169,8 @@ class Eraser:
         own = Erasing() if metadata is None else await cures._wanted(Erasing(), metadata)
         lessons = await cures._with_derived((*wanted.runs, *own.runs), own.lessons)
         runs = await self.bank.store.runs(RunFilter(ids=wanted.runs), scope=self.bank.scope)
-        found = [await cures._recalls_with({AFTER: run.recall_id}) for run in runs if run.recall_id]
-        return Erasing(lessons=lessons, runs=own.runs, recalls=tuple(dict.fromkeys(chain(own.recalls, *found))))
+        recalls = [await cures._recalls_with({AFTER: run.recall_id}) for run in runs if run.recall_id]
+        return Erasing(lessons=lessons, runs=own.runs, recalls=tuple(dict.fromkeys(chain(own.recalls, *recalls))))
 
     async def _successions(self, wanted: Erasing, named: Sequence[str], *, may_ask_model: bool) -> Successions:
         """What lives on of the lessons that go with runs. What a person named, or goes with it, does not."""
@@ -197,31 +199,33 @@ class Eraser:
 
     async def _without_runs(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
         """The lessons with some metadata that no run taught: written by hand, or kept by another program."""
-        found = list[str]()
+        ids = list[str]()
         async with closing(self.bank.store.scan(scope=self.bank.scope)) as every:
-            async for one in every:
-                if not one.attempts and metadata.items() <= one.metadata.items():
-                    found += [lesson.id for lesson in one.lessons]
-        return tuple(found)
+            async for experience in every:
+                if not experience.attempts and metadata.items() <= experience.metadata.items():
+                    ids += [lesson.id for lesson in experience.lessons]
+        return tuple(ids)
 
     async def _with_derived(self, runs: Sequence[str], lessons: Sequence[str]) -> tuple[str, ...]:
         """The lessons that go with runs and lessons: those drawn from a run, those of experiences with no other run,
         and what was merged from any of these or would change one."""
-        gone, found = set(runs), dict.fromkeys(lessons)
-        if not gone and not found:
+        run_ids, lesson_ids = set(runs), dict.fromkeys(lessons)
+        if not run_ids and not lesson_ids:
             return ()
         resting = list[tuple[set[str | None], tuple[str, ...]]]()
         async with closing(self.bank.store.scan(scope=self.bank.scope)) as every:
-            async for one in every:
-                attempts = {ref.trajectory_id for ref in one.attempts}
-                whole = bool(attempts) and attempts <= gone
-                drawn = [i.id for i in one.lessons if whole or gone.intersection(i.provenance.trajectory_ids)]
-                found |= dict.fromkeys(drawn)
-                if on := {target_of(one), *chain(*one.merged.values())} - {None}:
-                    resting.append((on, tuple(lesson.id for lesson in one.lessons)))
-        while more := [id for on, ids in resting if not on.isdisjoint(found) for id in ids if id not in found]:
-            found |= dict.fromkeys(more)
-        return tuple(found)
+            async for experience in every:
+                attempts = {ref.trajectory_id for ref in experience.attempts}
+                whole = bool(attempts) and attempts <= run_ids
+                drawn = [i.id for i in experience.lessons if whole or run_ids.intersection(i.provenance.trajectory_ids)]
+                lesson_ids |= dict.fromkeys(drawn)
+                if on := {target_of(experience), *chain(*experience.merged.values())} - {None}:
+                    resting.append((on, tuple(lesson.id for lesson in experience.lessons)))
+        while more := [
+            id for on, ids in resting if not on.isdisjoint(lesson_ids) for id in ids if id not in lesson_ids
+        ]:
+            lesson_ids |= dict.fromkeys(more)
+        return tuple(lesson_ids)
 
     async def _in_bank(self, wanted: Erasing, waiting: frozenset[str]) -> Erasing:
         """`wanted` without the ids that only waited on this machine, so that the bank does not have them."""

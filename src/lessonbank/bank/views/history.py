@@ -123,13 +123,13 @@ class AsyncHistory:
         kinds: Collection[str] | None = None,
         naming: Collection[str] | None = None,
     ) -> tuple[JournalEntry, ...]:
-        found: list[JournalEntry] = []
+        page: list[JournalEntry] = []
         async with self._journal(after, kinds, naming) as entries:
             async for entry in entries:
-                found.append(entry)
-                if limit is not None and len(found) >= limit:
+                page.append(entry)
+                if limit is not None and len(page) >= limit:
                     break
-        return tuple(found)
+        return tuple(page)
 
     def _journal(
         self, after: int, kinds: Collection[str] | None, naming: Collection[str] | None = None
@@ -157,7 +157,7 @@ class AsyncHistory:
 
         Another one adds it only after a rollback took it out: what was added before that is not read.
         """
-        made = min(owner.created_at, *(one.created_at for one in owner.lessons if one.id == lesson))
+        made = min(owner.created_at, *(candidate.created_at for candidate in owner.lessons if candidate.id == lesson))
         first = await self._first_with(lesson, await self._before(made))
         earliest = await self._before(made - _SKEW)
         if first is None or any(earliest < jump < first.sequence for jump in jumps):  # there may be one before it
@@ -214,21 +214,23 @@ class AsyncHistory:
 
     async def _until(self, moments: Sequence[Moment]) -> tuple[Sequence[JournalEntry], Sequence[int]]:
         """The scope's first entries, up to the last of the moments, and the sequence at which each of these is."""
-        found: list[JournalEntry] = []
+        first_entries: list[JournalEntry] = []
         async with closing(self._bank.store.journal(scope=self._bank.scope)) as entries:
             async for entry in entries:
                 if all(_is_after(entry, moment) for moment in moments):
                     break
-                found.append(entry)
+                first_entries.append(entry)
         for moment in moments:
-            if isinstance(moment, int) and moment > len(found):
-                raise NotFound(f"there is no change {moment} in this scope: the last one is {len(found)}")
-        return found, [sum(1 for _ in takewhile(lambda e, m=moment: not _is_after(e, m), found)) for moment in moments]
+            if isinstance(moment, int) and moment > len(first_entries):
+                raise NotFound(f"there is no change {moment} in this scope: the last one is {len(first_entries)}")
+        return first_entries, [
+            sum(1 for _ in takewhile(lambda e, m=moment: not _is_after(e, m), first_entries)) for moment in moments
+        ]
 
 
 def _ordered(*entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
     """All of these once, in their order."""
-    return [entry for _, entry in sorted({one.sequence: one for some in entries for one in some}.items())]
+    return [entry for _, entry in sorted({entry.sequence: entry for some in entries for entry in some}.items())]
 
 
 def _is_after(entry: JournalEntry, moment: Moment) -> bool:
@@ -240,13 +242,15 @@ def _by_words(experiences: Sequence[Experience], task: str, limit: int) -> tuple
     asked = words(task)
     lengths, postings = list[int](), {word: dict[int, int]() for word in asked}
     for place, experience in enumerate(experiences):
-        said = Counter(words(experience.task))
-        lengths.append(said.total())
-        for word in said.keys() & postings.keys():
-            postings[word][place] = said[word]
+        counts = Counter(words(experience.task))
+        lengths.append(counts.total())
+        for word in counts.keys() & postings.keys():
+            postings[word][place] = counts[word]
     touched = {place: lengths[place] for holders in postings.values() for place in holders}
     held = {lesson.id: lesson for experience in experiences for lesson in experience.lessons}
-    found = scores(asked, postings, touched, documents=len(lengths), total=sum(lengths))
-    whole = {place: shown_with(experiences[place], held) for place in found}
-    ranked = sorted((p for p in found if whole[p].active_lessons), key=lambda p: (found[p], p), reverse=True)
-    return tuple(Match(experience=whole[place], score=found[place]) for place in ranked[:limit])
+    place_scores = scores(asked, postings, touched, documents=len(lengths), total=sum(lengths))
+    whole = {place: shown_with(experiences[place], held) for place in place_scores}
+    ranked = sorted(
+        (p for p in place_scores if whole[p].active_lessons), key=lambda p: (place_scores[p], p), reverse=True
+    )
+    return tuple(Match(experience=whole[place], score=place_scores[place]) for place in ranked[:limit])

@@ -66,9 +66,9 @@ async def import_export(bank: ScopedBank, path: Path, /, *, approved_by: str | N
         unique_wording=bank.options.unique_wording,
     )
     if late:
-        told = plural(late, "record has", "records have")
+        subject = plural(late, "record has", "records have")
         file = short_path(path)
-        log.warning("%s: %s a time of the future, and got the time of this import: check the clocks", file, told)
+        log.warning("%s: %s a time of the future, and got the time of this import: check the clocks", file, subject)
     return new
 
 
@@ -80,15 +80,15 @@ async def import_memories(bank: ScopedBank, path: Path, /, *, approved_by: str |
         Conflict: a lesson belongs to another experience here; nothing was imported.
     """
     with redacting_with(bank.parts.intake.redactor):
-        found = await to_thread.run_sync(partial(memories.read, path, scope=bank.scope))
-    if found is None:
+        source = await to_thread.run_sync(partial(memories.read, path, scope=bank.scope))
+    if source is None:
         return None
-    refuse_approval(approved_by, f"{short_path(path)} holds memories of {found.format}, which nobody trusts yet")
-    taken = [await _admitted(bank, one) for one in found.experiences]
-    refused = Counter(draft.rule for one in taken for draft in one.rejected)
+    refuse_approval(approved_by, f"{short_path(path)} holds memories of {source.format}, which nobody trusts yet")
+    taken = [await _admitted(bank, experience) for experience in source.experiences]
+    refused = Counter(draft.rule for experience in taken for draft in experience.rejected)
     if refused:
         log.warning("%s: the gate kept no lesson of %d memories: %s", short_path(path), refused.total(), dict(refused))
-    doubted = [_on_probation(one, bank.scope) for one in taken if one.lessons]
+    doubted = [_on_probation(experience, bank.scope) for experience in taken if experience.lessons]
     portions = lambda: (Imported(experiences=some) for some in batches(doubted, size=_TOGETHER))  # noqa: E731
     return await care_of(bank.store).import_records(
         portions, scope=bank.scope, writer=_WRITER, unique_wording=bank.options.unique_wording
@@ -98,8 +98,12 @@ async def import_memories(bank: ScopedBank, path: Path, /, *, approved_by: str |
 async def _admitted(bank: ScopedBank, experience: Experience) -> Experience:
     """What the gate leaves of memories that another program kept: redacted, in form, and only what are lessons."""
     drawn = await bank.parts.intake.lessons(Extraction(lessons=experience.lessons), (), shown=())
-    told = {"task": await bank.parts.intake.task(experience.task), "lessons": drawn.lessons, "rejected": drawn.rejected}
-    return experience.model_copy(update=told)
+    update = {
+        "task": await bank.parts.intake.task(experience.task),
+        "lessons": drawn.lessons,
+        "rejected": drawn.rejected,
+    }
+    return experience.model_copy(update=update)
 
 
 def refuse_approval(by: str | None, why: str, /) -> None:
@@ -115,21 +119,21 @@ def _portions(
 ) -> Iterator[Imported]:
     """The records of a file in portions, as they may be kept in `scope`."""
     try:
-        for told in archive.portions(records()):
-            yield _portion(told if redactor is None else _redacted(told, redactor), scope)
+        for portion in archive.portions(records()):
+            yield _portion(portion if redactor is None else _redacted(portion, redactor), scope)
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"cannot read {short_path(path)} as an export: {error}; nothing was imported") from error
 
 
-def _redacted(told: Sequence[Record], redactor: Redactor) -> list[Record]:
-    """`told` without secrets in runs and experiences, and in what receipts say."""
+def _redacted(records: Sequence[Record], redactor: Redactor) -> list[Record]:
+    """`records` without secrets in runs and experiences, and in what receipts say."""
     return [
         _redacted_receipt(record, redactor)
         if isinstance(record, Recall)
         else redacted(record, redactor)
         if isinstance(record, Trajectory | Experience)
         else record
-        for record in told
+        for record in records
     ]
 
 
@@ -140,28 +144,28 @@ def _redacted_receipt(receipt: Recall, redactor: Redactor) -> Recall:
         receipt = receipt.model_copy(
             update={"fit": fit.model_copy(update={"unfitted": through(redactor, fit.unfitted)})}
         )
-    task, text = (through(redactor, said) if said else said for said in (receipt.task, receipt.text))
+    task, text = (through(redactor, words) if words else words for words in (receipt.task, receipt.text))
     if (task, text) == (receipt.task, receipt.text):
         return receipt
     proof = digest(text) if receipt.text_digest and text != receipt.text else receipt.text_digest
     return receipt.model_copy(update={"task": task, "text": text, "text_digest": proof})
 
 
-def _portion(told: Sequence[Record], scope: str) -> Imported:
-    experiences = _of(told, Experience, scope)
+def _portion(records: Sequence[Record], scope: str) -> Imported:
+    experiences = _of(records, Experience, scope)
     return Imported(
-        runs=_of(told, Trajectory, None),
-        recalls=_of(told, Recall, scope),
+        runs=_of(records, Trajectory, None),
+        recalls=_of(records, Recall, scope),
         experiences=[_on_probation(experience, scope) for experience in experiences],
-        settlements=_of(told, Settlement, scope),
+        settlements=_of(records, Settlement, scope),
         trusted={e.id: {i.id: i.text for i in e.lessons if i.state == "active"} for e in experiences},
     )
 
 
 def _of(records: Iterable[Record], kind: type[R], scope: str | None) -> list[R]:
     """The records of one kind, moved to `scope`."""
-    found = [record for record in records if isinstance(record, kind)]
-    return found if scope is None else [_moved(record, scope) for record in found]
+    matches = [record for record in records if isinstance(record, kind)]
+    return matches if scope is None else [_moved(record, scope) for record in matches]
 
 
 def _moved(record: R, scope: str) -> R:

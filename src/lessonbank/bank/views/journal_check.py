@@ -118,13 +118,13 @@ async def _compared(store: Store, scope: str, fold: Fold[Packed]) -> dict[str, s
 
 
 def _unlike(records: Iterable[Experience], held: Packed) -> dict[str, str]:
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for record in records:
         if record.id not in held:
-            found[record.id] = "the records have it, the journal has not"
+            problems[record.id] = "the records have it, the journal has not"
         elif not held.holds(record):
-            found[record.id] = _difference(held[record.id], record)
-    return found
+            problems[record.id] = _difference(held[record.id], record)
+    return problems
 
 
 def _difference(made: Experience, record: Experience) -> str:
@@ -132,10 +132,10 @@ def _difference(made: Experience, record: Experience) -> str:
     if made.model_dump_json(exclude=_APART) != record.model_dump_json(exclude=_APART):
         return "its record is not what the journal makes of it"
     pairs = list(zip(made.lessons, record.lessons, strict=True))
-    retired = [one.id for one, other in pairs if one.retired != other.retired]
-    trusted = [one.id for one, other in pairs if (one.state, one.approved) != (other.state, other.approved)]
+    retired = [lesson.id for lesson, other in pairs if lesson.retired != other.retired]
+    trusted = [lesson.id for lesson, other in pairs if (lesson.state, lesson.approved) != (other.state, other.approved)]
     for wrong, what in ((retired, "retired"), (trusted, "trusted")):
         if wrong:
             return f"the journal and the record disagree on whether {', '.join(wrong)} is {what}"
-    words = any(one.model_dump(include=_SAID) != other.model_dump(include=_SAID) for one, other in pairs)
+    words = any(lesson.model_dump(include=_SAID) != other.model_dump(include=_SAID) for lesson, other in pairs)
     return f"the journal and the record disagree on {'the words of a lesson' if words else 'a verdict'}"

@@ -124,39 +124,39 @@ class LessonFiles:
 
         Of a folder, a file that cannot be used costs the others nothing. Raises UsageError, FormatError, StoreError.
         """
-        holdings, found = await Holdings.read(self._bank), list[Synced]()
+        holdings, reports = await Holdings.read(self._bank), list[Synced]()
         for file in await to_thread.run_sync(partial(_files_of, path)):
             try:
-                found.append(file if isinstance(file, Synced) else await self._read(file, holdings))
+                reports.append(file if isinstance(file, Synced) else await self._read(file, holdings))
             except FormatError as error:
                 if path in (file.path, Path(file.path)):
                     raise
-                found.append(_skipped(Path(file.path), error))
-        return found
+                reports.append(_skipped(Path(file.path), error))
+        return reports
 
     async def _read(self, file: FileOnDisk, holdings: Holdings) -> Synced:
         drafts, notes = await self._changes(file, holdings)
         added, more = await self._written_elsewhere(file, holdings)
         await self._add_all([*drafts, *added])
-        told = Synced(path=str(file.path), lessons=len(file.block.entries), before=file.text, after=file.text)
+        report = Synced(path=str(file.path), lessons=len(file.block.entries), before=file.text, after=file.text)
         lessons = tuple(draft.lesson for draft in added)
-        return told.model_copy(update={**_proposals(drafts, file), "added": lessons, "notes": notes + more})
+        return report.model_copy(update={**_proposals(drafts, file), "added": lessons, "notes": notes + more})
 
     async def sync(self, path: Path, format: FileFormat, /, *, budget: int, preview: bool) -> list[Synced]:
         """Read what somebody changed, as proposals, and write the lessons that may be shown.
 
         Raises UsageError, FormatError, StoreError.
         """
-        holdings, found = await Holdings.read(self._bank), list[Synced]()
+        holdings, reports = await Holdings.read(self._bank), list[Synced]()
         for plan in await self._plans(path, format, holdings, budget=budget, every=False):
             drafts, notes = await self._changes(plan.file, holdings)
             if not preview:
                 await self._add_all(drafts)
                 await plan.write()
-            told = plan.report()
-            update = {**_proposals(drafts, plan.file), "notes": (*told.notes, *notes)}
-            found.append(told.model_copy(update=update))
-        return found
+            report = plan.report()
+            update = {**_proposals(drafts, plan.file), "notes": (*report.notes, *notes)}
+            reports.append(report.model_copy(update=update))
+        return reports
 
     async def _plans(
         self, path: Path, format: FileFormat, holdings: Holdings, *, budget: int, every: bool
@@ -164,16 +164,16 @@ class LessonFiles:
         entries = await ranked_entries(self._bank, holdings, every=every)
         if format == "skill":
             return await to_thread.run_sync(partial(_skills, path, entries, budget=budget))
-        kept = within_budget(entries, budget=budget)
+        selection = within_budget(entries, budget=budget)
         held = await to_thread.run_sync(FileOnDisk.read, path, format)
-        return [Plan(held, held.becomes(kept), lessons=len(kept), left_out=len(entries) - len(kept))]
+        return [Plan(held, held.becomes(selection), lessons=len(selection), left_out=len(entries) - len(selection))]
 
     async def _changes(self, file: FileOnDisk, holdings: Holdings) -> tuple[list[Draft], tuple[str, ...]]:
         """What somebody changed between the markers and nobody proposed yet, and what a reader should know."""
         drafts, notes = list[Draft](), list[str]()
         block = await to_thread.run_sync(lambda: file.block)
-        told = [await self._without_secrets(entry) for entry in block.entries]
-        for draft in _differences(Block(tuple(told), block.shown), file.name, holdings):
+        entries = [await self._without_secrets(entry) for entry in block.entries]
+        for draft in _differences(Block(tuple(entries), block.shown), file.name, holdings):
             if len(drafts) == MOST:
                 raise FormatError(
                     f"more than {MOST} lessons were changed in {short_path(file.path)}: change fewer at once"
@@ -203,16 +203,16 @@ class LessonFiles:
             text = (file.data or b"").decode()
         except UnicodeDecodeError as error:
             raise FormatError(f"{short_path(file.path)} is not UTF-8: save it as UTF-8") from error
-        read, found = await to_thread.run_sync(lessons_of_text, text), list[Draft]()
+        read, drafts = await to_thread.run_sync(lessons_of_text, text), list[Draft]()
         for entry in read.entries:
             bare = await self._without_secrets(entry)
             draft = await self._checked(_new(bare, file.name, holdings, origin=file.format or FILE))
             if holdings.by_wording.setdefault(wording_of(draft.lesson), draft.lesson) is draft.lesson:
-                found.append(draft)
-        cut, known = sum(len(e.content) > CONTENT for e in read.entries), len(read.entries) - len(found)
+                drafts.append(draft)
+        cut, known = sum(len(e.content) > CONTENT for e in read.entries), len(read.entries) - len(drafts)
         notes = [f"cut: {plural(cut, 'lesson')} of more than {CONTENT:,} characters"] if cut else []
         notes += [f"skipped: {plural(known, 'lesson')} that the bank has in the same words"] if known else []
-        return found, tuple(f"{file.name}: {note}" for note in (*read.skipped, *notes))
+        return drafts, tuple(f"{file.name}: {note}" for note in (*read.skipped, *notes))
 
     async def _without_secrets(self, entry: Entry) -> Entry:
         """The heading names a topic, which nothing redacts later; the rest of an entry becomes a lesson, which is."""
@@ -222,8 +222,8 @@ class LessonFiles:
         """The draft without secrets; its lesson in `state`, whatever it says. What seems to be no lesson waits."""
         safe = await self._bank.parts.intake.experience(draft.experience)
         lesson = safe.lessons[0]
-        told = {"state": state or ("quarantined" if lesson.is_doubted else lesson.state)}
-        return replace(draft, experience=safe.model_copy(update={"lessons": (lesson.model_copy(update=told),)}))
+        update = {"state": state or ("quarantined" if lesson.is_doubted else lesson.state)}
+        return replace(draft, experience=safe.model_copy(update={"lessons": (lesson.model_copy(update=update),)}))
 
     async def _add_all(self, drafts: Sequence[Draft]) -> None:
         """All of them, or none."""
@@ -270,15 +270,15 @@ def _skills(path: Path, entries: Sequence[Entry], *, budget: int) -> list[Plan]:
         raise UsageError(f"{short_path(path)} is one skill, and each topic becomes one: name the folder of all skills")
     known = {held.parts.topic: held for held in _marked(path)}
     cost = estimate_tokens(head("skill", topic="x" * 60, name="x" * 60) + written([], topic="x" * 8))
-    kept = within_budget(entries, budget=budget, topic_cost=cost)
-    topics = {entry.topic_id or GENERAL: entry.topic for entry in kept}
+    selection = within_budget(entries, budget=budget, topic_cost=cost)
+    topics = {entry.topic_id or GENERAL: entry.topic for entry in selection}
     plans = list[Plan]()
     for id, name in topics.items():
         held = known.pop(id, None) or FileOnDisk.read(path / folder(name, id) / SKILL, "skill")
-        own = [replace(entry, topic="") for entry in kept if (entry.topic_id or GENERAL) == id]
+        own = [replace(entry, topic="") for entry in selection if (entry.topic_id or GENERAL) == id]
         plans.append(Plan(held, held.becomes(own, topic=id, title=name), lessons=len(own)))
     if plans:
-        plans[0] = replace(plans[0], left_out=len(entries) - len(kept))
+        plans[0] = replace(plans[0], left_out=len(entries) - len(selection))
     return plans + [_emptied(held, id) for id, held in known.items()]
 
 
@@ -302,15 +302,15 @@ def _files_of(path: Path) -> list[FileOnDisk | Synced]:
         if held.data is None:
             raise UsageError(f"there is no file {short_path(path)}")
         return [held]
-    found = list[FileOnDisk | Synced]()
+    files = list[FileOnDisk | Synced]()
     for file in disk.below(path, _FOUND):
         try:
-            found.append(FileOnDisk.read(file, format_of(file)))
+            files.append(FileOnDisk.read(file, format_of(file)))
         except (UsageError, StoreUnavailable) as error:
-            found.append(_skipped(file, error))
-    if not found:
+            files.append(_skipped(file, error))
+    if not files:
         raise FormatError(f"no file in {short_path(path)} is a skill, a rule, CLAUDE.md, AGENTS.md or GEMINI.md")
-    return found
+    return files
 
 
 def _skipped(path: Path, error: LessonbankError) -> Synced:
@@ -320,20 +320,20 @@ def _skipped(path: Path, error: LessonbankError) -> Synced:
 def _differences(block: Block, file: str, holdings: Holdings) -> Iterator[Draft]:
     """What somebody changed in a file since it was written, as far as the bank does not say the same by now."""
     for entry in block.edited:
-        found = holdings.find(entry.id) if entry.id else None
-        if found is None or found[0].retired:
+        holding = holdings.find(entry.id) if entry.id else None
+        if holding is None or holding[0].retired:
             yield _new(entry, file, holdings)
-        elif words := _changed_words(entry, found[0]):
-            yield _change(found, file, "edit", **words)
+        elif words := _changed_words(entry, holding[0]):
+            yield _change(holding, file, "edit", **words)
     for id in block.removed:
-        found = holdings.find(id)
-        if found is not None and not found[0].hidden:
+        holding = holdings.find(id)
+        if holding is not None and not holding[0].hidden:
             words = {
-                "title": f"Retire: {found[0].title}",
+                "title": f"Retire: {holding[0].title}",
                 "description": "",
-                "content": f"Somebody took the lesson {found[0].id} out of {file}.",
+                "content": f"Somebody took the lesson {holding[0].id} out of {file}.",
             }
-            yield _change(found, file, "retire", **words)
+            yield _change(holding, file, "retire", **words)
 
 
 def _known(draft: Draft, holdings: Holdings) -> Lesson:
@@ -341,7 +341,7 @@ def _known(draft: Draft, holdings: Holdings) -> Lesson:
     lesson = draft.lesson
     if draft.of is None:
         wording = wording_of(lesson)
-        pending = (one for one in holdings.proposals.values() if wording_of(one) == wording)
+        pending = (proposal for proposal in holdings.proposals.values() if wording_of(proposal) == wording)
         return holdings.by_wording.setdefault(wording, next(pending, lesson))
     other = holdings.by_wording.get(wording_of(lesson), lesson)
     if draft.change == "edit" and other is not lesson and other.id != draft.of:
@@ -352,14 +352,14 @@ def _known(draft: Draft, holdings: Holdings) -> Lesson:
 def _changed_words(entry: Entry, lesson: Lesson) -> dict[str, str]:
     """The fields that are other ones than the bank's; what was not touched keeps the letters that it has there."""
     now = Entry.of(lesson)
-    said = {"title": entry.title, "description": entry.when, "content": entry.content}
+    fields = {"title": entry.title, "description": entry.when, "content": entry.content}
     held = {"title": now.title, "description": now.when, "content": now.content}
-    return {name: text for name, text in said.items() if text != held[name]}
+    return {name: text for name, text in fields.items() if text != held[name]}
 
 
-def _change(found: tuple[Lesson, Experience], file: str, change: Literal["edit", "retire"], **words: str) -> Draft:
+def _change(holding: tuple[Lesson, Experience], file: str, change: Literal["edit", "retire"], **words: str) -> Draft:
     """A proposal about a lesson of the bank. It is erased with the runs of that lesson, and with the lesson itself."""
-    lesson, owner = found
+    lesson, owner = holding
     origin = Provenance(writer=FILE, method=FILE, trajectory_ids=lesson.provenance.trajectory_ids)
     proposal = Lesson(
         title=words.get("title", lesson.title),

@@ -101,7 +101,7 @@ class AsyncLessons:
         lesson. Raises UsageError, NotFound (`after`, `topic`).
         """
         topics = None if topic is None else topics_called(a_text(topic, "topic=", blank=False), await self.topics())
-        found = await self._bank.store.lessons(
+        lessons = await self._bank.store.lessons(
             LessonFilter(
                 state=maybe_one_of(state, "state=", get_args(LessonState)),
                 kind=maybe_one_of(kind, "kind=", get_args(Kind)),
@@ -113,7 +113,7 @@ class AsyncLessons:
             ),
             scope=self._bank.scope,
         )
-        return tuple(found)
+        return tuple(lessons)
 
     async def search(
         self,
@@ -196,7 +196,9 @@ class AsyncLessons:
             provenance=_written_by(writer, descent([lesson for lesson, _ in sources])),
         )
         again = [
-            one for id in named for one in await self._bank.store.experiences("repeats", [id], scope=self._bank.scope)
+            experience
+            for id in named
+            for experience in await self._bank.store.experiences("repeats", [id], scope=self._bank.scope)
         ]
         why = a_text(reason, "reason=") or f"merged by {writer}"
         merge = merging(lesson, sources, again=again, reason=why)
@@ -243,8 +245,8 @@ class AsyncLessons:
             kind=one_of(kind, "kind=", get_args(Kind)),
             provenance=_written_by(writer, Provenance()),
         )
-        about, told = a_text(task, "task=", blank=False), a_mapping(metadata)
-        new = Experience(scope=self._bank.scope, task=about, lessons=(lesson,), metadata=told)
+        about, fields = a_text(task, "task=", blank=False), a_mapping(metadata)
+        new = Experience(scope=self._bank.scope, task=about, lessons=(lesson,), metadata=fields)
         new = await self._bank.parts.intake.experience(new)
         vectors, _ = await self._bank.index([new])
         (change,), _, _ = await in_topics(self._bank.parts.topics, [Add(experience=new)])
@@ -267,14 +269,14 @@ class AsyncLessons:
         `task`: what the agent was doing; `run`: the id of the run that shows it, or `recall`: what that run was
         shown. Raises UsageError (the inbox is full), Conflict (another lesson has these words).
         """
-        said, about = a_text(content, "the note", blank=False), a_text(task, "task=", blank=False)
+        text, about = a_text(content, "the note", blank=False), a_text(task, "task=", blank=False)
         run = maybe_id(run, "run=")
         shown_before = recall.id if is_instance(recall, Recall) else maybe_id(recall, "recall=")
         if len(await self.list(state="quarantined", limit=_MOST_WAITING)) == _MOST_WAITING:
             raise UsageError(f"{_MOST_WAITING} lessons wait in this scope: decide about some of them first")
         lesson = Lesson(
-            title=canonical_line(a_text(title, "title=") or said, limit=_LONGEST_TITLE),
-            content=canonical(said, limit=CONTENT),
+            title=canonical_line(a_text(title, "title=") or text, limit=_LONGEST_TITLE),
+            content=canonical(text, limit=CONTENT),
             provenance=Provenance(writer=self._bank.writer, method=NOTE, trajectory_ids=(run,) if run else ()),
         )
         new = Experience(scope=self._bank.scope, task=about, lessons=(lesson,), metadata=a_mapping(metadata))
@@ -304,15 +306,15 @@ class AsyncLessons:
         these words).
         """
         writer = person(by)
-        told = {
+        fields = {
             "title": None if title is None else a_text(title, "title=", blank=False),
             "content": None if content is None else a_text(content, "content=", blank=False),
             "description": maybe_text(when, "when="),
         }
         owner = await self.experience(id)
         lesson = lesson_of(owner, id)
-        worded = lesson.model_copy(update={name: text for name, text in told.items() if text is not None})
-        others = tuple(worded if one.id == id else one for one in owner.lessons)
+        worded = lesson.model_copy(update={name: text for name, text in fields.items() if text is not None})
+        others = tuple(worded if other.id == id else other for other in owner.lessons)
         safe = lesson_of(await self._bank.parts.intake.experience(owner.model_copy(update={"lessons": others})), id)
         now = lesson.model_copy(update=_words(safe))
         change = edit_to(now, by=writer, reason=a_text(reason, "reason="))
@@ -368,10 +370,10 @@ class AsyncLessons:
         plain, writer, why = a_list_of_ids(ids, "approve"), person(by), a_text(reason, "reason=")
         changes, vectors = list[Change](), dict[str, Vectors]()
         for id in () if self._bank.options.off else plain:
-            if found := await changes_of(self._bank, id, by=writer, reason=why or f"approved by {writer}"):
-                plain = tuple(one for one in plain if one != id)
-                changes += found[0]
-                vectors |= found[1]
+            if proposal := await changes_of(self._bank, id, by=writer, reason=why or f"approved by {writer}"):
+                plain = tuple(other for other in plain if other != id)
+                changes += proposal[0]
+                vectors |= proposal[1]
         vouched = [_approval(plain, writer, why)] if plain else []
         return await self._bank.apply(*vouched, *changes, by=by, vectors=vectors)
 
@@ -409,12 +411,12 @@ def _tasks(to: str | Sequence[str]) -> list[str]:
     if is_instance(to, (list, tuple)) and not to:
         return []
     named = [to] if is_instance(to, str) else nonempty(to, "to=", str)
-    found = [" ".join(a_text(text, "to=").split())[:_LONGEST] for text in named]
-    if wordless := [text for text in found if not task_words(text)]:
+    tasks = [" ".join(a_text(text, "to=").split())[:_LONGEST] for text in named]
+    if wordless := [text for text in tasks if not task_words(text)]:
         raise UsageError(
             f"to= names tasks by their words, and {short_repr(wordless[0])} has none: give words of the tasks"
         )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(tasks))
 
 
 def _approval(ids: tuple[str, ...], by: str, reason: str) -> Trust:
@@ -423,15 +425,15 @@ def _approval(ids: tuple[str, ...], by: str, reason: str) -> Trust:
 
 def _joined(sources: Sequence[Lesson], /, *, by: str) -> Lesson | None:
     """A lesson with what adds to it; `None` where that is not what they are. Raises Conflict."""
-    one, other = sources[0], sources[-1]
-    base, addition = (one, other) if adds_to(other, one) else (other, one)
+    first, other = sources[0], sources[-1]
+    base, addition = (first, other) if adds_to(other, first) else (other, first)
     if len(sources) > 2 or not adds_to(addition, base):
         return None
     if base.approved != addition.approved or base.state != addition.state:
         waits = addition if base.approved else base
         raise Conflict(f"the lesson {waits.id!r} is trusted less than the other: approve it first, or give both words")
-    told = joined(base, addition)
-    return told.model_copy(update={"risk": None, "provenance": _written_by(by, told.provenance)})
+    lesson = joined(base, addition)
+    return lesson.model_copy(update={"risk": None, "provenance": _written_by(by, lesson.provenance)})
 
 
 def _written_by(writer: str, earlier: Provenance) -> Provenance:

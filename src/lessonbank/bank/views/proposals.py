@@ -35,7 +35,7 @@ async def file_proposals(bank: ScopedBank, /) -> tuple[Proposal, ...]:
         return await bank.store.lessons(wanted, scope=bank.scope)
 
     waiting = every_record(page, lambda lesson: lesson.id)
-    return tuple([one async for lesson in waiting if (one := await _of_file(bank, lesson))])
+    return tuple([proposal async for lesson in waiting if (proposal := await _of_file(bank, lesson))])
 
 
 async def _of_file(bank: ScopedBank, lesson: Lesson) -> Proposal | None:
@@ -43,12 +43,16 @@ async def _of_file(bank: ScopedBank, lesson: Lesson) -> Proposal | None:
     owner = await experience_of_lesson(bank.store, lesson.id, scope=bank.scope)
     why = f"read in {one_line(str(owner.metadata.get(FILE, 'a file')), limit=100)}"
     why += f"; {lesson.risk}" if lesson.is_doubted else ""
-    told = owner.proposal
-    if told is None:
+    proposal = owner.proposal
+    if proposal is None:
         return Proposal(lesson=lesson, reason=why, change="add", origin=FILE)
-    target = await bank.lesson(told.lesson_id)
-    gone = target is None or target.retired
-    return None if gone else Proposal(lesson=lesson, reason=why, change=told.change, origin=FILE, of=told.lesson_id)
+    target = await bank.lesson(proposal.lesson_id)
+    is_moot = target is None or target.retired
+    return (
+        None
+        if is_moot
+        else Proposal(lesson=lesson, reason=why, change=proposal.change, origin=FILE, of=proposal.lesson_id)
+    )
 
 
 async def changes_of(
@@ -59,19 +63,19 @@ async def changes_of(
     Raises NotFound, Conflict (it was rejected, or the lesson is another one by now).
     """
     owner = await experience_of_lesson(bank.store, id, scope=bank.scope)
-    told, lesson = owner.proposal, lesson_of(owner, id)
-    if told is None:
+    proposal, lesson = owner.proposal, lesson_of(owner, id)
+    if proposal is None:
         return None
-    target = told.lesson_id
+    target = proposal.lesson_id
     if lesson.retired:
         raise Conflict(f"the proposal {id!r} was rejected: restore it first")
-    others = tuple(one for one in owner.lessons if one.id != id)
+    others = tuple(other for other in owner.lessons if other.id != id)
     done = Replace(experience=owner.model_copy(update={"lessons": others}), reason=reason)
-    if told.change == "retire":
+    if proposal.change == "retire":
         return (done, Retire(lesson_ids=(target,), reason=reason)), {}
     changed = await experience_of_lesson(bank.store, target, scope=bank.scope)
     now = lesson_of(changed, target)
-    if now.retired or told.was != digest(now.text):
+    if now.retired or proposal.was != digest(now.text):
         what = "is retired" if now.retired else "was edited"
         raise Conflict(f"the lesson {target!r} {what} since: reject the proposal with retire, or edit that lesson")
     worded = now.model_copy(update=lesson.model_dump(include={"title", "description", "content"}))
@@ -104,46 +108,46 @@ async def pair_proposals(bank: ScopedBank, /) -> tuple[Proposal, ...]:
 
 async def _near_repeats(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
     """Of two lessons that are near one another the newer, until it is retired, merged or approved."""
-    found: list[Proposal] = []
+    proposals: list[Proposal] = []
     for lesson in page:
         if lesson.near_duplicate_of is None or lesson.hidden or lesson.approved:
             continue
         older = await bank.lesson(lesson.near_duplicate_of)
         if older and not older.hidden:
             why = f"it says nearly the same as “{_titled(older)}”: merge the two, or keep both"
-            found.append(Proposal(lesson=lesson, reason=why, change="merge", of=older.id))
-    return found
+            proposals.append(Proposal(lesson=lesson, reason=why, change="merge", of=older.id))
+    return proposals
 
 
 async def _additions(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
     """What adds to a lesson, where a person approved both: only a person joins what a person vouched for."""
-    found: list[Proposal] = []
-    for one in page:
-        if one.relation is None or one.relation.kind != "adds" or one.hidden or not one.approved:
+    proposals: list[Proposal] = []
+    for lesson in page:
+        if lesson.relation is None or lesson.relation.kind != "adds" or lesson.hidden or not lesson.approved:
             continue
-        base = await bank.lesson(one.relation.lesson_ids[0])
+        base = await bank.lesson(lesson.relation.lesson_ids[0])
         if base and base.approved and not base.hidden:
             why = f"it adds to “{_titled(base)}”: merge the two into one text, whose evidence starts again"
-            found.append(Proposal(lesson=one, reason=why, change="merge", of=base.id))
-    return found
+            proposals.append(Proposal(lesson=lesson, reason=why, change="merge", of=base.id))
+    return proposals
 
 
 async def _opposites(bank: ScopedBank, page: Sequence[Lesson]) -> list[Proposal]:
     """Both of two lessons of which one says the other more exactly, or contradicts it, until a person decides."""
-    told = [
-        (one, id, one.relation.kind)
-        for one in page
-        if one.relation and one.relation.kind in _BESIDE and not (one.hidden or one.approved)
-        for id in one.relation.lesson_ids
+    relations = [
+        (lesson, id, lesson.relation.kind)
+        for lesson in page
+        if lesson.relation and lesson.relation.kind in _BESIDE and not (lesson.hidden or lesson.approved)
+        for id in lesson.relation.lesson_ids
     ]
-    found: list[Proposal] = []
-    for newer, id, stand in told:
+    proposals: list[Proposal] = []
+    for newer, id, stand in relations:
         older = await bank.lesson(id)
         if older and not older.hidden and not (older.approved and stand == "contradicts"):
-            for one, other, why in zip((newer, older), (older, newer), _BESIDE[stand], strict=True):
+            for lesson, other, why in zip((newer, older), (older, newer), _BESIDE[stand], strict=True):
                 reason = why.format(_titled(other))
-                found.append(Proposal(lesson=one, reason=reason, change="choose", of=other.id))
-    return found
+                proposals.append(Proposal(lesson=lesson, reason=reason, change="choose", of=other.id))
+    return proposals
 
 
 def _titled(lesson: Lesson) -> str:

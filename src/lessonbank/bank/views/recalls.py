@@ -50,7 +50,7 @@ class AsyncRecalls:
         an outcome that was told as unknown is not known.
         Raises UsageError, NotFound (`after`).
         """
-        found = await list_recalls(
+        recalls = await list_recalls(
             self._bank.store,
             RecallFilter(
                 lesson=maybe_id(lesson, "lesson="),
@@ -59,7 +59,7 @@ class AsyncRecalls:
             ),
             scope=self._bank.scope,
         )
-        return await self._with_lessons(found)
+        return await self._with_lessons(recalls)
 
     async def search(
         self,
@@ -121,28 +121,28 @@ class AsyncRecalls:
         lifts = {lesson.lesson_id: lesson for lesson in lift.lessons}
         lessons = await self._bank.lessons({c.lesson_id for c in receipt.candidates})
         settlement = await settlement_of(self._bank.store, receipt.id, scope=self._bank.scope)
-        told = explained(receipt, settlement, lessons, lifts)
+        explanation = explained(receipt, settlement, lessons, lifts)
         retriever = self._bank.parts.retriever
         if receipt.retriever.startswith((trusting := TrustFilter(retriever, "corroborated")).name):
             retriever = trusting
         if receipt.retriever not in ("", retriever.name):
             note = f"what came next is searched with {retriever.name}, and the recall was with {receipt.retriever}"
-            told = told.model_copy(update={"notes": (*told.notes, note)})
+            explanation = explanation.model_copy(update={"notes": (*explanation.notes, note)})
         if shown := await shown_before(self._bank, receipt):
             retriever = Without(retriever, shown)
         try:
             near = await retriever(receipt.task, scope=self._bank.scope, limit=len(receipt.candidates) + _NEXT)
         except ModelError as error:
             note = f"what came next is not known, because the embedder failed: {quoted(error)}"
-            return told.model_copy(update={"notes": (*told.notes, note)})
-        return told.model_copy(update={"losers": losers(receipt, near.matches, lifts, most=_NEXT)})
+            return explanation.model_copy(update={"notes": (*explanation.notes, note)})
+        return explanation.model_copy(update={"losers": losers(receipt, near.matches, lifts, most=_NEXT)})
 
 
 def _with_known(recall: Recall, known: Mapping[str, Lesson]) -> Recall:
     ranked = [c.lesson_id for c in sorted(recall.candidates, key=attrgetter("rank"))]
-    found = recall.model_copy(update={"lessons": tuple(known[id] for id in ranked if id in known)})
-    gone = len(ranked) - len(found.lessons)
-    if not gone:
-        return found
-    note = f"{plural(gone, 'lesson')} that this task found {'is' if gone == 1 else 'are'} no longer in the bank"
-    return found.model_copy(update={"notes": (*found.notes, *notes_of(note))})
+    full_recall = recall.model_copy(update={"lessons": tuple(known[id] for id in ranked if id in known)})
+    count = len(ranked) - len(full_recall.lessons)
+    if not count:
+        return full_recall
+    note = f"{plural(count, 'lesson')} that this task found {'is' if count == 1 else 'are'} no longer in the bank"
+    return full_recall.model_copy(update={"notes": (*full_recall.notes, *notes_of(note))})

@@ -60,7 +60,7 @@ class AsyncRuns:
         `text`: every word of it stands in the run's task, steps, answer or error. `metadata`: the run has these keys
         and values. Raises UsageError, NotFound (`after`).
         """
-        found = await self._bank.store.runs(
+        runs = await self._bank.store.runs(
             RunFilter(
                 outcome=maybe_one_of(outcome, "outcome=", get_args(Outcome)),
                 status=maybe_one_of(status, "status=", get_args(RunStatus)),
@@ -68,7 +68,7 @@ class AsyncRuns:
             ),
             scope=self._bank.scope,
         )
-        return tuple(map(_as_handed_in, found))
+        return tuple(map(_as_handed_in, runs))
 
     async def search(
         self,
@@ -151,10 +151,10 @@ class AsyncRuns:
 
     async def _learn_with_siblings(self, run: Trajectory) -> tuple[Learned, set[str]]:
         """Learn from `run` and all that belongs to it; the ids of these runs."""
-        runs, teller, told = await self._as_submitted(run)
-        result = await Learner(self._bank).learn_as(teller, runs, **told)
+        runs, teller, options = await self._as_submitted(run)
+        result = await Learner(self._bank).learn_as(teller, runs, **options)
         tried = result.experience.attempts if result.experience else ()
-        return result, {*(one.id for one in runs), *(ref.trajectory_id for ref in tried)}
+        return result, {*(sibling.id for sibling in runs), *(ref.trajectory_id for ref in tried)}
 
     async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], tuple[str, str] | None, dict[str, Any]]:
         """The runs that were submitted together with `run`, by whom, and what was said of them then."""
@@ -164,10 +164,12 @@ class AsyncRuns:
         runs = [run, *siblings]
         recall = await get_or_none(get_recall(store, handed_in.recall_id, scope=scope)) if handed_in.recall_id else None
         teller = await verified_submitter(store, handed_in, runs=[run.id, *others], scope=scope)
-        learned = await settled_runs(store, [one.id for one in runs], scope=scope)
+        learned = await settled_runs(store, [sibling.id for sibling in runs], scope=scope)
         # What was known later of a learned run, such as a correction, stands.
-        told = [NO_SUBMISSION if one.id in learned else one.submission or NO_SUBMISSION for one in runs]
-        outcomes, rewards = zip(*[said.ending for said in told], strict=True)
+        submissions = [
+            NO_SUBMISSION if sibling.id in learned else sibling.submission or NO_SUBMISSION for sibling in runs
+        ]
+        outcomes, rewards = zip(*[submission.ending for submission in submissions], strict=True)
         return runs, teller, {"outcome": outcomes, "reward": rewards, "recall": recall}
 
     async def queue(self) -> QueueStatus:
@@ -197,16 +199,16 @@ class AsyncRuns:
 
     async def _before_correction(self, id: str) -> Verdict:
         """The verdict that the last correction in force replaced. Raises UsageError."""
-        now, found = (await self.get(id)).verdict, None
+        now, verdict = (await self.get(id)).verdict, None
         journal = self._bank.store.journal(scope=self._bank.scope, kinds={"verdict"})
         async with closing(journal) as entries:
             async for entry in entries:
-                told = entry.entry
-                if isinstance(told, Rejudge) and told.trajectory_id == id and told.verdict == now:
-                    found = told.before
-        if found is None:
+                change = entry.entry
+                if isinstance(change, Rejudge) and change.trajectory_id == id and change.verdict == now:
+                    verdict = change.before
+        if verdict is None:
             raise UsageError(f"no correction of the run {quoted(id)} can be taken back: say outcome=")
-        return found
+        return verdict
 
     async def audit(self, count: int = 20, /, *, by: str | None = None, reason: str = "") -> tuple[Run, ...]:
         """Draw about `count` runs at random for a person to label: each has the same chance. Answer with `correct`.
@@ -231,8 +233,8 @@ class AsyncRuns:
             await settlement_of(store, id, scope=scope) for id in await self._bank.parts.ledger.unlabelled(scope=scope)
         ]
         ids = dict.fromkeys(id for settlement in drawn if settlement for id in settlement.trajectory_ids)
-        found = [run for id in ids if (run := await get_or_none(get_run(store, id, scope=scope)))]
-        return tuple(_as_handed_in(run) for run in found if run.verdict.source == "judge")
+        runs = [run for id in ids if (run := await get_or_none(get_run(store, id, scope=scope)))]
+        return tuple(_as_handed_in(run) for run in runs if run.verdict.source == "judge")
 
 
 def _as_handed_in(run: Run) -> Run:

@@ -52,8 +52,10 @@ class Holdings:
             async for experience in every:
                 lessons |= {lesson.id: (lesson, experience) for lesson in experience.lessons}
                 repeats.update({id: len(taught_in(experience, id)) for id in experience.repeats})
-        by_wording = {wording_of(one): one for one, owner in lessons.values() if target_of(owner) is None}
-        proposals = {(id, one.text): one for one, owner in lessons.values() if (id := target_of(owner)) is not None}
+        by_wording = {wording_of(lesson): lesson for lesson, owner in lessons.values() if target_of(owner) is None}
+        proposals = {
+            (id, lesson.text): lesson for lesson, owner in lessons.values() if (id := target_of(owner)) is not None
+        }
         ends = defaultdict[str, list[str]](list)
         for id in lessons:
             ends[_hex(id)[-_LEAST:]].append(id)
@@ -63,8 +65,8 @@ class Holdings:
 
     def find(self, end: str, /) -> tuple[Lesson, Experience] | None:
         """The lesson whose id ends so, if there is exactly one."""
-        found = [id for id in self._by_end.get(end[-_LEAST:], ()) if _hex(id).endswith(end)]
-        return self.lessons[found[0]] if len(found) == 1 else None
+        ids = [id for id in self._by_end.get(end[-_LEAST:], ()) if _hex(id).endswith(end)]
+        return self.lessons[ids[0]] if len(ids) == 1 else None
 
     def topic(self, heading: str, /) -> Topic | None:
         """The topic of that name, or a new one; `None` for no name."""
@@ -89,12 +91,12 @@ async def ranked_entries(bank: ScopedBank, holdings: Holdings, /, *, every: bool
 
     First what is shown to help, by how much; then what came again most often, what a person approved, what is newest.
     """
-    told = await _read_lift(bank)
+    lifts = await _read_lift(bank)
     names = topic_names(lesson for lesson, _ in holdings.lessons.values() if not lesson.hidden)
     chosen = [lesson for lesson, _ in holdings.lessons.values() if not lesson.hidden]
     entries = list[Entry]()
-    for lesson in sorted(chosen, key=lambda one: rank(one, told.get(one.id), holdings.repeats[one.id])):
-        mark = _mark(lesson, told.get(lesson.id))
+    for lesson in sorted(chosen, key=lambda lesson: rank(lesson, lifts.get(lesson.id), holdings.repeats[lesson.id])):
+        mark = _mark(lesson, lifts.get(lesson.id))
         if every or not mark:
             topic = _capital(names[lesson.topic.id]) if lesson.topic else ""
             entries.append(Entry.of(lesson, id=holdings.short(lesson.id), topic=topic, mark=mark))
@@ -110,20 +112,20 @@ async def _read_lift(bank: ScopedBank) -> dict[str, LessonLift]:
         lift = await bank.parts.ledger.lift(scope=bank.scope, level=0.95)
     except UsageError:  # a bank that measures nothing
         return {}
-    return {one.lesson_id: one for one in lift.lessons}
+    return {lesson.lesson_id: lesson for lesson in lift.lessons}
 
 
-def _mark(lesson: Lesson, told: LessonLift | None) -> str:
-    if told is not None and told.standing == "harms":
+def _mark(lesson: Lesson, lift: LessonLift | None) -> str:
+    if lift is not None and lift.standing == "harms":
         return _SHOWN_TO_HARM
     return "" if lesson.state == "active" else "on probation"
 
 
-def rank(lesson: Lesson, told: LessonLift | None, repeats: int) -> tuple[float, float, int, bool, float, str]:
+def rank(lesson: Lesson, lift: LessonLift | None, repeats: int) -> tuple[float, float, int, bool, float, str]:
     """Smaller is better. The size of an effect counts only with a verdict: other estimates move with every task."""
-    rank = _RANK[told.standing if told else "no evidence yet"]
-    known = told is not None and rank < _RANK["no evidence yet"]
-    value = told.success.value if told and known else None
+    rank = _RANK[lift.standing if lift else "no evidence yet"]
+    known = lift is not None and rank < _RANK["no evidence yet"]
+    value = lift.success.value if lift and known else None
     return rank, -round(value or 0.0, 2), -repeats, not lesson.approved, -lesson.created_at.timestamp(), lesson.id
 
 
@@ -133,7 +135,7 @@ def within_budget(entries: Iterable[Entry], /, *, budget: int, topic_cost: int =
     `topic_cost`: the tokens of what a file begins with, where each topic has a file of its own.
     """
     room = budget if topic_cost else budget - estimate_tokens(written([]) + INTRODUCTION)
-    topics, kept = set[str](), list[Entry]()
+    topics, selection = set[str](), list[Entry]()
     for entry in entries:
         cost = estimate_tokens(f"{entry.text} {entry.id}:{entry.digest}")
         if entry.topic not in topics:
@@ -141,5 +143,5 @@ def within_budget(entries: Iterable[Entry], /, *, budget: int, topic_cost: int =
         if cost <= room:
             room -= cost
             topics.add(entry.topic)
-            kept.append(entry)
-    return kept
+            selection.append(entry)
+    return selection

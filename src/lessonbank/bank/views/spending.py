@@ -25,15 +25,15 @@ class Running(Allowance):
 
 async def spending(at: datetime, store: Store, /, *, scope: str) -> Spending:
     """What workers may spend and have spent in a scope, as known at a moment."""
-    told = map(Running.model_validate_json, (await store.settings(RUNNING)).values())
-    allowances = tuple(Allowance(tokens=one.tokens, cost=one.cost) for one in told if one.until > at)
+    workers = map(Running.model_validate_json, (await store.settings(RUNNING)).values())
+    allowances = tuple(Allowance(tokens=worker.tokens, cost=worker.cost) for worker in workers if worker.until > at)
     return Spending(allowances=allowances, spent=await spent_on(at, store, scope=scope))
 
 
 async def spent_on(day: datetime, store: Store, /, *, scope: str) -> Usage:
     """What workers that have a budget spent in a scope on the day (UTC) of a moment. Earlier days are forgotten."""
-    kept = await store.settings(spent_key(day, scope))
-    return sum(map(Usage.model_validate_json, kept.values()), Usage())
+    settings = await store.settings(spent_key(day, scope))
+    return sum(map(Usage.model_validate_json, settings.values()), Usage())
 
 
 def spent_key(at: datetime, scope: str, /) -> str:

@@ -41,16 +41,20 @@ class Successions:
 
     def changes(self, *, corroborates: bool) -> Sequence[Change]:
         """What passes them on, see `passed_on`."""
-        back = tuple(dict.fromkeys(one.lesson.id for one in self.restored))
+        back = tuple(dict.fromkeys(succession.lesson.id for succession in self.restored))
         restore = [Restore(lesson_ids=back, reason=_BACK)] if back else []
         return [*restore, *passed_on(self.passed, self.heirs, corroborates=corroborates)]
 
     @property
     def basis(self) -> Sequence[Experience]:
         """The records that the decision rests on."""
-        heirs = [heir for one in self.passed for heir in self.heirs[one.of.id]]
-        every = [*(heir.experience for heir in heirs), *(one.heir.experience for one in self.restored), *self.owners]
-        return list({one.id: one for one in every}.values())
+        heirs = [heir for succession in self.passed for heir in self.heirs[succession.of.id]]
+        every = [
+            *(heir.experience for heir in heirs),
+            *(succession.heir.experience for succession in self.restored),
+            *self.owners,
+        ]
+        return list({experience.id: experience for experience in every}.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,9 @@ class SuccessionFinder:
 
     async def find(self, ids: Sequence[str], /) -> Successions:
         """What lives on of these lessons, which go because their runs go."""
-        found, untold, owners = list[Succession](), list[tuple[str, Heir]](), list[Experience]()
+        successions, untold, owners = list[Succession](), list[tuple[str, Heir]](), list[Experience]()
         heirs = dict[str, tuple[Heir, ...]]()
-        restored = [one for id in ids for one in await self._restored(id)]
+        restored = [succession for id in ids for succession in await self._restored(id)]
         for id in ids:
             own = await self._heirs_of(id)
             owner = await self._owner(id) if own else None
@@ -82,11 +86,11 @@ class SuccessionFinder:
                 continue
             heirs[id] = own
             if succession := await self._succession(lesson_of(owner, id), own):
-                found.append(succession)
+                successions.append(succession)
                 owners.append(owner)
             elif not self._may_draw and any(heir.runs for heir in own):
                 untold.append((id, next(heir for heir in own if heir.runs)))
-        return Successions(tuple(found), tuple(restored), tuple(untold), heirs, tuple(owners))
+        return Successions(tuple(successions), tuple(restored), tuple(untold), heirs, tuple(owners))
 
     @property
     def _may_draw(self) -> bool:
@@ -96,13 +100,21 @@ class SuccessionFinder:
         """The lessons that a merged one stood for, where it goes and they stay."""
         owner = await self._owner(id)
         made = owner.merged.get(id, ()) if owner else ()
-        merged = next((one for one in owner.active_lessons if one.id == id), None) if owner and made else None
+        merged = next((lesson for lesson in owner.active_lessons if lesson.id == id), None) if owner and made else None
         if merged is None:
             return []
         self._freed.update(made)
-        stay = [await self._owner(one) for one in made if one not in self.lessons]
-        kept = [(lesson, one) for one in stay if one for lesson in one.lessons if lesson.id in made and lesson.retired]
-        return [Succession(merged, lesson, await self._heir(one), is_new=False) for lesson, one in kept]
+        stay = [await self._owner(lesson_id) for lesson_id in made if lesson_id not in self.lessons]
+        originals = [
+            (lesson, experience)
+            for experience in stay
+            if experience
+            for lesson in experience.lessons
+            if lesson.id in made and lesson.retired
+        ]
+        return [
+            Succession(merged, lesson, await self._heir(experience), is_new=False) for lesson, experience in originals
+        ]
 
     async def _owner(self, id: str) -> Experience | None:
         """What holds a lesson; `None` where it is gone."""
@@ -111,9 +123,13 @@ class SuccessionFinder:
     async def _heirs_of(self, id: str) -> tuple[Heir, ...]:
         """Who taught a lesson again and stays, the earliest first."""
         every = await self.bank.store.experiences("repeats", [id], scope=self.bank.scope)
-        taught = [one for one in every if taught_in(one, id)]
-        stay = [one for one in taught if not self.runs.issuperset(ref.trajectory_id for ref in one.attempts)]
-        return tuple([await self._heir(one) for one in stay])
+        taught = [experience for experience in every if taught_in(experience, id)]
+        stay = [
+            experience
+            for experience in taught
+            if not self.runs.issuperset(ref.trajectory_id for ref in experience.attempts)
+        ]
+        return tuple([await self._heir(experience) for experience in stay])
 
     async def _heir(self, experience: Experience) -> Heir:
         if experience.id not in self._heirs:
@@ -124,15 +140,15 @@ class SuccessionFinder:
     async def _runs(self, experience: Experience) -> tuple[Trajectory, ...]:
         store, scope = self.bank.store, self.bank.scope
         ids = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in self.runs]
-        kept = await get_trajectories(store, ids, scope=scope)
-        shown = ShownBlocks(set(await receipts_in(store, kept, scope=scope)))
-        return tuple(left for run in kept if (left := _without(run, shown)))
+        runs = await get_trajectories(store, ids, scope=scope)
+        shown = ShownBlocks(set(await receipts_in(store, runs, scope=scope)))
+        return tuple(left for run in runs if (left := _without(run, shown)))
 
     async def _succession(self, lost: Lesson, heirs: Sequence[Heir]) -> Succession | None:
         tries = 0
         for heir in heirs:
-            if (kept := heir.kept_words(lost)) is not None:
-                return await self._passed(lost, await self._checked(kept, heir), heir)
+            if (lesson := heir.kept_words(lost)) is not None:
+                return await self._passed(lost, await self._checked(lesson, heir), heir)
             if heir.runs and self._may_draw and tries < _TRIES:
                 tries += 1
                 if (drawn := found_again(await self._drawn_from(heir), lost)) is not None:
@@ -140,8 +156,8 @@ class SuccessionFinder:
         return None
 
     async def _checked(self, lesson: Lesson, heir: Heir) -> Lesson:
-        told = heir.experience.model_copy(update={"lessons": (lesson,), "rejected": ()})
-        (checked,) = (await self.bank.parts.intake.experience(told)).lessons
+        experience = heir.experience.model_copy(update={"lessons": (lesson,), "rejected": ()})
+        (checked,) = (await self.bank.parts.intake.experience(experience)).lessons
         return checked
 
     async def _drawn_from(self, heir: Heir) -> Sequence[Lesson]:
@@ -167,8 +183,8 @@ class SuccessionFinder:
         wording = wording_of(lesson)
         if self.bank.options.unique_wording and wording not in self._worded:
             owners = await self.bank.store.experiences("wording", [wording], scope=self.bank.scope)
-            every = [one for owner in owners for one in owner.lessons if wording_of(one) == wording]
-            self._worded.update((wording, one) for one in every if one.id not in self.lessons)
+            every = [candidate for owner in owners for candidate in owner.lessons if wording_of(candidate) == wording]
+            self._worded.update((wording, candidate) for candidate in every if candidate.id not in self.lessons)
         if known := self._worded.get(wording):
             return Succession(lost, known, heir, is_new=False)
         new = as_new(lesson, lost, retired=lost.retired and lost.id not in self._freed)
@@ -178,8 +194,8 @@ class SuccessionFinder:
 
 def _without(run: Trajectory, shown: ShownBlocks) -> Trajectory | None:
     """A run without what memory had shown to it; `None` where its metadata are nested too deeply to be read again."""
-    told = run.model_dump_json()
-    if (left := shown.without(told)) == told:
+    text = run.model_dump_json()
+    if (left := shown.without(text)) == text:
         return run
     try:
         return Trajectory.model_validate_json(left)

@@ -51,8 +51,8 @@ class Add(Entry):
     def brings(self) -> Experience:
         return self.experience
 
-    def without(self, gone: Removal, /) -> Add | None:
-        left = gone.experience(self.experience)
+    def without(self, removal: Removal, /) -> Add | None:
+        left = removal.experience(self.experience)
         return None if left is None else _with(self, experience=left)
 
     def sentence(self) -> Sentence:
@@ -76,17 +76,17 @@ class Replace(Entry):
     def hand_on(self, experience: Experience, /, *, there: Collection[str]) -> Experience:
         """Give another version of the experience the heirs that this one brought; `there`: lessons that exist."""
         new = tuple(i for i in self.experience.lessons if i.id in self.heirs and i.id not in there)
-        again = {id: told for id, told in self.experience.repeats.items() if id in self.heirs}
+        again = {id: duplicates for id, duplicates in self.experience.repeats.items() if id in self.heirs}
         update = {"lessons": (*experience.lessons, *new), "repeats": {**experience.repeats, **again}}
         return experience.model_copy(update=update)
 
-    def without(self, gone: Removal, /) -> Replace | None:
-        left, heirs = gone.experience(self.experience), tuple(id for id in self.heirs if id not in gone.lessons)
+    def without(self, removal: Removal, /) -> Replace | None:
+        left, heirs = removal.experience(self.experience), tuple(id for id in self.heirs if id not in removal.lessons)
         return None if left is None else _with(self, experience=left, heirs=heirs)
 
     def sentence(self) -> Sentence:
         ids, home = _ids_of(self.experience), self.experience.id
-        run = next((one for one in self.experience.attempts if one.verdict.source == "human"), None)
+        run = next((attempt for attempt in self.experience.attempts if attempt.verdict.source == "human"), None)
         if run is None:
             return Sentence("replaced what a task taught", ids, self.reason, experience=home)
         text = f"a person said how a run ended ({run.verdict.outcome}), and what its task taught was replaced"
@@ -116,8 +116,8 @@ class Rejudge(Entry):
         )
         return experience.model_copy(update={"attempts": attempts})
 
-    def without(self, gone: Removal, /) -> Rejudge | None:
-        return None if self.trajectory_id == gone.trajectory or self.experience_id in gone.experiences else self
+    def without(self, removal: Removal, /) -> Rejudge | None:
+        return None if self.trajectory_id == removal.trajectory or self.experience_id in removal.experiences else self
 
     def sentence(self) -> Sentence:
         old = f"{_in_words(self.before)}, now " if self.before else ""
@@ -134,8 +134,8 @@ class _OfLessons(Entry):
     def marks(self) -> tuple[str, ...]:
         return self.lesson_ids
 
-    def without(self, gone: Removal, /) -> Self | None:
-        left = tuple(id for id in self.lesson_ids if id not in gone.lessons)
+    def without(self, removal: Removal, /) -> Self | None:
+        left = tuple(id for id in self.lesson_ids if id not in removal.lessons)
         if left == self.lesson_ids:
             return self
         return self.model_copy(update={"lesson_ids": left, "reason": _PURGED}) if left else None
@@ -203,12 +203,12 @@ class Merge(Entry):
     def misfit(self, lesson: Lesson, /) -> str:
         return "is retired already: nothing was changed" if lesson.retired else ""
 
-    def without(self, gone: Removal, /) -> Merge | Retire | None:
-        left = gone.experience(self.experience)
+    def without(self, removal: Removal, /) -> Merge | Retire | None:
+        left = removal.experience(self.experience)
         if left is not None:
             return _with(self, experience=left)
         # The other sources stay retired: an erasure shows nothing anew.
-        return Retire(lesson_ids=self.marks, reason=_PURGED).without(gone)
+        return Retire(lesson_ids=self.marks, reason=_PURGED).without(removal)
 
     def sentence(self) -> Sentence:
         return Sentence("joined lessons", self.source_lesson_ids, self.reason, experience=self.experience.id)
@@ -240,9 +240,9 @@ class Trust(_OfLessons):
             return "is quarantined: only a person can let it out"
         return ""
 
-    def without(self, gone: Removal, /) -> Self | None:
-        evidence = tuple(id for id in self.evidence if id != gone.trajectory and id not in gone.lessons)
-        left = super().without(gone)
+    def without(self, removal: Removal, /) -> Self | None:
+        evidence = tuple(id for id in self.evidence if id != removal.trajectory and id not in removal.lessons)
+        left = super().without(removal)
         return left if left is None or evidence == self.evidence else _with(left, evidence=evidence, reason=_PURGED)
 
     def sentence(self) -> Sentence:
@@ -282,8 +282,8 @@ class Edit(Entry):
         same = self.mark(lesson).model_dump(include=_WORDS) == lesson.model_dump(include=_WORDS)
         return "says this already: nothing was changed" if same else ""
 
-    def without(self, gone: Removal, /) -> Edit | None:
-        return None if self.lesson_id in gone.lessons else self
+    def without(self, removal: Removal, /) -> Edit | None:
+        return None if self.lesson_id in removal.lessons else self
 
     def sentence(self) -> Sentence:
         only = f" (for {' or '.join(self.only_for_tasks)})" if self.only_for_tasks else ""
@@ -453,10 +453,10 @@ class Settle(Entry):
     kind: Literal["settle"] = "settle"
     settlement: Settlement
 
-    def without(self, gone: Removal, /) -> Settle | None:
-        if self.settlement.recall_id == gone.receipt:
+    def without(self, removal: Removal, /) -> Settle | None:
+        if self.settlement.recall_id == removal.receipt:
             return None
-        return _with(self, settlement=gone.settlement(self.settlement))
+        return _with(self, settlement=removal.settlement(self.settlement))
 
     def sentence(self) -> Sentence:
         runs = self.settlement.trajectory_ids

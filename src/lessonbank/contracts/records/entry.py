@@ -68,7 +68,7 @@ class Entry(Record):
         """Make what becomes of that experience."""
         return experience
 
-    def without(self, gone: Removal, /) -> Entry | None:
+    def without(self, removal: Removal, /) -> Entry | None:
         """Make what an erasure leaves of it: itself where that is all of it, `None` where it is nothing.
 
         Every kind says so itself: one that did not would keep in the journal what was erased.
@@ -83,5 +83,5 @@ class Entry(Record):
 class Contentless(Entry):
     """Base of entries that hold nothing of a lesson or a run: an erasure leaves them as they are."""
 
-    def without(self, gone: Removal, /) -> Entry:
+    def without(self, removal: Removal, /) -> Entry:
         return self

@@ -41,8 +41,8 @@ def upgrade_change(fields: Fields, /) -> dict[str, Any]:
 
 
 def _upgraded(fields: Fields, readers: Mapping[str, Callable[[Json], Moved]]) -> dict[str, Any]:
-    told = fields.get("metadata")
-    metadata = cast("dict[str, Json]", told) if isinstance(told, dict) else {}
+    raw_metadata = fields.get("metadata")
+    metadata = cast("dict[str, Json]", raw_metadata) if isinstance(raw_metadata, dict) else {}
     upgraded, rest = {**fields}, dict(metadata)
     for key in filter(metadata.__contains__, readers):
         moved, left = readers[key](metadata[key])
@@ -57,8 +57,8 @@ def _upgraded(fields: Fields, readers: Mapping[str, Callable[[Json], Moved]]) ->
 
 def _with_proposal(fields: dict[str, Any]) -> dict[str, Any]:
     """What a file proposes stood under three keys."""
-    told = fields.get("metadata")
-    metadata = cast("dict[str, Json]", told) if isinstance(told, dict) else {}
+    raw_metadata = fields.get("metadata")
+    metadata = cast("dict[str, Json]", raw_metadata) if isinstance(raw_metadata, dict) else {}
     changes = ((key, change) for key, change in _CHANGES.items() if isinstance(metadata.get(key), str))
     key, change = next(changes, ("", ""))
     if not change or "proposal" in fields:
@@ -93,9 +93,9 @@ def _by_id(field: str, names: Mapping[str, str], fits: Callable[[Json], bool]) -
     def read(value: Json) -> Moved:
         if not isinstance(value, dict):
             return {}, value
-        good = {id: one for id, one in value.items() if fits(one)}
-        rest = {id: one for id, one in value.items() if id not in good}
-        return {field: {id: _renamed(one, names) for id, one in good.items()}} if good else {}, rest or _NOTHING
+        good = {id: entry for id, entry in value.items() if fits(entry)}
+        rest = {id: entry for id, entry in value.items() if id not in good}
+        return {field: {id: _renamed(entry, names) for id, entry in good.items()}} if good else {}, rest or _NOTHING
 
     return read
 
@@ -116,9 +116,9 @@ def _repeats(value: Json) -> Moved:
         return {}, value
     repeats, rest = dict[str, Json](), dict[str, Json]()
     for id, entries in value.items():
-        read = [_parts(one, _DUPLICATE) for one in entries] if isinstance(entries, list) else []
+        read = [_parts(entry, _DUPLICATE) for entry in entries] if isinstance(entries, list) else []
         repeats[id] = [good for good, _ in read]
-        left = [one for _, one in read if one is not _NOTHING]
+        left = [remainder for _, remainder in read if remainder is not _NOTHING]
         if left or not isinstance(entries, list):
             rest[id] = left or entries
     return {"repeats": repeats} if repeats else {}, rest or _NOTHING
@@ -141,7 +141,7 @@ def _is_text(value: Json) -> bool:
 
 
 def _are_texts(value: Json) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _is_number(value: Json) -> bool:

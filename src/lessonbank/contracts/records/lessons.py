@@ -54,7 +54,7 @@ class Provenance(Record):
     @property
     def source_lesson_ids(self) -> tuple[str, ...]:
         """The ids of the lessons that it was made from: `evidence` names each as `lesson ID`."""
-        return tuple([named[1] for one in self.evidence if (named := _MADE_FROM.fullmatch(one))])
+        return tuple([named[1] for reference in self.evidence if (named := _MADE_FROM.fullmatch(reference))])
 
 
 class Topic(Record):

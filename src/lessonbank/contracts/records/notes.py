@@ -69,8 +69,8 @@ class Note(str):
     @cached_property
     def code(self) -> str:
         """The note's subject, such as `taught_again`; `other` for what a part of somebody else's says."""
-        found = _OPENINGS.match(self[:_READ])
-        return _KINDS[found.lastindex - 1][0] if found and found.lastindex else _OTHER[0]
+        match = _OPENINGS.match(self[:_READ])
+        return _KINDS[match.lastindex - 1][0] if match and match.lastindex else _OTHER[0]
 
     @property
     def level(self) -> NoteLevel:
@@ -82,6 +82,6 @@ class Note(str):
         return core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
 
 
-def notes_of(*said: str) -> tuple[Note, ...]:
+def notes_of(*sentences: str) -> tuple[Note, ...]:
     """Sentences as notes."""
-    return tuple(map(Note, said))
+    return tuple(map(Note, sentences))

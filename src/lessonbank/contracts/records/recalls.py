@@ -128,11 +128,11 @@ class Recall(Record):
     @property
     def withheld(self) -> tuple[Lesson, ...]:
         """The lessons left out at random, so that their effect can be measured; all, if the recall was withheld."""
-        gone = {draw.group for draw in self.groups if draw.withheld}
+        groups = {draw.group for draw in self.groups if draw.withheld}
         ids = {
             c.lesson_id
             for c in self.candidates
-            if c.withheld or (c.placed and (self.control or not gone.isdisjoint(c.groups)))
+            if c.withheld or (c.placed and (self.control or not groups.isdisjoint(c.groups)))
         }
         return tuple(lesson for lesson in self.lessons if lesson.id in ids)
 
@@ -141,9 +141,9 @@ class Recall(Record):
         why = "the bank only observes (Evidence(observe=True)): no lesson is shown"
         plain = {"shown": False, "placed": False, "withheld": False, "probability": 0.0, "why": why}
         candidates = tuple(candidate.model_copy(update=plain) for candidate in self.candidates)
-        told = {"text": "", "text_digest": "", "candidates": candidates, "control": False, "control_probability": 0.0}
-        told["groups"] = ()
-        return self.model_copy(update={**told, "notes": (*self.notes, *notes_of(why))})
+        update = {"text": "", "text_digest": "", "candidates": candidates, "control": False, "control_probability": 0.0}
+        update["groups"] = ()
+        return self.model_copy(update={**update, "notes": (*self.notes, *notes_of(why))})
 
     def citations(self, text: str, /) -> tuple[str, ...]:
         """The ids of the shown lessons that `text` names by number, as in `[2]`. An erased lesson keeps its number."""

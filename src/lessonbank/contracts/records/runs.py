@@ -215,9 +215,9 @@ def is_brief(run: Trajectory, /, *, most: int) -> bool:
         for call in step.action.calls:
             given = call.arguments
             fields = [given] if isinstance(given, str) else given.values() if len(given) <= _FEW else (given,)
-            texts = [len(one) for one in fields if isinstance(one, str)]
-            numbers = [one.bit_length() for one in fields if isinstance(one, int)]  # more than it has digits
-            others = [most for one in fields if isinstance(one, dict | list)]
+            texts = [len(value) for value in fields if isinstance(value, str)]
+            numbers = [value.bit_length() for value in fields if isinstance(value, int)]  # more than it has digits
+            others = [most for value in fields if isinstance(value, dict | list)]
             size += _FIELD * len(fields) + sum(texts) + sum(numbers) + sum(others)
         if size > most:
             return False

@@ -51,17 +51,17 @@ class State:
 
     def get(self, id: str, /) -> Lesson:
         """One lesson. Raises NotFound."""
-        found = next((i for e in self.experiences for i in e.lessons if i.id == id), None)
-        if found is None:
+        lesson = next((i for e in self.experiences for i in e.lessons if i.id == id), None)
+        if lesson is None:
             raise NotFound(f"there was no lesson {id!r} after change {self.sequence}")
-        return found
+        return lesson
 
     def experience(self, id: str, /) -> Experience:
         """One experience. Raises NotFound."""
-        found = next((e for e in self.experiences if e.id == id), None)
-        if found is None:
+        experience = next((e for e in self.experiences if e.id == id), None)
+        if experience is None:
             raise NotFound(f"there was no experience {id!r} after change {self.sequence}")
-        return found
+        return experience
 
     def counts(self) -> Counts:
         """How much there was. Runs and receipts are no changes: their fields are 0 here."""
@@ -119,14 +119,14 @@ def live(rollbacks: Mapping[int, int], upto: int, /) -> list[range]:
 
     `rollbacks` maps the sequence of each `Rollback` to its `to`, which is smaller.
     """
-    known, end, found = sorted(rollbacks), upto, list[range]()
+    known, end, spans = sorted(rollbacks), upto, list[range]()
     while end > 0:
         place = bisect_right(known, end)
         last = known[place - 1] if place else 0
         if last < end:
-            found.append(range(last + 1, end + 1))
+            spans.append(range(last + 1, end + 1))
         end = rollbacks[last] if last else 0
-    return found[::-1]
+    return spans[::-1]
 
 
 def state_at(entries: Iterable[JournalEntry], sequence: int, /, *, scope: str) -> State:
@@ -137,8 +137,8 @@ def state_at(entries: Iterable[JournalEntry], sequence: int, /, *, scope: str) -
         if (brought := entry.entry.brings) is not None:
             arrivals.setdefault(brought.id, entry.sequence)
     in_force = frozenset(chain.from_iterable(live(rollbacks_of(past), sequence)))
-    found = folded(entry.entry for entry in past if entry.sequence in in_force)
-    order = sorted(found.values(), key=lambda e: (e.created_at, arrivals[e.id]))
+    experiences = folded(entry.entry for entry in past if entry.sequence in in_force)
+    order = sorted(experiences.values(), key=lambda e: (e.created_at, arrivals[e.id]))
     return State(scope=scope, sequence=sequence, experiences=tuple(order))
 
 
@@ -201,21 +201,21 @@ def taken_out(entries: Mapping[int, Entry], spans: Sequence[range], /) -> list[R
 
     `entries`: by sequence, those that replace, trust and purge. A purge makes them in one go with its last entry.
     """
-    told = [(s, e) for s, e in entries.items() if isinstance(e, Replace) and e.heirs]
-    known = {(e.experience.id, id) for s, e in told if any(s in span for span in spans) for id in e.heirs}
-    found, new = list[Replace | Trust](), set[str]()
+    replacements = [(s, e) for s, e in entries.items() if isinstance(e, Replace) and e.heirs]
+    known = {(e.experience.id, id) for s, e in replacements if any(s in span for span in spans) for id in e.heirs}
+    changes, new = list[Replace | Trust](), set[str]()
     for entry in entries.values():
         if isinstance(entry, Purge):
             new.clear()
         elif isinstance(entry, Replace):
             home = entry.experience.id
             if lost := tuple(id for id in entry.heirs if (home, id) not in known):
-                found.append(entry.model_copy(update={"heirs": lost}))
+                changes.append(entry.model_copy(update={"heirs": lost}))
             known.update((home, id) for id in lost)
             new.update(lost)
         elif isinstance(entry, Trust) and new.issuperset(entry.lesson_ids):
-            found.append(entry)
-    return found
+            changes.append(entry)
+    return changes
 
 
 def reworded(entries: Iterable[JournalEntry], /) -> dict[str, datetime]:
@@ -223,18 +223,18 @@ def reworded(entries: Iterable[JournalEntry], /) -> dict[str, datetime]:
 
     Only edits and rollbacks are looked at, oldest first.
     """
-    edits, jumps, found = dict[str, list[int]](), dict[int, int](), dict[str, datetime]()
+    edits, jumps, moments = dict[str, list[int]](), dict[int, int](), dict[str, datetime]()
     for entry in entries:
         change = entry.entry
         if isinstance(change, Edit):
             edits.setdefault(change.lesson_id, []).append(entry.sequence)
-            found[change.lesson_id] = entry.at
+            moments[change.lesson_id] = entry.at
         elif isinstance(change, Rollback):
             for id, known in edits.items():
                 if _in_force(known, jumps, entry.sequence - 1) != _in_force(known, jumps, change.to):
-                    found[id] = entry.at
+                    moments[id] = entry.at
             jumps[entry.sequence] = change.to
-    return found
+    return moments
 
 
 def diff(before: State, after: State, /) -> Diff:
@@ -259,8 +259,8 @@ def diff(before: State, after: State, /) -> Diff:
     )
 
 
-def _differ(one: Experience, other: Experience) -> bool:
-    return one is not other and _unflagged(one) != _unflagged(other)
+def _differ(experience: Experience, other: Experience) -> bool:
+    return experience is not other and _unflagged(experience) != _unflagged(other)
 
 
 def _unflagged(experience: Experience) -> Experience:
@@ -281,13 +281,13 @@ def about(
     home = experience
     direct: list[int] = []
     for entry in entries:
-        told = entry.entry
-        brought = told.brings
-        held = {one.id for one in brought.lessons} if brought else set[str]()
+        change = entry.entry
+        brought = change.brings
+        held = {member.id for member in brought.lessons} if brought else set[str]()
         if brought and (brought.id == experience if experience is not None else not own.isdisjoint(held)):
             home, own = brought.id, own if experience is None else own | held
             direct.append(entry.sequence)
-        elif not own.isdisjoint(told.marks) or (home and told.amends == home):
+        elif not own.isdisjoint(change.marks) or (home and change.amends == home):
             direct.append(entry.sequence)
     jumps = rollbacks_of(entries)
     wanted = set(direct) | {
@@ -335,9 +335,9 @@ def successors(entries: Iterable[JournalEntry], /) -> dict[str, tuple[str, ...]]
 
 def reached(steps: Mapping[str, Sequence[str]], start: str, /) -> tuple[str, ...]:
     """Everything that can be reached from `start` by `steps`, the nearest first."""
-    found = dict.fromkeys(steps.get(start, ()))
-    todo = list(found)
+    ids = dict.fromkeys(steps.get(start, ()))
+    todo = list(ids)
     for id in todo:
-        todo.extend(new for new in steps.get(id, ()) if new not in found)
-        found.update(dict.fromkeys(steps.get(id, ())))
-    return tuple(id for id in found if id != start)
+        todo.extend(new for new in steps.get(id, ()) if new not in ids)
+        ids.update(dict.fromkeys(steps.get(id, ())))
+    return tuple(id for id in ids if id != start)

@@ -45,12 +45,12 @@ def tool_name(tool: object, /) -> str:
 
 def _flat(tools: list[Any] | tuple[Any, ...]) -> list[Any]:
     """Gemini puts several definitions into one tool."""
-    found: list[Any] = []
+    definitions: list[Any] = []
     for tool in tools[:_MOST]:
-        told = _mapping(tool) or {}
-        several = next((told[key] for key in _SEVERAL if isinstance(told.get(key), list | tuple)), None)
-        found += [tool] if several is None else several
-    return found[:_MOST]
+        fields = _mapping(tool) or {}
+        several = next((fields[key] for key in _SEVERAL if isinstance(fields.get(key), list | tuple)), None)
+        definitions += [tool] if several is None else several
+    return definitions[:_MOST]
 
 
 def _signature(tool: object) -> str:
@@ -61,16 +61,16 @@ def _signature(tool: object) -> str:
         return ""
     schema = next((read for key in _SCHEMAS if (read := _schema(_field_of(tool, key)))), None)
     about = _field_of(tool, "description")
-    said = _SENTENCE.split(about.strip()[:_LINE], maxsplit=1)[0] if isinstance(about, str) else ""
-    return _line(f"{name}({', '.join(_arguments(schema) if schema else ())})" + (f" - {said}" if said else ""))
+    summary = _SENTENCE.split(about.strip()[:_LINE], maxsplit=1)[0] if isinstance(about, str) else ""
+    return _line(f"{name}({', '.join(_arguments(schema) if schema else ())})" + (f" - {summary}" if summary else ""))
 
 
 def _field_of(tool: object, key: str) -> Any:
     """What a definition says, or an object of a framework."""
-    told = _mapping(tool)
-    if told is None:
+    fields = _mapping(tool)
+    if fields is None:
         return getattr(tool, key, None)
-    return next((inner for kind in _KINDS if (inner := _mapping(told.get(kind))) is not None), told).get(key)
+    return next((inner for kind in _KINDS if (inner := _mapping(fields.get(kind))) is not None), fields).get(key)
 
 
 def _mapping(value: object) -> Mapping[str, Any] | None:
@@ -83,13 +83,13 @@ def _schema(given: object) -> Mapping[str, Any] | None:
         given = getattr(given, "model_json_schema", None)
     elif callable(dump := getattr(given, "model_dump", None)):
         given = dump(mode="json", exclude_none=True)
-    told = _mapping(given() if callable(given) else given)
-    return told and (_mapping(told.get("json")) or told)
+    schema = _mapping(given() if callable(given) else given)
+    return schema and (_mapping(schema.get("json")) or schema)
 
 
 def _arguments(schema: Mapping[str, Any]) -> Iterator[str]:
-    told, needed = schema.get("properties"), schema.get("required")
-    properties = cast("Mapping[str, Any]", told) if isinstance(told, Mapping) else dict[str, Any]()
+    raw_properties, needed = schema.get("properties"), schema.get("required")
+    properties = cast("Mapping[str, Any]", raw_properties) if isinstance(raw_properties, Mapping) else dict[str, Any]()
     for name, about in properties.items():
         kind = cast("Mapping[str, Any]", about).get("type") if isinstance(about, Mapping) else None
         optional = "" if isinstance(needed, list) and name in needed else "?"

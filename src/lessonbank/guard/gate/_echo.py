@@ -47,11 +47,11 @@ class ShownMemory:
     @cached_property
     def _lessons(self) -> Sequence[str]:
         """Each lesson of each text. A text without a block is one lesson."""
-        found: list[str] = []
+        lessons: list[str] = []
         for text in self.texts:
             block = [lesson.text for lesson in lessons_in(text)] or [text]
-            found += [lesson for lesson in block if len(lesson.strip()) > _LEAST]
-        return found[:_MOST]
+            lessons += [lesson for lesson in block if len(lesson.strip()) > _LEAST]
+        return lessons[:_MOST]
 
     @cached_property
     def _written(self) -> Sequence[_EarlierText]:
@@ -75,31 +75,31 @@ class ShownMemory:
         )
 
 
-def _repeats(told: Sequence[_EarlierText], title: str, content: str) -> bool:
-    if not told:
+def _repeats(texts: Sequence[_EarlierText], title: str, content: str) -> bool:
+    if not texts:
         return False
-    whole, read = f"{title}\n{content}", told[0].read
+    whole, read = f"{title}\n{content}", texts[0].read
     flat = _flat(read(content))
-    if flat.strip() and any(flat in one.flat for one in told):
+    if flat.strip() and any(flat in text.flat for text in texts):
         return True
     if len(_words(read(content))) < _LEAST:
         return False
-    if _turns(told, frozenset(_words(read(whole)))):
-        return all(any(part in one.flat for one in told) for part in map(_flat, map(read, _PART.split(content))))
-    if any(one.says(content) and not one.lacks(whole) for one in told):
+    if _turns(texts, frozenset(_words(read(whole)))):
+        return all(any(part in text.flat for text in texts) for part in map(_flat, map(read, _PART.split(content))))
+    if any(text.says(content) and not text.lacks(whole) for text in texts):
         return True
     parts = [part for part in _PART.split(content) if len(set(_words(read(part))) - STOP) >= _LEAST]
-    if not parts or not all(any(one.says(part) for one in told) for part in parts):
+    if not parts or not all(any(text.says(part) for text in texts) for part in parts):
         return False
     # A lesson that brings together what no shown lesson has together is new, whatever its words.
-    is_new = bool(_specific(whole, read)) and all(one.lacks(whole) for one in told)
-    return not is_new or all(any(one.has(part) for one in told) for part in parts)
+    is_new = bool(_specific(whole, read)) and all(text.lacks(whole) for text in texts)
+    return not is_new or all(any(text.has(part) for text in texts) for part in parts)
 
 
-def _turns(told: Sequence[_EarlierText], words: frozenset[str]) -> bool:
+def _turns(texts: Sequence[_EarlierText], words: frozenset[str]) -> bool:
     """Whether a lesson of these words puts a few of them in the place of some of the shown lesson most like it."""
     own = words - _TELLING_LITTLE
-    share, theirs = max((one.likeness(own) for one in told), key=lambda found: found[0])
+    share, theirs = max((text.likeness(own) for text in texts), key=lambda likeness: likeness[0])
     more, less = own - theirs, theirs - own
     differs = (more and less) or "not" in more | less
     return bool(differs) and share > _TURNED and len(more) <= _MOST_TURNED >= len(less)

@@ -59,11 +59,11 @@ def is_vague(title: str, content: str, /, *, task: str) -> bool:
         return len(_pattern("is a platitude of a script without blanks").findall(content)) >= _LEAST
     if 2 * len(_LATIN.findall(content)) < sum(map(str.isalpha, content)):
         return False  # the platitudes are in languages of Latin script
-    whole, told = f"{title}\n{content}", _about(task)
-    if len(_about(content) - told) < _LEAST and len(_about(whole) - told) <= _LEAST:
+    whole, task_words = f"{title}\n{content}", _about(task)
+    if len(_about(content) - task_words) < _LEAST and len(_about(whole) - task_words) <= _LEAST:
         return True
     return (
-        len(_about(whole) - told) < _PLAIN
+        len(_about(whole) - task_words) < _PLAIN
         and not _pattern("joins two thoughts").search(whole)
         and not _CODE.search(title)
     )

@@ -52,15 +52,15 @@ def copies(content: str, /, *, task: str, answer: str = "") -> bool:
 
 def restates(content: str, /, *, task: str, answer: str = "") -> bool:
     """Whether `content` sounds as if it told what one run did. A lesson about a short task can sound so, too."""
-    share, told = _shared(content, task, answer)
-    return len(_RETOLD.findall(content)) > 1 or (told <= _FEW and share >= _RESTATED)
+    share, count = _shared(content, task, answer)
+    return len(_RETOLD.findall(content)) > 1 or (count <= _FEW and share >= _RESTATED)
 
 
 def _shared(content: str, task: str, answer: str) -> tuple[float, int]:
     """The share of the words of `content` that a task and its answer have, and how many words these have."""
-    told = _words(f"{task[:_READ]}\n{answer if len(answer) <= _ANSWER else ''}")
+    task_words = _words(f"{task[:_READ]}\n{answer if len(answer) <= _ANSWER else ''}")
     own = _words(content)
-    return (len(own & told) / len(own) if len(own) >= 2 else 0.0), len(told)
+    return (len(own & task_words) / len(own) if len(own) >= 2 else 0.0), len(task_words)
 
 
 def _words(text: str) -> set[str]:
@@ -73,8 +73,8 @@ def literal_in(text: str, /, *, task: str, answer: str = "", unnamed: str | None
     `unnamed` is `text` without the names that are known to be nobody's: persons are looked for in it.
     """
     task = task[:_READ]
-    if answer and (found := _answer_in(text, answer.strip())):
-        return found
+    if answer and (literal := _answer_in(text, answer.strip())):
+        return literal
     known = set(_values(task)) | set(_values(answer[:_READ]))
     value = next((value for value in _values(text) if value in known), None) or _quoted_account(text, task)
     if len(places := {place[0] for place in _PLACE.finditer(text)}) >= 3:
@@ -84,9 +84,9 @@ def literal_in(text: str, /, *, task: str, answer: str = "", unnamed: str | None
 
 def _values(text: str) -> Iterator[str]:
     """What looks like an id, an amount, a date, an address of this task."""
-    for found in find_entities(text, names=False):
-        value = text[found.start : found.end].lstrip("#")
-        if found.kind not in ("number", "id") or (len(value) > 3 and not COMMON.fullmatch(value)):
+    for entity in find_entities(text, names=False):
+        value = text[entity.start : entity.end].lstrip("#")
+        if entity.kind not in ("number", "id") or (len(value) > 3 and not COMMON.fullmatch(value)):
             yield value
 
 
@@ -101,14 +101,14 @@ def _first_in(text: str, names: Iterable[str]) -> str | None:
     What is longer than any name is none: a row of capitalised words that fills the task would be compared whole at each
     place where it begins.
     """
-    told = dict.fromkeys(n for n in names if len(n) <= _LONGEST_NAME)
-    return next((n for n in told if n in text and re.search(rf"\b{re.escape(n)}\b", text)), None)
+    candidates = dict.fromkeys(n for n in names if len(n) <= _LONGEST_NAME)
+    return next((n for n in candidates if n in text and re.search(rf"\b{re.escape(n)}\b", text)), None)
 
 
 def _people(task: str) -> Iterator[str]:
     """The names of persons in `task`, whole and each word that tells."""
-    for found in people(task):
-        name = task[found.start : found.end]
+    for entity in people(task):
+        name = task[entity.start : entity.end]
         yield name
         odd = unusual(name.lower().split())
         yield from (part for part in name.split() if len(part) > 3 and part.lower() in odd)
@@ -129,9 +129,9 @@ def _answer_in(text: str, answer: str) -> str | None:
     )
     if telling and re.search(rf"(?<!\w){re.escape(bare)}(?!\w)", _THOUSANDS.sub("", text), re.IGNORECASE):
         return bare
-    said = re.search(
+    match = re.search(
         rf"\b(?:answer|result|solution|value)\b[^.\n]{{0,30}}\b(?:is|was|=|:)\s*[\"'`*]*{re.escape(bare)}(?!\w)",
         text,
         re.IGNORECASE,
     )
-    return bare if said else None
+    return bare if match else None

@@ -235,20 +235,20 @@ def find_entities(text: str, /, *, names: bool = True) -> Sequence[Entity]:
     Kept for a moment: of a task the values are taken in, and then it is masked, and fields say the same again.
     """
     alike = people(text) if names else []
-    alike += [Entity(found.start, found.end, found.kind) for found in personal_in(text)]
+    alike += [Entity(entity.start, entity.end, entity.kind) for entity in personal_in(text)]
     if not _HAS_DIGIT.search(text):
         return alike
     low = text.lower()
     for hints, pattern in _ADDRESSES:
         if hints.search(low):
-            alike += [Entity(*found.span(), "address") for found in pattern.finditer(text)]
+            alike += [Entity(*match.span(), "address") for match in pattern.finditer(text)]
     *known, numbers = sought_in(text, _AMOUNT, _MONTH_DATE, _DATE_SLASHED, _NUMBERED)
     for kind, matches in zip(("amount", "date", "date"), known, strict=True):
-        alike += [Entity(*found.span(), kind) for found in matches]
-    for found in numbers:
-        if (kind := _kind_of_number(found[0])) is not None:
-            is_version = kind == "amount" and _VERSION_AFTER.search(text, max(0, found.start() - 12), found.start())
-            alike.append(Entity(*found.span(), "version" if is_version else kind))
+        alike += [Entity(*match.span(), kind) for match in matches]
+    for match in numbers:
+        if (kind := _kind_of_number(match[0])) is not None:
+            is_version = kind == "amount" and _VERSION_AFTER.search(text, max(0, match.start() - 12), match.start())
+            alike.append(Entity(*match.span(), "version" if is_version else kind))
     return alike
 
 
@@ -265,20 +265,20 @@ def _kind_of_number(word: str) -> Kind | None:
 
 def people(text: str, /) -> list[Entity]:
     """Names of persons: capitalised words in a row, what stands where a name is told, and names in another script."""
-    found: list[Entity] = []
+    names: list[Entity] = []
     rows, cues = sought_in(text, _CAPITALISED_ROW, _NAMED_AFTER)
     for row in rows:
         at = row.start()
-        found += [Entity(at + start, at + end, "name") for start, end in _names_in(row[0])]
-    found += [name for cue in cues if (name := _words_behind(text, cue))]
+        names += [Entity(at + start, at + end, "name") for start, end in _names_in(row[0])]
+    names += [name for cue in cues if (name := _words_behind(text, cue))]
     if is_ascii(text):
-        return found
+        return names
     for pattern in _NAMED_DENSE:
-        found += [Entity(*name.span("it"), "name") for name in pattern.finditer(text)]
+        names += [Entity(*name.span("it"), "name") for name in pattern.finditer(text)]
     caseless = [run.span() for run in _CASELESS_RUN.finditer(text)]
     if sum(end - start for start, end in caseless) < sum(len(word) for word in _LATIN.findall(text)):
-        found += [Entity(*span, "name") for span in caseless]
-    return found
+        names += [Entity(*span, "name") for span in caseless]
+    return names
 
 
 def names_after_cues(text: str, /) -> list[Entity]:
@@ -290,21 +290,21 @@ def names_after_cues(text: str, /) -> list[Entity]:
 def _names_in(text: str) -> Sequence[tuple[int, int]]:
     """Where names stand in a row of capitalised words."""
     rows: list[list[re.Match[str]]] = [[]]
-    for found in sought_in(text, _CAPITALISED)[0]:
-        is_body = found[0] in _BODIES
-        if not is_body and not _is_capitalised(found[0]):
+    for match in sought_in(text, _CAPITALISED)[0]:
+        is_body = match[0] in _BODIES
+        if not is_body and not _is_capitalised(match[0]):
             continue
-        if rows[-1] and not _in_a_row(text, rows[-1][-1], found):
+        if rows[-1] and not _in_a_row(text, rows[-1][-1], match):
             rows.append([])
         if is_body:
             rows[-1] = []
         else:
-            rows[-1].append(found)
+            rows[-1].append(match)
     return [name for row in rows if (name := _name_of(row))]
 
 
-def _in_a_row(text: str, last: re.Match[str], found: re.Match[str]) -> bool:
-    gap = text[last.end() : found.start()] if found.start() - last.end() < 24 else "…"
+def _in_a_row(text: str, last: re.Match[str], match: re.Match[str]) -> bool:
+    gap = text[last.end() : match.start()] if match.start() - last.end() < 24 else "…"
     if gap[:1] == "." and not (len(last[0]) == 1 or last[0].lower() in _TITLES):
         return False
     return gap == " " or _GAP.fullmatch(gap) is not None
@@ -359,11 +359,11 @@ def _words_behind(text: str, cue: re.Match[str]) -> Entity | None:
     if cue["sure"] == "named" and _NAMED_THING.search(text, max(0, cue.start() - 20), cue.start()):
         return None
     words: list[re.Match[str]] = []
-    for found in _NAME_WORD.finditer(text, cue.end(), min(len(text), cue.end() + 80)):
-        between = text[words[-1].end() : found.start()] if words else text[cue.end() : found.start()]
-        if between.strip() or len(words) == 3 or not _may_name(found[0]):
+    for word in _NAME_WORD.finditer(text, cue.end(), min(len(text), cue.end() + 80)):
+        between = text[words[-1].end() : word.start()] if words else text[cue.end() : word.start()]
+        if between.strip() or len(words) == 3 or not _may_name(word[0]):
             break
-        words.append(found)
+        words.append(word)
     is_told = words and (cue["sure"] or words[0][0][:1].isupper() or len(words) > 1)
     if is_told and any(_is_telling(word[0]) for word in words):
         return Entity(words[0].start(), words[-1].end(), "name")

@@ -58,9 +58,9 @@ def _tables() -> dict[str, dict[str, list[str]]]:
 def imitates_a_turn(text: str, /, *, quoting: bool = True) -> bool:
     """Whether `text` looks like a turn of a chat, a marker or a call. With `quoting`, what is in quotes does not."""
     return any(
-        not (quoting and _is_quoted(view, found.start()))
+        not (quoting and _is_quoted(view, match.start()))
         for view in views(text[:_TURNS])
-        for found in any_of("turns").finditer(view)
+        for match in any_of("turns").finditer(view)
     )
 
 

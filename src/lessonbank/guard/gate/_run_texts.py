@@ -54,7 +54,7 @@ def parsed(text: str, /) -> Json | None:
 
 def leaves(data: Json) -> list[tuple[str, str, Json]]:
     """(field, the field that it stands in, value) of all data that says something; keys that are values, too."""
-    found: list[tuple[str, str, Json]] = []
+    fields: list[tuple[str, str, Json]] = []
     waiting: list[tuple[str, str, Json, int]] = [("", "", data, 0)]
     for _ in range(LEAVES):
         if not waiting:
@@ -66,13 +66,13 @@ def leaves(data: Json) -> list[tuple[str, str, Json]]:
             for name, inner in value.items():
                 named = FIELD.fullmatch(name) is not None
                 if not named or _DIGIT.search(name) or (" " in name and not name.islower()):
-                    found.append((key or "key", parent, name))
+                    fields.append((key or "key", parent, name))
                 waiting.append((name if named else key, key, inner, depth + 1))
         elif isinstance(value, list):
             waiting += [(key, parent, inner, depth + 1) for inner in value]
         elif value is not None and not isinstance(value, bool):
-            found.append((key, parent, value))
-    return found
+            fields.append((key, parent, value))
+    return fields
 
 
 class Part(NamedTuple):
@@ -122,14 +122,14 @@ def is_command_field(name: str, /) -> bool:
 
 def asked(run: Trajectory, /) -> list[str]:
     """The task, and what a user said."""
-    said = [seen.text for step in run.steps for seen in step.observations if seen.source == "user"]
-    return [ends(run.task), *(ends(text, TURN) for text in said)]
+    messages = [seen.text for step in run.steps for seen in step.observations if seen.source == "user"]
+    return [ends(run.task), *(ends(text, TURN) for text in messages)]
 
 
 def pairs_in(text: str, /) -> list[tuple[str, str]]:
     """The fields and values that `text` tells as `"field": "value"` or `field=value`."""
-    found = [pair.groups() for pair in sought_in(text, PAIR_OR_WORDS)[0] if pair.lastindex is not None]
-    return [cast("tuple[str, str]", tuple(part for part in pair if part is not None)) for pair in found]
+    pairs = [pair.groups() for pair in sought_in(text, PAIR_OR_WORDS)[0] if pair.lastindex is not None]
+    return [cast("tuple[str, str]", tuple(part for part in pair if part is not None)) for pair in pairs]
 
 
 def keys_of(given: Iterable[Json], /) -> set[str]:
@@ -154,7 +154,7 @@ def listed(tools: Iterable[object]) -> Iterator[str]:
         if isinstance(value, Mapping):
             for key, inner in cast("Mapping[str, object]", value).items():
                 if key == "enum" and isinstance(inner, list):
-                    yield from (one for one in cast("list[object]", inner) if isinstance(one, str))
+                    yield from (option for option in cast("list[object]", inner) if isinstance(option, str))
                 else:
                     waiting.append(inner)
         elif isinstance(value, list):

@@ -56,10 +56,10 @@ def views(text: str, /) -> tuple[str, ...]:
 
 def skeleton(text: str, /) -> str:
     """The words of `text` in plain small letters, for comparing only. Linear in the length of `text`."""
-    text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
     if "&" in text:
         for _ in range(2):  # `&amp;#105;` is an entity of an entity
-            text = _ENTITY.sub(lambda found: unescape(f"&{found[1]};"), text)
+            text = _ENTITY.sub(lambda match: unescape(f"&{match[1]};"), text)
     if not text.isascii():
         text = text.translate({ord(c): _seen(c) for c in set(text) if c > "\x7f"})
     text = _TALL.sub(lambda tall: "l" * len(tall[0]), text).lower()

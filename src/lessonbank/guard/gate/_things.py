@@ -63,7 +63,7 @@ class Place:
     def spans(self, text: str, /) -> list[tuple[int, int]]:
         """Where its names stand in `text`."""
         pattern = "|".join(map(re.escape, self.names))
-        return [found.span() for found in re.finditer(pattern, text)] if pattern else []
+        return [match.span() for match in re.finditer(pattern, text)] if pattern else []
 
 
 NOWHERE: Final = Place()
@@ -75,18 +75,18 @@ def place_of(lesson: Lesson, tasks: Sequence[str], /) -> Place:
     A task must speak of it as one works *in* it: "In Orchard Pricing, set …", "In Marlow's Orchard Pricing, set …".
     Nobody says so of a person; what belongs to one ("in Jane Roe's account") is no place by that name.
     """
-    told = lesson.applies_to
-    if told is None or told.reach not in ("place", "organisation") or not told.name:
+    applies_to = lesson.applies_to
+    if applies_to is None or applies_to.reach not in ("place", "organisation") or not applies_to.name:
         return NOWHERE
-    name = re.escape(told.name)
+    name = re.escape(applies_to.name)
     pattern = re.compile(
         rf"\b[Ii]n (?:the \w+ )?(?:(?P<owner>{_TITLED})['’]s )?{name}(?!['’]|\w)"
         rf"|\b[Ii]n {name}['’]s (?P<theirs>{_TITLED} {_TITLED})"
     )
-    found = next(filter(None, (pattern.search(task[:_READ]) for task in tasks)), None)
-    if found is None:
+    match = next(filter(None, (pattern.search(task[:_READ]) for task in tasks)), None)
+    if match is None:
         return NOWHERE
-    return Place(tuple(filter(None, (found["theirs"], told.name))), found["owner"] or "")
+    return Place(tuple(filter(None, (match["theirs"], applies_to.name))), match["owner"] or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class Things:
 
         What also stands as somebody's name, in a personal field or in a run's answer, is none. Linear in the runs.
         """
-        found = dict.fromkeys(name for run in runs for name in _things_in(run))
-        things = {word for name in list(found)[:_MOST] for word in words(name) if len(word) > 1}
+        names = dict.fromkeys(name for run in runs for name in _things_in(run))
+        things = {word for name in list(names)[:_MOST] for word in words(name) if len(word) > 1}
         imported = {word for run in runs for text in texts_of(run) for word in _imported(text)}
         theirs = {word for run in runs for word in _of_people(run, frozenset(things | imported))}
         fields = {word for run in runs for word in _in_fields_of_people(run)}
@@ -111,8 +111,10 @@ class Things:
     def mask_but_things(self, text: str, made: Callable[[str], str], /, *, place: Place = NOWHERE) -> str:
         """Mask `text` with `made`, except the things in it and the names of `place`."""
         spans = self._spans(text, place)
-        told = made(_with_stand_ins(text, spans))
-        return told.translate({ord(stand_in): text[a:b] for stand_in, (a, b) in zip(_stand_ins(), spans, strict=False)})
+        masked_text = made(_with_stand_ins(text, spans))
+        return masked_text.translate(
+            {ord(stand_in): text[a:b] for stand_in, (a, b) in zip(_stand_ins(), spans, strict=False)}
+        )
 
     def without(self, text: str, /, *, place: Place = NOWHERE) -> str:
         """`text` in which neither a thing nor `place` is named."""
@@ -127,9 +129,9 @@ class Things:
             for start, end in spans:
                 text = text[:start] + (end - start) * chr(_STAND_INS[0]) + text[end:]
             theirs = bytearray(len(text))
-            for found in people(text):
-                if not self._is_thing(text[found.start : found.end]):
-                    theirs[found.start : found.end] = b"\1" * (found.end - found.start)
+            for entity in people(text):
+                if not self._is_thing(text[entity.start : entity.end]):
+                    theirs[entity.start : entity.end] = b"\1" * (entity.end - entity.start)
             named = unusual(self.words)
             spans += [(a, b) for word, a, b in tokens(text) if word in named and not theirs[a]]
         return sorted(spans)[: len(_STAND_INS)]
@@ -154,7 +156,7 @@ def _with_stand_ins(text: str, spans: Sequence[tuple[int, int]]) -> str:
 def _things_in(run: Trajectory) -> Iterator[str]:
     for text in map(nfc, texts_of(run)):
         text = ends(text)
-        yield from (found["it"] for pattern in _SAID for found in pattern.finditer(text))
+        yield from (match["it"] for pattern in _SAID for match in pattern.finditer(text))
         yield from (value for key, value in pairs_in(text) if _FIELD.fullmatch(key))
     for key, parent, value in _fields(run):
         if isinstance(value, str) and len(value) < 80 and _FIELD.fullmatch(f"{parent} {key}" if key == "name" else key):
@@ -162,19 +164,19 @@ def _things_in(run: Trajectory) -> Iterator[str]:
 
 
 def _imported(text: str) -> Iterator[str]:
-    for found in _IMPORTED.finditer(ends(text)):
-        yield from words(found["it"] or found["that"] or found["also"])
+    for match in _IMPORTED.finditer(ends(text)):
+        yield from words(match["it"] or match["that"] or match["also"])
 
 
 def _of_people(run: Trajectory, things: frozenset[str]) -> Iterator[str]:
     """The words of names that somebody has in a run: told as a name, or asked for, and no thing as a whole."""
     for text in asked(run):
-        for found in people(text):
-            name = text[found.start : found.end]
+        for entity in people(text):
+            name = text[entity.start : entity.end]
             if name.endswith(("'s", "’s")) or not unusual(words(name)) <= things:
                 yield from words(name)
     for text in chain(map(ends, texts_of(run)), [run.instructions]):
-        yield from (word for found in names_after_cues(ends(text)) for word in words(text[found.start : found.end]))
+        yield from (word for entity in names_after_cues(ends(text)) for word in words(text[entity.start : entity.end]))
     yield from words((run.answer or "")[:200])
 
 

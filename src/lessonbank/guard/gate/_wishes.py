@@ -91,26 +91,28 @@ def _repeats(run: Trajectory) -> bool:
 
 def _asked_for(run: Trajectory) -> Iterator[str]:
     values = list(_values(run))
-    told = list(_results(run)) if values else []
+    results = list(_results(run)) if values else []
     for value in values:
-        brought = (one for one in told if one.step < value.step and one.source != f"{value.tool}'s result")
-        if any(_is_of_a_sentence(value.text, one) for one in brought):
+        brought = (
+            result for result in results if result.step < value.step and result.source != f"{value.tool}'s result"
+        )
+        if any(_is_of_a_sentence(value.text, result) for result in brought):
             yield value.tool
 
 
 def _values(run: Trajectory) -> Iterator[_Value]:
     """Each different value that a call which does something was given, and nobody asked for."""
-    first, found = dict[str, int](), set[tuple[str, str]]()
+    first, values = dict[str, int](), set[tuple[str, str]]()
     for number, step in enumerate(run.steps, 1):
         for call in step.action.calls:
             given = parsed(call.arguments) if isinstance(call.arguments, str) else call.arguments
-            told = [] if is_command(call) else [(call.name, text) for text in _texts(given)]
-            for _, text in told:
+            arguments = [] if is_command(call) else [(call.name, text) for text in _texts(given)]
+            for _, text in arguments:
                 first.setdefault(text, number)
             if not LOOKS.match(call.name):
-                found.update(told[: _MOST - len(found)])
-    request = words_of(*asked(run), ends(run.instructions)) if found else ""
-    for tool, text in sorted(found):
+                values.update(arguments[: _MOST - len(values)])
+    request = words_of(*asked(run), ends(run.instructions)) if values else ""
+    for tool, text in sorted(values):
         words = words_of(text)
         if len(words) >= _LEAST and words not in request:
             yield _Value(first[text], tool, text)
@@ -127,14 +129,14 @@ def _results(run: Trajectory) -> Iterator[_Result]:
             continue
         text = ends(part.text).lower()
         if part.data is not None:
-            yield from (_Result(part.step, part.source, told, _CELL_ENDS) for told in _texts(part.data))
+            yield from (_Result(part.step, part.source, value, _CELL_ENDS) for value in _texts(part.data))
         else:
             cells = _VALUE_ENDS if text.lstrip()[:1] in ("{", "[", "(") else _CELL_ENDS
             yield _Result(part.step, part.source, text, cells)
 
 
-def _is_of_a_sentence(value: str, told: _Result) -> bool:
-    text, size, at = told.text, len(value), -1
+def _is_of_a_sentence(value: str, result: _Result) -> bool:
+    text, size, at = result.text, len(value), -1
     joins = _OF_A_PROGRAM if _SHORT_ID.fullmatch(value) else _NOTHING
     for _ in range(_TIMES):
         if (at := text.find(value, at + 1)) < 0:
@@ -143,7 +145,7 @@ def _is_of_a_sentence(value: str, told: _Result) -> bool:
         beside = before[-1:], after[:1]
         if any(map(str.isalnum, beside)) or any(map(joins.match, beside)):
             continue
-        cell = f"{told.ends.split(before)[-1]} {told.ends.split(after, 1)[0]}"
+        cell = f"{result.ends.split(before)[-1]} {result.ends.split(after, 1)[0]}"
         if len(_WORD.findall(cell)) >= _SENTENCE:
             return True
     return False

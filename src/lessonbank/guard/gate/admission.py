@@ -64,30 +64,30 @@ class LessonGate:
         values, things = cache(lambda: RunValues.of(runs)), cache(lambda: Things.of(runs))
         memory, wishes = ShownMemory(tuple(shown)), Wishes(runs)
         most = self.one_run if len(attempts) == 1 else self.several_runs
-        kept: list[Lesson] = []
+        lessons: list[Lesson] = []
         rejected: list[Rejected] = []
         notes: list[str] = []
         for lesson in map(in_form, extraction.lessons):
             quotes = _quotes(lesson)
-            bare, found = lesson, _no_lesson(lesson, quotes=quotes)
+            bare, refusal = lesson, _no_lesson(lesson, quotes=quotes)
             if not quotes:
                 bare = _without_values(lesson, values(), things())
-                found = found or _no_news(lesson, memory, runs, things())
-            found = found or _too_much(lesson, kept, most) or (None if bare is lesson else _emptied(bare))
-            if found is None:
-                kept.append(_marked(bare, runs))
+                refusal = refusal or _no_news(lesson, memory, runs, things())
+            refusal = refusal or _too_much(lesson, lessons, most) or (None if bare is lesson else _emptied(bare))
+            if refusal is None:
+                lessons.append(_marked(bare, runs))
                 if tool := wishes.named_in(bare):
-                    kept[-1] = kept[-1].model_copy(update={"state": "quarantined", "risk": ASKED_BY_A_TEXT})
-                    told = f"{ASKED_BY_A_TEXT}, {one_line(tool, limit=60)}"
-                    notes.append(f"{one_line(bare.title, limit=60)!r} waits for a person: {told}")
+                    lessons[-1] = lessons[-1].model_copy(update={"state": "quarantined", "risk": ASKED_BY_A_TEXT})
+                    reason = f"{ASKED_BY_A_TEXT}, {one_line(tool, limit=60)}"
+                    notes.append(f"{one_line(bare.title, limit=60)!r} waits for a person: {reason}")
                 if bare is not lesson:
                     notes.append(f"{one_line(bare.title, limit=60)!r}: values of this one run became slots")
             else:
-                rejected.append(_turned_away(lesson, *found))
-                notes.append(f"not kept: {one_line(lesson.title, limit=60)!r}: {found[1]}")
+                rejected.append(_turned_away(lesson, *refusal))
+                notes.append(f"not kept: {one_line(lesson.title, limit=60)!r}: {refusal[1]}")
         return extraction.model_copy(
             update={
-                "lessons": tuple(kept),
+                "lessons": tuple(lessons),
                 "rejected": tuple(rejected[:MOST_REJECTED]),
                 "notes": (*extraction.notes, *notes[:MOST_REJECTED]),
             }
@@ -96,14 +96,14 @@ class LessonGate:
 
 def _without_values(lesson: Lesson, values: RunValues, things: Things, /) -> Lesson:
     """`lesson` with a slot for each value of the runs that belongs to one person or case; itself if it has none."""
-    told = {name: getattr(lesson, name) for name in ("title", "description", "content")}
+    texts = {name: getattr(lesson, name) for name in ("title", "description", "content")}
     place = place_of(lesson, [run.task for run in values.runs])
 
     bare = {
         name: things.mask_but_things(place.without_owner(text), values.mask_private, place=place)
-        for name, text in told.items()
+        for name, text in texts.items()
     }
-    return lesson if bare == told else in_form(lesson.model_copy(update=bare))
+    return lesson if bare == texts else in_form(lesson.model_copy(update=bare))
 
 
 def _emptied(bare: Lesson) -> tuple[Rule, str] | None:
@@ -119,8 +119,8 @@ def in_form(lesson: Lesson, /) -> Lesson:
     title = _in_form(lesson.title, limit=TITLE, line=True)
     description = _in_form(lesson.description, limit=DESCRIPTION, line=True)
     content = _in_form(lesson.content, limit=CONTENT)
-    told = {"title": title or "-", "description": description, "content": content or "-"}
-    return claimed(lesson.model_copy(update=told))
+    fields = {"title": title or "-", "description": description, "content": content or "-"}
+    return claimed(lesson.model_copy(update=fields))
 
 
 def _in_form(text: str, *, limit: int, line: bool = False) -> str:
@@ -151,20 +151,20 @@ def _no_news(
         return "echo", "memory itself had shown it"
     task, answers = runs[0].task if runs else "", [run.answer or "" for run in runs] or [""]
     place = place_of(lesson, [task])
-    told = place.without_owner(lesson.text)
-    text, unnamed = Things().without(told, place=place), things.without(told, place=place)
+    wording = place.without_owner(lesson.text)
+    text, unnamed = Things().without(wording, place=place), things.without(wording, place=place)
     leaks = (literal_in(text, task=task, answer=answer, unnamed=unnamed) for answer in answers)
-    if found := next(filter(None, leaks), None):
-        return "literal", f"it holds {one_line(found, limit=40)!r} of this one task"
+    if literal := next(filter(None, leaks), None):
+        return "literal", f"it holds {one_line(literal, limit=40)!r} of this one task"
     if any(copies(lesson.content, task=task, answer=answer) for answer in answers):
         return "literal", "it tells what this one task was and not what it taught"
     return None
 
 
-def _too_much(lesson: Lesson, kept: Sequence[Lesson], most: int) -> tuple[Rule, str] | None:
-    if any(lesson.wording == other.wording for other in kept):
+def _too_much(lesson: Lesson, lessons: Sequence[Lesson], most: int) -> tuple[Rule, str] | None:
+    if any(lesson.wording == other.wording for other in lessons):
         return "duplicate", "another lesson of this run says the same"
-    return ("cap", f"a run gives {plural(most, 'lesson')} at most") if len(kept) >= most else None
+    return ("cap", f"a run gives {plural(most, 'lesson')} at most") if len(lessons) >= most else None
 
 
 def _quotes(lesson: Lesson) -> bool:
@@ -180,13 +180,15 @@ def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:
 
 def _marked(lesson: Lesson, runs: Sequence[Trajectory]) -> Lesson:
     """`lesson` as `appraised`; one of a run is also asked whether it teaches anything."""
-    told = appraised(lesson)
-    if told.is_doubted or not runs:
-        return told
+    new_lesson = appraised(lesson)
+    if new_lesson.is_doubted or not runs:
+        return new_lesson
     task = runs[0].task
-    retold = not _quotes(told) and any(restates(told.content, task=task, answer=run.answer or "") for run in runs)
-    vague = retold or is_vague(told.title, told.content, task=task)
-    return told.model_copy(update={"risk": NO_LESSON}) if vague else told
+    retold = not _quotes(new_lesson) and any(
+        restates(new_lesson.content, task=task, answer=run.answer or "") for run in runs
+    )
+    vague = retold or is_vague(new_lesson.title, new_lesson.content, task=task)
+    return new_lesson.model_copy(update={"risk": NO_LESSON}) if vague else new_lesson
 
 
 def appraised(lesson: Lesson, /) -> Lesson:
@@ -195,14 +197,14 @@ def appraised(lesson: Lesson, /) -> Lesson:
     Nobody has approved it yet, it is in its first wording, and who taught it is for the bank to say.
     """
     source = lesson.provenance.model_copy(update={"identity": ""}) if lesson.provenance.identity else lesson.provenance
-    told = {
+    fields = {
         "state": "probation",
         "risk": doubt(lesson) or UNCHECKED,
         "approved": False,
         "version": 1,
         "provenance": source,
     }
-    return lesson.model_copy(update=told)
+    return lesson.model_copy(update=fields)
 
 
 def doubt(lesson: Lesson, /) -> str | None:

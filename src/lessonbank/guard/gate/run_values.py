@@ -99,10 +99,10 @@ class RunValues:
         self = cls(runs)
         read = [parts_of(run) for run in runs]
         self._learn_names(read)
-        told = list(dict.fromkeys([text for run in runs for text in asked(run)]))
-        self.request = words_of(*told)
+        requests = list(dict.fromkeys([text for run in runs for text in asked(run)]))
+        self.request = words_of(*requests)
         brought = set[tuple[str, bool]]()
-        for part in chain([Part(0, REQUEST, text) for text in told], *read):
+        for part in chain([Part(0, REQUEST, text) for text in requests], *read):
             result = (part.text, part.of_command)
             if part.source in ("", REQUEST):
                 self._take_part(part)
@@ -122,9 +122,9 @@ class RunValues:
         """
         text = nfc(text)
         spans = list(self._repeats(text))
-        for found in find_entities(text):
-            if level == "prose" or _stands_out(text, found):
-                spans.append((found.start, found.end, found.kind))
+        for entity in find_entities(text):
+            if level == "prose" or _stands_out(text, entity):
+                spans.append((entity.start, entity.end, entity.kind))
         return _replaced(text, spans)
 
     def mask_private(self, text: str, /) -> str:
@@ -136,8 +136,10 @@ class RunValues:
         spans = list(self._repeats(text, only_private=True))
         alike = [(x.start, x.end, x.kind) for x in find_entities(text)]
         # A value may come thousands of times, and the run may be long: each different one is looked for once.
-        told = {(text[start:end], kind) for start, end, kind in alike}
-        there = {one for one in told if not _is_usual_number(*one) and words_of(_told_by(*one)) in self._words_of_runs}
+        pairs = {(text[start:end], kind) for start, end, kind in alike}
+        there = {
+            pair for pair in pairs if not _is_usual_number(*pair) and words_of(_told_by(*pair)) in self._words_of_runs
+        }
         spans += [span for span in alike if (text[span[0] : span[1]], span[2]) in there]
         values = {text[start:end] for start, end, _ in spans}
         rules = {value for value in values if _is_rule(value, self._instructed)}
@@ -155,8 +157,8 @@ class RunValues:
         for part in chain.from_iterable(map(parts_of, self.runs)):
             new = set(ends(part.text).lower().split()) - read if part.source else set[str]()
             read |= new
-            told = " ".join(new)
-            for token in (_ASCII_TOKEN if told.isascii() else _TOKEN).findall(told):
+            text = " ".join(new)
+            for token in (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text):
                 brought.setdefault(token, (part.step, part.source))
         return brought
 
@@ -168,17 +170,17 @@ class RunValues:
         """What stands for the argument `value` of the call made at `step`: its field and where it came from."""
         read = words(value)
         joined = " ".join(read)
-        found = self.known.get(joined)
+        entry = self.known.get(joined)
         noun = noun_of(key) or "value"
-        brought = found if found is not None and found.source and 0 < found.step < step else None
+        brought = entry if entry is not None and entry.source and 0 < entry.step < step else None
         is_asked = bool(joined) and f" {joined} " in self.request
         if is_asked and not (brought and brought.noun == noun):
             return f"<{noun} from {REQUEST}>"
         if brought:
             return f"<{brought.noun} from {brought.source}>"
-        told = [self._returned.get(word) for word in read]
-        if told and all(one is not None and one[0] < step for one in told):
-            return f"<{noun} from {max(one for one in told if one is not None)[1]}>"
+        origins = [self._returned.get(word) for word in read]
+        if origins and all(origin is not None and origin[0] < step for origin in origins):
+            return f"<{noun} from {max(origin for origin in origins if origin is not None)[1]}>"
         return f"<chosen {noun}>"
 
     def is_closed(self, key: str, value: Json, /) -> bool:
@@ -194,8 +196,8 @@ class RunValues:
 
     def is_field(self, name: str, /) -> bool:
         """Whether a key of some data names a field, and is no value itself."""
-        told = words_of_field(name)
-        return told is not None and not ((known := self.known.get(told)) and known.private)
+        field = words_of_field(name)
+        return field is not None and not ((known := self.known.get(field)) and known.private)
 
     def in_request(self, value: str, /) -> bool:
         """Whether the words of `value` stand in the request."""
@@ -208,9 +210,9 @@ class RunValues:
         at = 0
         while at < len(read):
             for end in range(min(len(read), at + self.longest.get(read[at][0], 0)), at, -1):
-                found = self.known.get(" ".join([token for token, _, _ in read[at:end]]))
-                if found is not None and (found.private or not only_private):
-                    yield read[at][1], read[end - 1][2], found.noun
+                entry = self.known.get(" ".join([token for token, _, _ in read[at:end]]))
+                if entry is not None and (entry.private or not only_private):
+                    yield read[at][1], read[end - 1][2], entry.noun
                     at = end
                     break
             else:
@@ -224,18 +226,18 @@ class RunValues:
         parts = chain.from_iterable(map(_PARTS_OF_NAME.findall, names.union(filter(words_of_field, fields))))
         self.vocabulary |= {part.lower() for part in parts if len(part) > 1}
         if any(run.tools for run in self.runs):
-            self.listed = {one for run in self.runs for one in listed(run.tools)}
-            self.vocabulary.update(word for one in self.listed for word in words(one))
+            self.listed = {value for run in self.runs for value in listed(run.tools)}
+            self.vocabulary.update(word for value in self.listed for word in words(value))
 
     def _take_part(self, part: Part) -> None:
         if part.data is None:
             self._take_text(part.text, part, parts=bool(part.source) and not part.of_command)
             return
         for key, parent, value in leaves(part.data):
-            told = (bool(part.source), key, parent, str(value))
-            if told in self._taken:  # calls give the same again and again
+            leaf = (bool(part.source), key, parent, str(value))
+            if leaf in self._taken:  # calls give the same again and again
                 continue
-            self._taken.add(told)
+            self._taken.add(leaf)
             if isinstance(value, str) and is_command_field(key):
                 self._take_text(value, part, parts=False)
             else:
@@ -248,8 +250,8 @@ class RunValues:
         is_asked = part.source == REQUEST
         text = nfc(text if is_asked else ends(text, _PAGE))
         # A lesson loses every number, whosever it is: only of the request it matters how they were written.
-        if found := find_entities(text) if is_asked else people(text):
-            self._take_found(text, found, part, parts=parts)
+        if entities := find_entities(text) if is_asked else people(text):
+            self._take_found(text, entities, part, parts=parts)
         for key, value in pairs_in(text):
             if is_personal(key) or _DIGIT.search(value):
                 self._take(value, key, "", part)
@@ -259,15 +261,15 @@ class RunValues:
         for key, cell in _cells(text) if "\n" in text else ():
             self._take(cell, key, "", part)
 
-    def _take_found(self, text: str, found: Iterable[Entity], part: Part, *, parts: bool) -> None:
-        for start, end, kind in found:
+    def _take_found(self, text: str, entities: Iterable[Entity], part: Part, *, parts: bool) -> None:
+        for start, end, kind in entities:
             value = text[start:end]
             read = words(value)
-            kept = Value(kind, part.source, part.step, private=not _is_usual_number(value, kind))
+            entry = Value(kind, part.source, part.step, private=not _is_usual_number(value, kind))
             if _tells(read) and not _CONSTANTS.issuperset(read):
-                self._keep(read, kept)
+                self._keep(read, entry)
             if parts and kind == "name":
-                self._keep_parts(read, kept)
+                self._keep_parts(read, entry)
 
     def _take(self, value: Json, key: str, parent: str, part: Part) -> None:
         if value is None or isinstance(value, bool):
@@ -280,10 +282,10 @@ class RunValues:
             if self._is_plain(text, read, personal=personal):
                 return
             private = personal or _looks_private(text, read, key)
-            kept = Value(noun_of(key, parent) or "value", part.source, part.step, private)
-            self._keep(read, kept)
+            entry = Value(noun_of(key, parent) or "value", part.source, part.step, private)
+            self._keep(read, entry)
             if isinstance(value, str) and personal:
-                self._keep_parts(read, kept)
+                self._keep_parts(read, entry)
         if isinstance(value, str) and (not is_whole or len(read) > 1) and not _PLAIN_ID.fullmatch(value):
             text = nfc(ends(value))
             self._take_found(text, find_entities(text), part, parts=bool(part.source))
@@ -337,8 +339,8 @@ def _repeated(read: Sequence[Sequence[Part]]) -> set[tuple[str, str]]:
 def tokens(text: str, /) -> list[tuple[str, int, int]]:
     """The words of `text` without case, accents and signs, each with its place."""
     read: list[tuple[str, int, int]] = []
-    for found in (_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text):
-        word = found[0]
+    for match in (_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text):
+        word = match[0]
         if word[0].isdigit() and not word.isdigit():
             word = _number(word) if "." in word or "," in word else word.casefold()
         elif word.isascii():
@@ -346,7 +348,7 @@ def tokens(text: str, /) -> list[tuple[str, int, int]]:
         else:
             bare = "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
             word = bare.casefold() or word
-        read.append((word, *found.span()))
+        read.append((word, *match.span()))
     return read
 
 
@@ -384,13 +386,13 @@ def _replaced(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
     """`text` with the slot of each span; of those that overlap the longest names it."""
     if not spans:
         return text
-    spans = _with_slots(spans, [found.span() for found in SLOT.finditer(text)])
+    spans = _with_slots(spans, [match.span() for match in SLOT.finditer(text)])
     merged: list[tuple[int, int, str, int]] = []
     for start, end, noun in sorted(spans, key=lambda span: (span[0], -span[1])):
         size = end - start
         if merged and start < merged[-1][1]:
-            first, last, told, best = merged[-1]
-            merged[-1] = (first, max(last, end), noun if size > best else told, max(best, size))
+            first, last, last_noun, best = merged[-1]
+            merged[-1] = (first, max(last, end), noun if size > best else last_noun, max(best, size))
         else:
             merged.append((start, end, noun, size))
     parts: list[str] = []
@@ -441,13 +443,13 @@ def _is_usual_number(value: str, kind: str, /) -> bool:
     return kind in ("number", "id") and bool(COMMON.fullmatch(value) or re.fullmatch(r"(?:19|20)\d\d", value))
 
 
-def _stands_out(text: str, found: Entity) -> bool:
+def _stands_out(text: str, entity: Entity) -> bool:
     """Whether something in a command is more than an option, a version or a line's number."""
-    value = text[found.start : found.end]
+    value = text[entity.start : entity.end]
     digits = sum(map(str.isdigit, value))
-    if found.kind in ("date", "number", "id"):
+    if entity.kind in ("date", "number", "id"):
         return digits >= 5 and "/" not in value
-    return found.kind not in ("amount", "version") or any(sign in value for sign in "$€£")
+    return entity.kind not in ("amount", "version") or any(sign in value for sign in "$€£")
 
 
 def _looks_private(text: str, read: Sequence[str], key: str) -> bool:

@@ -46,8 +46,8 @@ def found_in(text: str, /, *, detectors: Sequence[Detector] = DETECTORS, again: 
         return []
     near = _near_placeholders(text).near() if again and len(text) > _LONG else ((0, len(text)),)
     spans = list(chain.from_iterable(_in_portions(text, *part, detectors) for part in near))
-    gone = [found.span() for found in PLACEHOLDER.finditer(text)] if "[" in text else []
-    whole = merged(span for span in spans if span.typed or not _touches(span, gone))
+    placeholders = [match.span() for match in PLACEHOLDER.finditer(text)] if "[" in text else []
+    whole = merged(span for span in spans if span.typed or not _touches(span, placeholders))
     return [_behind_an_escape(text, span) for span in whole] if "\\" in text else whole
 
 
@@ -56,14 +56,14 @@ def found_together(texts: Iterable[str], /) -> dict[str, list[Span]]:
 
     Many texts are read as one: most hold nothing. Only a long one is read alone.
     """
-    told = {text: found_in(text) if len(text) > _TOGETHER else [] for text in texts}
-    brief = [text for text in told if _SHORT <= len(text) <= _TOGETHER]
+    spans = {text: found_in(text) if len(text) > _TOGETHER else [] for text in texts}
+    brief = [text for text in spans if _SHORT <= len(text) <= _TOGETHER]
     for batch in _batches(sorted(brief, key=str.isascii)):
         begins = list(_begins(map(len, batch)))
         for span in _find_spans(_APART.join(batch), DETECTORS, _DEEP):
             for text in batch[bisect_right(begins, span.start) - 1 : bisect_left(begins, span.end)]:
-                told.pop(text, None)
-    return told
+                spans.pop(text, None)
+    return spans
 
 
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
@@ -79,7 +79,7 @@ def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _near_placeholders(text: str) -> View:
-    return View(text, [(0, 0, 0), *((found.start(), found.start(), 0) for found in PLACEHOLDER.finditer(text))])
+    return View(text, [(0, 0, 0), *((match.start(), match.start(), 0) for match in PLACEHOLDER.finditer(text))])
 
 
 def _in_portions(text: str, first: int, last: int, detectors: Sequence[Detector], deep: int = _DEEP) -> Iterator[Span]:
@@ -94,10 +94,10 @@ def _behind_an_escape(text: str, span: Span) -> Span:
     return span._replace(start=escape.end()) if escape and escape.end() < span.end else span
 
 
-def _touches(span: Span, gone: Sequence[tuple[int, int]]) -> bool:
+def _touches(span: Span, placeholders: Sequence[tuple[int, int]]) -> bool:
     """Whether part of `span` is a placeholder, so that the secret is gone already."""
-    at = bisect_left(gone, (span.end, 0)) - 1
-    return at >= 0 and gone[at][1] > span.start
+    at = bisect_left(placeholders, (span.end, 0)) - 1
+    return at >= 0 and placeholders[at][1] > span.start
 
 
 def _find_spans(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span]:
@@ -113,9 +113,9 @@ def _find_spans(text: str, detectors: Sequence[Detector], deep: int) -> Iterator
         yield from _across_seams(unbroken(text), text, plain, detectors)
     if JOINT.search(text):  # a number that several cells make is nobody's; a key has a form or a name
         yield from _across_seams(joined(text), text, plain, _OF_A_WORD)
-    for start, end, said in decoded(page) if deep else ():
-        if inside := merged(chain(_in_portions(said, 0, len(said), detectors, deep - 1), cut_off(said))):
-            yield _encoded(start, end, said, inside)
+    for start, end, reading in decoded(page) if deep else ():
+        if inside := merged(chain(_in_portions(reading, 0, len(reading), detectors, deep - 1), cut_off(reading))):
+            yield _encoded(start, end, reading, inside)
 
 
 def found_near(view: View, /, *, detectors: Sequence[Detector] = DETECTORS) -> Iterator[Span]:
@@ -144,10 +144,10 @@ def _begins(lengths: Iterable[int]) -> Iterator[int]:
     return accumulate(map(len(_APART).__add__, lengths), initial=0)
 
 
-def _encoded(start: int, end: int, said: str, inside: Sequence[Span]) -> Span:
+def _encoded(start: int, end: int, reading: str, inside: Sequence[Span]) -> Span:
     """Name the secret if the encoded text is nothing else. All of a longer text goes as `encoded text`."""
-    whole = len(inside) == 1 and inside[0].end - inside[0].start >= len(said.strip()) * 0.8
-    return Span(start, end, inside[0].kind if whole else "encoded text", inside[0].value if whole else said)
+    whole = len(inside) == 1 and inside[0].end - inside[0].start >= len(reading.strip()) * 0.8
+    return Span(start, end, inside[0].kind if whole else "encoded text", inside[0].value if whole else reading)
 
 
 def _across_seams(view: View | None, text: str, plain: Sequence[Span], detectors: Sequence[Detector]) -> Iterator[Span]:

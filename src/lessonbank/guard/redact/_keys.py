@@ -31,7 +31,7 @@ otherwise: they have no version of their own, or stand one level deeper."""
 def private_keys(page: Page, /) -> Iterator[Span]:
     """Private keys in PEM, of PuTTY, and as bare base64. Without an end, a key goes as far as its lines do."""
     text = page.text
-    opened = [found for found in compiled(_OPENING).finditer(text) if not found["bare"] or _is_der(found[0])]
+    opened = [match for match in compiled(_OPENING).finditer(text) if not match["bare"] or _is_der(match[0])]
     done = 0
     for number, opening in enumerate(opened):
         if opening.start() < done:
@@ -69,5 +69,5 @@ def cut_off(text: str, /) -> Iterator[Span]:
     Use it only on text that was encoded: in plain text it may be a word.
     """
     end = len(text.rstrip())
-    if found := cut_off_secret().search(text[max(0, end - _WINDOW) : end]):
-        yield Span(end - len(found[0]), end, "cut-off secret", found[0])
+    if match := cut_off_secret().search(text[max(0, end - _WINDOW) : end]):
+        yield Span(end - len(match[0]), end, "cut-off secret", match[0])

@@ -139,34 +139,36 @@ def _value(text: str, start: int) -> _Value | None:
 
 
 def _is_secret(text: str, name: re.Match[str], sign: re.Match[str], kind: str, value: _Value) -> bool:
-    said = text[value.start : value.end]
-    if kind != "password" and not random_looking(said) and not _is_assigned(text, name, sign, value):
+    candidate = text[value.start : value.end]
+    if kind != "password" and not random_looking(candidate) and not _is_assigned(text, name, sign, value):
         return False
-    if harmless(said.strip()) or (name["core"] == "pwd" and _PATHLIKE.match(said)):
+    if harmless(candidate.strip()) or (name["core"] == "pwd" and _PATHLIKE.match(candidate)):
         return False  # `PWD` is also where a shell is
-    if name["core"] == "clave" and not (random_looking(said) or _ODD.search(said)):
+    if name["core"] == "clave" and not (random_looking(candidate) or _ODD.search(candidate)):
         return False  # the Spanish word for the key of a mapping, too
     if not value.quoted and expression(text[value.start : value.end + 1]):
         return False
     if sign["said"] and value.quoted:
-        return len(said) >= 8 and " " not in said
+        return len(candidate) >= 8 and " " not in candidate
     if sign["statement"] or sign["beside"]:
-        return " " not in said and _stands_beside(text[max(0, name.start() - 120) : name.start()], sign, kind, said)
+        return " " not in candidate and _stands_beside(
+            text[max(0, name.start() - 120) : name.start()], sign, kind, candidate
+        )
     if sign.lastgroup:
-        return " " not in said and _stands_out(sign.lastgroup, kind, said)
+        return " " not in candidate and _stands_out(sign.lastgroup, kind, candidate)
     if kind != "password":
-        return said.count(" ") < 2
+        return candidate.count(" ") < 2
     if value.quoted:
-        return said.count(" ") < 3 or "phrase" in name["core"]
-    return looks_like_password(said) or _is_setting(text, name, value)
+        return candidate.count(" ") < 3 or "phrase" in name["core"]
+    return looks_like_password(candidate) or _is_setting(text, name, value)
 
 
 def _is_assigned(text: str, name: re.Match[str], sign: re.Match[str], value: _Value) -> bool:
     """Whether letters alone can be a key: where a setting or a literal stands, or behind a key's beginning."""
-    said = text[value.start : value.end]
-    if sign.lastgroup or not is_unpronounceable(said):
+    candidate = text[value.start : value.end]
+    if sign.lastgroup or not is_unpronounceable(candidate):
         return False
-    return value.quoted or said.startswith("sk-") or sign[0][0] in _QUOTES or _is_large(text, name)
+    return value.quoted or candidate.startswith("sk-") or sign[0][0] in _QUOTES or _is_large(text, name)
 
 
 def _is_large(text: str, name: re.Match[str]) -> bool:
@@ -175,22 +177,22 @@ def _is_large(text: str, name: re.Match[str]) -> bool:
     return not _SMALL.search((before[0] if before else "") + text[name.start() : name.end()])
 
 
-def _stands_beside(before: str, sign: re.Match[str], kind: str, said: str) -> bool:
-    """Whether `said` is a secret that stands next to its name with nothing but a blank between."""
+def _stands_beside(before: str, sign: re.Match[str], kind: str, candidate: str) -> bool:
+    """Whether `candidate` is a secret that stands next to its name with nothing but a blank between."""
     if sign["statement"]:
         return bool(_ROLE.search(before))
-    if kind == "password" and _CHOSEN.match(said) and _WITH.search(before):
+    if kind == "password" and _CHOSEN.match(candidate) and _WITH.search(before):
         return True
-    return _stands_out("beside", kind, said)
+    return _stands_out("beside", kind, candidate)
 
 
-def _stands_out(sign: str, kind: str, said: str) -> bool:
-    """Whether `said` is no word that stands there by chance: the looser the sign, the odder it must be."""
+def _stands_out(sign: str, kind: str, candidate: str) -> bool:
+    """Whether `candidate` is no word that stands there by chance: the looser the sign, the odder it must be."""
     if sign == "beside":
-        return random_looking(said) and (kind == "password" or len(said) >= 16)
+        return random_looking(candidate) and (kind == "password" or len(candidate) >= 16)
     if sign == "listed":
-        return random_looking(said) or bool(_ODD.search(said))
-    return looks_like_password(said)
+        return random_looking(candidate) or bool(_ODD.search(candidate))
+    return looks_like_password(candidate)
 
 
 def _is_setting(text: str, name: re.Match[str], value: _Value) -> bool:

@@ -30,10 +30,10 @@ def known_numbers(text: str, known: Mapping[str, str], /) -> Iterator[Span]:
         parts = [part.span() for part in _DIGITS.finditer(text, *likely.span())]
         at = 0
         while at < len(parts):
-            found = _from(text, parts[at : at + _PARTS], known, longest)
-            if found:
-                yield found[0]
-            at += found[1] if found else 1
+            match = _from(text, parts[at : at + _PARTS], known, longest)
+            if match:
+                yield match[0]
+            at += match[1] if match else 1
 
 
 def _from(

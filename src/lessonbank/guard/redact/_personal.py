@@ -63,10 +63,10 @@ _INSURED = re.compile(r"(?i)\bssn|social[ _-]?security|(?<![a-z])ssn")
 
 def cards(page: Page, /) -> Iterator[Span]:
     """Payment cards: a brand's first digits and length, and the Luhn sum (ISO/IEC 7812)."""
-    for found in compiled(_CARD).finditer(page.text):
-        digits = re.sub(r"\D", "", found[0])
+    for match in compiled(_CARD).finditer(page.text):
+        digits = re.sub(r"\D", "", match[0])
         if _BRANDS.fullmatch(digits) and _luhn(digits):
-            yield Span(*found.span(), "card", digits)
+            yield Span(*match.span(), "card", digits)
 
 
 def _luhn(digits: str) -> bool:
@@ -78,11 +78,11 @@ def accounts(page: Page, /) -> Iterator[Span]:
     """Bank accounts: a country's length, and the remainder modulo 97 (ISO 13616)."""
     if iban_lengths().keys().isdisjoint(compiled(_COUNTRY).findall(page.words)):
         return
-    for found in compiled(_IBAN).finditer(page.text):
-        length = iban_lengths().get(found[0][:2])
-        end = _end_of(page.text, found.start(), length) if length else None
-        if end and _is_account(number := re.sub("[ \t-]", "", page.text[found.start() : end])):
-            yield Span(found.start(), end, "iban", number)
+    for match in compiled(_IBAN).finditer(page.text):
+        length = iban_lengths().get(match[0][:2])
+        end = _end_of(page.text, match.start(), length) if length else None
+        if end and _is_account(number := re.sub("[ \t-]", "", page.text[match.start() : end])):
+            yield Span(match.start(), end, "iban", number)
 
 
 def _end_of(text: str, start: int, length: int) -> int | None:
@@ -143,9 +143,9 @@ def social_numbers(page: Page, /) -> Iterator[Span]:
     """US social security numbers that may have been issued, near a word that says so."""
     if not any(map(page.shape.__contains__, _SOCIALS)):
         return
-    for found in compiled(_SOCIAL).finditer(page.text):
-        if _INSURED.search(page.text, max(0, found.start() - 48), found.end() + 24):
-            yield Span(*found.span(), "ssn", re.sub(r"\D", "", found[0]))
+    for match in compiled(_SOCIAL).finditer(page.text):
+        if _INSURED.search(page.text, max(0, match.start() - 48), match.end() + 24):
+            yield Span(*match.span(), "ssn", re.sub(r"\D", "", match[0]))
 
 
 PERSONAL = (

@@ -75,8 +75,8 @@ def _under_headings(low: str) -> Iterator[tuple[int, int]]:
         if headings := [n for n, cell in enumerate(cells) if len(cell[0]) < 40 and _HEADING.fullmatch(cell[0])]:
             columns, width = headings, len(cells)
         elif len(cells) == width > 1:
-            found = [_IN_CELL.search(line, *cells[n].span()) for n in columns]
-            yield from ((at + n.start(), at + n.end()) for n in found if n and sum(map(str.isdigit, n[0])) >= _LEAST)
+            matches = [_IN_CELL.search(line, *cells[n].span()) for n in columns]
+            yield from ((at + n.start(), at + n.end()) for n in matches if n and sum(map(str.isdigit, n[0])) >= _LEAST)
         elif line.strip():
             columns, width = [], 0
         at += len(line)
@@ -115,10 +115,10 @@ def _is_number(number: str, asks: Iterator[int], *, doubtful: bool) -> bool:
     if next(asks, None) is None:
         return True
     try:
-        told = parse(f"+{number}", None)
+        phone = parse(f"+{number}", None)
     except NumberParseException:
         return False
-    return is_valid_number(told) or (is_possible_number(told) and not number.isdigit() and not doubtful)
+    return is_valid_number(phone) or (is_possible_number(phone) and not number.isdigit() and not doubtful)
 
 
 def _span(text: str, start: int, end: int) -> Span:

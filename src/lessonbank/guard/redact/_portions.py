@@ -28,7 +28,7 @@ def portions(text: str, first: int, last: int, /) -> Iterator[tuple[int, int]]:
 
 def _cut(text: str, at: int, last: int) -> int:
     for place in _GOOD:
-        if found := place.search(text, at, min(at + _FURTHER, last)):
-            return found.start()
-    found = _ANY.search(text, at, last)
-    return found.start() if found else last
+        if match := place.search(text, at, min(at + _FURTHER, last)):
+            return match.start()
+    match = _ANY.search(text, at, last)
+    return match.start() if match else last

@@ -143,9 +143,9 @@ def _fields_of(records: Sequence[Record]) -> tuple[set[tuple[str, str]], bool]:
             waiting += zip(repeat(name), cast("list[object]", value), strict=False)
         elif isinstance(value, dict):
             data = cast("dict[str, Json]", value)
-            for key, one in data.items():
+            for key, child in data.items():
                 fields.add(("", key))
-                waiting.append((_beside(data) if key == "value" else key, one))
+                waiting.append((_beside(data) if key == "value" else key, child))
         elif isinstance(value, int) and _may_go(value, name):
             fields.add(("" if name in _NEUTRAL else name, str(value)))
     return fields, trimmed
@@ -165,19 +165,21 @@ def _field(redactor: Redactor) -> Field:
     def field(name: str, text: str) -> str:
         if not text or (name, text) in done:
             return done.get((name, text), text)
-        told = redactor.field(name, text) if name and isinstance(redactor, Redaction) else through(redactor, text)
-        done[name, text] = told
-        return told
+        redaction = redactor.field(name, text) if name and isinstance(redactor, Redaction) else through(redactor, text)
+        done[name, text] = redaction
+        return redaction
 
     return field
 
 
 def through(redactor: Redactor, text: str, /) -> str:
     """What `redactor` makes of `text` as a reader sees it. Raises UsageError: it gave something that is no text."""
-    told = cast("object", redactor(text if isinstance(redactor, Redacting | Redaction) else plain(text)))
-    if not isinstance(told, str):
-        raise UsageError(f"redact= takes a function of text that returns text; this one gave {type(told).__name__}")
-    return told
+    redaction = cast("object", redactor(text if isinstance(redactor, Redacting | Redaction) else plain(text)))
+    if not isinstance(redaction, str):
+        raise UsageError(
+            f"redact= takes a function of text that returns text; this one gave {type(redaction).__name__}"
+        )
+    return redaction
 
 
 def _through(record: R, field: Field) -> R:
@@ -185,11 +187,11 @@ def _through(record: R, field: Field) -> R:
     for name in _texts_of(type(record)):
         if not (value := getattr(record, name)):
             continue
-        told = _redact_value(value, field)
+        redaction = _redact_value(value, field)
         if name in _NEVER_EMPTY:
-            told = str(told).strip() or (_GONE if str(value).strip() else "")
-        if told is not value:
-            new[name] = told
+            redaction = str(redaction).strip() or (_GONE if str(value).strip() else "")
+        if redaction is not value:
+            new[name] = redaction
     return record.model_copy(update=new) if new else record
 
 
@@ -204,15 +206,15 @@ def _redact_value(value: object, field: Field, name: str = "") -> object:
         return _through(value, field)
     if isinstance(value, tuple | list):
         parts = cast("list[object]", value)
-        told = [_redact_value(part, field, name) for part in parts]
-        if all(map(is_, told, parts)):
+        redaction = [_redact_value(part, field, name) for part in parts]
+        if all(map(is_, redaction, parts)):
             return cast("object", value)
-        return tuple(told) if isinstance(value, tuple) else told
+        return tuple(redaction) if isinstance(value, tuple) else redaction
     if isinstance(value, dict):
         return _mapping(cast("dict[str, Json]", value), field)
     if isinstance(value, int) and _may_go(value, name):
-        told = field("" if name in _NEUTRAL else name, str(value))
-        return value if told == str(value) else told
+        redaction = field("" if name in _NEUTRAL else name, str(value))
+        return value if redaction == str(value) else redaction
     return value
 
 
@@ -223,17 +225,17 @@ def _may_go(value: int, name: str) -> bool:
 
 def _mapping(data: dict[str, Json], field: Field) -> dict[str, Json]:
     """`{"name": "password", "value": …}` names its value. Where two keys become one, the later has a number."""
-    told: dict[str, Json] = {}
+    mapping: dict[str, Json] = {}
     twins: Counter[str] = Counter()
     same = True
     for key, value in data.items():
         free = base = field("", key)
-        while free in told:
+        while free in mapping:
             twins[base] += 1
             free = f"{base} ({twins[base] + 1})"
-        told[free] = new = cast("Json", _redact_value(value, field, _beside(data) if key == "value" else key))
+        mapping[free] = new = cast("Json", _redact_value(value, field, _beside(data) if key == "value" else key))
         same = same and new is value and free is key
-    return data if same else told
+    return data if same else mapping
 
 
 def _beside(data: dict[str, Json]) -> str:

@@ -60,11 +60,11 @@ class Redaction:
             spans = self._read.get(text)
             if spans is None:
                 spans = found_in(text, detectors=self._detectors, again=number > 0)
-            told = self._without(text, spans) if spans else text
-            told = self._without_known(told)
-            if told == text:
+            redaction = self._without(text, spans) if spans else text
+            redaction = self._without_known(redaction)
+            if redaction == text:
                 break
-            text = told
+            text = redaction
         return text
 
     def finds_nothing(self, fields: Iterable[tuple[str, str]], /) -> bool:
@@ -83,15 +83,15 @@ class Redaction:
     def reserve(self, text: str, /) -> None:
         """Keep the placeholders in `text` for what they already stand for, for example in an earlier lesson."""
         if "[" in text:
-            self._taken.update(found[0] for found in PLACEHOLDER.finditer(text))
+            self._taken.update(match[0] for match in PLACEHOLDER.finditer(text))
 
     def field(self, name: str, value: str, /) -> str:
         """Redact the value of a field. The name may show that all of it is a secret."""
         name, value = plain(name)[-80:], before_backspaces(value)
         if kind := self._kind(name, value):
             return self._placeholder(Span(0, len(value), kind, plain(value), typed=False))
-        told = self(f"{name}: {value}")
-        return told[len(name) + 2 :] if told.startswith(f"{name}: ") else self(value)
+        line = self(f"{name}: {value}")
+        return line[len(name) + 2 :] if line.startswith(f"{name}: ") else self(value)
 
     def _kind(self, name: str, value: str) -> str | None:
         """What the value of a field is, if its name says so."""
@@ -111,9 +111,9 @@ class Redaction:
 
     def _overtyped(self, text: str) -> str:
         """`text` as its backspaces leave it. A secret goes whole, whether it was typed over or only looks so."""
-        gone = sorted(struck(text))
-        spans = [Span(at, at + 1, _TAKEN_BACK, "", typed=False) for at in gone]
-        for unread in ([at for at in gone if text[at] == BACKSPACE], gone):
+        places = sorted(struck(text))
+        spans = [Span(at, at + 1, _TAKEN_BACK, "", typed=False) for at in places]
+        for unread in ([at for at in places if text[at] == BACKSPACE], places):
             spans += found_near(without(text, unread), detectors=self._detectors)
         return plain(self._without(text, merged(spans)))
 

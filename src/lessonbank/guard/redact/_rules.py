@@ -45,11 +45,11 @@ class Rule:
         for at in places(text if self.typed else page.low, word):
             if at < done or (glued and at and text[at - 1].isascii() and text[at - 1].isalnum()):
                 continue
-            found = rest.match(text, at + len(word))
-            done = found.end() if found else done  # what was read once is not read again from its middle
-            if found and (not self.check or _CHECKS[self.check](found, at)) and self._is_asked(page, at):
-                start = found.start(group) if group else at - self.before
-                yield Span(start, found.end(group), self.kind, text[start : found.end(group)], self.typed)
+            match = rest.match(text, at + len(word))
+            done = match.end() if match else done  # what was read once is not read again from its middle
+            if match and (not self.check or _CHECKS[self.check](match, at)) and self._is_asked(page, at):
+                start = match.start(group) if group else at - self.before
+                yield Span(start, match.end(group), self.kind, text[start : match.end(group)], self.typed)
 
     def _is_asked(self, page: Page, at: int) -> bool:
         """Whether one of the commands stands before it in the line. `docker -p` is an option for ports."""
@@ -78,8 +78,8 @@ def _rule(table: str, kind: str, words: str, rest: str, check: str | int = "", c
 
 def ruled(page: Page, /) -> Iterator[Span]:
     """Find what the rules find: keys by their form, other secrets by their place."""
-    for table, said in (("keys", page.keys), ("places", page.said), ("options", page.said)):
-        for word, rule in [asked for asked in _asked(table) if asked[0] in said]:
+    for table, text in (("keys", page.keys), ("places", page.said), ("options", page.said)):
+        for word, rule in [asked for asked in _asked(table) if asked[0] in text]:
             yield from rule.at(word, page)
 
 
@@ -115,61 +115,61 @@ def _file() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
 
 
-def _is_mixed(found: re.Match[str], _: int) -> bool:
+def _is_mixed(match: re.Match[str], _: int) -> bool:
     """A name such as `sk-learn-contrib-names` has a key's beginning, but not its digits and capitals."""
-    body = found[0]
+    body = match[0]
     return any(c.isdigit() for c in body) and (any(c.isupper() for c in body) or bool(re.search("[0-9a-f]{24}", body)))
 
 
-def _is_jwt(found: re.Match[str], at: int) -> bool:
+def _is_jwt(match: re.Match[str], at: int) -> bool:
     """The first part is the JSON of a header. The rule matches the first part alone, too, to stay linear."""
-    if found["rest"] is None:
+    if match["rest"] is None:
         return False
-    head = found.string[at : found.end("head")][:400]
+    head = match.string[at : match.end("head")][:400]
     try:
         return base64.urlsafe_b64decode(head[: len(head) // 4 * 4]).lstrip()[:1] == b"{"
     except ValueError:  # letters of other alphabets, or none that base64 has
         return False
 
 
-def _is_value(found: re.Match[str], _: int) -> bool:
+def _is_value(match: re.Match[str], _: int) -> bool:
     """Whether the secret is a value and neither a placeholder, an option nor code."""
-    value = found["secret"]
+    value = match["secret"]
     if len(value) < 3 or harmless(value) or harmless(value.rstrip("]:,)}")):
         return False
     return not value.startswith("-") and not expression(value)
 
 
-def _is_token(found: re.Match[str], _: int) -> bool:
-    value = found["secret"]
+def _is_token(match: re.Match[str], _: int) -> bool:
+    value = match["secret"]
     return not harmless(value) and (random_looking(value) or (len(value) >= 24 and value.isalnum()))
 
 
-def _is_basic(found: re.Match[str], _: int) -> bool:
+def _is_basic(match: re.Match[str], _: int) -> bool:
     """Whether the secret is a name and a password in base64, as basic authentication sends them."""
-    value = found["secret"]
+    value = match["secret"]
     try:
         return not harmless(value) and b":" in base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
     except (binascii.Error, ValueError):
         return False
 
 
-def _is_cookie(found: re.Match[str], at: int) -> bool:
+def _is_cookie(match: re.Match[str], at: int) -> bool:
     """Whether one of the cookies may be a session's: `theme=dark` is none."""
-    pairs = [f"{found['name']}={found['secret']}"] if "name" in found.groupdict() else found["secret"].split(";")
-    told = (pair.strip().partition("=") for pair in pairs)
-    return _is_value(found, at) and any(
-        bool(_SESSION.search(name)) or random_looking(value) or is_unpronounceable(value) for name, _, value in told
+    pairs = [f"{match['name']}={match['secret']}"] if "name" in match.groupdict() else match["secret"].split(";")
+    cookies = (pair.strip().partition("=") for pair in pairs)
+    return _is_value(match, at) and any(
+        bool(_SESSION.search(name)) or random_looking(value) or is_unpronounceable(value) for name, _, value in cookies
     )
 
 
 _CHECKS: dict[str, Callable[[re.Match[str], int], bool]] = {
     "mixed": _is_mixed,
-    "digits": lambda found, _: any(map(str.isdigit, found[0])),
+    "digits": lambda match, _: any(map(str.isdigit, match[0])),
     "jwt": _is_jwt,
     "value": _is_value,
-    "looks_like_password": lambda found, at: _is_value(found, at) and looks_like_password(found["secret"]),
-    "database": lambda found, at: bool(_DATABASE.search(found.string, max(0, at - 32), at)) and _is_value(found, at),
+    "looks_like_password": lambda match, at: _is_value(match, at) and looks_like_password(match["secret"]),
+    "database": lambda match, at: bool(_DATABASE.search(match.string, max(0, at - 32), at)) and _is_value(match, at),
     "token": _is_token,
     "basic": _is_basic,
     "cookie": _is_cookie,

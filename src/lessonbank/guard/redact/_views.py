@@ -165,16 +165,16 @@ def _plain(text: str) -> str:
 
 def decoded_signs(text: str, /) -> View | None:
     """As JSON and code, a page of HTML or an address mean it, however often it was escaped."""
-    return changed(text, ((*found.span(), _meaning(found)) for found in _CODED.finditer(text)))
+    return changed(text, ((*match.span(), _meaning(match)) for match in _CODED.finditer(text)))
 
 
-def _meaning(found: re.Match[str]) -> str:
-    if found.lastindex is None:  # a sequence that drives a terminal
+def _meaning(match: re.Match[str]) -> str:
+    if match.lastindex is None:  # a sequence that drives a terminal
         return ""
-    code = found[found.lastindex]
-    if found.lastindex == 1:
+    code = match[match.lastindex]
+    if match.lastindex == 1:
         return _BREAKS.get(code, code)
-    return _entity(code) if found.lastindex == 4 else _sign(code)
+    return _entity(code) if match.lastindex == 4 else _sign(code)
 
 
 @lru_cache(maxsize=4096)
@@ -193,10 +193,10 @@ def unbroken(text: str, /) -> View | None:
 
 
 def _breaks(text: str) -> Iterator[tuple[int, int, str]]:
-    for found in BREAK.finditer(text):
-        half = _BACKWARDS.match(text[max(0, found.start() - 40) : found.start()][::-1])
-        if half and len(half[1]) + len(found[1]) >= _LEAST and _NO_WORD.search(half[1][::-1] + found[1]):
-            yield found.start() - half.start(1), found.end(), ""
+    for match in BREAK.finditer(text):
+        half = _BACKWARDS.match(text[max(0, match.start() - 40) : match.start()][::-1])
+        if half and len(half[1]) + len(match[1]) >= _LEAST and _NO_WORD.search(half[1][::-1] + match[1]):
+            yield match.start() - half.start(1), match.end(), ""
 
 
 def joined(text: str, /) -> View | None:
@@ -205,10 +205,10 @@ def joined(text: str, /) -> View | None:
 
 
 def _joints(text: str) -> Iterator[tuple[int, int, str]]:
-    for found in JOINT.finditer(text):
-        before = _PIECE_BEFORE.match(text[max(0, found.start() - 40) : found.start()][::-1])
-        if before and len(before[1]) + len(found[1]) >= _LEAST:
-            yield found.start() - before.start(1), found.end(), ""
+    for match in JOINT.finditer(text):
+        before = _PIECE_BEFORE.match(text[max(0, match.start() - 40) : match.start()][::-1])
+        if before and len(before[1]) + len(match[1]) >= _LEAST:
+            yield match.start() - before.start(1), match.end(), ""
 
 
 def decoded(page: Page, /) -> Iterator[tuple[int, int, str]]:
@@ -227,7 +227,7 @@ def decoded(page: Page, /) -> Iterator[tuple[int, int, str]]:
                 continue
             if is_line(run[0]) and (more := _MORE.match(text, end)):
                 end = done = more.end()
-            yield from ((start, end, said) for said in readings(text[start:end]))
+            yield from ((start, end, reading) for reading in readings(text[start:end]))
         at += len(word)
 
 
@@ -246,15 +246,15 @@ def may_be_text(token: str) -> bool:
 def readings(token: str) -> Iterator[str]:
     """What a token says, and what its end says where it is glued to a path or a name."""
     if _HEX.fullmatch(token):
-        if _HEX_TEXT.search(token) and (said := _readable(bytes.fromhex(token[: len(token) // 2 * 2]))):
-            yield said
+        if _HEX_TEXT.search(token) and (reading := _readable(bytes.fromhex(token[: len(token) // 2 * 2]))):
+            yield reading
         return
     whole = token if token.isalnum() else re.sub(r"\\+n|\s", "", token).replace("-", "+").replace("_", "/")
     for body in whole.split("="):  # lines that each end with the sign were encoded one by one
         for shift in range(4 if "/" in body or "+" in body else 1):
             rest = body[shift:]
-            if said := _readable(binascii.a2b_base64(rest[: len(rest) - (len(rest) % 4 == 1)] + "===")):
-                yield said
+            if reading := _readable(binascii.a2b_base64(rest[: len(rest) - (len(rest) % 4 == 1)] + "===")):
+                yield reading
 
 
 def _readable(data: bytes) -> str:

@@ -59,12 +59,15 @@ class PresidioRedacting:
     def _recognised(self, page: Page, /) -> list[Span]:
         text, entities = page.text, list(self.entities)
         analyze = cast("Analyzer", self.analyzer).analyze
-        found = analyze(text=text, language=self.language, entities=entities, score_threshold=self.least)
-        return [Span(one.start, one.end, _kind(one), text[one.start : one.end], typed=False) for one in found]
+        results = analyze(text=text, language=self.language, entities=entities, score_threshold=self.least)
+        return [
+            Span(result.start, result.end, _kind(result), text[result.start : result.end], typed=False)
+            for result in results
+        ]
 
 
-def _kind(found: Any) -> str:
-    return str(found.entity_type).lower().replace("_", " ")[:24].strip()
+def _kind(result: Any) -> str:
+    return str(result.entity_type).lower().replace("_", " ")[:24].strip()
 
 
 def _engine() -> Analyzer:

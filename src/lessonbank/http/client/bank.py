@@ -152,9 +152,9 @@ class _Caller:
                 "a server exports JSON lines only: export those, import them into a bank on this machine, and write "
                 f"format={given['format']!r} from there"
             )
-        told = {**self.headers, "Lessonbank-File": quote(path.name, safe="")}
+        headers = {**self.headers, "Lessonbank-File": quote(path.name, safe="")}
         sent = _bytes_of(path) if operation.file == "sent" else None
-        request = self.connection.stream(operation.method, operation.path, headers=told, query=query, body=sent)
+        request = self.connection.stream(operation.method, operation.path, headers=headers, query=query, body=sent)
         async with request as answer:
             if operation.file == "received":
                 await _keep(answer.aiter_bytes(), path, what=operation.name.rpartition(".")[2])
@@ -200,8 +200,8 @@ def _view(name: str, /) -> Any:
         object.__setattr__(self, "caller", caller)
 
     of = VIEWS[name]
-    told = {"__init__": begin, "__doc__": of.__doc__, "__module__": __name__, **_calls(name)}
-    return type(f"Remote{of.__name__.removeprefix('Async')}", (of,), told)
+    namespace = {"__init__": begin, "__doc__": of.__doc__, "__module__": __name__, **_calls(name)}
+    return type(f"Remote{of.__name__.removeprefix('Async')}", (of,), namespace)
 
 
 _VIEWS: Final = {name: _view(name) for name in VIEWS}
@@ -315,12 +315,14 @@ def _kept_first(learn: Callable[..., Any], /) -> Callable[..., Any]:
     """`learn`, which waits for no more than the answer that the run is kept, where it has `patience` for no longer."""
 
     @functools.wraps(learn)
-    async def call(self: RemoteBank, source: object, /, *, patience: float | None = None, **told: Any) -> Any:
+    async def call(self: RemoteBank, source: object, /, *, patience: float | None = None, **arguments: Any) -> Any:
         if patience is not None:
-            told = await _in_form(self.caller, {"source": source, **told})  # once: messages read twice are two runs
-            source = told.pop("source")
-            await self.submit(source, patience=patience, learn=False, **told)
-        return await learn(self, source, **told)
+            arguments = await _in_form(
+                self.caller, {"source": source, **arguments}
+            )  # once: messages read twice are two runs
+            source = arguments.pop("source")
+            await self.submit(source, patience=patience, learn=False, **arguments)
+        return await learn(self, source, **arguments)
 
     return call
 
@@ -347,15 +349,15 @@ async def _in_form(caller: _Caller, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _names_its_task(source: object) -> bool:
     several = cast("Sequence[object]", source) if is_instance(source, (list, tuple)) else [source]
-    return all(is_instance(one, Trajectory) for one in several)
+    return all(is_instance(run, Trajectory) for run in several)
 
 
 def _checked(operation: Operation, given: Mapping[str, Any]) -> Record:
     """The arguments that do not stand in the path. Raises UsageError."""
-    told = {each.name for each in arguments_of(operation) if each.place != "path"}
+    names = {each.name for each in arguments_of(operation) if each.place != "path"}
     call = call_of(operation)
     try:
-        return call.model_validate({name: value for name, value in given.items() if name in told}, strict=True)
+        return call.model_validate({name: value for name, value in given.items() if name in names}, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = first["loc"][0] if first["loc"] else "an argument"
@@ -366,8 +368,8 @@ def _checked(operation: Operation, given: Mapping[str, Any]) -> Record:
 
 def _set(call: Record) -> dict[str, Any]:
     """The arguments that are not those by default."""
-    told = {name: getattr(call, name) for name in type(call).model_fields}
-    return {name: value for name, value in told.items() if value != type(call).model_fields[name].default}
+    values = {name: getattr(call, name) for name in type(call).model_fields}
+    return {name: value for name, value in values.items() if value != type(call).model_fields[name].default}
 
 
 def _json(call: Record) -> bytes:
@@ -387,9 +389,9 @@ def _address(operation: Operation, given: Mapping[str, Any]) -> str:
     return path
 
 
-def _read(operation: Operation, told: bytes, answer: httpx2.Response) -> Any:
+def _read(operation: Operation, body: bytes, answer: httpx2.Response) -> Any:
     try:
-        return result_of(operation).validate_json(told)
+        return result_of(operation).validate_json(body)
     except ValidationError as error:
         raise unreadable(error, answer) from None
 

@@ -84,12 +84,12 @@ class Connection:
             min(seconds or self._timeout, self._most),
             self._waits.setdefault(asyncio.get_running_loop(), set()),
         )
-        told = {**headers, "Content-Type": "application/json", "Idempotency-Key": new_id()}
+        all_headers = {**headers, "Content-Type": "application/json", "Idempotency-Key": new_id()}
         try:
             with anyio.fail_after(seconds) as wait:
                 waits.add(wait)
                 try:
-                    return await self._tried(method, path, headers=told, params=query or {}, content=body)
+                    return await self._tried(method, path, headers=all_headers, params=query or {}, content=body)
                 finally:
                     waits.discard(wait)
         except TimeoutError:
@@ -134,11 +134,11 @@ class Connection:
 
         Raises StoreUnavailable, also where the server falls silent in the middle.
         """
-        told = {**headers, "Content-Type": "application/octet-stream"}
+        all_headers = {**headers, "Content-Type": "application/octet-stream"}
         limits = httpx2.Timeout(_QUIET, connect=_CONNECTING, read=_PREPARING)
         try:
             request = self._pool().stream(
-                method, self.url + path, headers=told, params=query, content=body, timeout=limits
+                method, self.url + path, headers=all_headers, params=query, content=body, timeout=limits
             )
             async with request as answer:
                 answer.stream = _Pieces(cast("httpx2.AsyncByteStream", answer.stream))
@@ -221,15 +221,15 @@ def unreadable(error: ValidationError, answer: httpx2.Response, /) -> VersionMis
 
 def query_of(arguments: Mapping[str, Any], /) -> dict[str, str]:
     """Arguments as the query of an address. Raises UsageError."""
-    told = dict[str, str]()
+    query = dict[str, str]()
     for name, value in arguments.items():
         try:
-            told |= {} if value is None else {name: _word(value).encode().decode()}
+            query |= {} if value is None else {name: _word(value).encode().decode()}
         except ValueError:  # half of a surrogate pair, or a number that Python refuses to write out
             raise argument_error(
                 f"{name}=", "takes whole characters, and numbers of at most 4,000 digits", value
             ) from None
-    return told
+    return query
 
 
 def in_path(id: str, /) -> str:
@@ -275,17 +275,17 @@ def _seconds(text: str | None) -> float:
 
 def _problem(answer: httpx2.Response) -> Mapping[str, Json]:
     try:
-        told = answer.json()
+        body = answer.json()
     except ValueError:
         return {}
-    return cast("Mapping[str, Json]", told) if isinstance(told, dict) else {}
+    return cast("Mapping[str, Json]", body) if isinstance(body, dict) else {}
 
 
 def _error(answer: httpx2.Response, url: str) -> LessonbankError:
     """The error that the server names by its code."""
-    told = _problem(answer)
-    code, detail = told.get("code") or _MEANS.get(answer.status_code), told.get("detail")
-    kind = next((one for one in _kinds(LessonbankError) if one.code == code), None)
+    problem = _problem(answer)
+    code, detail = problem.get("code") or _MEANS.get(answer.status_code), problem.get("detail")
+    kind = next((error_type for error_type in _kinds(LessonbankError) if error_type.code == code), None)
     if kind is None:
         kind = StoreUnavailable if answer.status_code >= 500 else StoreError
     sentence = str(detail) if detail else f"the server at {url} answered {answer.status_code} {answer.reason_phrase}"
@@ -298,5 +298,5 @@ def _error(answer: httpx2.Response, url: str) -> LessonbankError:
 
 def _kinds(kind: type[LessonbankError]) -> Iterator[type[LessonbankError]]:
     yield kind
-    for one in kind.__subclasses__():
-        yield from _kinds(one)
+    for subclass in kind.__subclasses__():
+        yield from _kinds(subclass)

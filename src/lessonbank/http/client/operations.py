@@ -252,8 +252,8 @@ def _argument(operation: Operation, parameter: inspect.Parameter) -> Argument:
 @cache
 def call_of(operation: Operation, /) -> type[Record]:
     """A record of the arguments that do not stand in the path: the JSON body of the call, or its query."""
-    told = [each for each in arguments_of(operation) if each.place != "path"]
-    fields: dict[str, Any] = {each.name: (each.kind, each.default) for each in told}
+    arguments = [each for each in arguments_of(operation) if each.place != "path"]
+    fields: dict[str, Any] = {each.name: (each.kind, each.default) for each in arguments}
     words = operation.name.replace(".", "_").strip("_").split("_")
     return create_model(f"{''.join(map(str.capitalize, words))}Call", __base__=Record, **fields)
 

@@ -138,12 +138,12 @@ def _add_streams(app: FastAPI, admission: Admission, metrics: Metrics) -> None:
         """OpenTelemetry traces with GenAI spans (OTLP/HTTP, JSON or protobuf): each whole trace becomes runs."""
         return await traces.take(request, await admission.admit(request, OPERATIONS["submit"]))
 
-    told: dict[str, Any] = {"security": [{"key": []}]}
+    security: dict[str, Any] = {"security": [{"key": []}]}
     body: dict[str, Any] = {kind: {"schema": {}} for kind in ("application/json", "application/x-protobuf")}
-    otlp: dict[str, Any] = {**told, "requestBody": {"required": True, "content": body}}
+    otlp: dict[str, Any] = {**security, "requestBody": {"required": True, "content": body}}
     sse: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}, "description": "Changes."}}
     app.add_api_route(
-        "/v1/events", events, methods=["GET"], openapi_extra=told, tags=["server"], responses={**REFUSALS, **sse}
+        "/v1/events", events, methods=["GET"], openapi_extra=security, tags=["server"], responses={**REFUSALS, **sse}
     )
     app.add_api_route("/v1/traces", take, methods=["POST"], openapi_extra=otlp, tags=["server"], responses=REFUSALS)
 
@@ -162,9 +162,9 @@ def _add_operations(app: FastAPI, bank: AsyncReasoningBank, metrics: Metrics) ->
         """Counts and times for Prometheus, without contents, scopes and names."""
         return Response(metrics.text(await queue_of(bank.store).queue()), media_type=CONTENT_TYPE)
 
-    told: dict[str, Any] = {"methods": ["GET"], "tags": ["operations"], "response_class": PlainTextResponse}
+    options: dict[str, Any] = {"methods": ["GET"], "tags": ["operations"], "response_class": PlainTextResponse}
     for path, answer in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", numbers)):
-        app.add_api_route(path, answer, response_model=None, responses=REFUSALS, **told)
+        app.add_api_route(path, answer, response_model=None, responses=REFUSALS, **options)
 
 
 async def _failure(ask: Callable[[str], Awaitable[object]], name: str) -> Response | None:
@@ -199,8 +199,8 @@ def _compact(document: dict[str, Any]) -> bytes:
 
 def _described(app: FastAPI, describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """The OpenAPI document, with how a key is sent and how errors look."""
-    told = describe()
-    parts = told.setdefault("components", {})
+    document = describe()
+    parts = document.setdefault("components", {})
     parts.setdefault("securitySchemes", {})["key"] = {"type": "http", "scheme": "bearer"}
     parts.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
-    return told
+    return document

@@ -28,10 +28,10 @@ def stream(request: Request, bank: AsyncReasoningBank, is_open: Callable[[], Awa
     `Last-Event-ID`, or `?after=`, names the last one that the reader has. Without: changes from the first on.
     Raises UsageError.
     """
-    told = request.headers.get("last-event-id") or request.query_params.get("after") or "0"
-    if not (told.isascii() and told.isdigit() and len(told) < 19):
+    last_id = request.headers.get("last-event-id") or request.query_params.get("after") or "0"
+    if not (last_id.isascii() and last_id.isdigit() and len(last_id) < 19):
         raise UsageError("Last-Event-ID is the number of a change: leave it out to begin with the first")
-    return StreamingResponse(_events(bank, int(told), is_open), media_type="text/event-stream")
+    return StreamingResponse(_events(bank, int(last_id), is_open), media_type="text/event-stream")
 
 
 async def _events(bank: AsyncReasoningBank, after: int, is_open: Callable[[], Awaitable[bool]]) -> AsyncGenerator[str]:

@@ -34,9 +34,9 @@ async def send(request: Request, operation: Operation, call: Callable[..., Await
     except BaseException:
         await _removed(folder)
         raise
-    told = {RESULT: result_of(operation).dump_json(result).decode()}
+    headers = {RESULT: result_of(operation).dump_json(result).decode()}
     return FileResponse(
-        path, headers=told, media_type="application/octet-stream", background=BackgroundTask(_removed, folder)
+        path, headers=headers, media_type="application/octet-stream", background=BackgroundTask(_removed, folder)
     )
 
 
@@ -63,7 +63,7 @@ async def _removed(folder: tempfile.TemporaryDirectory[str]) -> None:
         await to_thread.run_sync(folder.cleanup)
 
 
-def _name(told: str) -> str:
+def _name(header: str) -> str:
     """The last part of the caller's name for the file, which can say what format it has."""
-    name = PurePosixPath(unquote(told, errors="replace")).name.encode()[-_LONGEST_NAME:].decode(errors="ignore")
+    name = PurePosixPath(unquote(header, errors="replace")).name.encode()[-_LONGEST_NAME:].decode(errors="ignore")
     return name if name.isprintable() and name.strip(". ") and "\\" not in name else "import.jsonl"

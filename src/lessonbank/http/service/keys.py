@@ -95,20 +95,20 @@ class Keys:
     async def list(self) -> Sequence[tuple[Key, datetime | None]]:
         """Every key with the time of its last use, oldest first."""
         used = await self._store.settings(_USED)
-        kept = [Key.model_validate_json(text) for text in (await self._store.settings(_KEPT)).values()]
+        keys = [Key.model_validate_json(text) for text in (await self._store.settings(_KEPT)).values()]
         return [
             (key, datetime.fromisoformat(used[f"{_USED}{key.id}"]) if f"{_USED}{key.id}" in used else None)
-            for key in sorted(kept, key=lambda one: one.created_at)
+            for key in sorted(keys, key=lambda key: key.created_at)
         ]
 
     async def remove(self, id: str, /, *, by: str | None = None, key: str | None = None) -> Key:
         """End a key, named by its id. `by` and `key` as in `add`. Raises UsageError, NotAllowed."""
         await check_reviewer(self._store, "keys.remove", name=by or "", key=key)
-        gone = await self._get_key(id)
-        await self._store.put_setting(f"{_KEPT}{gone.id}", None)
-        await self._store.put_setting(f"{_USED}{gone.id}", None)
-        await self._note("keys.remove", gone, by, key)
-        return gone
+        record = await self._get_key(id)
+        await self._store.put_setting(f"{_KEPT}{record.id}", None)
+        await self._store.put_setting(f"{_USED}{record.id}", None)
+        await self._note("keys.remove", record, by, key)
+        return record
 
     async def rotate(self, id: str, /, *, days: float = 0.0, by: str | None = None, key: str | None = None) -> str:
         """A new secret for a key, named by its id. The earlier one opens for `days` more. `by` and `key` as in `add`.
@@ -118,8 +118,8 @@ class Keys:
         await check_reviewer(self._store, "keys.rotate", name=by or "", key=key)
         held, secret = await self._get_key(id), _secret()
         until = now() + timedelta(days=some_days(days, "days=")) if days else None
-        told = {"digest": _digest(secret), "earlier": held.digest if until else "", "earlier_until": until}
-        await self._keep(held.model_copy(update=told))
+        update = {"digest": _digest(secret), "earlier": held.digest if until else "", "earlier_until": until}
+        await self._keep(held.model_copy(update=update))
         await self._note("keys.rotate", held, by, key)
         return _written(held.id, secret)
 
@@ -128,10 +128,10 @@ class Keys:
         parts = written.split("_", _PARTS - 1)
         if len(parts) != _PARTS or parts[0] != "lb" or not (parts[1].isascii() and parts[1].isalnum()):
             return None
-        kept = await get_setting(self._store, f"{_KEPT}{parts[1]}")
-        if kept is None:
+        setting = await get_setting(self._store, f"{_KEPT}{parts[1]}")
+        if setting is None:
             return None
-        key, at = Key.model_validate_json(kept), now()
+        key, at = Key.model_validate_json(setting), now()
         if key.expires_at is not None and key.expires_at <= at:
             return None
         return key if _opens(key, _digest(parts[2]), at) else None
@@ -141,8 +141,8 @@ class Keys:
         at, seen = datetime.now(UTC), self._seen.get(key.id)
         if seen is not None and at - seen <= _SEEN_EVERY:
             return
-        kept = await get_setting(self._store, f"{_USED}{key.id}")
-        noted = datetime.fromisoformat(kept) if kept else None
+        setting = await get_setting(self._store, f"{_USED}{key.id}")
+        noted = datetime.fromisoformat(setting) if setting else None
         if noted is None or at - noted > _SEEN_EVERY:
             noted = at
             await self._store.put_setting(f"{_USED}{key.id}", at.isoformat(timespec="seconds"))
@@ -155,14 +155,14 @@ class Keys:
 
     async def _note(self, act: str, about: Key, by: str | None, key: str | None) -> None:
         """In the key's own scope: no tenant reads of another one's keys."""
-        told, writer = f"{about.id}, {about.role}, {about.name}", by if by and key else self._bank.writer
-        await record_act(self._store, act, told, scope=about.scope or self._bank.scope, writer=writer, key=key)
+        text, writer = f"{about.id}, {about.role}, {about.name}", by if by and key else self._bank.writer
+        await record_act(self._store, act, text, scope=about.scope or self._bank.scope, writer=writer, key=key)
 
     async def _get_key(self, id: str) -> Key:
-        kept = await get_setting(self._store, f"{_KEPT}{a_text(id, 'id', blank=False)}")
-        if kept is None:
+        setting = await get_setting(self._store, f"{_KEPT}{a_text(id, 'id', blank=False)}")
+        if setting is None:
             raise UsageError(f"there is no key {short_repr(id)}: `lessonbank keys list` names them")
-        return Key.model_validate_json(kept)
+        return Key.model_validate_json(setting)
 
 
 def _opens(key: Key, digest: str, at: datetime) -> bool:

@@ -70,8 +70,8 @@ class OpenTraces:
         own.size -= sum(len(data) for held in whole for data in held)
         while own.traces and (own.size > self._most or len(own.traces) > TENANT_TRACES):
             self._drop_oldest(own)
-        while sum(one.size for one in self._tenants.values()) > self._most_of_all:
-            self._drop_oldest(max(self._tenants.values(), key=lambda one: one.size))
+        while sum(entry.size for entry in self._tenants.values()) > self._most_of_all:
+            self._drop_oldest(max(self._tenants.values(), key=lambda entry: entry.size))
         return whole
 
     def reopen(self, tenant: str, spans: Sequence[Span], /) -> None:

@@ -72,8 +72,8 @@ def problem(
 ) -> Response:
     """A problem as a response."""
     status = status or _STATUS.get(code, 400)
-    told = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail, "code": code}
-    return Response(json.dumps(told), status, media_type="application/problem+json", headers=dict(headers or {}))
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail, "code": code}
+    return Response(json.dumps(body), status, media_type="application/problem+json", headers=dict(headers or {}))
 
 
 def of_error(error: LessonbankError, /) -> Response:
@@ -131,12 +131,12 @@ async def _of_http(request: Request, error: Any) -> Response:
 
 def _methods(request: Request) -> str:
     """The methods of a path. Starlette names those of its first route only."""
-    found = set[str]()
+    methods = set[str]()
     for route in request.app.routes:
         match, _ = route.matches(request.scope)
         if match is Match.PARTIAL:
-            found |= set(route.methods or ())
-    return ", ".join(sorted(found))
+            methods |= set(route.methods or ())
+    return ", ".join(sorted(methods))
 
 
 def unexpected(error: Exception, /) -> Response:

@@ -55,7 +55,7 @@ class ProxyUsers:
     def networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
         """Where the proxy may be. Raises UsageError."""
         try:
-            return tuple(ip_network(one) for one in self.proxies)
+            return tuple(ip_network(address) for address in self.proxies)
         except ValueError as error:
             raise UsageError(f"{error}: give the proxy's address, such as 10.0.0.5 or 10.0.0.0/28") from None
 
@@ -64,14 +64,14 @@ class ProxyUsers:
 
         Raises Unauthenticated: the header comes from elsewhere, twice, beside a key, or with what is no name.
         """
-        told = request.headers.getlist(self.header)
-        if not told:
+        names = request.headers.getlist(self.header)
+        if not names:
             return None
         if not self._is_proxy(request):
             raise Unauthenticated(f"{self.header} is believed from the proxy alone: send a key instead")
         if request.headers.get("authorization"):  # whatever its form: a key that is misspelt is a key, too
             raise Unauthenticated(f"the request has {self.header} and a key: send one of them")
-        name = self._name(told)
+        name = self._name(names)
         return Key(
             id=f"{PREFIX}{digest(name_key(name))[:12]}",
             name=name,
@@ -91,11 +91,11 @@ class ProxyUsers:
         peer = getattr(peer, "ipv4_mapped", None) or peer
         return any(peer in network for network in self.networks)
 
-    def _name(self, told: Sequence[str]) -> str:
-        if len(told) > 1 or "," in told[0]:
+    def _name(self, names: Sequence[str]) -> str:
+        if len(names) > 1 or "," in names[0]:
             raise Unauthenticated(f"{self.header} has several names: let the proxy set it once")
         try:
-            return checked_name(told[0].encode("latin-1").decode(), what=f"{self.header}: ")
+            return checked_name(names[0].encode("latin-1").decode(), what=f"{self.header}: ")
         except UnicodeDecodeError:
             raise Unauthenticated(f"{self.header} is no UTF-8") from None
         except UsageError as error:

@@ -100,9 +100,9 @@ class Routes:
         return await endpoint(request, call=call, **request.path_params)
 
     def _endpoint(self, operation: Operation) -> Callable[..., Awaitable[Response]]:
-        async def endpoint(request: Request, **told: Any) -> Response:
+        async def endpoint(request: Request, **arguments: Any) -> Response:
             caller: Caller = request.state.caller
-            given = _given(operation, told)
+            given = _given(operation, arguments)
             await caller.check_person(given)
             do = partial(self._done, operation, caller, given, request)
             name = request.headers.get("idempotency-key")
@@ -168,14 +168,14 @@ def _query(operation: Operation) -> type[Record]:
 
 
 def _flat(kind: Any) -> Any:
-    is_mapping = any(get_origin(one) is Mapping for one in getattr(kind, "__args__", ()))
+    is_mapping = any(get_origin(annotation) is Mapping for annotation in getattr(kind, "__args__", ()))
     return JsonText[dict[str, JsonValue]] | None if is_mapping else kind
 
 
-def _given(operation: Operation, told: dict[str, Any]) -> dict[str, Any]:
+def _given(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments of the bank's method. Raises UsageError."""
-    call: Record | None = told.pop("call", None)
-    given: dict[str, Any] = {name: unquote(value, errors="replace") for name, value in told.items()}
+    call: Record | None = arguments.pop("call", None)
+    given: dict[str, Any] = {name: unquote(value, errors="replace") for name, value in arguments.items()}
     if call is not None:
         given |= {name: getattr(call, name) for name in type(call).model_fields}
     if operation.pages and given["limit"] > _LARGEST_PAGE:
@@ -230,19 +230,19 @@ def _rest(operation: Operation) -> str:
     roles = ", ".join(
         sorted({*operation.roles, "reviewer", "admin"} if "reviewer" not in operation.roles else operation.roles)
     )
-    told = inspect.getdoc(method_of(operation)) or ""
-    return f"{told}\n\nFor keys of these roles: {roles}. In Python: `bank.{operation.name}`."
+    description = inspect.getdoc(method_of(operation)) or ""
+    return f"{description}\n\nFor keys of these roles: {roles}. In Python: `bank.{operation.name}`."
 
 
 def _responses(operation: Operation) -> dict[int | str, dict[str, Any]]:
-    told = {**REFUSALS}
+    responses = {**REFUSALS}
     if operation.name == "lessons.get":
-        told[304] = {"description": "The lesson is the one of `If-None-Match`."}
+        responses[304] = {"description": "The lesson is the one of `If-None-Match`."}
     if links := links_of(operation.name):
-        told[200] = {"links": links}
+        responses[200] = {"links": links}
     if operation.file == "received":
-        told[200] = {"description": "The file.", "content": {"application/octet-stream": {}}}
-    return told
+        responses[200] = {"description": "The file.", "content": {"application/octet-stream": {}}}
+    return responses
 
 
 _PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
@@ -263,8 +263,8 @@ def _extra(operation: Operation) -> dict[str, Any]:
             ("If-Match", "The ETag of the lesson as you saw it: if it is another one now, nothing is changed.")
         )
     parameters = [
-        {"name": name, "in": "header", "required": False, "description": told, "schema": {"type": "string"}}
-        for name, told in named
+        {"name": name, "in": "header", "required": False, "description": description, "schema": {"type": "string"}}
+        for name, description in named
     ]
     extra: dict[str, Any] = {"parameters": parameters, "security": [{"key": []}]}
     if operation.file == "sent":

@@ -76,13 +76,13 @@ async def _submitted(bank: AsyncReasoningBank, run: Trajectory) -> bool:
 def _answer(kind: str, dropped: int) -> Response:
     """What OTLP calls a partial success, where spans were dropped: the exporter does not send them again."""
     why = "their trace was too large, or too many were open: send a trace's spans soon, and record less of each"
-    told = {"partialSuccess": {"rejectedSpans": str(dropped), "errorMessage": why}} if dropped else {}
+    body = {"partialSuccess": {"rejectedSpans": str(dropped), "errorMessage": why}} if dropped else {}
     if kind != _PROTOBUF:
-        return Response(json.dumps(told), media_type="application/json")
+        return Response(json.dumps(body), media_type="application/json")
     with importing("a trace in protobuf", extra="otel"):
         protobuf: Any = import_module("google.protobuf.json_format")
         service: Any = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
-    answer = protobuf.ParseDict(told, service.ExportTraceServiceResponse())
+    answer = protobuf.ParseDict(body, service.ExportTraceServiceResponse())
     return Response(answer.SerializeToString(), media_type=_PROTOBUF)
 
 
@@ -93,10 +93,10 @@ def _runs(spans: list[bytes]) -> list[Trajectory]:
         each = b",".join(dict.fromkeys(spans))  # an exporter may send a span twice
         path.write_bytes(b'{"resourceSpans": [{"scopeSpans": [{"spans": [%b]}]}]}' % each)
         try:
-            found = list(importers.read(path, format="otel"))
+            entries = list(importers.read(path, format="otel"))
         except LessonbankError:
             return []
-    return [one.trajectory for one in found if isinstance(one, importers.Imported)]
+    return [entry.trajectory for entry in entries if isinstance(entry, importers.Imported)]
 
 
 def _spans(body: bytes, kind: str, sender: tuple[str, str]) -> list[Span]:
@@ -142,8 +142,8 @@ def _of_export(export: Json) -> Iterator[dict[str, Any]]:
 
 
 def _listed(value: Json, name: str) -> list[Json]:
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else []
+    field = value.get(name) if isinstance(value, dict) else None
+    return field if isinstance(field, list) else []
 
 
 def _hex(id: Json) -> Json:

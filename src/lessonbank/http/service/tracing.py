@@ -31,9 +31,9 @@ class Spans:
     @contextmanager
     def around(self, scope: Scope, /) -> Generator[dict[str, Any]]:
         """Inside, a request is under way. Put what is known at its end into the mapping: `route`, `status`, `role`."""
-        told = dict[str, Any]()
+        details = dict[str, Any]()
         if self._tracer is None or trace is None or propagate is None:
-            yield told
+            yield details
             return
         method = scope["method"] if scope["method"] in METHODS else "_OTHER"
         with self._tracer.start_as_current_span(
@@ -46,15 +46,15 @@ class Spans:
         ) as span:
             failure = ""
             try:
-                yield told
-                failure = told.get("failure") or (str(told["status"]) if told["status"] >= 500 else "")
+                yield details
+                failure = details.get("failure") or (str(details["status"]) if details["status"] >= 500 else "")
             except BaseException as error:
                 failure = type(error).__name__
                 raise
             finally:
-                span.update_name(f"{method} {told['route']}")
-                known = {"http.route": told["route"], "http.response.status_code": told["status"] or None}
-                known |= {"lessonbank.role": told["role"], "error.type": failure or None}
+                span.update_name(f"{method} {details['route']}")
+                known = {"http.route": details["route"], "http.response.status_code": details["status"] or None}
+                known |= {"lessonbank.role": details["role"], "error.type": failure or None}
                 span.set_attributes({name: value for name, value in known.items() if value})
                 if failure:
                     span.set_status(trace.Status(trace.StatusCode.ERROR))

@@ -101,9 +101,9 @@ def _stop(server: uvicorn.Server, *_: object) -> None:
 
 
 @contextmanager
-def _on_signals(told: Callable[[int, FrameType | None], object]) -> Generator[None]:
-    """Ctrl-C and SIGTERM call `told`: by default a SIGTERM would leave the database behind."""
-    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+def _on_signals(handle: Callable[[int, FrameType | None], object]) -> Generator[None]:
+    """Ctrl-C and SIGTERM call `handle`: by default a SIGTERM would leave the database behind."""
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
@@ -111,15 +111,15 @@ def _on_signals(told: Callable[[int, FrameType | None], object]) -> Generator[No
             signal.signal(number, earlier)
 
 
-async def _key(bank: AsyncReasoningBank, kept: Path) -> str:
+async def _key(bank: AsyncReasoningBank, path: Path) -> str:
     """The key of an earlier start, which agents know already, or a new one."""
     keys = Keys(bank)
-    written = kept.read_text(encoding="utf-8").strip() if kept.exists() else ""
+    written = path.read_text(encoding="utf-8").strip() if path.exists() else ""
     if await keys.find(written):
         return written
     written = await keys.add("try-out", scope=SCOPE)
-    kept.unlink(missing_ok=True)
-    with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(f"{written}\n")
     return written
 
@@ -130,19 +130,19 @@ def _database(folder: Path) -> Generator[str]:
     data = folder / "database"
     if len(os.fsencode(data)) > _LONGEST:
         raise UsageError(f"the folder's path has more than {_LONGEST - 9} bytes: choose a shorter one with --folder")
-    told = list[object]()
+    signals = list[object]()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _on_signals(lambda number, _: told.append(number)):  # half a start would leave it running
+        with _on_signals(lambda number, _: signals.append(number)):  # half a start would leave it running
             server = get_server(data, cleanup_mode="stop")
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-        if told:  # Ctrl-C reaches the programs that were starting it, too
+        if signals:  # Ctrl-C reaches the programs that were starting it, too
             raise KeyboardInterrupt from None
         raise StoreUnavailable(
             f"PostgreSQL does not start ({type(error).__name__}): read the file database/log in the folder"
         ) from None
     try:
-        if told:
+        if signals:
             raise KeyboardInterrupt
         yield _bank_in(server.get_uri())
     finally:

@@ -70,7 +70,7 @@ class Bounded:
                 status = message["status"]
                 known = {name for name, _ in message["headers"]}
                 more = [*_HEADERS, (b"lessonbank-request", id.encode())]
-                message["headers"] = [*message["headers"], *(one for one in more if one[0] not in known)]
+                message["headers"] = [*message["headers"], *(header for header in more if header[0] not in known)]
             await send(message)
 
         with self._metrics.busy(), self._spans.around(scope) as span:
@@ -91,8 +91,8 @@ class Bounded:
         self._metrics.answered(route=route, method=scope["method"], status=status, seconds=seconds)
         span |= {"route": route, "status": status, "role": state.get("role")}
         key = state.get("key")
-        told = {"request": id, "method": scope["method"], "route": route, "status": status, "key": key}
-        log.info("%s", json.dumps({**told, "ms": round(seconds * 1000, 1)}))
+        fields = {"request": id, "method": scope["method"], "route": route, "status": status, "key": key}
+        log.info("%s", json.dumps({**fields, "ms": round(seconds * 1000, 1)}))
 
     def _body(self, scope: Scope, receive: Receive) -> Body:
         limits = self._limits

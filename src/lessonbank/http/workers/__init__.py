@@ -226,16 +226,16 @@ class Worker:
 
     async def _give_back(self, claim: Claim, result: _Result | None) -> None:
         """A run that was learned meanwhile, or that another worker took, is not this one's any more."""
-        told = result or _Result()
+        outcome = result or _Result()
         try:
             waits = await self._queue.release(
-                claim.trajectory.id, scope=claim.scope, worker=self.name, error=told.error, wait=told.wait
+                claim.trajectory.id, scope=claim.scope, worker=self.name, error=outcome.error, wait=outcome.wait
             )
         except StoreError as error:
             log.warning("a run was not given back, and waits until its time is over: %s", quoted(error))
             return
         if waits:
-            self._count("put_off" if told.error is None else "given_up" if told.wait is None else "failed")
+            self._count("put_off" if outcome.error is None else "given_up" if outcome.wait is None else "failed")
         elif result is not None:
             self._count("learned")
 
@@ -255,9 +255,13 @@ class Worker:
 
     async def _renew_some(self, scope: str, ids: list[str]) -> None:
         try:
-            kept = await self._queue.extend(ids, scope=scope, worker=self.name, seconds=self._lease)
-            gone = {*ids}.difference(kept)
-            lost = gone.difference(await settled_runs(self._store, sorted(gone), scope=scope)) if gone else gone
+            own_ids = await self._queue.extend(ids, scope=scope, worker=self.name, seconds=self._lease)
+            missing_ids = {*ids}.difference(own_ids)
+            lost = (
+                missing_ids.difference(await settled_runs(self._store, sorted(missing_ids), scope=scope))
+                if missing_ids
+                else missing_ids
+            )
         except StoreError as error:
             log.warning("a claim could not be renewed: %s", quoted(error))
             return

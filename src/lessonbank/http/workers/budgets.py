@@ -83,13 +83,13 @@ class Budgets:
         """Have the bank know for so many seconds that the worker runs, and what it lets a scope spend."""
         bounds = self._budget or Budget()
         until = self._clock() + timedelta(seconds=seconds)
-        told = Running(tokens=bounds.tokens, cost=bounds.cost, until=until)
-        await self._store.put_setting(f"{RUNNING}{self._worker}", told.model_dump_json())
+        notice = Running(tokens=bounds.tokens, cost=bounds.cost, until=until)
+        await self._store.put_setting(f"{RUNNING}{self._worker}", notice.model_dump_json())
 
     async def leave(self) -> None:
         """Have the bank know that the worker does not run any more; nor do those that ended without a word."""
-        for key, told in (await self._store.settings(RUNNING)).items():
-            if key == f"{RUNNING}{self._worker}" or Running.model_validate_json(told).until < self._clock():
+        for key, text in (await self._store.settings(RUNNING)).items():
+            if key == f"{RUNNING}{self._worker}" or Running.model_validate_json(text).until < self._clock():
                 await self._store.put_setting(key, None)
 
     async def _forget_other_days(self) -> None:

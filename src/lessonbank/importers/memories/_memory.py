@@ -39,11 +39,11 @@ class Format:
 
 def memory(content: Json, /, *, title: Json = "", when: Json = "", task: Json = "", kind: Kind = "strategy") -> Memory:
     """One memory. Without a title its first words are the title; without a task, its words are what it is found by."""
-    told = text_of(content)
-    head = in_one_line(text_of(title) or told, limit=10 * _TITLE)
-    draft = Draft(title=shorten(head, _TITLE), description=text_of(when), content=told, kind=kind)
-    asked = text_of(task) or told
-    return Memory(redact_before_cut(asked, limit=_TASK)[:_TASK].strip(), (draft,) if told else ())
+    text = text_of(content)
+    head = in_one_line(text_of(title) or text, limit=10 * _TITLE)
+    draft = Draft(title=shorten(head, _TITLE), description=text_of(when), content=text, kind=kind)
+    asked = text_of(task) or text
+    return Memory(redact_before_cut(asked, limit=_TASK)[:_TASK].strip(), (draft,) if text else ())
 
 
 def text_of(value: Json, /) -> str:

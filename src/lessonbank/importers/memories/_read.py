@@ -61,23 +61,23 @@ def read(path: Path, /, *, scope: str) -> Memories | None:
         FormatError: it is one of the known files, and holds no lesson, too many, or more than can be read.
     """
     try:
-        found = _of_database(path) if belongs_to_database(path) else _of_file(path)
+        contents = _of_database(path) if belongs_to_database(path) else _of_file(path)
     except (OSError, FormatError) as error:
         raise FormatError(f"cannot read the memories in {short_path(path)}: {error}; nothing was imported") from error
-    if found is None:
+    if contents is None:
         return None
-    format, memories = found
-    told = [one for one in memories if one.task and one.lessons]
-    if len(told) < len(memories):
+    format, memories = contents
+    usable_memories = [memory for memory in memories if memory.task and memory.lessons]
+    if len(usable_memories) < len(memories):
         log.warning(
             "%s: %d of %d memories hold no lesson and were passed over",
             short_path(path),
-            len(memories) - len(told),
+            len(memories) - len(usable_memories),
             len(memories),
         )
-    if not told:
+    if not usable_memories:
         raise FormatError(f"{short_path(path)} looks like {format.name}, and holds no lesson; nothing was imported")
-    once = {e.id: e for e in (_experience(one, format, scope) for one in told)}
+    once = {e.id: e for e in (_experience(memory, format, scope) for memory in usable_memories)}
     return Memories(format.name, tuple(once.values()))
 
 
@@ -103,7 +103,9 @@ def _of_file(path: Path) -> tuple[Format, Sequence[Memory]] | None:
     if whole is not None:
         return _of_values(iter([whole]), _ORDER)
     words = text.decode("utf-8-sig", "replace")
-    return next(((f, _enough(list(islice(told, MOST + 1)))) for f in _ORDER if (told := f.of_text(words))), None)
+    return next(
+        ((f, _enough(list(islice(memories, MOST + 1)))) for f in _ORDER if (memories := f.of_text(words))), None
+    )
 
 
 def _bounded(readline: Callable[[int], bytes]) -> Callable[[], bytes]:
@@ -127,8 +129,8 @@ def _of_values(values: Iterator[Json], formats: Sequence[Format]) -> tuple[Forma
     format = next((f for f in formats if any(f.of_value(value) for value in first)), None)
     if format is None:
         return None
-    found = (one for value in chain(first, values) for one in format.of_value(value) or (_NOTHING,))
-    return format, _enough(list(islice(found, MOST + 1)))
+    memories = (memory for value in chain(first, values) for memory in format.of_value(value) or (_NOTHING,))
+    return format, _enough(list(islice(memories, MOST + 1)))
 
 
 _NOTHING: Final = Memory("", ())

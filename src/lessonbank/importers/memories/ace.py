@@ -15,13 +15,13 @@ _WARNING: Final = re.compile(r"mistake|avoid|pitfall", re.I)
 
 def _read(text: str) -> Sequence[Memory]:
     """Bullets as lessons. Their counters are the word of a model, and are not taken over."""
-    found, heading = list[Memory](), ""
+    memories, heading = list[Memory](), ""
     for line in text.splitlines():
         if bullet := _BULLET.match(line):
-            found.append(memory(bullet[1], kind="guardrail" if _WARNING.search(heading) else "strategy"))
+            memories.append(memory(bullet[1], kind="guardrail" if _WARNING.search(heading) else "strategy"))
         elif below := _HEADING.match(line):
             heading = below[1]
-    return found
+    return memories
 
 
 FORMAT = Format("ace", "ACE playbooks (`.txt`)", of_text=_read)

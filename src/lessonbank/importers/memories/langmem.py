@@ -11,9 +11,9 @@ from ._memory import Format, Memory, fields_of, memory
 
 def _read(value: Json) -> Sequence[Memory] | None:
     rows = value if isinstance(value, list) else [value]
-    items = [row for one in rows if (row := fields_of(one, "namespace", "key", "value"))]
-    told = [held["content"] for row in items if (held := fields_of(row["value"], "content"))]
-    return [memory(_words(content)) for content in told] or None
+    items = [row for entry in rows if (row := fields_of(entry, "namespace", "key", "value"))]
+    contents = [held["content"] for row in items if (held := fields_of(row["value"], "content"))]
+    return [memory(_words(content)) for content in contents] or None
 
 
 def _words(content: Json) -> str:
@@ -22,7 +22,7 @@ def _words(content: Json) -> str:
         return content if isinstance(content, str) else ""
     if content.keys() == {"content"}:
         return _words(content["content"])
-    return "\n".join(f"{name}: {told}" for name, told in content.items() if isinstance(told, str))
+    return "\n".join(f"{name}: {text}" for name, text in content.items() if isinstance(text, str))
 
 
 FORMAT = Format("langmem", "LangMem's memories as items of the LangGraph store, JSON", of_value=_read)

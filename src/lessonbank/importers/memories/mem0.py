@@ -12,7 +12,7 @@ from ._memory import Fields, Format, Memory, fields_of, memory
 def _read(value: Json) -> Sequence[Memory] | None:
     whole = fields_of(value, "results")
     results = whole["results"] if whole else value if isinstance(value, list) else [value]
-    rows = [row for one in results if (row := _row(one))] if isinstance(results, list) else []
+    rows = [row for entry in results if (row := _row(entry))] if isinstance(results, list) else []
     return [memory(row["memory"]) for row in rows] or None
 
 

@@ -47,7 +47,9 @@ def rows_of(path: Path, /, *, most: int) -> Iterator[Json]:
                 return
             row = None
             for row in database.execute(f"SELECT {', '.join(_FIELDS)} FROM {_TABLE} LIMIT ?", (most,)):
-                yield {name: told if isinstance(told, str) else None for name, told in zip(_FIELDS, row, strict=True)}
+                yield {
+                    name: value if isinstance(value, str) else None for name, value in zip(_FIELDS, row, strict=True)
+                }
             if row is None:
                 raise FormatError("it holds no memory")
     except (sqlite3.Error, UnicodeError) as error:  # SQLite's own sentences may quote bytes that are no text

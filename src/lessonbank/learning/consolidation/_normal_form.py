@@ -109,7 +109,7 @@ def _read(title: str, content: str, description: str) -> Reading:
 def _sentences(text: str, facts: set[str], *, titled: bool = False) -> tuple[Sentence, ...]:
     text = _MARKUP.sub(" ", unicodedata.normalize("NFKC", text).replace("’", "'"))
     text = _DENIED.sub(
-        lambda found: f"{(found[1] and 'can') or found[2] or (found[3] and 'will') or found[4]} not", text
+        lambda match: f"{(match[1] and 'can') or match[2] or (match[3] and 'will') or match[4]} not", text
     )
     text = _RATHER.sub("instead of", text.lower() if text.isupper() else text)
     quoted = {token[0].casefold() for q in _QUOTED.finditer(text) for token in _TOKEN.finditer(q[0].strip('`"“”'))}
@@ -120,13 +120,13 @@ def _sentences(text: str, facts: set[str], *, titled: bool = False) -> tuple[Sen
 def _sentence(text: str, quoted: set[str], facts: set[str], *, titled: bool) -> Sentence:
     clauses: list[list[str]] = [[]]
     opens = True
-    for found in _TOKEN.finditer(text):
-        token = found[0]
-        if found.lastgroup == "comma":
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if match.lastgroup == "comma":
             clauses.append([])
             opens = True
             continue
-        is_code = found.lastgroup != "word" or bool(_CODED.search(token))
+        is_code = match.lastgroup != "word" or bool(_CODED.search(token))
         folded = token if _CASED.fullmatch(token) and not opens else token.casefold()
         after_number = bool(clauses[-1]) and clauses[-1][-1][-1:].isdigit()
         word = folded.replace(",", "") if is_code else normal(folded, unit=after_number)
@@ -145,7 +145,7 @@ def _sentence(text: str, quoted: set[str], facts: set[str], *, titled: bool) -> 
 def normal(word: str, /, *, unit: bool = False) -> str:
     """One word without the endings of plurals, third persons and -ing, in one spelling, numbers as figures."""
     word = word.removesuffix("'s").replace("'", "").replace("-", "")
-    word = _BRITISH.sub(lambda found: _SPELT[found[0]], _SAME.get(word, word))
+    word = _BRITISH.sub(lambda match: _SPELT[match[0]], _SAME.get(word, word))
     if unit:
         word = _UNITS.get(word, word)
     if word in _WHOLE or len(word) < 4 or not word.isascii():

@@ -61,26 +61,28 @@ class Adding:
         if not (any(map(_may_add, new.lessons)) or any(map(_adds, again))):
             return await self.inner(new)
         known = await nearby_lessons(self.retriever, new, among=self.among)
-        decided = await self.inner(without_known_facts(new, [one for one, _ in known.values() if not one.hidden]))
-        gone = {id for change in decided if isinstance(change, Merge) for id in change.source_lesson_ids}
+        decided = await self.inner(
+            without_known_facts(new, [lesson for lesson, _ in known.values() if not lesson.hidden])
+        )
+        source_ids = {id for change in decided if isinstance(change, Merge) for id in change.source_lesson_ids}
         repeated = [id for change in decided if (brought := change.brings) for id in brought.repeats]
         pairs = ((base_of(known[id][0], known), known[id]) for id in repeated if id in known)
-        fit = (_joining(base, one) for base, one in pairs if base and joinable(base[0], one[0]))
-        first = next((changes for changes in fit if gone.isdisjoint(changes[0].source_lesson_ids)), ())
+        fit = (_joining(base, addition) for base, addition in pairs if base and joinable(base[0], addition[0]))
+        first = next((changes for changes in fit if source_ids.isdisjoint(changes[0].source_lesson_ids)), ())
         return Decision((*decided, *first), usage=spent(decided))
 
 
 def without_known_facts(new: Experience, known: Sequence[Lesson], /) -> Experience:
     """`new`, whose lessons say only what no held lesson says, where their form tells it."""
-    kept, repeats = list[Lesson](), dict(new.repeats)
+    lessons, repeats = list[Lesson](), dict(new.repeats)
     for lesson in new.lessons:
         left, again = _apart(lesson, known)
-        kept += [left] if left else []
+        lessons += [left] if left else []
         for id, why in again:
             repeats[id] = (*repeats.get(id, ()), taught_again(lesson, why, words=False))
     if not repeats:
         return new
-    return new.model_copy(update={"lessons": tuple(kept), "repeats": repeats})
+    return new.model_copy(update={"lessons": tuple(lessons), "repeats": repeats})
 
 
 def base_of(addition: Lesson, known: Held, /) -> tuple[Lesson, Experience] | None:
@@ -92,8 +94,8 @@ def base_of(addition: Lesson, known: Held, /) -> tuple[Lesson, Experience] | Non
     while id in merged and id not in seen:
         seen.add(id)
         id = merged[id]
-    found = known.get(id)
-    return found if found and not found[0].hidden else None
+    base = known.get(id)
+    return base if base and not base[0].hidden else None
 
 
 def joinable(base: Lesson, addition: Lesson, /) -> bool:
@@ -151,27 +153,31 @@ def _apart(lesson: Lesson, known: Sequence[Lesson]) -> tuple[Lesson | None, list
     if lesson.hidden:
         return lesson, []
     if _adds(lesson):
-        near = [one for one in known if adds_to(lesson, one) or (_adds(one) and one.relation == lesson.relation)]
-        again = next((one for one in near if _says(one, lesson)), None)
+        near = [
+            other for other in known if adds_to(lesson, other) or (_adds(other) and other.relation == lesson.relation)
+        ]
+        again = next((other for other in near if _says(other, lesson)), None)
         return (None, [(again.id, "it adds nothing to it")]) if again else (lesson, [])
     return _fixed_apart(lesson, known)
 
 
 def _says(known: Lesson, addition: Lesson) -> bool:
     """Whether a held lesson has all words of an addition, or says the same."""
-    said, told = read(known), read_text(addition.content)
-    return bool(one_lesson(addition, known)) or (told.telling <= said.telling and told.turning <= said.turning)
+    reading, extra = read(known), read_text(addition.content)
+    return bool(one_lesson(addition, known)) or (extra.telling <= reading.telling and extra.turning <= reading.turning)
 
 
 def _fixed_apart(lesson: Lesson, known: Sequence[Lesson]) -> tuple[Lesson | None, list[tuple[str, str]]]:
-    told = _fixes(lesson) if lesson.provenance.method == EXTRACTIVE else {}
-    own = (one for one in known if one.kind == lesson.kind and not _adds(one))
-    base = next((one for one in own if told.keys() & _fixes(one).keys()), None)
+    fixes = _fixes(lesson) if lesson.provenance.method == EXTRACTIVE else {}
+    own = (other for other in known if other.kind == lesson.kind and not _adds(other))
+    base = next((other for other in own if fixes.keys() & _fixes(other).keys()), None)
     if base is None:
         return lesson, []
-    said = {key: one.id for one in (*(one for one in known if adds_to(one, base)), base) for key in _fixes(one)}
-    again = [(id, _SAME_FIX) for id in dict.fromkeys(said[key] for key in told if key in said)]
-    left = [sentence for key, sentence in told.items() if key not in said]
+    lesson_ids = {
+        key: other.id for other in (*(other for other in known if adds_to(other, base)), base) for key in _fixes(other)
+    }
+    again = [(id, _SAME_FIX) for id in dict.fromkeys(lesson_ids[key] for key in fixes if key in lesson_ids)]
+    left = [sentence for key, sentence in fixes.items() if key not in lesson_ids]
     if not left:
         return None, again
     words = {
@@ -184,7 +190,7 @@ def _fixed_apart(lesson: Lesson, known: Sequence[Lesson]) -> tuple[Lesson | None
 
 def _fixes(lesson: Lesson) -> dict[str, str]:
     """The errors that a lesson in the words of rules tells, each with what got past it, by what makes them the same."""
-    told = _FIX.findall(lesson.content)
-    if " ".join(told) != lesson.content:
+    sentences = _FIX.findall(lesson.content)
+    if " ".join(sentences) != lesson.content:
         return {}
-    return {_NUMBER.sub("#", without_sources(one)).casefold(): one for one in told}
+    return {_NUMBER.sub("#", without_sources(sentence)).casefold(): sentence for sentence in sentences}

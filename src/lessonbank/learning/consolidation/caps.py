@@ -41,10 +41,12 @@ class CappedConsolidator:
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what there is room for."""
         room = await self._room(new.scope) if new.lessons else len(new.lessons)
-        kept, over = new.lessons[:room], new.lessons[room:]
+        lessons, over = new.lessons[:room], new.lessons[room:]
         if over:
-            told = [Rejected(title=one.title, content=one.content, rule="cap", reason=_OVER) for one in over]
-            new = new.model_copy(update={"lessons": kept, "rejected": (*new.rejected, *told)[-MOST_REJECTED:]})
+            rejections = [
+                Rejected(title=lesson.title, content=lesson.content, rule="cap", reason=_OVER) for lesson in over
+            ]
+            new = new.model_copy(update={"lessons": lessons, "rejected": (*new.rejected, *rejections)[-MOST_REJECTED:]})
         return await self.inner(new)
 
     async def _room(self, scope: str) -> int:

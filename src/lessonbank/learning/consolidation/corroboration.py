@@ -43,12 +43,12 @@ class Corroborating:
         near = await self.retriever(new.task, scope=new.scope, limit=self.among)
         known = await self._known([match.experience for match in near.matches], new)
         decided = await self.inner(new)
-        brought = [one for change in decided if (one := change.brings)]
-        kept = {lesson.id for experience in brought for lesson in experience.lessons}
+        brought = [experience for change in decided if (experience := change.brings)]
+        lesson_ids = {lesson.id for experience in brought for lesson in experience.lessons}
         retired = {id for change in decided if isinstance(change, Merge) for id in change.source_lesson_ids}
-        left = kept - retired
-        told = [t for lesson in new.lessons for t in await self._corroborated(lesson, new, known, left)]
-        once = {change.lesson_ids: change for change in told}
+        left = lesson_ids - retired
+        changes = [t for lesson in new.lessons for t in await self._corroborated(lesson, new, known, left)]
+        once = {change.lesson_ids: change for change in changes}
         return Decision((*decided, *once.values()), usage=spent(decided))
 
     async def _known(self, near: Sequence[Experience], new: Experience) -> Sequence[tuple[Lesson, Experience]]:
@@ -63,20 +63,24 @@ class Corroborating:
         return list(known.values())
 
     async def _corroborated(
-        self, lesson: Lesson, new: Experience, known: Sequence[tuple[Lesson, Experience]], kept: set[str]
+        self, lesson: Lesson, new: Experience, known: Sequence[tuple[Lesson, Experience]], lesson_ids: set[str]
     ) -> Sequence[Trust]:
         same = [(other, owner) for other, owner in known if same_words(lesson, other)]
         if lesson.hidden or any(other.state == "quarantined" for other, _ in same):
-            doubted = lesson.id in kept and not lesson.hidden
+            doubted = lesson.id in lesson_ids and not lesson.hidden
             return [_trust(lesson.id, "quarantined", "the same was quarantined before", ())] if doubted else ()
-        if any(one.is_doubted for one in (lesson, *(other for other, _ in same))):
+        if any(candidate.is_doubted for candidate in (lesson, *(other for other, _ in same))):
             return ()
         speak = (held for held, owner in same if not held.retired and independent((lesson, new), (held, owner)))
         if (other := next(speak, None)) is None:
             return ()
-        both = [one for one in (lesson, other) if one.state == "probation" and one.id in {other.id, *kept}]
-        said = "an independent run taught the same"
-        return [_trust(one.id, "active", said, evidence(lesson, other)) for one in both]
+        both = [
+            candidate
+            for candidate in (lesson, other)
+            if candidate.state == "probation" and candidate.id in {other.id, *lesson_ids}
+        ]
+        reason = "an independent run taught the same"
+        return [_trust(candidate.id, "active", reason, evidence(lesson, other)) for candidate in both]
 
 
 def _trust(id: str, state: TrustState, reason: str, runs: Sequence[str]) -> Trust:

@@ -60,20 +60,20 @@ def compare(a: Lesson, b: Lesson, /, *, similarity: float | None = None) -> Like
         return Likeness("different", "a strategy against a guardrail")
     if why := same_words(a, b):
         return Likeness("same", why)
-    one, two = read(a), read(b)
-    if not _comparable(one, two):
+    first, second = read(a), read(b)
+    if not _comparable(first, second):
         return Likeness("different", "not the same words, and too long or too short for more")
-    return _near(one, two, similarity)
+    return _near(first, second, similarity)
 
 
 def same_words(a: Lesson, b: Lesson, /) -> str:
-    """Why `compare` calls the two `same`; empty where it does not."""
+    """Why `compare` calls the second `same`; empty where it does not."""
     if a.kind != b.kind:
         return ""
-    one, two = read(a), read(b)
-    if one.wording == two.wording:
+    first, second = read(a), read(b)
+    if first.wording == second.wording:
         return "the same words"
-    is_same = _comparable(one, two) and _same_title(one, two) and _same_sentences(one.body, two.body)
+    is_same = _comparable(first, second) and _same_title(first, second) and _same_sentences(first.body, second.body)
     return "the same but for form, spelling or the order of its parts" if is_same else ""
 
 
@@ -134,10 +134,10 @@ def _flat(sentences: tuple[Sentence, ...]) -> tuple[str, ...]:
 def _matched(ours: tuple[Sentence, ...], theirs: tuple[Sentence, ...]) -> bool:
     left = list(theirs)
     for sentence in ours:
-        found = next((i for i, other in enumerate(left) if _one_sentence(sentence, other)), None)
-        if found is None:
+        index = next((i for i, other in enumerate(left) if _one_sentence(sentence, other)), None)
+        if index is None:
             return False
-        del left[found]
+        del left[index]
     return not left
 
 
@@ -197,8 +197,8 @@ def same_moves(new: Lesson, known: Lesson, /) -> bool:
         return False
     if moves_of(new) != moves_of(known):
         return False
-    ours, theirs = (read_text(one.description) for one in (new, known))
+    ours, theirs = (read_text(lesson.description) for lesson in (new, known))
     if ours.turning != theirs.turning or ours.facts != theirs.facts:
         return False
-    asked, wanted = (one.telling - _ASKING for one in (ours, theirs))
+    asked, wanted = (reading.telling - _ASKING for reading in (ours, theirs))
     return bool(wanted) and wanted <= asked

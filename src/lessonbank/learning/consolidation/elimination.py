@@ -48,13 +48,13 @@ class Eliminating:
 
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what is about no known choice, and a `Merge` for each joined lesson."""
-        told = [lesson for lesson in new.lessons if (lesson.choice or lesson.relation) and not lesson.hidden]
-        if not told:
+        lessons = [lesson for lesson in new.lessons if (lesson.choice or lesson.relation) and not lesson.hidden]
+        if not lessons:
             return await self.inner(new)
         known = await nearby_lessons(self.retriever, new, among=self.among)
         # What a person kept to some tasks would come to all, joined.
         step = _Joining([pair for pair in known.values() if not (pair[0].hidden or pair[0].only_for_tasks)], new)
-        for lesson in told:
+        for lesson in lessons:
             step.take(lesson)
         rest = new.model_copy(update={"lessons": tuple(i for i in new.lessons if i.id not in step.decided)})
         decided = await self.inner(rest)
@@ -76,20 +76,20 @@ class _Joining:
         if settled := next((pair for pair in self._known if settles(lesson, pair[0])), None):
             self._settle(lesson, *settled)
             return
-        found = next((pair for pair in self._known if same_choice(lesson, pair[0])), None)
+        pair = next((pair for pair in self._known if same_choice(lesson, pair[0])), None)
         choice = lesson.choice
-        if found is None or choice is None or found[0].choice is None:
+        if pair is None or choice is None or pair[0].choice is None:
             if lesson.relation:  # the extractor has compared it: nobody is asked again
                 self._keep(lesson, lesson)
             return
-        known, owner = found
-        joined = both(choice, found[0].choice)
+        known, owner = pair
+        joined = both(choice, pair[0].choice)
         if joined is None:
             against = Relation(lesson_ids=(known.id,), kind="contradicts")
             self._keep(lesson, lesson.model_copy(update={"relation": against}))
-        elif joined == found[0].choice:
-            told = taught_again(lesson, "it rules out what is ruled out already", words=lesson.text != known.text)
-            self._repeats[known.id] = (*self._repeats.get(known.id, ()), told)
+        elif joined == pair[0].choice:
+            repeat = taught_again(lesson, "it rules out what is ruled out already", words=lesson.text != known.text)
+            self._repeats[known.id] = (*self._repeats.get(known.id, ()), repeat)
             self.decided.add(lesson.id)
         elif not doubt(worded := saying(joined, lesson, known)):
             self._join(lesson, known, owner, worded)
@@ -97,15 +97,15 @@ class _Joining:
     def _settle(self, lesson: Lesson, known: Lesson, owner: Experience) -> None:
         self._keep(lesson, lesson.model_copy(update={"relation": None}))
         made = descent((lesson, known)).model_copy(update={"package_version": VERSION})
-        told = {"id": new_id(), "relation": None, "topic": known.topic or lesson.topic, "provenance": made}
+        update = {"id": new_id(), "relation": None, "topic": known.topic or lesson.topic, "provenance": made}
         sources = [(lesson, self._new), (known, owner)]
-        self.merges.append(merging(lesson.model_copy(update=told), sources, reason="it settles what was open"))
+        self.merges.append(merging(lesson.model_copy(update=update), sources, reason="it settles what was open"))
         self._known = [pair for pair in self._known if pair[0].id != known.id]
 
     def _join(self, lesson: Lesson, known: Lesson, owner: Experience, worded: Lesson) -> None:
         if known.state == "active":
-            told = {name: getattr(worded, name) for name in ("title", "description", "content", "kind", "choice")}
-            self._keep(lesson, lesson.model_copy(update=told))
+            update = {name: getattr(worded, name) for name in ("title", "description", "content", "kind", "choice")}
+            self._keep(lesson, lesson.model_copy(update=update))
             return
         self._keep(lesson, lesson)
         why = "what both rule out" + (f": {ONE_LEFT}" if left(worded.choice) else "")
@@ -114,17 +114,17 @@ class _Joining:
         self._known = [pair for pair in self._known if pair[0].id != known.id]
         self._known.append((worded, merge.experience))
 
-    def _keep(self, lesson: Lesson, kept: Lesson) -> None:
+    def _keep(self, lesson: Lesson, revision: Lesson) -> None:
         self.decided.add(lesson.id)
-        self._kept.append(kept)
+        self._kept.append(revision)
 
     def complete(self, change: Add, /) -> Add:
         """`change` with the lessons that were decided here, and what they repeat."""
-        one = change.experience
+        experience = change.experience
         order = {lesson.id: number for number, lesson in enumerate(self._new.lessons)}
-        lessons = sorted((*one.lessons, *self._kept), key=lambda lesson: order.get(lesson.id, len(order)))
-        told = {"lessons": tuple(lessons), "repeats": with_repeats(one.repeats, self._repeats)}
-        return change.model_copy(update={"experience": one.model_copy(update=told)})
+        lessons = sorted((*experience.lessons, *self._kept), key=lambda lesson: order.get(lesson.id, len(order)))
+        update = {"lessons": tuple(lessons), "repeats": with_repeats(experience.repeats, self._repeats)}
+        return change.model_copy(update={"experience": experience.model_copy(update=update)})
 
 
 def settles(new: Lesson, known: Lesson, /) -> bool:
@@ -135,26 +135,26 @@ def settles(new: Lesson, known: Lesson, /) -> bool:
     return was_open and new.applies_to is not None and not new.applies_to.unsettled
 
 
-def same_choice(one: Lesson, other: Lesson, /) -> bool:
+def same_choice(lesson: Lesson, other: Lesson, /) -> bool:
     """Whether two lessons are about one choice in one place: the same reach and name, and words in common."""
-    if not (one.choice and other.choice and one.applies_to and other.applies_to):
+    if not (lesson.choice and other.choice and lesson.applies_to and other.applies_to):
         return False
-    here, there = ((told.reach, _folded(told.name)) for told in (one.applies_to, other.applies_to))
+    here, there = ((place.reach, _folded(place.name)) for place in (lesson.applies_to, other.applies_to))
     if here != there or (here[0] != "kind" and not here[1]):
         return False
-    ours, theirs = (frozenset(read_text(choice.about).words) for choice in (one.choice, other.choice))
+    ours, theirs = (frozenset(read_text(choice.about).words) for choice in (lesson.choice, other.choice))
     return bool(ours) and len(ours & theirs) >= ABOUT * len(ours | theirs)
 
 
-def both(one: Choice, other: Choice, /) -> Choice | None:
+def both(choice: Choice, other: Choice, /) -> Choice | None:
     """What two choices prove together, in the words of `other`; `None` where they contradict each other.
 
     They do where one confirms what the other rules out, and where no option at all would be left.
     """
-    excluded = _union(other.excluded, one.excluded)
-    confirmed = _union(other.confirmed, one.confirmed)
+    excluded = _union(other.excluded, choice.excluded)
+    confirmed = _union(other.confirmed, choice.confirmed)
     out, right = ({_folded(option) for option in options} for options in (excluded, confirmed))
-    known = _union(other.open, one.open)
+    known = _union(other.open, choice.open)
     still = tuple(option for option in known if _folded(option) not in out | right)
     if out & right or (known and not still and not confirmed):
         return None
@@ -175,23 +175,23 @@ def saying(choice: Choice, new: Lesson, known: Lesson, /) -> Lesson:
     """
     origin = descent((new, known)).model_copy(update={"package_version": VERSION})
     if new.choice and _sides(new.choice) == _sides(choice):
-        told = {"id": new_id(), "relation": None, "topic": known.topic, "choice": choice, "provenance": origin}
-        return new.model_copy(update=told)
+        update = {"id": new_id(), "relation": None, "topic": known.topic, "choice": choice, "provenance": origin}
+        return new.model_copy(update=update)
     place = known.applies_to.name if known.applies_to else ""
     what = f"{choice.about} in {place}" if place else choice.about
     out, answer = " or ".join(choice.excluded), " or ".join(choice.confirmed) or left(choice)
     title = f"Use {answer} as {what}" if answer else f"Do not use {out} as {what}"
-    said = [f"For {what}, runs rule out {', '.join(choice.excluded)}."] if choice.excluded else []
+    sentences = [f"For {what}, runs rule out {', '.join(choice.excluded)}."] if choice.excluded else []
     if choice.confirmed:
-        said.append(f"A run confirms {answer}: use it.")
+        sentences.append(f"A run confirms {answer}: use it.")
     elif answer:
-        said.append(f"Of the options that are known only {answer} is left: use it.")
+        sentences.append(f"Of the options that are known only {answer} is left: use it.")
     elif choice.open:
-        said.append(f"Still open: {', '.join(choice.open)}. Choose one of these.")
+        sentences.append(f"Still open: {', '.join(choice.open)}. Choose one of these.")
     return Lesson(
         title=title,
         description=known.description or new.description,
-        content=" ".join(said),
+        content=" ".join(sentences),
         kind="strategy" if choice.confirmed else "guardrail",
         risk=new.risk if new.is_doubted else known.risk or new.risk,
         topic=known.topic,
@@ -205,9 +205,9 @@ def _sides(choice: Choice) -> tuple[set[str], ...]:
     return tuple({_folded(option) for option in side} for side in (choice.excluded, choice.open, choice.confirmed))
 
 
-def _union(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-    named = {_folded(option): option for option in reversed((*one, *other))}
-    return tuple(named[key] for key in dict.fromkeys(map(_folded, (*one, *other))))
+def _union(options: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    named = {_folded(option): option for option in reversed((*options, *other))}
+    return tuple(named[key] for key in dict.fromkeys(map(_folded, (*options, *other))))
 
 
 def _folded(text: str) -> str:

@@ -49,6 +49,6 @@ async def same_wording(
     if not owners:
         return ()
     held = [(lesson, owner) for owner in owners for lesson in owner.lessons]
-    found = [(name, lesson, owner) for lesson, owner in held if (name := wording_of(lesson)) in asked]
-    note_lessons(store, [lesson for _, lesson, _ in found], scope=scope)
-    return sorted(found, key=lambda one: not one[1].retired)
+    matches = [(name, lesson, owner) for lesson, owner in held if (name := wording_of(lesson)) in asked]
+    note_lessons(store, [lesson for _, lesson, _ in matches], scope=scope)
+    return sorted(matches, key=lambda match: not match[1].retired)

@@ -76,12 +76,12 @@ class Recognise:
         """One `Add`, with the lessons that say something new."""
         if not new.lessons:
             return Decision([Add(experience=new)])
-        found = await nearby_lessons(self.retriever, new, among=self.among)
-        known = [lesson for lesson, owner in found.values() if self.imported or _is_own(lesson, owner)]
-        kept = deduplicate(new.lessons, known).of(new)
-        if self.model is None or not kept.lessons:
-            return Decision([Add(experience=with_near(kept, known))])
-        return await self._asked(kept, known, self.model)
+        neighbours = await nearby_lessons(self.retriever, new, among=self.among)
+        known = [lesson for lesson, owner in neighbours.values() if self.imported or _is_own(lesson, owner)]
+        experience = deduplicate(new.lessons, known).of(new)
+        if self.model is None or not experience.lessons:
+            return Decision([Add(experience=with_near(experience, known))])
+        return await self._asked(experience, known, self.model)
 
     async def _asked(self, new: Experience, known: Sequence[Lesson], model: LanguageModel) -> Decision:
         shown = [lesson for lesson in known if not (lesson.retired or lesson.hidden)]
@@ -96,18 +96,18 @@ class Recognise:
                 joined[lesson.id] = known_as, why
             elif why:
                 failed[lesson.id] = Neighbour(lesson_id=known_as.id, why=why)
-        apart = {(lesson.id, one.id) for lesson, one in near if lesson.id not in failed}
-        said = with_near(deduplicate_by(new.lessons, joined).of(new), known, cosines, apart=apart)
+        apart = {(lesson.id, other.id) for lesson, other in near if lesson.id not in failed}
+        experience = with_near(deduplicate_by(new.lessons, joined).of(new), known, cosines, apart=apart)
         if failed:
-            said = said.model_copy(update={"not_recognised": failed})
-        return Decision([Add(experience=said)], usage=sum((cost for *_, cost in answers), Usage()))
+            experience = experience.model_copy(update={"not_recognised": failed})
+        return Decision([Add(experience=experience)], usage=sum((cost for *_, cost in answers), Usage()))
 
     async def _ask(self, lesson: Lesson, known: Lesson, model: LanguageModel) -> tuple[bool, str, Usage]:
         """Whether the model takes the two for one; why, or what went wrong; and what asking took."""
         prompt, mark = self.prompt or load("general/recognise"), nonce()
-        one, two = (fence(as_shown(either), label="lesson", nonce=mark) for either in (known, lesson))
+        first, second = (fence(as_shown(either), label="lesson", nonce=mark) for either in (known, lesson))
         try:
-            asked = prompt.render(nonce=mark, first=one, second=two)
+            asked = prompt.render(nonce=mark, first=first, second=second)
             reply = await model.generate(asked, temperature=0.0, schema=Same)
         except ModelError as error:
             return False, f"the model failed: {quoted(error, limit=200)}", Usage()
@@ -139,9 +139,9 @@ async def nearby_lessons(
     Those that may be shown come first.
     """
     near = await retriever(new.task, scope=new.scope, limit=among)
-    found = [(lesson, match.experience) for match in near.matches for lesson in match.experience.lessons]
+    pairs = [(lesson, match.experience) for match in near.matches for lesson in match.experience.lessons]
     known: dict[str, tuple[Lesson, Experience]] = {}
-    for lesson, experience in sorted(found, key=lambda pair: pair[0].retired or pair[0].hidden):
+    for lesson, experience in sorted(pairs, key=lambda pair: pair[0].retired or pair[0].hidden):
         # An experience that only taught it again is not the one that holds it.
         if lesson.id not in known or lesson.id not in experience.repeats:
             known[lesson.id] = lesson, experience
@@ -152,11 +152,11 @@ def deduplicate(lessons: Sequence[Lesson], held: Sequence[Lesson], /) -> Dedupli
     """`lessons` without those that are the same as a held one, in any state, or as one before them."""
     known, joined = [*held], dict[str, tuple[Lesson, str]]()
     for lesson in lessons:
-        found = next(((one, why) for one in known if (why := one_lesson(lesson, one))), None)
-        if found is None:
+        match = next(((other, why) for other in known if (why := one_lesson(lesson, other))), None)
+        if match is None:
             known.append(lesson)
         else:
-            joined[lesson.id] = found
+            joined[lesson.id] = match
     return deduplicate_by(lessons, joined)
 
 
@@ -189,8 +189,8 @@ def with_near(
     lessons = list[Lesson]()
     for lesson in new.lessons:
         near = [] if lesson.hidden else _near(lesson, shown, cosines or {})
-        left = [(common, one) for common, one in near if (lesson.id, one.id) not in apart]
-        best = max(left, key=lambda found: found[0])[1].id if left else None
+        left = [(common, other) for common, other in near if (lesson.id, other.id) not in apart]
+        best = max(left, key=lambda pair: pair[0])[1].id if left else None
         lessons.append(lesson.model_copy(update={"near_duplicate_of": best}) if best else lesson)
     return new.model_copy(update={"lessons": tuple(lessons)})
 
@@ -200,7 +200,7 @@ async def cosines_between(embedder: Embedder | None, lessons: Sequence[Lesson], 
     if embedder is None or not lessons or not others:
         return {}
     try:
-        texts = [f"{one.title}\n{one.description}\n{one.content}"[:LONGEST] for one in (*lessons, *others)]
+        texts = [f"{lesson.title}\n{lesson.description}\n{lesson.content}"[:LONGEST] for lesson in (*lessons, *others)]
         rows = await embedder.embed(texts, role="document")
     except ModelError:
         return {}
@@ -219,13 +219,13 @@ def as_shown(lesson: Lesson, /) -> str:
 
 def _same_in(reply: str) -> bool | None:
     """What a reply says, in whatever words it stands; `None` where it says neither, or both."""
-    said = {*read_objects(find_objects(spoken(reply)[:_READ]), _answer_in)}
-    return said.pop() if len(said) == 1 else None
+    answers = {*read_objects(find_objects(spoken(reply)[:_READ]), _answer_in)}
+    return answers.pop() if len(answers) == 1 else None
 
 
-def _answer_in(one: JsonObject, fields: Fields) -> Iterable[bool]:
+def _answer_in(json_object: JsonObject, fields: Fields) -> Iterable[bool]:
     same = fields.get("same")
-    return [same] if isinstance(same, bool) and not one.is_cut else []
+    return [same] if isinstance(same, bool) and not json_object.is_cut else []
 
 
 def _is_own(lesson: Lesson, found_with: Experience) -> bool:
@@ -236,21 +236,21 @@ def _is_own(lesson: Lesson, found_with: Experience) -> bool:
 def _nearest(lesson: Lesson, known: Sequence[Lesson], cosines: Cosines) -> Lesson | None:
     if lesson.hidden:  # what is quarantined must not come out in other words
         return None
-    asked = [(common, one) for common, one in _near(lesson, known, cosines) if not _would_be_lost(lesson, one)]
-    return max(asked, key=lambda found: found[0])[1] if asked else None
+    asked = [(common, other) for common, other in _near(lesson, known, cosines) if not _would_be_lost(lesson, other)]
+    return max(asked, key=lambda pair: pair[0])[1] if asked else None
 
 
 def _near(lesson: Lesson, known: Sequence[Lesson], cosines: Cosines) -> list[tuple[float, Lesson]]:
     """The lessons that are near by their words, or by these with their cosine; each with its share of common words."""
-    found = list[tuple[float, Lesson]]()
-    for one in known:
-        cosine, common = cosines.get((lesson.id, one.id)), overlap(read(lesson), read(one))
+    pairs = list[tuple[float, Lesson]]()
+    for other in known:
+        cosine, common = cosines.get((lesson.id, other.id)), overlap(read(lesson), read(other))
         enough = SOME if (cosine or 0.0) >= CLOSE else NEAR  # most have less, and are not compared further
-        if common >= enough and compare(lesson, one, similarity=cosine).level == "near":
-            found.append((common, one))
-    return found
+        if common >= enough and compare(lesson, other, similarity=cosine).level == "near":
+            pairs.append((common, other))
+    return pairs
 
 
-def _would_be_lost(new: Lesson, kept: Lesson) -> bool:
-    """Whether `new` says a number or a name that `kept` does not: whoever reads `kept` would never learn it."""
-    return not read(new).facts <= set(read(kept).words)
+def _would_be_lost(new: Lesson, other: Lesson) -> bool:
+    """Whether `new` says a number or a name that `other` does not: whoever reads `other` would never learn it."""
+    return not read(new).facts <= set(read(other).words)

@@ -36,8 +36,8 @@ async def retry_on_conflict(
         except (Conflict, NotFound) as error:
             if number == TRIES:
                 why = quoted(error, limit=200)
-                told = f"the bank changed during each of {TRIES} decisions: {why}"
-                policy, notes = last(), (f"appended without consolidation, because {told}",)
+                reason = f"the bank changed during each of {TRIES} decisions: {why}"
+                policy, notes = last(), (f"appended without consolidation, because {reason}",)
     return await commit(policy), notes
 
 

@@ -36,7 +36,9 @@ class Heir:
     @property
     def run_ids(self) -> tuple[str, ...]:
         """The ids of its runs that stay."""
-        return tuple(one.trajectory_id for one in self.experience.attempts if one.trajectory_id not in self.gone)
+        return tuple(
+            attempt.trajectory_id for attempt in self.experience.attempts if attempt.trajectory_id not in self.gone
+        )
 
     @cached_property
     def _words(self) -> set[str]:
@@ -48,7 +50,7 @@ class Heir:
 
         A model may have been shown `of` while it wrote. What both name, and no ordinary word is, the runs must name.
         """
-        sources = lesson.provenance.trajectory_ids or [one.trajectory_id for one in self.experience.attempts]
+        sources = lesson.provenance.trajectory_ids or [attempt.trajectory_id for attempt in self.experience.attempts]
         return self.gone.isdisjoint(sources) and _strange(lesson) & _strange(of) <= self._words
 
     def kept_words(self, of: Lesson, /) -> Lesson | None:
@@ -84,15 +86,15 @@ def _wording(lesson: Lesson) -> tuple[str, ...]:
 
 def found_again(drawn: Sequence[Lesson], of: Lesson, /) -> Lesson | None:
     """Find the lesson that says what `of` says; else the nearest, if it is near."""
-    if same := next((one for one in drawn if one_lesson(one, of)), None):
+    if same := next((lesson for lesson in drawn if one_lesson(lesson, of)), None):
         return same
-    near = [(overlap(read(one), read(of)), one) for one in drawn if compare(one, of).level == "near"]
+    near = [(overlap(read(lesson), read(of)), lesson) for lesson in drawn if compare(lesson, of).level == "near"]
     return max(near, key=lambda pair: pair[0])[1] if near else None
 
 
 def as_new(lesson: Lesson, of: Lesson, /, *, retired: bool) -> Lesson:
     """`lesson` in the place of `of`: trusted no more than any new one, and in quarantine where either is."""
-    told = {
+    update = {
         "id": new_id(),
         "state": "quarantined" if "quarantined" in (of.state, lesson.state) else "probation",
         "approved": False,
@@ -103,7 +105,7 @@ def as_new(lesson: Lesson, of: Lesson, /, *, retired: bool) -> Lesson:
         # A topic is named in words of the task.
         "topic": of.topic and Topic(id=of.topic.id),
     }
-    return lesson.model_copy(update=told)
+    return lesson.model_copy(update=update)
 
 
 def passed_on(
@@ -114,56 +116,63 @@ def passed_on(
     `heirs` taught them again, by the id of the lesson that goes: from then on they teach the one that takes its place
     again. `corroborates`: whether the bank trusts what independent runs taught.
     """
-    after = {heir.experience.id: heir.experience for one in successions for heir in heirs[one.of.id]}
-    for one in successions:
-        for heir in heirs[one.of.id]:
-            after[heir.experience.id] = _taught(after[heir.experience.id], heir, one)
+    after = {heir.experience.id: heir.experience for succession in successions for heir in heirs[succession.of.id]}
+    for succession in successions:
+        for heir in heirs[succession.of.id]:
+            after[heir.experience.id] = _taught(after[heir.experience.id], heir, succession)
     changes = [_replaced(experience, successions) for experience in after.values()]
-    approved = tuple(one.lesson.id for one in successions if one.is_approved)
+    approved = tuple(succession.lesson.id for succession in successions if succession.is_approved)
     if approved:
         changes.append(Trust(lesson_ids=approved, state="active", by="person", reason=_APPROVED))
-    for one in successions if corroborates else ():
-        if one.is_new and (other := _witness(one, heirs[one.of.id])):
-            runs = (*one.heir.run_ids, *other.run_ids)
-            ids = (one.lesson.id,)
+    for succession in successions if corroborates else ():
+        if succession.is_new and (other := _witness(succession, heirs[succession.of.id])):
+            runs = (*succession.heir.run_ids, *other.run_ids)
+            ids = (succession.lesson.id,)
             changes.append(Trust(lesson_ids=ids, state="active", by="corroboration", reason=_TAUGHT, evidence=runs))
     return changes
 
 
 def _replaced(experience: Experience, successions: Sequence[Succession]) -> Change:
     held = {*experience.repeats, *(lesson.id for lesson in experience.lessons)}
-    heirs = dict.fromkeys(one.lesson.id for one in successions if one.lesson.id in held)
+    heirs = dict.fromkeys(succession.lesson.id for succession in successions if succession.lesson.id in held)
     return Replace(experience=experience, reason=_LIVES_ON, heirs=tuple(heirs))
 
 
-def _witness(one: Succession, heirs: Sequence[Heir]) -> Heir | None:
+def _witness(succession: Succession, heirs: Sequence[Heir]) -> Heir | None:
     """An independent experience that taught again what was trusted, as a run that comes later would have to."""
-    if one.is_approved or one.of.state != "active" or one.lesson.hidden or one.lesson.is_doubted:
+    if (
+        succession.is_approved
+        or succession.of.state != "active"
+        or succession.lesson.hidden
+        or succession.lesson.is_doubted
+    ):
         return None
-    mine = _from(one.lesson, one.heir), one.heir.experience
-    others = ((heir, (_from(one.lesson, heir), heir.experience)) for heir in heirs if heir is not one.heir)
+    mine = _from(succession.lesson, succession.heir), succession.heir.experience
+    others = (
+        (heir, (_from(succession.lesson, heir), heir.experience)) for heir in heirs if heir is not succession.heir
+    )
     return next((heir for heir, theirs in others if independent(mine, theirs)), None)
 
 
 def _from(lesson: Lesson, heir: Heir) -> Lesson:
-    told = lesson.provenance.model_copy(update={"trajectory_ids": heir.run_ids})
-    return lesson.model_copy(update={"provenance": told})
+    provenance = lesson.provenance.model_copy(update={"trajectory_ids": heir.run_ids})
+    return lesson.model_copy(update={"provenance": provenance})
 
 
-def _taught(experience: Experience, heir: Heir, one: Succession) -> Experience:
+def _taught(experience: Experience, heir: Heir, succession: Succession) -> Experience:
     """`experience` with the lesson itself, or as one that taught it again."""
     repeats = dict(experience.repeats)
-    told = repeats.pop(one.of.id)
-    if one.is_new and heir is one.heir:
-        experience = experience.model_copy(update={"lessons": (*experience.lessons, one.lesson)})
-    elif all(lesson.id != one.lesson.id for lesson in experience.lessons):
-        known = repeats.get(one.lesson.id, ())
-        repeats[one.lesson.id] = (*known, *[_renamed(again, heir, one) for again in told])
+    duplicates = repeats.pop(succession.of.id)
+    if succession.is_new and heir is succession.heir:
+        experience = experience.model_copy(update={"lessons": (*experience.lessons, succession.lesson)})
+    elif all(lesson.id != succession.lesson.id for lesson in experience.lessons):
+        known = repeats.get(succession.lesson.id, ())
+        repeats[succession.lesson.id] = (*known, *[_renamed(again, heir, succession) for again in duplicates])
     return experience.model_copy(update={"repeats": repeats})
 
 
-def _renamed(again: Duplicate, heir: Heir, one: Succession) -> Duplicate:
+def _renamed(again: Duplicate, heir: Heir, succession: Succession) -> Duplicate:
     """What came again. Its title may be that of the lesson that goes."""
     lesson = lesson_again(again)
-    stays = again.lesson if lesson and heir.says(lesson, one.of) else None
-    return again.model_copy(update={"title": one.lesson.title, "lesson": stays})
+    stays = again.lesson if lesson and heir.says(lesson, succession.of) else None
+    return again.model_copy(update={"title": succession.lesson.title, "lesson": stays})

@@ -76,14 +76,14 @@ def _program(line: str) -> str:
     """The program of a line, with what it is told to do: `pip install`, but of `cat notes` only `cat`."""
     acting = _acting(line)
     # What reads has its file or its folder where other programs have a command of their own.
-    found = (_FIRST if only_reads(acting.partition(" ")[0]) else _PROGRAM).match(acting)
-    return found[0].translate(_DIGITS) if found else ""
+    match = (_FIRST if only_reads(acting.partition(" ")[0]) else _PROGRAM).match(acting)
+    return match[0].translate(_DIGITS) if match else ""
 
 
 def _operands(line: str) -> set[str]:
     """The words of a line that are neither its program nor an option."""
-    told = _acting(line)
-    return _words(_OPTION.sub(" ", told[len(_program(told)) :]))
+    command = _acting(line)
+    return _words(_OPTION.sub(" ", command[len(_program(command)) :]))
 
 
 def _words(text: str) -> set[str]:

@@ -32,7 +32,7 @@ def grounded(
     `run 2, step 3` where there are several runs; references to steps that were not shown are taken out.
     """
     known = Instructions(instructions)
-    kept: list[Draft] = []
+    valid_drafts: list[Draft] = []
     notes: list[str] = []
     for draft in drafts:
         named, missing = bind(draft.evidence, shown)
@@ -44,8 +44,8 @@ def grounded(
         elif known.say(draft.content):
             notes.append(f"{title!r} was dropped: it repeats the agent's instructions")
         else:
-            kept.append(replace(draft, evidence=named))
-    return kept, notes
+            valid_drafts.append(replace(draft, evidence=named))
+    return valid_drafts, notes
 
 
 def bind(evidence: Sequence[str], shown: Sequence[frozenset[int]], /) -> tuple[tuple[str, ...], list[str]]:
@@ -65,15 +65,15 @@ def bind(evidence: Sequence[str], shown: Sequence[frozenset[int]], /) -> tuple[t
 def _references(text: str, *, runs: int) -> list[tuple[int, int]]:
     """(run, step) pairs; run 0 where none of several is named."""
     parts = list(_PART.finditer(text))
-    told = [int(part["run"]) for part in parts if part["run"]]
-    run = 1 if runs == 1 else told[0] if told else 0
-    found: list[tuple[int, int]] = []
+    run_numbers = [int(part["run"]) for part in parts if part["run"]]
+    run = 1 if runs == 1 else run_numbers[0] if run_numbers else 0
+    references: list[tuple[int, int]] = []
     for part in parts:
         if part["run"]:
             run = 1 if runs == 1 else int(part["run"])
         else:
-            found += [(run, int(number)) for number in re.findall(r"\d+", part["steps"] or part["bare"])]
-    return found
+            references += [(run, int(number)) for number in re.findall(r"\d+", part["steps"] or part["bare"])]
+    return references
 
 
 _MOST = 400_000
@@ -112,8 +112,8 @@ class Instructions:
         if own and len(own & self._shingles) >= _COPIED * len(own):
             return True
         sentences = [words for part in _SENTENCE.split(content) if len(words := _telling(part)) >= _FEW]
-        told = sum(max((len(words & passage) for passage in self._passages), default=0) for words in sentences)
-        return bool(sentences) and told >= _TOLD * sum(map(len, sentences))
+        overlap = sum(max((len(words & passage) for passage in self._passages), default=0) for words in sentences)
+        return bool(sentences) and overlap >= _TOLD * sum(map(len, sentences))
 
 
 def _telling(text: str) -> frozenset[str]:
@@ -121,7 +121,7 @@ def _telling(text: str) -> frozenset[str]:
 
 
 def _words(text: str) -> Iterator[str]:
-    return (found[0] for found in _WORD.finditer(text.lower()))
+    return (match[0] for match in _WORD.finditer(text.lower()))
 
 
 def _shingles(text: str) -> frozenset[tuple[str, ...]]:

@@ -45,13 +45,13 @@ class Known:
         prompt = load("general/known_adds" if self.additions else "general/known")
         room = BUDGET * BYTES_PER_TOKEN - width(prompt.user) - width(fence("", label="memory", nonce=nonce))
         each = room // len(self.lessons) // BYTES_PER_TOKEN
-        shown = "\n".join(_short(f"K{n}. {_line(one)}", each) for n, one in enumerate(self.lessons, 1))
+        shown = "\n".join(_short(f"K{n}. {_line(lesson)}", each) for n, lesson in enumerate(self.lessons, 1))
         return prompt.render(lessons=fence(shown, label="memory", nonce=nonce))[-1].content + "\n\n"
 
     def with_additions(self, drafts: Sequence[Draft], /) -> list[Draft]:
         """The drafts, and what those that repeat a known lesson add to it, each as a draft of its own."""
-        told = [draft for draft in drafts if self.additions and draft.adds and self._repeated(draft)]
-        return [*drafts, *map(_addition, told)]
+        repeats = [draft for draft in drafts if self.additions and draft.adds and self._repeated(draft)]
+        return [*drafts, *map(_addition, repeats)]
 
     def sorted(self, drafts: Sequence[Draft], /) -> Sorted:
         """Drafts that only repeat a known lesson apart from the rest."""
@@ -91,11 +91,11 @@ def _addition(draft: Draft) -> Draft:
 
 def _decides_more(draft: Draft, known: Lesson) -> bool:
     """Whether a choice rules out or confirms an option of which the known lesson says nothing."""
-    said, before = draft.choice, known.choice
-    if said is None or before is None:
+    choice, before = draft.choice, known.choice
+    if choice is None or before is None:
         return False
     decided = {option.casefold() for option in (*before.excluded, *before.confirmed)}
-    return any(option.casefold() not in decided for option in (*said.excluded, *said.confirmed))
+    return any(option.casefold() not in decided for option in (*choice.excluded, *choice.confirmed))
 
 
 def _line(lesson: Lesson) -> str:

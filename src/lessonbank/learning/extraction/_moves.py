@@ -117,12 +117,12 @@ class Move:
     def deed(self) -> str:
         """What was done, in a few words: the tools that were called, or the line of a shell."""
         named = " and ".join([call.name for call in self.calls[:3]])
-        told = (
+        text = (
             self._write_action[len(named) + 1 : -1]
             if self.calls and is_command(self.calls[0])
             else named or self._write_action
         )
-        return cut(told, _DEED)
+        return cut(text, _DEED)
 
     @cached_property
     def gist(self) -> str:
@@ -132,8 +132,8 @@ class Move:
         content none.
         """
         data = parsed(self.came_back)
-        if self.effect == "error" and (said := self.came_back if data is None else _told_error(data)):
-            return _line_of_error(said, " ".join(value for _, value in self.arguments))
+        if self.effect == "error" and (message := self.came_back if data is None else _told_error(data)):
+            return _line_of_error(message, " ".join(value for _, value in self.arguments))
         return _first_line(self.came_back) if data is None else _fields(data, self.shown.values())
 
     @cached_property
@@ -204,11 +204,11 @@ def _command(action: Action, line: str) -> str:
 
 def _failed(seen: Sequence[Observation]) -> bool | None:
     """Whether the results say themselves that one is an error; `None` where words must decide."""
-    results = [one for one in seen if one.source == "tool" or one.is_success]
+    results = [observation for observation in seen if observation.source == "tool" or observation.is_success]
     if any(map(_FAILED, seen)):
         return True
-    told = [False if one.is_success else failed(one.text) for one in results]
-    return None if not told or None in told else any(told)
+    flags = [False if observation.is_success else failed(observation.text) for observation in results]
+    return None if not flags or None in flags else any(flags)
 
 
 def _effect(text: str, last: str, *, failed: bool | None, looks: bool = False) -> Effect:
@@ -234,18 +234,18 @@ def _speaks_of_error(text: str) -> bool:
 def _line_of_error(text: str, given: str) -> str:
     """The line that says what was wrong: none that only repeats what the call was given."""
     lines = text.splitlines()
-    first, last = (islice(filter(_says, told), 20) for told in (lines, reversed(lines)))
+    first, last = (islice(filter(_says, order), 20) for order in (lines, reversed(lines)))
     ends = [line for line in (*first, *reversed([*last])) if "Traceback" not in line and not _repeats(line, given)]
     named = [line for line in ends if _NAMED_ERROR.search(line)]
-    told = named or [line for line in ends if _ERROR.search(line)]
-    if told and _BARE.fullmatch(told[-1]):  # the reason stands below it
-        return next(iter(ends[ends.index(told[-1]) + 1 :]), told[-1])
-    return told[-1] if told else ""
+    errors = named or [line for line in ends if _ERROR.search(line)]
+    if errors and _BARE.fullmatch(errors[-1]):  # the reason stands below it
+        return next(iter(ends[ends.index(errors[-1]) + 1 :]), errors[-1])
+    return errors[-1] if errors else ""
 
 
 def _repeats(line: str, given: str) -> bool:
-    said = _TAG.sub("", line).strip()
-    return len(said) >= _QUOTED_AT_LEAST and said in given
+    text = _TAG.sub("", line).strip()
+    return len(text) >= _QUOTED_AT_LEAST and text in given
 
 
 def _first_line(text: str) -> str:
@@ -263,11 +263,11 @@ def _told_error(data: Json) -> str:
     if not isinstance(data, dict):
         return ""
     for key in ("error", "message", "detail", "reason", "errors"):
-        said = data.get(key)
-        if isinstance(said, dict):
-            said = _told_error(said)
-        if isinstance(said, str) and said:
-            return said if _ERROR.search(said) else f"error: {said}"
+        value = data.get(key)
+        if isinstance(value, dict):
+            value = _told_error(value)
+        if isinstance(value, str) and value:
+            return value if _ERROR.search(value) else f"error: {value}"
     return ""
 
 
@@ -276,24 +276,24 @@ def _fields(data: Json, values: RunValues) -> str:
     several = isinstance(data, list)
     rows = data if isinstance(data, list) else [data]
     records = [row for row in rows if isinstance(row, dict)]
-    told = ""
+    listing = ""
     for name in filter(values.is_field, records[0] if records else {}):
-        if len(longer := f"{told}, {name}" if told else name) > _SEEN - 20:
-            told += ", …" if told else ""
+        if len(longer := f"{listing}, {name}" if listing else name) > _SEEN - 20:
+            listing += ", …" if listing else ""
             break
-        told = longer
-    return f"returned{' a list' if several else ''}: {told}" if told else ""
+        listing = longer
+    return f"returned{' a list' if several else ''}: {listing}" if listing else ""
 
 
 def _line_done(text: str) -> str:
     """Of an action in words the line that does it, as it was; empty where it was only said."""
     text = text[-_READ:].strip()
-    found = cast("list[str]", _FENCED.findall(text) or _MARKED.findall(text))
-    lines = (found[-1] if found else text).strip().splitlines()
+    blocks = cast("list[str]", _FENCED.findall(text) or _MARKED.findall(text))
+    lines = (blocks[-1] if blocks else text).strip().splitlines()
     last = _opening(lines)
-    if not lines or (not found and _is_talk(last)):
+    if not lines or (not blocks and _is_talk(last)):
         return ""
-    return (lines[0] if found else last)[:_RAW]
+    return (lines[0] if blocks else last)[:_RAW]
 
 
 def _opening(lines: Sequence[str]) -> str:
@@ -315,10 +315,10 @@ def cut(text: str, limit: int, /) -> str:
     line = " ".join(text[: 4 * limit].split()).replace("`", "'")
     if len(line) <= limit:
         return line
-    kept = line[: limit - 1]
-    if kept.rfind("<") > kept.rfind(">"):
-        kept = kept[: kept.rfind("<")]
-    return kept.rstrip(" ,=") + "…"
+    head = line[: limit - 1]
+    if head.rfind("<") > head.rfind(">"):
+        head = head[: head.rfind("<")]
+    return head.rstrip(" ,=") + "…"
 
 
 _MOST: Final = 20_000
@@ -342,13 +342,13 @@ def failed(text: str, /) -> bool | None:
         return None
     if not isinstance(data, dict):
         return None
-    told = [
-        said
+    flags = [
+        flag
         for name, value in data.items()
-        if (said := _is_failed_status(_HUMP.sub("_", name).lower(), value)) is not None
+        if (flag := _is_failed_status(_HUMP.sub("_", name).lower(), value)) is not None
     ]
-    if told:
-        return any(told)
+    if flags:
+        return any(flags)
     speaks = any(name.lower() in _SPEAKS and isinstance(value, str) for name, value in data.items())
     return None if speaks else False
 

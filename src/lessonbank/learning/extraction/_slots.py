@@ -118,8 +118,8 @@ class AgentView:
             # No token holds a blank, most of a page was on the pages before, and most words have no digit.
             new = set(page[:_READ].split()) - self._words
             self._words |= new
-            told = " ".join([word for word in new if not word.isalpha() and _HAS_DIGIT.search(word)])
-            for token in _TOKEN.findall(told):
+            text = " ".join([word for word in new if not word.isalpha() and _HAS_DIGIT.search(word)])
+            for token in _TOKEN.findall(text):
                 if len(token) > 2 and token not in self._first and _HAS_DIGIT.search(token):
                     self._first[token] = self._read
         return self._first
@@ -131,8 +131,8 @@ class AgentView:
         at = page.find(f"[{name}] ") if name else -1
         if at < 0:
             return ""
-        said = page[at + len(name) + 3 : at + len(name) + 83].split("\n")[0].split(",")[0].strip()
-        return _STATED.sub("", plain(_ICON.sub("", said))).replace('"', "'")
+        label = page[at + len(name) + 3 : at + len(name) + 83].split("\n")[0].split(",")[0].strip()
+        return _STATED.sub("", plain(_ICON.sub("", label))).replace('"', "'")
 
     def prose(self, text: str, /) -> str:
         """`text` without values, where it is a sentence."""
@@ -140,8 +140,8 @@ class AgentView:
 
     def request(self, text: str, /) -> str:
         """The task without values: a short id that was passed on is one wherever it stands here."""
-        told = [(*m.span(), self.names[m[0]]) for m in _TOKEN.finditer(text) if m[0] in self.passed_on]
-        return self.prose(_replaced(text, told))
+        replacements = [(*m.span(), self.names[m[0]]) for m in _TOKEN.finditer(text) if m[0] in self.passed_on]
+        return self.prose(_replaced(text, replacements))
 
     def command(self, text: str, step: int, /) -> str:
         """`text` without values, where it does something at `step`: program, options, controls and paths stay."""
@@ -161,13 +161,13 @@ class AgentView:
         return match[0].replace(inner, self.names.get(inner, _TEXT))
 
     def _without_seen(self, text: str, step: int) -> str:
-        first, told = self._seen_before(step), list[tuple[int, int, str]]()
+        first, replacements = self._seen_before(step), list[tuple[int, int, str]]()
         for match in _TOKEN.finditer(text):
             if match[0] in self.numbered:
-                told.append((*match.span(), "<value>"))
+                replacements.append((*match.span(), "<value>"))
             elif first.get(match[0], step) < step:
-                told.append((*match.span(), self.control(match[0], step) or "<value seen earlier>"))
-        return _replaced(text, told)
+                replacements.append((*match.span(), self.control(match[0], step) or "<value seen earlier>"))
+        return _replaced(text, replacements)
 
     def _without_words_of_task(self, text: str) -> str:
         """Return a text without the telling words of the task, but in the names of programs, options and paths."""
@@ -179,18 +179,18 @@ class AgentView:
         ]
         if not telling and not free:
             return text
-        kept = [m.span() for pattern in (_SLOT, _COMMAND_WORD) for m in pattern.finditer(text)]
-        kept += [m.span() for m, is_asked in paths if not is_asked]
-        told = [(*m.span(), f"<path from {REQUEST}>") for m in free if not _inside(m, kept)]
-        kept += [(start, end) for start, end, _ in told]
-        told += [(*m.span(), f"<word from {REQUEST}>") for m in telling if not _inside(m, kept)]
-        return _replaced(text, sorted(told))
+        spans = [m.span() for pattern in (_SLOT, _COMMAND_WORD) for m in pattern.finditer(text)]
+        spans += [m.span() for m, is_asked in paths if not is_asked]
+        replacements = [(*m.span(), f"<path from {REQUEST}>") for m in free if not _inside(m, spans)]
+        spans += [(start, end) for start, end, _ in replacements]
+        replacements += [(*m.span(), f"<word from {REQUEST}>") for m in telling if not _inside(m, spans)]
+        return _replaced(text, sorted(replacements))
 
 
-def _replaced(text: str, told: Sequence[tuple[int, int, str]]) -> str:
+def _replaced(text: str, replacements: Sequence[tuple[int, int, str]]) -> str:
     """`text` with something else in these places, which are in order and apart."""
     parts, done = list[str](), 0
-    for start, end, instead in told:
+    for start, end, instead in replacements:
         parts += (text[done:start], instead)
         done = end
     return "".join((*parts, text[done:]))
@@ -232,21 +232,21 @@ def passed_on(trajectory: Trajectory, /) -> dict[str, str]:
     numbers = {number for number, times in Counter(_SHORT_NUMBER.findall(task)).items() if times == 1}
     if not (behind or numbers):
         return {}
-    beside, found = dict[str, set[str]](), dict[str, str]()
+    beside, slots = dict[str, set[str]](), dict[str, str]()
     for step in trajectory.steps:
         for call in step.action.calls:
             given = call.arguments if isinstance(call.arguments, dict) else {}
             for key, value in given.items():
                 noun = next((part for part in _WORD.findall(key.lower().replace("_", " "))), "")
                 if str(value) in numbers and noun in _NUMBERED_THINGS - _COUNTED:
-                    found[str(value)] = f"<{noun}>"
+                    slots[str(value)] = f"<{noun}>"
                 elif behind.get(str(value), "\0") in key.lower():
-                    found[str(value)] = f"<{behind[str(value)]}>"
-        said = step.action.text[-200:].split()
-        for word in {*said[1:2], *said[-1:]} & (numbers | behind.keys()):
-            beside.setdefault(word, set()).add(" ".join(one for one in said if one != word))
+                    slots[str(value)] = f"<{behind[str(value)]}>"
+        words = step.action.text[-200:].split()
+        for word in {*words[1:2], *words[-1:]} & (numbers | behind.keys()):
+            beside.setdefault(word, set()).add(" ".join(other for other in words if other != word))
     about = [word for word, others in beside.items() if len(others) > 1]
-    return {word: f"<{behind.get(word, 'number')}>" for word in about} | found
+    return {word: f"<{behind.get(word, 'number')}>" for word in about} | slots
 
 
 def _name_before(text: str, at: int) -> str:
@@ -270,8 +270,8 @@ def call_text(call: ToolCall, /, *, shown: AgentView, step: int) -> str:
         line = next(value for key, value in given.items() if is_command_field(key))
         return f"{call.name}({shown.command(_first_line(line_of(line)), step)})"
     values = shown.values()
-    told = [f"{key}={_argument(key, value, values, step)}" for key, value in given.items() if values.is_field(key)]
-    return f"{call.name}({', '.join(told[:6])})"
+    arguments = [f"{key}={_argument(key, value, values, step)}" for key, value in given.items() if values.is_field(key)]
+    return f"{call.name}({', '.join(arguments[:6])})"
 
 
 def line_of(value: Json, /) -> str:
@@ -292,17 +292,17 @@ def _argument(key: str, value: Json, values: RunValues, step: int) -> str:
 
 
 def _scalars(value: Json) -> list[str]:
-    found: list[str] = []
+    scalars: list[str] = []
     waiting: list[Json] = [value]
-    while waiting and len(found) < 20:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
-        elif one is not None and not isinstance(one, bool):
-            found.append(str(one)[:200])
-    return found
+    while waiting and len(scalars) < 20:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+        elif node is not None and not isinstance(node, bool):
+            scalars.append(str(node)[:200])
+    return scalars
 
 
 def action_line(line: str, shown: AgentView, /, *, step: int) -> str:
@@ -311,8 +311,8 @@ def action_line(line: str, shown: AgentView, /, *, step: int) -> str:
     made = _parsed_call(line)
     if made is not None:
         verb, given = made
-        told = [_typed(value, shown, step, acts=verb in _CONTROLS and at == 0) for at, value in enumerate(given)]
-        return f"{verb}({', '.join(told)})"
+        arguments = [_typed(value, shown, step, acts=verb in _CONTROLS and at == 0) for at, value in enumerate(given)]
+        return f"{verb}({', '.join(arguments)})"
     if _BRACKETED.search(line):
         line = _BRACKETED.sub(lambda m: f"{m[1]}[{_bracketed(m, shown, step)}]", line)
         return shown.values().mask(line, level="command")
@@ -333,7 +333,9 @@ def _parsed_call(line: str) -> tuple[str, list[object]] | None:
         made = ast.parse(line.strip(), mode="eval").body
         if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
             return None
-        return made.func.id, [ast.literal_eval(one) for one in (*made.args, *(k.value for k in made.keywords))]
+        return made.func.id, [
+            ast.literal_eval(argument) for argument in (*made.args, *(k.value for k in made.keywords))
+        ]
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
 
@@ -359,12 +361,12 @@ def message(text: str, shown: AgentView, /, *, beside: str, loud: bool) -> str:
     """
     if not text or text.startswith("returned"):
         return text
-    told = shown.prose(text)
-    if not (loud and _NAMES_ERROR.search(told)):
-        told = _in_usual_words(told, shown, set(words(beside)))
-    slots = _SLOT.findall(told)
-    rest = _WORD.findall(_SLOT.sub(" ", told))
-    return told if len(rest) > len(slots) and (loud or len(slots) < 3) else ""
+    prose = shown.prose(text)
+    if not (loud and _NAMES_ERROR.search(prose)):
+        prose = _in_usual_words(prose, shown, set(words(beside)))
+    slots = _SLOT.findall(prose)
+    rest = _WORD.findall(_SLOT.sub(" ", prose))
+    return prose if len(rest) > len(slots) and (loud or len(slots) < 3) else ""
 
 
 def _in_usual_words(text: str, shown: AgentView, own: set[str]) -> str:
@@ -382,12 +384,18 @@ def _words_of_identifiers(text: str, odd: Collection[str]) -> set[str]:
     """The words of names of code: an error says by them what is to be done.
 
     Of `unlock_order` and `fetchInvoice` one word is ordinary: else a person may be meant. `vault.release()` is code."""
-    persons = {text[one.start : one.end] for one in names_after_cues(text)}
-    told = {one for one in _IDENTIFIER.findall(text) if one not in persons}
-    kept = {word for one in told if not set(odd).issuperset(parts := one.split("_")) for word in parts}
-    humps = {one: list(map(str.lower, _HUMP.findall(one))) for one in _CAMEL.findall(text) if one not in persons}
-    kept |= {one.lower() for one, parts in humps.items() if len(unusual(parts)) < len(set(parts))}
-    return kept | {word.lower() for one in _CALLED.findall(text) for word in _WORD.findall(one)}
+    persons = {text[name.start : name.end] for name in names_after_cues(text)}
+    identifiers = {identifier for identifier in _IDENTIFIER.findall(text) if identifier not in persons}
+    words = {
+        word for identifier in identifiers if not set(odd).issuperset(parts := identifier.split("_")) for word in parts
+    }
+    humps = {
+        identifier: list(map(str.lower, _HUMP.findall(identifier)))
+        for identifier in _CAMEL.findall(text)
+        if identifier not in persons
+    }
+    words |= {identifier.lower() for identifier, parts in humps.items() if len(unusual(parts)) < len(set(parts))}
+    return words | {word.lower() for call in _CALLED.findall(text) for word in _WORD.findall(call)}
 
 
 def uncommon_pairs(text: str, /) -> str:
@@ -398,12 +406,12 @@ def uncommon_pairs(text: str, /) -> str:
         odd = unusual(words) if match[0][0] != "<" else ()
         if not odd:
             return match[0]
-        told: list[str] = []
+        parts: list[str] = []
         for at, word in enumerate(words):
             if word in odd and not odd.isdisjoint((*words[at - 1 : at], *words[at + 1 : at + 2])):
-                told += [] if told and told[-1] == "<name>" else ["<name>"]
+                parts += [] if parts and parts[-1] == "<name>" else ["<name>"]
             else:
-                told.append(word)
-        return " ".join(told)
+                parts.append(word)
+        return " ".join(parts)
 
     return _SLOT_OR_UNCOMMON.sub(without, text)

@@ -74,13 +74,13 @@ class _Run:
         return moved > _LONG_RUN and len(self._path(most=_LONG_RUN + 1)) > _LONG_RUN
 
     def _path(self, *, most: int) -> list[Move]:
-        found = list[Move]()
+        path = list[Move]()
         for move in self.moves:
-            if move.effect == "moved" and (not found or found[-1].label != move.label):
-                found.append(move)
-                if len(found) == most:
+            if move.effect == "moved" and (not path or path[-1].label != move.label):
+                path.append(move)
+                if len(path) == most:
                     break
-        return found
+        return path
 
     @cached_property
     def is_talk(self) -> bool:
@@ -97,8 +97,10 @@ class _Run:
     def task(self) -> str:
         """The run's task without values."""
         task = _MARKUP.sub(" ", self.attempt.trajectory.task[:4000])
-        told = AgentView(self.values, task, passed_on=self.moves[0].shown.passed_on if self.moves else {}).request(task)
-        return " ".join((told if self.is_of_commands else uncommon_pairs(told)).split()) or "the same"
+        request = AgentView(self.values, task, passed_on=self.moves[0].shown.passed_on if self.moves else {}).request(
+            task
+        )
+        return " ".join((request if self.is_of_commands else uncommon_pairs(request)).split()) or "the same"
 
     @cached_property
     def has_one_tool(self) -> bool:
@@ -158,8 +160,8 @@ class ExtractiveExtractor:
         values = cache(partial(RunValues.of, [attempt.trajectory for _, attempt in known]))
         runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
         limit = self._max_lessons if len(runs) == 1 else self._max_contrast_lessons
-        found = _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])
-        drawn = _distinct(found)[:limit]
+        candidates = _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])
+        drawn = _distinct(candidates)[:limit]
         lessons = tuple([_lesson(lesson, several=len(attempts) > 1) for lesson in drawn])
         return Extraction(lessons=lessons, notes=() if lessons else (_why_nothing(runs),))
 
@@ -233,13 +235,13 @@ def _without_detours(run: _Run) -> Sequence[Move]:
 
 def _got_through(later: Sequence[Move], wrong: Move) -> Sequence[Move]:
     """What was done between the last failure of a call and its success; nothing where there is none."""
-    ends = [n for n, one in enumerate(later) if _retries(one, wrong)]
+    ends = [n for n, move in enumerate(later) if _retries(move, wrong)]
     first = next((at for at, n in enumerate(ends) if later[n].effect != "error"), 0)
     return [m for m in later[ends[first - 1] + 1 : ends[first]] if not m.reads] if first else ()
 
 
 def _may_help(move: Move, wrong: Move, helped: Sequence[Move]) -> bool:
-    tool, *others = [one.raw.partition("(")[0].partition(" ")[0] for one in (move, *helped)]
+    tool, *others = [call.raw.partition("(")[0].partition(" ")[0] for call in (move, *helped)]
     return move.reads or tool in others or not set(words(tool)).isdisjoint(words(wrong.gist))
 
 
@@ -292,9 +294,9 @@ def _no_effect(runs: Sequence[_Run], *, led_by: _Run | None) -> Iterator[_Lesson
             places.setdefault((step, after), {}).setdefault(move.label, (run, move))
     if not places:
         return
-    told = [_place(step, after, list(found)[:6]) for (step, after), found in list(places.items())[:4]]
-    shown_by = tuple(pair for found in list(places.values())[:4] for pair in list(found.values())[:6])
-    content = _led(led_by.path if led_by else (), " ".join(told))
+    sentences = [_place(step, after, list(tries)[:6]) for (step, after), tries in list(places.items())[:4]]
+    shown_by = tuple(pair for tries in list(places.values())[:4] for pair in list(tries.values())[:6])
+    content = _led(led_by.path if led_by else (), " ".join(sentences))
     yield _Lesson("guardrail", "What had no effect", content, shown_by, _deeds([move for _, move in shown_by]))
 
 
@@ -317,29 +319,29 @@ def _place(step: int, after: str, labels: Sequence[str]) -> str:
 
 def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     """Errors, each with what went through soon after and can have helped. In talk each is a lesson of its own."""
-    told = dict[str, tuple[_Run, Move, tuple[Move, ...]]]()
-    for run, wrong, cure in ((one, *pair) for one in runs for pair in _fixed(one)):
+    fixes = dict[str, tuple[_Run, Move, tuple[Move, ...]]]()
+    for run, wrong, cure in ((source, *pair) for source in runs for pair in _fixed(source)):
         label, then = _pair(wrong, *cure)
         sentence = f"`{label}` failed{_in_quotes(wrong.seen)}; then {then} went through."
         if len(sentence) <= _CONTENT:  # half of what got past it is none
-            told.setdefault(sentence, (run, wrong, cure))
-        if len(told) == _PAIRS:
+            fixes.setdefault(sentence, (run, wrong, cure))
+        if len(fixes) == _PAIRS:
             break
-    if told and all(run.is_talk for run in runs):
-        yield from [_fix({sentence: pair}) for sentence, pair in told.items()]
-    elif told:
-        yield _fix(told)
+    if fixes and all(run.is_talk for run in runs):
+        yield from [_fix({sentence: pair}) for sentence, pair in fixes.items()]
+    elif fixes:
+        yield _fix(fixes)
 
 
-def _fix(told: dict[str, tuple[_Run, Move, tuple[Move, ...]]]) -> _Lesson:
-    pairs = told.values()
+def _fix(fixes: dict[str, tuple[_Run, Move, tuple[Move, ...]]]) -> _Lesson:
+    pairs = fixes.values()
     kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs) else "guardrail"
     shown_by = tuple((run, move) for run, wrong, cure in pairs for move in (wrong, *cure))
     failed, cures = _deeds(wrong for _, wrong, _ in pairs), _deeds(move for _, _, cure in pairs for move in cure)
     _, wrong, cure = next(iter(pairs))
     then = _others(wrong, cure[0]).replace("`", "") if cures == failed else cures
     deed = f"{failed}, then {then}"
-    return _Lesson(kind, "Error and what got past it", " ".join(told), shown_by, deed, f"`{failed}` fails")
+    return _Lesson(kind, "Error and what got past it", " ".join(fixes), shown_by, deed, f"`{failed}` fails")
 
 
 def _pair(wrong: Move, right: Move, *more: Move) -> tuple[str, str]:
@@ -347,33 +349,33 @@ def _pair(wrong: Move, right: Move, *more: Move) -> tuple[str, str]:
 
     Where only values differ, the fields that they are of; where only their sources do, these."""
     if more:
-        told = dict.fromkeys(f"`{without_sources(move.label)}`" for move in (right, *more))
-        return without_sources(wrong.label), ", then ".join(told)
+        labels = dict.fromkeys(f"`{without_sources(move.label)}`" for move in (right, *more))
+        return without_sources(wrong.label), ", then ".join(labels)
     if wrong.label == right.label:
         return without_sources(wrong.label), f"the same with {_others(wrong, right)}"
-    one, other = without_sources(wrong.label), without_sources(right.label)
-    if one == other:
+    label, other = without_sources(wrong.label), without_sources(right.label)
+    if label == other:
         shared = set(SLOT.findall(wrong.label)).intersection(SLOT.findall(right.label))
-        one, other = (
-            SLOT.sub(lambda slot: without_sources(slot[0]) if slot[0] in shared else slot[0], told.label)
-            for told in (wrong, right)
+        label, other = (
+            SLOT.sub(lambda slot: without_sources(slot[0]) if slot[0] in shared else slot[0], move.label)
+            for move in (wrong, right)
         )
-    return one, f"`{other}`"
+    return label, f"`{other}`"
 
 
 def _deeds(moves: Iterable[Move]) -> str:
     return ", ".join(list(dict.fromkeys(move.deed for move in moves))[-_DEEDS:])
 
 
-def _others(one: Move, other: Move) -> str:
+def _others(move: Move, other: Move) -> str:
     """The fields whose values differ between two calls that look the same, in words."""
-    before, names = dict(one.arguments), [name for name, _ in other.arguments]
+    before, names = dict(move.arguments), [name for name, _ in other.arguments]
     shown = [
         name for name in names if f"{name}=" in other.label or (other.label.endswith("…") and _FIELD.fullmatch(name))
     ]
-    told = [name for name, value in other.arguments if name in shown and before.get(name) != value]
-    named = " and ".join(f"another `{name}`" for name in told[:3])
-    return named or ("another value" if names or one.raw != other.raw else "the same values")
+    fields = [name for name, value in other.arguments if name in shown and before.get(name) != value]
+    named = " and ".join(f"another `{name}`" for name in fields[:3])
+    return named or ("another value" if names or move.raw != other.raw else "the same values")
 
 
 def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
@@ -387,18 +389,18 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
         if retry is not None and later[retry].effect == "error" and later[retry].gist == move.gist:
             continue
         if move.command:
-            found = _remedy(move, later[:_SOON], own)
+            cure = _remedy(move, later[:_SOON], own)
         elif retry is not None and run.succeeded:
-            found = _between(move, later[:retry])
+            cure = _between(move, later[:retry])
         else:
-            found = _next_try(run, move, later[:_NEXT])
-        if found:
-            yield move, found
+            cure = _next_try(run, move, later[:_NEXT])
+        if cure:
+            yield move, cure
 
 
 def _next_of(wrong: Move, later: Sequence[Move]) -> int | None:
     """Where the next try at a call stands."""
-    return next((n for n, one in enumerate(later) if _retries(one, wrong)), None)
+    return next((n for n, move in enumerate(later) if _retries(move, wrong)), None)
 
 
 def _retries(later: Move, wrong: Move) -> bool:
@@ -459,15 +461,17 @@ def _loops(run: _Run) -> Iterator[_Lesson]:
     often = {raw for raw, n in Counter([move.raw for move in idle]).items() if n >= _LOOP}
     again = [move for move in idle if move.raw in often and move.is_specific]
     same = Counter([(move.raw, move.label, move.seen) for move in again])
-    repeated = [(label, said, n) for (_, label, said), n in same.most_common(2) if n >= _LOOP]
+    repeated = [(label, result, n) for (_, label, result), n in same.most_common(2) if n >= _LOOP]
     if not repeated:
         return
-    told = [f"`{label}` was done {n} times with the same result{_in_quotes(said)}." for label, said, n in repeated]
+    sentences = [
+        f"`{label}` was done {n} times with the same result{_in_quotes(result)}." for label, result, n in repeated
+    ]
     shown_by = tuple((run, m) for m in run.moves if m.label == repeated[0][0])[:4]
     yield _Lesson(
         "guardrail",
         "Repeated in vain",
-        " ".join(told) + " Change the approach after the first.",
+        " ".join(sentences) + " Change the approach after the first.",
         shown_by,
         shown_by[0][1].deed,
     )
@@ -476,7 +480,7 @@ def _loops(run: _Run) -> Iterator[_Lesson]:
 def _parting(several: Sequence[_Run], failed: Sequence[_Run]) -> Iterator[_Lesson]:
     """Where failed attempts left the path of the shortest that worked, by what none of the others that worked did."""
     worked, *others = several
-    done = {told for run in others for move in run.path for told in (move.raw, move.label)}
+    done = {text for run in others for move in run.path for text in (move.raw, move.label)}
     wrong: dict[int, dict[str, tuple[_Run, Move]]] = {}
     for run in failed:
         pairs = enumerate(zip(worked.path, run.path, strict=False))
@@ -485,22 +489,24 @@ def _parting(several: Sequence[_Run], failed: Sequence[_Run]) -> Iterator[_Lesso
             wrong.setdefault(at, {})[run.path[at].label] = (run, run.path[at])
     if not wrong:
         return
-    told: list[str] = []
-    for at, found in sorted(wrong.items())[:3]:
+    sentences: list[str] = []
+    for at, tries in sorted(wrong.items())[:3]:
         chosen = worked.path[at]
         after = f", after `{worked.path[at - 1].label}`" if at else ""
-        alike = next((move for _, move in found.values() if move.label == chosen.label), None)
-        avoided = " or ".join(f"`{label}`" for label in list(found)[:3] if label != chosen.label)
+        alike = next((move for _, move in tries.values() if move.label == chosen.label), None)
+        avoided = " or ".join(f"`{label}`" for label in list(tries)[:3] if label != chosen.label)
         if alike is not None:
-            told.append(f"Step {at + 1}{after}: `{chosen.label}` worked with {_others(alike, chosen)}.")
+            sentences.append(f"Step {at + 1}{after}: `{chosen.label}` worked with {_others(alike, chosen)}.")
         if not avoided:
             continue
-        told.append(f"Step {at + 1}{after}: choose `{worked.path[at].label}`. Step {at + 1}: do not choose {avoided}.")
+        sentences.append(
+            f"Step {at + 1}{after}: choose `{worked.path[at].label}`. Step {at + 1}: do not choose {avoided}."
+        )
     shown_by = [(worked, worked.path[at]) for at in sorted(wrong)[:3]]
-    shown_by += [pair for found in wrong.values() for pair in found.values()]
+    shown_by += [pair for tries in wrong.values() for pair in tries.values()]
     intro = "Attempts that failed parted here from the one that worked. "
     deed = _deeds([move for _, move in shown_by])
-    yield _Lesson("guardrail", "What made the difference", intro + " ".join(told), tuple(shown_by), deed)
+    yield _Lesson("guardrail", "What made the difference", intro + " ".join(sentences), tuple(shown_by), deed)
 
 
 def _differ(ours: Move, theirs: Move) -> bool:
@@ -515,21 +521,21 @@ def _chosen_freely(move: Move) -> bool:
 
 def _steps(path: Sequence[Move], *, seen: bool = False) -> str:
     """Numbered steps in one line; of a long path the head and the tail."""
-    told = [f"step {n}: `{m.label}`{_in_quotes(m.seen) if seen else ''}" for n, m in enumerate(path, 1)]
-    if len(told) > 8:
-        told = [*told[:3], "…", *told[-4:]]
-    return "; ".join(told)
+    steps = [f"step {n}: `{m.label}`{_in_quotes(m.seen) if seen else ''}" for n, m in enumerate(path, 1)]
+    if len(steps) > 8:
+        steps = [*steps[:3], "…", *steps[-4:]]
+    return "; ".join(steps)
 
 
 def _led(path: Sequence[Move], rest: str) -> str:
     """`rest` after what led there, as far as there is room: the advice is never what is cut."""
-    told = f"This was done first, and did not help: {_steps(path)}. {rest}" if path else rest
-    return told if len(told) <= _CONTENT else rest
+    text = f"This was done first, and did not help: {_steps(path)}. {rest}" if path else rest
+    return text if len(text) <= _CONTENT else rest
 
 
-def _in_quotes(said: str) -> str:
-    told = said.replace('"', "'")
-    return f' ("{told}")' if told else ""
+def _in_quotes(text: str) -> str:
+    quote = text.replace('"', "'")
+    return f' ("{quote}")' if quote else ""
 
 
 def _distinct(lessons: Iterable[_Lesson]) -> list[_Lesson]:
@@ -569,7 +575,7 @@ def _provenance(lesson: _Lesson, *, several: bool) -> Provenance:
 def _cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
-    kept = text[: limit - 1].rsplit(" ", 1)[0]
-    if kept.rfind("<") > kept.rfind(">"):
-        kept = kept[: kept.rfind("<")]
-    return kept.rstrip(" ,;:`(=") + "…"
+    head = text[: limit - 1].rsplit(" ", 1)[0]
+    if head.rfind("<") > head.rfind(">"):
+        head = head[: head.rfind("<")]
+    return head.rstrip(" ,;:`(=") + "…"

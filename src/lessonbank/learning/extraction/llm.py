@@ -187,12 +187,12 @@ class LLMExtractor:
         if not parsed.lessons:
             notes = [*notes, f"the model says that there is no lesson: {in_one_line(completion.text, limit=120)}"]
         drafts, dropped = await to_thread.run_sync(self._held_to, runs, known.with_additions(parsed.lessons))
-        told = known.sorted(drafts)
-        if (over := len(told.lessons) - limit) > 0:
+        result = known.sorted(drafts)
+        if (over := len(result.lessons) - limit) > 0:
             dropped.append(f"{plural(over, 'lesson')} beyond the limit of {limit} dropped")
         return Extraction(
-            lessons=tuple(_lesson(draft, known, runs, prompt, model.name) for draft in told.lessons[:limit]),
-            repeats=told.repeats,
+            lessons=tuple(_lesson(draft, known, runs, prompt, model.name) for draft in result.lessons[:limit]),
+            repeats=result.repeats,
             usage=completion.usage,
             notes=(*notes, *parsed.problems, *dropped),
         )
@@ -202,10 +202,12 @@ class LLMExtractor:
         runs, mark = shown.runs, shown.code
         labels = ["run"] if len(runs) == 1 else [self._label(i, run) for i, run in enumerate(runs, 1)]
         fenced = (fence(run.text, label=label, nonce=mark) for label, run in zip(labels, runs, strict=True))
-        told = [_describe_verdict(label, run.attempt.verdict, mark) for label, run in zip(labels, runs, strict=True)]
+        verdicts = [
+            _describe_verdict(label, run.attempt.verdict, mark) for label, run in zip(labels, runs, strict=True)
+        ]
         if len(runs) > 1 and not self._show_labels:
-            told = [_UNTOLD]
-        slots = {"run": "\n\n".join(fenced), "verdict": "\n".join(told), "limit": str(limit), "nonce": mark}
+            verdicts = [_UNTOLD]
+        slots = {"run": "\n\n".join(fenced), "verdict": "\n".join(verdicts), "limit": str(limit), "nonce": mark}
         slots |= {"agent": shown.agent, "known": self._known.write_prompt(mark)}
         return {name: slots[name] for name in prompt.slots if name in slots}
 
@@ -215,8 +217,8 @@ class LLMExtractor:
     def _held_to(self, runs: Sequence[_Run], drafts: Sequence[Draft]) -> tuple[list[Draft], list[str]]:
         if not self._grounding:
             return list(drafts), []
-        told = {render_instructions(run.attempt.trajectory, budget=_COMPARED) for run in runs}
-        instructions = "\n".join(sorted(told))
+        texts = {render_instructions(run.attempt.trajectory, budget=_COMPARED) for run in runs}
+        instructions = "\n".join(sorted(texts))
         return grounded(drafts, shown=[shown_steps(run.text) for run in runs], instructions=instructions)
 
     def _rendered(self, attempts: Sequence[Run]) -> _Request:
@@ -236,11 +238,11 @@ class LLMExtractor:
         texts = [rendered(run, budget) for run in shown]
         wanted = [estimate_tokens(text) for text in texts]
         level = _level(wanted, budget)
-        told = [
+        renderings = [
             _Run(attempt, text if want <= level else rendered(run, level))
             for attempt, run, text, want in zip(chosen, shown, texts, wanted, strict=True)
         ]
-        return _Request(told, agent, code)
+        return _Request(renderings, agent, code)
 
     def _prompt_of(self, attempts: Sequence[Run]) -> Prompt:
         return self._prompts["contrast" if len(attempts) > 1 else attempts[0].verdict.outcome]
@@ -248,13 +250,13 @@ class LLMExtractor:
 
 def _usable(attempts: Sequence[Run]) -> tuple[list[Run], list[str]]:
     judged = [attempt for attempt in attempts if attempt.verdict.outcome != "unknown"]
-    kept = [attempt for attempt in judged if attempt.trajectory.steps]
+    runs = [attempt for attempt in judged if attempt.trajectory.steps]
     notes: list[str] = []
     if unjudged := len(attempts) - len(judged):
         notes.append(f"{plural(unjudged, 'attempt')} left out: the end is not known")
-    if empty := len(judged) - len(kept):
+    if empty := len(judged) - len(runs):
         notes.append(f"{plural(empty, 'attempt')} left out for want of steps")
-    return kept, notes
+    return runs, notes
 
 
 def _instructed_once(runs: Sequence[Trajectory]) -> list[Trajectory]:
@@ -300,12 +302,12 @@ def _describe_verdict(label: str, verdict: Verdict, mark: str) -> str:
 
 
 def _form(role: str, known: Known) -> type[BaseModel]:
-    one = role != "contrast"
+    is_single = role != "contrast"
     if not known.lessons:
-        return Lessons if one else ContrastLessons
+        return Lessons if is_single else ContrastLessons
     if known.additions:
-        return LessonsAdding if one else ContrastLessonsAdding
-    return LessonsBeside if one else ContrastLessonsBeside
+        return LessonsAdding if is_single else ContrastLessonsAdding
+    return LessonsBeside if is_single else ContrastLessonsBeside
 
 
 def _lesson(draft: Draft, known: Known, runs: Sequence[_Run], prompt: Prompt, model: str) -> Lesson:

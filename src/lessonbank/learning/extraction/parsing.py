@@ -109,18 +109,18 @@ def shorten(text: str, limit: int, /) -> str:
 def _candidates(text: str, problems: list[str]) -> tuple[list[Fields], bool]:
     """Everything that looks like a lesson, and whether the reply says that there is none."""
     body = spoken(text)
-    found = find_objects(_unquoted(body))
-    if answers := read_objects(found, _list_in):
+    objects = find_objects(_unquoted(body))
+    if answers := read_objects(objects, _list_in):
         lessons, is_whole = answers[-1]
         problems += [] if is_whole else ["the reply breaks off: a lesson at its end may be missing"]
         return lessons, is_whole and not lessons
-    if lessons := read_objects(found, _complete_lessons):
+    if lessons := read_objects(objects, _complete_lessons):
         return lessons, False
     lessons = cast("list[Fields]", markdown_lessons(body))
     if _last_is_cut(lessons):
         lessons[-1] = {_CUT: True}
     lessons = [lesson for lesson in lessons if lesson]
-    return lessons, not lessons and (any(map(_says_none, found)) or _declines(body))
+    return lessons, not lessons and (any(map(_says_none, objects)) or _declines(body))
 
 
 def _unquoted(body: str) -> str:
@@ -132,14 +132,14 @@ def _unquoted(body: str) -> str:
     return cast("str", value)
 
 
-def _list_in(one: JsonObject, fields: Fields) -> Iterable[tuple[list[Fields], bool]]:
+def _list_in(json_object: JsonObject, fields: Fields) -> Iterable[tuple[list[Fields], bool]]:
     """The lessons of the `items` list in an object, and whether its end is there: what stands beside it is talk."""
     lessons = _listed(fields)
     if lessons is None:
         return []
-    if one.fields is None:  # a repair may have mixed the lessons up
-        lessons = read_objects(one.inner, _complete_lessons) or ([] if one.is_cut else lessons)
-    return [(lessons, not one.is_cut)]
+    if json_object.fields is None:  # a repair may have mixed the lessons up
+        lessons = read_objects(json_object.inner, _complete_lessons) or ([] if json_object.is_cut else lessons)
+    return [(lessons, not json_object.is_cut)]
 
 
 def _listed(value: object, /, depth: int = 0) -> list[Fields] | None:
@@ -156,12 +156,12 @@ def _listed(value: object, /, depth: int = 0) -> list[Fields] | None:
         if isinstance(inside, list) and ((lessons := [*_lessons(cast("object", inside))]) or not inside):
             return lessons
         parts = fields.values()
-    found = (_listed(part, depth + 1) for part in parts if depth < _DEEPEST)
-    return next((lessons for lessons in found if lessons is not None), None)
+    lists = (_listed(part, depth + 1) for part in parts if depth < _DEEPEST)
+    return next((lessons for lessons in lists if lessons is not None), None)
 
 
-def _complete_lessons(one: JsonObject, fields: Fields) -> Iterable[Fields]:
-    return () if one.is_cut else _lessons(fields)
+def _complete_lessons(json_object: JsonObject, fields: Fields) -> Iterable[Fields]:
+    return () if json_object.is_cut else _lessons(fields)
 
 
 def _lessons(value: object, /, depth: int = 0) -> Iterator[Fields]:
@@ -186,9 +186,9 @@ def _holds_objects(value: object) -> bool:
     return isinstance(value, list) and any(isinstance(part, dict | list) for part in cast("list[object]", value))
 
 
-def _says_none(one: JsonObject) -> bool:
+def _says_none(json_object: JsonObject) -> bool:
     """Whether an object wraps an empty list; a choice is no answer, and no error is."""
-    fields = one.fields or {}
+    fields = json_object.fields or {}
     return fields.keys().isdisjoint(("about", "error")) and any(part == [] for part in fields.values())
 
 
@@ -247,8 +247,8 @@ def _draft(fields: dict[str, Any]) -> Draft | str:
 
 def _addition(fields: dict[str, Any]) -> str:
     """What a lesson that comes again adds; empty where that is nothing."""
-    told = shorten(_line(_text(fields.get("adds"), joined=True), ADDITION_LIMIT), ADDITION_LIMIT)
-    return "" if _is_placeholder(told) else told
+    addition = shorten(_line(_text(fields.get("adds"), joined=True), ADDITION_LIMIT), ADDITION_LIMIT)
+    return "" if _is_placeholder(addition) else addition
 
 
 def _text(value: Any, *, joined: bool = False) -> str:
@@ -301,8 +301,8 @@ _MOST: Final = 12
 
 def reach_of(fields: Mapping[str, Any], /) -> AppliesTo | None:
     """How far it goes; `None` where the reply does not say, or says what nobody asked for."""
-    told = fields.get("applies_to")
-    inner = cast("dict[str, Any]", told) if isinstance(told, dict) else {"reach": told}
+    value = fields.get("applies_to")
+    inner = cast("dict[str, Any]", value) if isinstance(value, dict) else {"reach": value}
     reach = _REACHES.get(_word(inner.get("reach")))
     if reach is None:
         return None
@@ -312,33 +312,33 @@ def reach_of(fields: Mapping[str, Any], /) -> AppliesTo | None:
 
 def choice_of(fields: Mapping[str, Any], /) -> Choice | None:
     """What a lesson proves of a choice; `None` where it is about none."""
-    told = fields.get("choice")
-    if not isinstance(told, dict):
+    value = fields.get("choice")
+    if not isinstance(value, dict):
         return None
-    said = cast("dict[str, Any]", told)
-    options = {name: _options(said.get(name)) for name in ("excluded", "open", "confirmed")}
-    about = _name_in(said.get("about"))
+    inner = cast("dict[str, Any]", value)
+    options = {name: _options(inner.get(name)) for name in ("excluded", "open", "confirmed")}
+    about = _name_in(inner.get("about"))
     return Choice(about=about, **options) if about and any(options.values()) else None
 
 
 def stand_of(fields: Mapping[str, Any], /) -> tuple[Beside, str] | None:
     """How it stands to a known lesson, and to which; `None` for a new one."""
     word, to = _word(fields.get("stands")), _name_in(fields.get("to")).upper()
-    stand = next((one for one in get_args(Beside) if one == word and one != "adds"), None)
+    stand = next((name for name in get_args(Beside) if name == word and name != "adds"), None)
     return (cast("Beside", stand), to) if stand and to else None
 
 
-def _options(told: object) -> tuple[str, ...]:
-    listed = cast("list[object]", told) if isinstance(told, list) else [told]
+def _options(value: object) -> tuple[str, ...]:
+    listed = cast("list[object]", value) if isinstance(value, list) else [value]
     return tuple(dict.fromkeys(filter(None, map(_name_in, listed[:_MOST]))))
 
 
-def _word(told: object) -> str:
-    return told.strip().casefold() if isinstance(told, str) else ""
+def _word(value: object) -> str:
+    return value.strip().casefold() if isinstance(value, str) else ""
 
 
-def _name_in(told: object) -> str:
-    return in_one_line(told, limit=_LONGEST_NAME)[:_LONGEST_NAME] if isinstance(told, str) else ""
+def _name_in(value: object) -> str:
+    return in_one_line(value, limit=_LONGEST_NAME)[:_LONGEST_NAME] if isinstance(value, str) else ""
 
 
 _CUT: Final = " cut "

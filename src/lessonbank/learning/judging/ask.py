@@ -57,8 +57,8 @@ async def ask(
     except ModelError as error:
         verdict = unknown(f"The judge's model failed: {quoted(error) or type(error).__name__}", error=error.code)
     name = reply.model or model.name
-    told = verdict.model_copy(update={"model": name, "prompt": prompt.ref, "usage": reply.usage})
-    return Answer(told, reply.text, steps)
+    verdict = verdict.model_copy(update={"model": name, "prompt": prompt.ref, "usage": reply.usage})
+    return Answer(verdict, reply.text, steps)
 
 
 async def judged(judge: Judge, run: Trajectory, /) -> Verdict:

@@ -65,8 +65,8 @@ def graded_notes(rewards: Iterable[float], /, *, success_at: float = SUCCESS_AT)
     graded = sorted({reward for reward in rewards if not _is_binary(reward)})
     if not graded:
         return ()
-    told = " and ".join(filter(None, (_explain_rewards(graded, outcome, success_at) for outcome in _PLURAL)))
-    return (f"{told}: success starts at {success_at:g}, and success_at= changes that",)
+    explanation = " and ".join(filter(None, (_explain_rewards(graded, outcome, success_at) for outcome in _PLURAL)))
+    return (f"{explanation}: success starts at {success_at:g}, and success_at= changes that",)
 
 
 _PLURAL: dict[Outcome, str] = {"failure": "failures", "success": "successes"}
@@ -98,8 +98,8 @@ def _stated(outcome: Outcome | bool | None, /) -> Outcome | None:
         return "success" if outcome else "failure"
     if outcome is None:
         return None
-    if is_instance(outcome, str) and (told := str.__str__(outcome)) in ("success", "failure", "unknown"):
-        return None if told == "unknown" else cast("Outcome", told)
+    if is_instance(outcome, str) and (word := str.__str__(outcome)) in ("success", "failure", "unknown"):
+        return None if word == "unknown" else cast("Outcome", word)
     raise UsageError(
         f"outcome={short_repr(outcome)} is not an outcome: use 'success', 'failure', 'unknown', True or False"
     )

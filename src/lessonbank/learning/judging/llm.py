@@ -92,8 +92,8 @@ class LLMJudge:
         if not (wanted and self.second_look):
             return first.verdict
         more = await to_thread.run_sync(self._second_look, trajectory, wanted, code)
-        said = Message(role="assistant", content=first.text)
-        return _settle(first.verdict, (await self._ask((*look.messages, said, *more), code)).verdict)
+        reply = Message(role="assistant", content=first.text)
+        return _settle(first.verdict, (await self._ask((*look.messages, reply, *more), code)).verdict)
 
     async def _ask(self, messages: Sequence[Message], code: str, /) -> Answer:
         return await ask(
@@ -131,8 +131,8 @@ class LLMJudge:
 
 def _cut(named: Sequence[int], shown: str, steps: int, /) -> list[int]:
     """Return those of the named steps that the run has and the rendering leaves out, tells in brief or cuts."""
-    told, incomplete = set(shown.splitlines()), incomplete_steps(shown)
-    return [n for n in dict.fromkeys(named) if 0 < n <= steps and (n in incomplete or f"[step {n}]" not in told)]
+    lines, incomplete = set(shown.splitlines()), incomplete_steps(shown)
+    return [n for n in dict.fromkeys(named) if 0 < n <= steps and (n in incomplete or f"[step {n}]" not in lines)]
 
 
 def _settle(first: Verdict, second: Verdict, /) -> Verdict:

@@ -59,28 +59,32 @@ def parse_verdict(text: str | None, /, *, nonce: str | None = None) -> Reading:
     Raises:
         JudgeError: the reply is empty, holds no verdict, or none that carries the nonce.
     """
-    said = spoken(text or "")
-    if not said:
+    reply = spoken(text or "")
+    if not reply:
         raise JudgeError("The judge's reply is empty.")
-    said = said if len(said) <= _HEAD + _TAIL else f"{said[:_HEAD]}\n{said[-_TAIL:]}"
-    objects = find_objects(said)
-    if found := read_objects(objects, partial(_from_object, nonce)):
+    reply = reply if len(reply) <= _HEAD + _TAIL else f"{reply[:_HEAD]}\n{reply[-_TAIL:]}"
+    objects = find_objects(reply)
+    if readings := read_objects(objects, partial(_from_object, nonce)):
         if nonce or not _states_outcome(objects[-1].after):
-            return found[-1]
+            return readings[-1]
         for quote in reversed(objects):
-            said = f"{said[: quote.start]}…{said[quote.stop :]}"
-    if nonce and nonce not in said.lower():
-        raise JudgeError(f"The judge's reply does not carry the check code it was given: {quoted(said, limit=120)}")
-    if (reading := _from_lines(said, nonce)) is None:
-        raise JudgeError(f"No verdict could be read from the judge's reply: {quoted(said, limit=120)}")
+            reply = f"{reply[: quote.start]}…{reply[quote.stop :]}"
+    if nonce and nonce not in reply.lower():
+        raise JudgeError(f"The judge's reply does not carry the check code it was given: {quoted(reply, limit=120)}")
+    if (reading := _from_lines(reply, nonce)) is None:
+        raise JudgeError(f"No verdict could be read from the judge's reply: {quoted(reply, limit=120)}")
     return reading
 
 
-def _from_object(nonce: str | None, one: JsonObject, fields: Fields, /) -> Iterator[Reading]:
+def _from_object(nonce: str | None, json_object: JsonObject, fields: Fields, /) -> Iterator[Reading]:
     """What an object states, and objects in it; nothing where something quoted in it may have ended or changed it."""
-    if _goes_on(one.after) or (one.fields is None and (one.inner or _contradicts(one.text[one.start :]))):
+    if _goes_on(json_object.after) or (
+        json_object.fields is None and (json_object.inner or _contradicts(json_object.text[json_object.start :]))
+    ):
         return
-    if nonce and one.fields is None and one.is_inner:  # its end may be a quote's, which took the outer one's with it
+    if (
+        nonce and json_object.fields is None and json_object.is_inner
+    ):  # its end may be a quote's, which took the outer one's with it
         return
     for every in (fields, *_unwrapped(fields)):
         if reading := _from_fields(every, nonce):
@@ -96,30 +100,30 @@ def _from_fields(fields: Fields, nonce: str | None, /) -> Reading | None:
     return _reading(stated, reason=reason, confidence=fields.get("confidence"), steps=fields.get("steps"))
 
 
-def _from_lines(said: str, nonce: str | None, /) -> Reading | None:
+def _from_lines(reply: str, nonce: str | None, /) -> Reading | None:
     """What labelled lines state; of a reply without them, what its first or last line is.
 
     With a nonce they must be a form, under a `Check:` line that has it: anything between or below the lines may be a
     quote, and so may be what stands before the nonce.
     """
-    lines = [line for line in said.split("\n") if line.strip()]
+    lines = [line for line in reply.split("\n") if line.strip()]
     labelled = [_LABELLED.fullmatch(line) for line in lines]
-    told: dict[str, list[str]] = {}
-    for found in filter(None, labelled):
-        told.setdefault(next(name for name, word in found.groupdict().items() if word), []).append(found[6])
+    values: dict[str, list[str]] = {}
+    for match in filter(None, labelled):
+        values.setdefault(next(name for name, word in match.groupdict().items() if word), []).append(match[6])
     if nonce:
-        form = [*dropwhile(lambda found: found is None, labelled)]
-        codes = {code.strip(" \t\r*_`'\"").lower() for code in told.get("check", ())}
-        if "{" in said or codes != {nonce} or None in form or not (form[0] and form[0]["check"]):
+        form = [*dropwhile(lambda match: match is None, labelled)]
+        codes = {code.strip(" \t\r*_`'\"").lower() for code in values.get("check", ())}
+        if "{" in reply or codes != {nonce} or None in form or not (form[0] and form[0]["check"]):
             return None
-    reason, sure, steps = (told.get(name, [""])[-1] for name in ("reason", "confidence", "steps"))
-    return _reading(told.get("outcome", [lines[0], lines[-1]]), reason=reason, confidence=sure, steps=steps)
+    reason, sure, steps = (values.get(name, [""])[-1] for name in ("reason", "confidence", "steps"))
+    return _reading(values.get("outcome", [lines[0], lines[-1]]), reason=reason, confidence=sure, steps=steps)
 
 
 def _states_outcome(text: str, /) -> bool:
     """Whether a labelled line does: an object above it, which no nonce tells from a quote, is then one."""
     labelled = map(_LABELLED.fullmatch, text.split("\n"))
-    return any(found and found["outcome"] and outcome_of(found[6]) for found in labelled)
+    return any(match and match["outcome"] and outcome_of(match[6]) for match in labelled)
 
 
 def _reading(stated: Iterable[object], /, *, reason: str, confidence: object, steps: object) -> Reading | None:
@@ -132,8 +136,10 @@ def _reading(stated: Iterable[object], /, *, reason: str, confidence: object, st
 
 def _steps(value: object, /) -> tuple[int, ...]:
     """The numbers in a list or a text, such as `[3, "step 7"]` or "3 and 7"."""
-    told = cast("list[object]", value) if isinstance(value, list) else [value]
-    plain = [str(one)[:200] for one in told[:_MOST_STEPS] if isinstance(one, int | str) and not isinstance(one, bool)]
+    values = cast("list[object]", value) if isinstance(value, list) else [value]
+    plain = [
+        str(step)[:200] for step in values[:_MOST_STEPS] if isinstance(step, int | str) and not isinstance(step, bool)
+    ]
     return tuple(int(number) for number in _NUMBER.findall(" ".join(plain)))[:_MOST_STEPS]
 
 
@@ -226,10 +232,10 @@ def confidence_of(value: object, /) -> float | None:
     if not isinstance(value, str):
         return None
     words = _SIGNS.sub(" ", value).strip().lower()
-    found = _SHARE.search(words)
-    if found is None:
+    match = _SHARE.search(words)
+    if match is None:
         return _CONFIDENCE_WORDS.get(words.removesuffix(" confidence").strip())
-    number, unit = float(found.group(1).replace(",", ".")), found.group(2)
+    number, unit = float(match.group(1).replace(",", ".")), match.group(2)
     if unit is None:
         return _scaled(number)
     whole = 10.0 if re.search(r"\b10\b", unit) else 100.0

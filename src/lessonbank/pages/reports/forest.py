@@ -54,7 +54,7 @@ def forest(
     /,
     *,
     title: str,
-    told: str,
+    description: str,
     floor: float | None = None,
     like: Sequence[Bar] = (),
 ) -> str:
@@ -69,7 +69,7 @@ def forest(
     marks.append(words("points of success", (WIDTH / 2, height - 6), name="label soft", anchor="middle"))
     for place, bar in enumerate(bars):
         marks += _row(bar, 4 + _ROW * place, x)
-    return picture(name, size=(WIDTH, height), title=title, told=told, marks=marks)
+    return picture(name, size=(WIDTH, height), title=title, description=description, marks=marks)
 
 
 class Forest:
@@ -103,11 +103,11 @@ def _floor(x: Scale, floor: float, foot: float) -> str:
 
 
 def _row(bar: Bar, top: float, x: Scale) -> list[str]:
-    said = fitted(canonical_line(f"{SIGNS[bar.look]} {bar.told}"), cells=_SAID)
-    room = int((WIDTH - 2 * _SIDE) / _LETTER - len(said) - 2)
+    sentence = fitted(canonical_line(f"{SIGNS[bar.look]} {bar.told}"), cells=_SAID)
+    room = int((WIDTH - 2 * _SIDE) / _LETTER - len(sentence) - 2)
     marks = [
         words(fitted(canonical_line(bar.label), cells=room), (_SIDE, top + 15), name="name"),
-        words(said, (WIDTH - _SIDE, top + 15), name=f"name {bar.look}", anchor="end"),
+        words(sentence, (WIDTH - _SIDE, top + 15), name=f"name {bar.look}", anchor="end"),
     ]
     y = top + 29
     if bar.value is None:

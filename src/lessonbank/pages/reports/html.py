@@ -33,9 +33,9 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], /
     kinds = [' class="text"' if place in text else "" for place in range(len(columns))]
     head = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(columns, kinds, strict=True))
     body = "\n".join(_row(cells, columns, kinds) for cells in rows)
-    told = escape(caption)
+    label = escape(caption)
     return (
-        f'<div class="wide" role="region" tabindex="0" aria-label="{told}"><table><caption>{told}</caption>'
+        f'<div class="wide" role="region" tabindex="0" aria-label="{label}"><table><caption>{label}</caption>'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
     )
 

@@ -95,14 +95,14 @@ def answer(lift: Lift, /, *, waiting: int = 0, door: Mapping[str, str] = PAGES, 
     `brief`: with a short word on how long it takes.
     """
     answered = escape(minus(headline(lift)))
-    found = [translate_for(door, one) for one in advice(lift, brief=brief) if not (waiting and one == NOTHING)]
+    steps = [translate_for(door, step) for step in advice(lift, brief=brief) if not (waiting and step == NOTHING)]
     if waiting:
         waits = plural(waiting, "lesson or proposal waits", "lessons and proposals wait")
-        found.insert(0, f"Decide in the Inbox: {waits}.")
-    rest = f"\n<h2>What to do next</h2>\n{_listed(found)}" if found else ""
-    cost = f'\n<p class="cost">{escape(told)}</p>' if (told := measuring_cost(lift)) else ""
-    told = f"{brackets(lift)} {promise(lift)}"
-    promised = "" if lift.success.value is None else f'\n<p class="soft">{escape(told)}</p>'
+        steps.insert(0, f"Decide in the Inbox: {waits}.")
+    rest = f"\n<h2>What to do next</h2>\n{_listed(steps)}" if steps else ""
+    cost = f'\n<p class="cost">{escape(sentence)}</p>' if (sentence := measuring_cost(lift)) else ""
+    sentence = f"{brackets(lift)} {promise(lift)}"
+    promised = "" if lift.success.value is None else f'\n<p class="soft">{escape(sentence)}</p>'
     sign = "" if brief else f"{SIGN[lift.standing]} "
     return f'<p class="answer {LOOKS[lift.standing]}">{sign}{answered}</p>{cost}{promised}{rest}'
 
@@ -124,7 +124,7 @@ def so_far(lift: Lift, /) -> str:
         )
         for p in series
     ]
-    ends = f'<p class="soft">{escape(told)}</p>\n' if (told := where_it_ends(lift)) else ""
+    ends = f'<p class="soft">{escape(sentence)}</p>\n' if (sentence := where_it_ends(lift)) else ""
     numbers = table("The same in numbers", columns, rows, text=())
     return (
         f'<h2>So far</h2>\n<div class="grid">{"".join(figures(series))}</div>\n{ends}'
@@ -152,8 +152,8 @@ def figures(series: Sequence[Point], /) -> tuple[str, str, str]:
     )
 
 
-def _figure(drawn: str, name: str, told: str) -> str:
-    return f"\n<figure><figcaption>{escape(name)} <span>{escape(told)}</span></figcaption>{drawn}</figure>"
+def _figure(drawn: str, name: str, caption: str) -> str:
+    return f"\n<figure><figcaption>{escape(name)} <span>{escape(caption)}</span></figcaption>{drawn}</figure>"
 
 
 def _overall(lift: Lift) -> str:
@@ -169,10 +169,10 @@ def _overall(lift: Lift) -> str:
             write_interval(effect.always_low, effect.always_high),
             _BASES.get(effect.basis, canonical_line(effect.basis)),
         ),
-        *(_running(*told) for told in changes(lift)),
+        *(_running(*change) for change in changes(lift)),
     ]
     drawn = table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))
-    why = f'\n<p class="soft">The shares of success are {escape(told)}.</p>' if (told := weighing(lift)) else ""
+    why = f'\n<p class="soft">The shares of success are {escape(sentence)}.</p>' if (sentence := weighing(lift)) else ""
     return f"<h2>Overall</h2>\n{drawn}{why}"
 
 
@@ -190,17 +190,17 @@ def _missing(lift: Lift) -> str:
     """Where outcomes are missing: an effect is only as true as what became of the tasks is known."""
     if lift.missing_with is None and lift.missing_without is None:
         return ""
-    treatments = [one for one in (*lift.groups, *lift.lessons) if one.missing_shown is not None]
+    treatments = [treatment for treatment in (*lift.groups, *lift.lessons) if treatment.missing_shown is not None]
     differs = "differs: no verdict" if lift.missing_differs else "may be chance"
     rows = [("memory as a whole", percent(lift.missing_with), percent(lift.missing_without), differs)]
     rows += [
-        (_name(one), percent(one.missing_shown), percent(one.missing_withheld), "differs: no verdict")
-        for one in treatments[:_MOST]
+        (_name(treatment), percent(treatment.missing_shown), percent(treatment.missing_withheld), "differs: no verdict")
+        for treatment in treatments[:_MOST]
     ]
     columns = ("what", "with it", "without it", "difference")
-    told = "Groups and lessons have a row where their outcomes are missing on one side by more than chance."
+    note = "Groups and lessons have a row where their outcomes are missing on one side by more than chance."
     drawn = table("Recalls without a known outcome", columns, rows, text=(3,))
-    return f"<h2>Missing outcomes</h2>\n{drawn}\n<p>{told}</p>"
+    return f"<h2>Missing outcomes</h2>\n{drawn}\n<p>{note}</p>"
 
 
 def _name(lift: LessonLift | GroupLift) -> str:
@@ -212,9 +212,9 @@ def _judges(judges: Sequence[JudgeReport]) -> str:
         return ""
     columns = ("judge", "asked", "checked", "agreement")
     rows = [_judge(judge) for judge in judges[:_MOST]]
-    told = "Checked are those of whose run the truth was told as well."
+    note = "Checked are those of whose run the truth was told as well."
     drawn = table("How far each judge agrees with the truth", columns, rows, text=())
-    return f"<h2>Judges</h2>\n{drawn}\n<p>{escape(told)}</p>"
+    return f"<h2>Judges</h2>\n{drawn}\n<p>{escape(note)}</p>"
 
 
 def _judge(judge: JudgeReport) -> tuple[str, ...]:

@@ -54,12 +54,12 @@ def groups_and_lessons(lift: Lift, /, *, most: int = MOST, address: Address = no
     if not lift.lessons:
         return "<h2>Groups and lessons</h2>\n<p>No lesson was found for any task yet.</p>"
     every = distinct_lessons(lift)
-    told = every[: max(most, 0)]
+    top_lessons = every[: max(most, 0)]
     distinct = distinct_groups(lift)
-    forest = Forest([*map(bar, distinct), *map(bar, told)])
+    forest = Forest([*map(bar, distinct), *map(bar, top_lessons)])
     inside: dict[str, list[LessonLift]] = {group.group: [] for group in distinct}
     alone = list[LessonLift]()
-    for lesson in told:
+    for lesson in top_lessons:
         inner = next((group for group in reversed(lesson.groups) if group in inside), "")
         inside.get(inner, alone).append(lesson)
     lessons = {
@@ -69,7 +69,7 @@ def groups_and_lessons(lift: Lift, /, *, most: int = MOST, address: Address = no
     rest = "".join(_lesson(lesson, lift.scope, forest, address) for lesson in alone)
     if rest and groups:
         rest = f"\n<h3>Other lessons</h3>{rest}"
-    left = len(every) - len(told)
+    left = len(every) - len(top_lessons)
     more = f"\n<p>{plural(left, 'more lesson is', 'more lessons are')} not on this page.</p>" if left > 0 else ""
     signs = ", ".join(f"{SIGN[word]} {word}" for word in SIGN)
     return (
@@ -108,8 +108,8 @@ def _lesson(lesson: LessonLift, scope: str, forest: Forest, address: Address) ->
     return f'\n<details class="treatment"><summary>{summary}</summary>{inside}</details>'
 
 
-def _summary(drawn: Bar, name: str, said: str, forest: Forest) -> str:
-    return f'<span><span class="{drawn.look}">{escape(said)}</span> {name}</span>{forest.strip(drawn)}'
+def _summary(drawn: Bar, name: str, sentence: str, forest: Forest) -> str:
+    return f'<span><span class="{drawn.look}">{escape(sentence)}</span> {name}</span>{forest.strip(drawn)}'
 
 
 def _ruler(forest: Forest) -> str:
@@ -133,11 +133,11 @@ def numbers(lift: TreatmentLift, /) -> Iterable[tuple[str, str]]:
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:
     """`facts`: what each says is HTML already."""
-    return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{told}</dd>' for name, told in facts if told)}</dl>"
+    return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{value}</dd>' for name, value in facts if value)}</dl>"
 
 
 def _escaped(facts: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
-    return ((name, escape(one_line(told))) for name, told in facts)
+    return ((name, escape(one_line(value))) for name, value in facts)
 
 
 def _ids(kind: str, ids: Sequence[str], address: Address) -> str:
@@ -146,8 +146,8 @@ def _ids(kind: str, ids: Sequence[str], address: Address) -> str:
 
 
 def _id(id: str, where: str) -> str:
-    told = escape(one_line(id))
-    return f'<a href="{escape(where)}">{told}</a>' if where else told
+    text = escape(one_line(id))
+    return f'<a href="{escape(where)}">{text}</a>' if where else text
 
 
 def _command(id: str, scope: str) -> str:

@@ -59,9 +59,9 @@ def success(series: Sequence[Point], /) -> str:
         *_key("with", f"with memory {percent(with_memory)}", LEFT),
         *_key("without", f"without {percent(without)}", LEFT + 220),
     ]
-    told = f"with memory {percent(with_memory)}, without {percent(without)}"
-    told = f"After {plural(series[-1].recalls, 'outcome')}: {told}."
-    return _plot("success", "Share of tasks that succeeded, so far", told, marks)
+    description = f"with memory {percent(with_memory)}, without {percent(without)}"
+    description = f"After {plural(series[-1].recalls, 'outcome')}: {description}."
+    return _plot("success", "Share of tasks that succeeded, so far", description, marks)
 
 
 def gain(series: Sequence[Point], /) -> str:
@@ -82,9 +82,9 @@ def gain(series: Sequence[Point], /) -> str:
         *_key("zero", "no change", LEFT + 280),
     ]
     last = series[-1]
-    told = f"the lift is {_change(last.lift)}, {_band(last)}"
-    told = f"After {plural(last.recalls, 'outcome')} {told}."
-    return _plot("gain", "Points of success that memory adds, so far", told, marks)
+    description = f"the lift is {_change(last.lift)}, {_band(last)}"
+    description = f"After {plural(last.recalls, 'outcome')} {description}."
+    return _plot("gain", "Points of success that memory adds, so far", description, marks)
 
 
 def growth(series: Sequence[Point], /) -> str:
@@ -99,8 +99,8 @@ def growth(series: Sequence[Point], /) -> str:
         *_key("with", f"lessons found so far: {series[-1].lessons}", LEFT),
     ]
     lessons = plural(series[-1].lessons, "lesson")
-    told = f"After {plural(series[-1].recalls, 'outcome')} {lessons} had been found for a task."
-    return _plot("growth", "Lessons found for a task, so far", told, marks)
+    description = f"After {plural(series[-1].recalls, 'outcome')} {lessons} had been found for a task."
+    return _plot("growth", "Lessons found for a task, so far", description, marks)
 
 
 def bar(lift: TreatmentLift, /) -> Bar:
@@ -108,8 +108,8 @@ def bar(lift: TreatmentLift, /) -> Bar:
     effect = lift.success
     thick, thin = _span(effect.low, effect.high), _span(effect.always_low, effect.always_high)
     name = title_of(lift) if isinstance(lift, LessonLift) else ""
-    said = said_of(lift) if isinstance(lift, LessonLift) else standing_of(lift)
-    return Bar(name, said, None if says_nothing(lift) else _finite(effect.value), thick, thin, LOOKS[lift.standing])
+    sentence = said_of(lift) if isinstance(lift, LessonLift) else standing_of(lift)
+    return Bar(name, sentence, None if says_nothing(lift) else _finite(effect.value), thick, thin, LOOKS[lift.standing])
 
 
 def title_of(lesson: LessonLift, /) -> str:
@@ -142,8 +142,8 @@ def _key(name: str, text: str, at: float) -> list[str]:
     return [line(name, (at, 17), (at + 24, 17)), words(text, (at + 31, 22))]
 
 
-def _plot(name: str, title: str, told: str, marks: Sequence[str]) -> str:
-    return picture(name, size=(WIDTH, HEIGHT), title=title, told=told, marks=marks)
+def _plot(name: str, title: str, description: str, marks: Sequence[str]) -> str:
+    return picture(name, size=(WIDTH, HEIGHT), title=title, description=description, marks=marks)
 
 
 def _spot(x: Scale, y: Scale, at: float, value: float | None) -> Spot | None:

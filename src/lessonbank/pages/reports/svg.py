@@ -43,12 +43,12 @@ def ticks(low: float, high: float, /, *, most: int = 6, least: float = 0.0) -> t
     return tuple(k * step for k in range(first, last + 1))
 
 
-def picture(name: str, /, *, size: tuple[float, float], title: str, told: str, marks: Iterable[str]) -> str:
-    """One SVG. `title` and `told` say to those who cannot see it what it shows; `name` is its own on the page."""
+def picture(name: str, /, *, size: tuple[float, float], title: str, description: str, marks: Iterable[str]) -> str:
+    """One SVG. `title` and `description` say to those who cannot see it what it shows; `name` is its own on the page."""
     width, height = size
     return (
         f'<svg viewBox="0 0 {_at(width)} {_at(height)}" role="img" aria-labelledby="{name}-title {name}-told">'
-        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-told">{escape(told)}</desc>'
+        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-told">{escape(description)}</desc>'
         f"{''.join(marks)}</svg>"
     )
 

@@ -66,8 +66,8 @@ class Checked:
         except LessonbankError:
             raise
         except Exception as error:  # somebody else's embedder may raise anything
-            said = quoted(f"{type(error).__name__}: {words_of(error)}")
-            raise ModelError(f"the embedder {self.space} raised {said}") from error
+            reason = quoted(f"{type(error).__name__}: {words_of(error)}")
+            raise ModelError(f"the embedder {self.space} raised {reason}") from error
         return unit_rows(raw, count=len(texts), name=self.space)
 
     async def _embed_raw(self, texts: Sequence[str], role: Role) -> Any:

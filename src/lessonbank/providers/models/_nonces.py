@@ -31,8 +31,8 @@ def key_of(name: str, request: Mapping[str, Any], /) -> str:
 
 def nonces_of(messages: Sequence[Message], /) -> list[str]:
     """Every fence nonce, in order of first appearance."""
-    found = (nonce for message in messages for nonce in marker_codes(message.content))
-    return list(dict.fromkeys(found))
+    nonces = (nonce for message in messages for nonce in marker_codes(message.content))
+    return list(dict.fromkeys(nonces))
 
 
 def numbered(text: str, nonces: Sequence[str], /) -> str:

@@ -157,10 +157,10 @@ def _is_sequence(annotation: object, /) -> bool:
 
 
 def _subject(messages: Sequence[Message], shape: _Shape) -> str | list[dict[str, str]]:
-    kept = [m for m in messages if not (m.role == "system" and "system" in shape.keywords)]
+    turns = [m for m in messages if not (m.role == "system" and "system" in shape.keywords)]
     if shape.messages:
-        return [{"role": m.role, "content": m.content} for m in kept]
-    return "\n\n".join(m.content for m in kept if m.content)
+        return [{"role": m.role, "content": m.content} for m in turns]
+    return "\n\n".join(m.content for m in turns if m.content)
 
 
 def _text_of(messages: Sequence[Message], role: str) -> str:
@@ -199,16 +199,16 @@ async def _in_daemon_thread(call: Callable[[], object], /) -> object:
 
 
 def _translate(error: Exception, name: str) -> ModelError:
-    said = f"{name} raised {type(error).__name__}: {quoted(error)}".rstrip(": ")
+    message = f"{name} raised {type(error).__name__}: {quoted(error)}".rstrip(": ")
     status = getattr(error, "status_code", None)
     if isinstance(error, ConnectionError):
-        return ModelUnreachable(said, retry_after=_retry_after(error))
+        return ModelUnreachable(message, retry_after=_retry_after(error))
     if status in _REFUSED:
-        return ModelUnavailable(said)
+        return ModelUnavailable(message)
     again = isinstance(status, int) and (status in _AGAIN or status >= 500)
     if not (again or isinstance(error, TimeoutError)):
-        return ModelError(said)
-    return TransientModelError(said, retry_after=_retry_after(error))
+        return ModelError(message)
+    return TransientModelError(message, retry_after=_retry_after(error))
 
 
 def _retry_after(error: Exception, /) -> float | None:

@@ -160,7 +160,9 @@ class PydanticAIModel:
             raise ModelError(f"{self._name} answered in a form that cannot be read{_HINT}: {said_of(error)}") from error
         except Exception as error:  # an SDK may raise anything
             raise ModelError(f"{self._name} failed: {said_of(error)}") from error
-        asked = [one for one in history if not (isinstance(one, ModelResponse) and one.state == "suspended")]
+        asked = [
+            message for message in history if not (isinstance(message, ModelResponse) and message.state == "suspended")
+        ]
         return await self._request(model, asked, temperature, schema)
 
     def _settings(self, temperature: float) -> ModelSettings:
@@ -182,12 +184,12 @@ class PydanticAIModel:
         """Whether the refusal names something the request can do without; it is left out from now on."""
         if getattr(error, "status_code", None) not in (400, 422):
             return False
-        said = body_of(error).lower()
+        body = body_of(error).lower()
         for setting, words in (("temperature", ("temperature",)), ("max_tokens", _TOKENS_WORDS)):
-            if setting not in self._without and any(word in said for word in words):
+            if setting not in self._without and any(word in body for word in words):
                 self._without.add(setting)
                 return True
-        if asked_schema and any(word in said for word in _SCHEMA_WORDS):
+        if asked_schema and any(word in body for word in _SCHEMA_WORDS):
             self._without.add("schema")
             return True
         return False

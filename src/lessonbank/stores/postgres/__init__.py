@@ -91,8 +91,8 @@ class PostgresStore(StoreCalls[Database]):
     async def experiences(self, by: ExperienceKey, values: Collection[str], /, *, scope: str) -> Sequence[Experience]:
         """See `Records.experiences`. One question and one answer."""
         where = check_scope(scope)
-        told = {"scope": where, "values": list(map(encodable, values))}
-        return _read.oldest_first(await result(self._database.ask(_read.looked_up(by), told, scope=where)))
+        parameters = {"scope": where, "values": list(map(encodable, values))}
+        return _read.oldest_first(await result(self._database.ask(_read.looked_up(by), parameters, scope=where)))
 
     async def nearest(
         self,
@@ -116,9 +116,9 @@ class PostgresStore(StoreCalls[Database]):
             missing, upto = _vectors.unindexed(connection, scope=where, space=name, limit=1, lessons=lessons)
             return Nearest(matches, not missing), upto
 
-        found, upto = await self._find(where, find)
+        nearest, upto = await self._find(where, find)
         await self._note(where, name, upto, lessons=lessons)
-        return found
+        return nearest
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Index.search`."""
@@ -132,9 +132,9 @@ class PostgresStore(StoreCalls[Database]):
         """See `Index.unindexed`."""
         where, name = check_scope(scope), encodable(space)
         find = partial(_vectors.unindexed, scope=where, space=name, limit=limit, lessons=lessons)
-        found, upto = await self._find(where, find)
+        pairs, upto = await self._find(where, find)
         await self._note(where, name, upto, lessons=lessons)
-        return found
+        return pairs
 
     async def _note(self, scope: str, space: str, upto: int | None, *, lessons: bool) -> None:
         if upto is not None and not self._database.read_only:
@@ -151,12 +151,12 @@ class PostgresStore(StoreCalls[Database]):
         """See `Records.save_recall`."""
         plain, where = recall.model_copy(update={"lessons": ()}), check_scope(recall.scope)
         keep = _write.take_back if returned else _write.record
-        kept = await result(
+        is_saved = await result(
             self._database.write_together(
                 lambda connection: keep(connection, plain), scope=where, lock="shared", waits=returned
             )
         )
-        return kept if returned else True
+        return is_saved if returned else True
 
     def journal(
         self,
@@ -194,11 +194,11 @@ class PostgresStore(StoreCalls[Database]):
         storage = await self._find(None, _health.storage)
         if not tables:
             return Health(storage=storage)
-        found = list(await self._find(None, _health.missing_indexes))
+        faults = list(await self._find(None, _health.missing_indexes))
         for scope in await self._find(None, _read.scopes):
             problems = _rebuild.problems if records else _rebuild.problems_outside
-            found.extend(await self._find(scope, problems, scope))
-        return Health(found, storage)
+            faults.extend(await self._find(scope, problems, scope))
+        return Health(faults, storage)
 
     async def backup(self, path: Path, /) -> None:
         """A server has its own: raises UsageError."""
@@ -218,8 +218,8 @@ class PostgresStore(StoreCalls[Database]):
 
     def _apply(self, scope: str, work: Callable[[Connection], T], /) -> Awaitable[T]:
         def applied(connection: Connection) -> Callable[[], T]:
-            told = work(connection)
-            return lambda: told
+            answer = work(connection)
+            return lambda: answer
 
         return result(self._database.write_together(applied, scope=scope))
 

@@ -51,8 +51,8 @@ _READ: Final[dict[Table, str]] = {
 
 def read_rows(connection: Connection, scope: str, table: Table, after: int, limit: int, /) -> Sequence[Row]:
     """See `Copyable.read_rows`."""
-    found = rows(connection, _READ[table], scope, after, limit)
-    return [(n, space, id, _floats(sent)) for n, space, id, sent in found] if table == "vectors" else found
+    page = rows(connection, _READ[table], scope, after, limit)
+    return [(n, space, id, _floats(sent)) for n, space, id, sent in page] if table == "vectors" else page
 
 
 def _floats(sent: bytes) -> bytes:
@@ -71,7 +71,7 @@ def write_rows(connection: Connection, scope: str, table: Table, given: Sequence
         numbers = reserve_numbers(connection, here, len(given))
         many(connection, _WRITE[table], ((scope, n, id) for n, (_, id) in zip(numbers, given, strict=True)))
     else:
-        many(connection, _WRITE[table], (_values(scope, table, one) for one in given))
+        many(connection, _WRITE[table], (_values(scope, table, row) for row in given))
 
 
 _WRITE: Final[dict[Table, str]] = {
@@ -97,12 +97,12 @@ _WRITE: Final[dict[Table, str]] = {
 }
 
 
-def _values(scope: str, table: Table, one: Row) -> tuple[Any, ...]:
+def _values(scope: str, table: Table, row: Row) -> tuple[Any, ...]:
     if table == "runs":
-        *told, leader, record = one[1:]
-        return (scope, *told, scope, leader, *kept_again(record))
-    *told, record = one if table == "journal" else one[1:]
-    return (scope, *told, *kept_again(record))
+        *columns, leader, record = row[1:]
+        return (scope, *columns, scope, leader, *kept_again(record))
+    *columns, record = row if table == "journal" else row[1:]
+    return (scope, *columns, *kept_again(record))
 
 
 def finish_copy(connection: Connection, scope: str, /) -> None:

@@ -206,9 +206,9 @@ class Database:
         if (late := call()) is None or late.done():
             return
         self._is_silent = True
-        for one in tuple(self._calls):
-            one.until = 0.0
-            one.cut()
+        for open_call in tuple(self._calls):
+            open_call.until = 0.0
+            open_call.cut()
         self._pool.close(0.1)  # whoever waits for a connection hears it
 
     def _answer(self, call: _Call[T], work: Callable[..., T], *arguments: Any) -> None:
@@ -282,10 +282,10 @@ class Database:
                 try:
                     with undone(connection), connection.pipeline():
                         begun = _begin(connection, scope, lock, self._left, wait=_PATIENCE if waits else _BRIEFLY)
-                        told = work(connection)
+                        fetch = work(connection)
                         is_ending = True
                         do(connection, "COMMIT")
-                    return told()
+                    return fetch()
                 except psycopg.OperationalError:
                     # Nothing was done where nothing was answered, unless the last word was on its way.
                     if not connection.closed or is_ending or (begun and begun.pgresult):
@@ -303,9 +303,9 @@ class Database:
                 return ask(connection, sql, *values)
 
         with translated():
-            connection, found = self._first(asked)
+            connection, answer = self._first(asked)
             self._give_back(connection)
-            return found.fetchall()
+            return answer.fetchall()
 
     def _begun(self, scope: str, lock: Lock) -> Connection:
         """A connection in a transaction that knows its scope."""
@@ -364,10 +364,10 @@ class Database:
         if stream.connection is None:
             return []
         with translated():
-            found = stream.cursor.fetchmany(count)
-        if len(found) < count:
+            rows = stream.cursor.fetchmany(count)
+        if len(rows) < count:
             self.done(stream)
-        return found
+        return rows
 
     def done(self, stream: Stream) -> None:
         """End a stream. Twice is fine."""
@@ -471,8 +471,8 @@ def _begin(connection: Connection, scope: str, lock: Lock, left: float, *, wait:
 
 
 def _limits(left: float, wait: float = _PATIENCE, absent: float = 0) -> dict[str, str]:
-    told = {"wait": min(wait, left), "work": min(_LONGEST, left), "absent": absent}
-    return {name: f"{math.ceil(1000 * seconds)}ms" for name, seconds in told.items()}
+    limits = {"wait": min(wait, left), "work": min(_LONGEST, left), "absent": absent}
+    return {name: f"{math.ceil(1000 * seconds)}ms" for name, seconds in limits.items()}
 
 
 def enter_scope(connection: Connection, scope: str, /) -> None:

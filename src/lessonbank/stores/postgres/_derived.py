@@ -120,5 +120,5 @@ def recount(connection: Connection, scope: str, /) -> None:
 
 def stale_places(before: Sequence[Lesson], after: Sequence[Lesson], /) -> set[int]:
     """Places of lessons that are not there any more or say something else. Retiring one changes nothing."""
-    says, said = [(i.id, i.text) for i in after], [(i.id, i.text) for i in before]
-    return {at for at, text in enumerate(said, 1) if at > len(says) or says[at - 1] != text}
+    says, old_texts = [(i.id, i.text) for i in after], [(i.id, i.text) for i in before]
+    return {at for at, text in enumerate(old_texts, 1) if at > len(says) or says[at - 1] != text}

@@ -41,12 +41,12 @@ def _read_facts(connection: Connection) -> Iterator[tuple[str, str]]:
 
 
 def _role(connection: Connection) -> str:
-    found = row(
+    role = row(
         connection,
         "SELECT rolname, rolsuper OR rolbypassrls, pg_has_role(oid, (SELECT nspowner FROM pg_namespace"
         " WHERE nspname = 'lessonbank'), 'USAGE') FROM pg_roles WHERE rolname = session_user",
     )
-    name, free, owns = found or ("", False, False)
+    name, free, owns = role or ("", False, False)
     if free:
         return f"{name}: row-level security does not bind it; connect as a role that is no superuser"
     return f"{name}: {'owner' if owns else 'admitted'}; row-level security binds it"
@@ -65,32 +65,32 @@ def missing_indexes(connection: Connection, /) -> list[str]:
 
 def invalid_indexes(connection: Connection, /) -> list[str]:
     """Indexes that were not made to the end."""
-    found = rows(
+    indexes = rows(
         connection,
         "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n"
         " ON n.oid = c.relnamespace WHERE n.nspname = 'lessonbank' AND NOT i.indisvalid ORDER BY 1",
     )
-    return [f"REINDEX INDEX lessonbank.{name};" for (name,) in found]
+    return [f"REINDEX INDEX lessonbank.{name};" for (name,) in indexes]
 
 
 def _dead_rows(connection: Connection) -> list[str]:
-    found = rows(
+    tables = rows(
         connection,
         "SELECT relname, n_dead_tup * 100 / (n_live_tup + n_dead_tup) FROM pg_stat_user_tables"
         " WHERE schemaname = 'lessonbank' AND n_dead_tup > %s AND n_dead_tup > n_live_tup / 4 ORDER BY 2 DESC LIMIT 5",
         _MANY,
     )
-    return [f"{share} % of {name}: VACUUM lessonbank.{name};" for name, share in found]
+    return [f"{share} % of {name}: VACUUM lessonbank.{name};" for name, share in tables]
 
 
 def _long(connection: Connection) -> str:
-    found = row(
+    answer = row(
         connection,
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
         " AND xact_start < now() - make_interval(secs => %s)",
         _LONG,
     )
-    count = found[0] if found else 0
+    count = answer[0] if answer else 0
     open_ = plural(count, "is", "are")
     return f"{open_} open for over {_LONG // 60} minutes: erased rows stay until then" if count else "none"
 
@@ -103,5 +103,5 @@ def _standbys(connection: Connection) -> str:
         " pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint / 1000 FROM pg_stat_replication"
         " WHERE replay_lsn IS NOT NULL ORDER BY 1"
     )
-    found = [f"{name} is {lag:.1f} s and {kilobytes} kB behind" for name, lag, kilobytes in rows(connection, sql)]
-    return " · ".join(found) or "none, or this role may not see them: GRANT pg_monitor TO it"
+    lines = [f"{name} is {lag:.1f} s and {kilobytes} kB behind" for name, lag, kilobytes in rows(connection, sql)]
+    return " · ".join(lines) or "none, or this role may not see them: GRANT pg_monitor TO it"

@@ -61,10 +61,10 @@ def lessons(connection: Connection, scope: str, wanted: LessonFilter, /) -> list
         f"SELECT l.experience, l.place FROM lessonbank.lessons l{joined}"
         f" WHERE {where} ORDER BY l.created_at DESC, l.experience DESC, l.place DESC"
     )
-    found = _lessons(connection, scope, sql, where.values, words)
+    matches = _lessons(connection, scope, sql, where.values, words)
     if (topics := wanted.topics) is not None:
-        found = (lesson for lesson in found if lesson.topic and lesson.topic.id in topics)
-    return first_fitting(wanted, found, lambda lesson: (lesson.text,))
+        matches = (lesson for lesson in matches if lesson.topic and lesson.topic.id in topics)
+    return first_fitting(wanted, matches, lambda lesson: (lesson.text,))
 
 
 def lessons_since(connection: Connection, scope: str, since: int, limit: int | None, /) -> int:
@@ -73,8 +73,8 @@ def lessons_since(connection: Connection, scope: str, since: int, limit: int | N
         "SELECT count(*) FROM (SELECT 1 FROM lessonbank.lessons"
         " WHERE scope = %s AND state = ANY(%s) AND created_at >= %s LIMIT %s) l"
     )
-    found = row(connection, sql, scope, list(wanted_states(None, retired=True)), since, limit)
-    return found[0] if found else 0
+    answer = row(connection, sql, scope, list(wanted_states(None, retired=True)), since, limit)
+    return answer[0] if answer else 0
 
 
 def _lessons(
@@ -108,19 +108,19 @@ def runs(connection: Connection, scope: str, wanted: RunFilter, /) -> list[Run]:
     columns = f"{_STANDING}, {stored('record')}"
     sql = f"SELECT {columns} FROM lessonbank.trajectories t WHERE {where}{in_order(wanted, order)}"
     pages = _pages(connection, sql, where.values)
-    kept = ((standing, loaded(Trajectory, checked(blob))) for page in pages for *standing, blob in page)
-    found = first_fitting(wanted, kept, lambda one: run_texts(one[1]))
-    held = experiences(connection, scope, "run", [run.id for _, run in found]) if wanted.verdicts and found else ()
-    return runs_of(found, held)
+    pairs = ((standing, loaded(Trajectory, checked(blob))) for page in pages for *standing, blob in page)
+    matches = first_fitting(wanted, pairs, lambda pair: run_texts(pair[1]))
+    held = experiences(connection, scope, "run", [run.id for _, run in matches]) if wanted.verdicts and matches else ()
+    return runs_of(matches, held)
 
 
 def _runs_of(connection: Connection, scope: str, ids: Iterable[str], *, verdicts: bool) -> list[Run]:
     columns = f"{_STANDING}, {stored('record')}"
     sql = f"SELECT {columns} FROM lessonbank.trajectories t WHERE scope = %s AND id = ANY(%s)"
-    found = rows(connection, sql, scope, list(map(encodable, ids)))
-    kept = [(standing, loaded(Trajectory, checked(blob))) for *standing, blob in found]
-    held = experiences(connection, scope, "run", [run.id for _, run in kept]) if verdicts and kept else ()
-    return runs_of(kept, held)
+    records = rows(connection, sql, scope, list(map(encodable, ids)))
+    pairs = [(standing, loaded(Trajectory, checked(blob))) for *standing, blob in records]
+    held = experiences(connection, scope, "run", [run.id for _, run in pairs]) if verdicts and pairs else ()
+    return runs_of(pairs, held)
 
 
 _OUTCOME: Final = (
@@ -137,7 +137,7 @@ def recalls(connection: Connection, scope: str, wanted: RecallFilter, /) -> list
     if wanted.ids is not None:
         entry = _SETTLED_BY if wanted.settlements else "NULL::bytea"
         sql = f"SELECT {stored('record')}, {entry} FROM lessonbank.recalls r WHERE scope = %s AND id = ANY(%s)"
-        return [saved_recall(*one) for one in rows(connection, sql, scope, list(map(encodable, wanted.ids)))]
+        return [saved_recall(*row) for row in rows(connection, sql, scope, list(map(encodable, wanted.ids)))]
     check_limit(wanted.limit)
     order = ("created_at", "number")
     where = _paged(connection, scope, wanted, table="recalls", order=order, kind="recall")
@@ -185,7 +185,7 @@ def _paged(
 
 
 def _known(connection: Connection, sql: str, scope: str, id: str, *, kind: str) -> tuple[Any, ...]:
-    found = row(connection, sql, scope, encodable(id))
-    if found is None:
+    values = row(connection, sql, scope, encodable(id))
+    if values is None:
         raise no_such(kind, id)
-    return found
+    return values

@@ -53,8 +53,8 @@ def version(connection: Connection, /) -> int:
     """The number of the last step this database has seen; 0 for none."""
     if row(connection, "SELECT to_regclass('lessonbank.migrations')::text") == (None,):
         return 0
-    found = row(connection, "SELECT coalesce(max(number), 0) FROM lessonbank.migrations")
-    return found[0] if found else 0
+    answer = row(connection, "SELECT coalesce(max(number), 0) FROM lessonbank.migrations")
+    return answer[0] if answer else 0
 
 
 def migrate(connection: Connection, /, *, to: int = NEWEST, partitions: int = PARTITIONS) -> int:
@@ -124,8 +124,8 @@ def check(connection: Connection, at: int, /) -> None:
         )
     if at <= NEWEST:
         return
-    found = row(connection, "SELECT oldest_reader FROM lessonbank.migrations WHERE number = %s", at)
-    if found and found[0] > NEWEST:
+    answer = row(connection, "SELECT oldest_reader FROM lessonbank.migrations WHERE number = %s", at)
+    if answer and answer[0] > NEWEST:
         raise VersionMismatch(
             f"a newer release wrote this bank (step {at}, this one knows {NEWEST}): upgrade lessonbank; "
             "nothing was changed"

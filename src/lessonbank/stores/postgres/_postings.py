@@ -40,8 +40,8 @@ def index_words(connection: Connection, scope: str, tasks: Mapping[int, str], /)
     columns = [list(column) for column in zip(*every, strict=True)]
     do(connection, _INDEX, scope, *columns)
     if any(number % _LOOK == 0 for number in tasks):
-        told = {"scope": scope, "words": list(set(columns[0])), "pack": _PACK, "full": _FULL}
-        do(connection, _PACKED, told)
+        parameters = {"scope": scope, "words": list(set(columns[0])), "pack": _PACK, "full": _FULL}
+        do(connection, _PACKED, parameters)
 
 
 _INDEX: Final = (
@@ -101,11 +101,11 @@ _LISTS: Final = (
 
 def places_of(connection: Connection, scope: str, asked: Collection[str], /) -> tuple[ScopeRow, dict[str, Places]]:
     """Every place of each word that any task holds, and the scope's sums: one statement, every search waits for it."""
-    here, found = ScopeRow(scope), dict[str, list[bytes]]()
+    here, postings = ScopeRow(scope), dict[str, list[bytes]]()
     for sequence, documents, every, word, places in rows(connection, _READ, {"scope": scope, "words": list(asked)}):
         here = ScopeRow(scope, sequence, documents, every)
-        found.setdefault(word, []).append(places)
-    return here, {word: np.frombuffer(b"".join(parts), PLACE) for word, parts in found.items()}
+        postings.setdefault(word, []).append(places)
+    return here, {word: np.frombuffer(b"".join(parts), PLACE) for word, parts in postings.items()}
 
 
 _READ: Final = (

@@ -30,11 +30,11 @@ class Foreseen:
 def foreseen(batch: Batch, /) -> Foreseen:
     """What the changes of a batch name, and the lessons they bring."""
     brought = [brought for c in batch.changes if (brought := c.brings)]
-    told = foreseen_of(brought)
+    forecast = foreseen_of(brought)
     named = {c.amends for c in batch.changes if c.amends} | {e.id for e in batch.if_unchanged}
     lessons = {id for change in batch.changes for id in change.marks}
     wordings = {wording_of(i) for e in brought for i in e.lessons} if batch.unique_wording else set[str]()
-    return Foreseen({*told.experiences, *named}, {*told.lessons, *lessons}, tuple(batch.if_unlearned), wordings)
+    return Foreseen({*forecast.experiences, *named}, {*forecast.lessons, *lessons}, tuple(batch.if_unlearned), wordings)
 
 
 def foreseen_of(brought: Iterable[Experience], /) -> Foreseen:
@@ -44,10 +44,10 @@ def foreseen_of(brought: Iterable[Experience], /) -> Foreseen:
 
 
 class Earlier:
-    """An experience as it was before the batch; one that a rollback took out (`gone`) gets its row back."""
+    """An experience as it was before the batch; one that a rollback took out (`is_removed`) gets its row back."""
 
-    def __init__(self, number: int, words: int, gone: bool, record: bytes, /) -> None:
-        self.number, self.words, self.gone = number, words, gone
+    def __init__(self, number: int, words: int, is_removed: bool, record: bytes, /) -> None:
+        self.number, self.words, self.gone = number, words, is_removed
         self._record = record
 
     @cached_property
@@ -60,12 +60,12 @@ class Present:
     """A scope's state as this transaction sees it, before it writes; the `View` that changes are planned on."""
 
     def __init__(self, connection: Connection, scope: str, /, *, foreseen: Foreseen | None = None) -> None:
-        told, look = foreseen or Foreseen(), partial(_Looked, connection, scope)
-        self._experiences = look(_EXPERIENCES, told.experiences)
-        self._lessons = look(_LESSONS, told.lessons)
-        self._repeats = look(_REPEATS, told.lessons)
-        self._runs = look(LEARNED, list(map(encodable, told.runs)))
-        self._wordings = look(_WORDINGS, told.wordings)
+        forecast, look = foreseen or Foreseen(), partial(_Looked, connection, scope)
+        self._experiences = look(_EXPERIENCES, forecast.experiences)
+        self._lessons = look(_LESSONS, forecast.lessons)
+        self._repeats = look(_REPEATS, forecast.lessons)
+        self._runs = look(LEARNED, list(map(encodable, forecast.runs)))
+        self._wordings = look(_WORDINGS, forecast.wordings)
         self._read = dict[str, Earlier]()
 
     def knows(self, id: str, /) -> bool:
@@ -74,8 +74,8 @@ class Present:
 
     def experience(self, id: str, /) -> Experience | None:
         """See `View.experience`."""
-        found = self._present(id)
-        return found.experience if found else None
+        earlier = self._present(id)
+        return earlier.experience if earlier else None
 
     def find_holder(self, lesson_id: str, /) -> str | None:
         """See `View.find_holder`."""
@@ -91,8 +91,8 @@ class Present:
 
     def earlier(self, ids: Collection[str], /) -> dict[str, Earlier]:
         """What has these ids, also what a rollback took out."""
-        for id, *told in self._experiences(ids):
-            self._read.setdefault(id, Earlier(*told))
+        for id, *columns in self._experiences(ids):
+            self._read.setdefault(id, Earlier(*columns))
         return {id: self._read[id] for id in ids if id in self._read}
 
     def teaching_again(self, lesson_ids: Collection[str], /) -> set[int]:
@@ -100,8 +100,8 @@ class Present:
         return {number for _, number in self._repeats(lesson_ids)}
 
     def _present(self, id: str) -> Earlier | None:
-        found = self.earlier([id]).get(id)
-        return None if found is None or found.gone else found
+        earlier = self.earlier([id]).get(id)
+        return None if earlier is None or earlier.gone else earlier
 
 
 class _Looked:

@@ -60,15 +60,15 @@ def purge_scope(connection: Connection, scope: str, writer: str, reason: str, /)
     for table in (*(t for t in TABLES if t != "journal"), "spaces"):
         do(connection, f"DELETE FROM lessonbank.{table} WHERE scope = %s", scope)
     _empty_journal(connection, scope, by=here.sequence + 1)
-    told = _append(connection, scope, writer, tombstone)
+    entry = _append(connection, scope, writer, tombstone)
     _drop_settings(connection, keys_of(scope))
     _finish(connection, scope)
-    return told
+    return entry
 
 
 def _empty_journal(connection: Connection, scope: str, *, by: int) -> None:
     sql = f"SELECT sequence, {stored('entry')} FROM lessonbank.journal WHERE scope = %s AND kind = ANY(%s)"
-    kept = [(number, entry_of(checked(blob))) for number, blob in rows(connection, sql, scope, [*OUTLIVE])]
+    entries = [(number, entry_of(checked(blob))) for number, blob in rows(connection, sql, scope, [*OUTLIVE])]
     erased = Erased(by=by)
     do(
         connection,
@@ -79,7 +79,7 @@ def _empty_journal(connection: Connection, scope: str, *, by: int) -> None:
         scope,
         [*OUTLIVE],
     )
-    left = [(*with_sum(json_of(without_reason(entry))), scope, number) for number, entry in kept]
+    left = [(*with_sum(json_of(without_reason(entry))), scope, number) for number, entry in entries]
     many(
         connection,
         "UPDATE lessonbank.journal SET entry_json = %s, entry_sum = %s WHERE scope = %s AND sequence = %s",
@@ -97,10 +97,10 @@ def purge(
     """
     mentions = _find_mentions(connection, scope, [Erasing(what, id) for what, id in these])
     receipts = dict(mentions.recalls)
-    told = [_purge(connection, scope, mentions, one, writer, reason) for one in not_gone(these)]
+    entries = [_purge(connection, scope, mentions, erasing, writer, reason) for erasing in not_gone(these)]
     _scrub_runs(connection, scope, texts_lost(receipts, mentions.recalls))
     _finish(connection, scope)
-    return told
+    return entries
 
 
 def _purge(
@@ -142,8 +142,8 @@ def forget_old(connection: Connection, scope: str, before: datetime, writer: str
     """Erase old runs and recalls, but for the evidence."""
     end = microseconds(before)
     runs = do(connection, "DELETE FROM lessonbank.trajectories WHERE scope = %s AND kept_at < %s", scope, end)
-    told = Forgotten(before=before, runs=runs, recalls=_forget_recalls(connection, scope, end))
-    return [_append(connection, scope, writer, told)] if told.runs or told.recalls else []
+    change = Forgotten(before=before, runs=runs, recalls=_forget_recalls(connection, scope, end))
+    return [_append(connection, scope, writer, change)] if change.runs or change.recalls else []
 
 
 def _forget_recalls(connection: Connection, scope: str, end: int) -> int:
@@ -161,10 +161,10 @@ def _forget_recalls(connection: Connection, scope: str, end: int) -> int:
 
 def _delete_recalls(connection: Connection, scope: str, ids: Sequence[str | None]) -> list[int]:
     sql = "DELETE FROM lessonbank.recalls WHERE scope = %s AND id = ANY(%s::text[]) RETURNING number"
-    gone = [number for (number,) in rows(connection, sql, scope, list(ids))]
-    if gone:
-        do(connection, "DELETE FROM lessonbank.shown WHERE scope = %s AND recall = ANY(%s)", scope, gone)
-    return gone
+    numbers = [number for (number,) in rows(connection, sql, scope, list(ids))]
+    if numbers:
+        do(connection, "DELETE FROM lessonbank.shown WHERE scope = %s AND recall = ANY(%s)", scope, numbers)
+    return numbers
 
 
 def _put_recalls(connection: Connection, scope: str, recalls: Sequence[Recall]) -> None:
@@ -172,8 +172,8 @@ def _put_recalls(connection: Connection, scope: str, recalls: Sequence[Recall]) 
     many(connection, sql, ((*with_sum(json_of(r)), list(tags_of(r)), scope, r.id) for r in recalls))
 
 
-def _append(connection: Connection, scope: str, writer: str, told: Purge | Forgotten) -> JournalEntry:
-    return journal(connection, find_scope(connection, scope), Batch(scope, writer, records_with_sums([told])))[0]
+def _append(connection: Connection, scope: str, writer: str, change: Purge | Forgotten) -> JournalEntry:
+    return journal(connection, find_scope(connection, scope), Batch(scope, writer, records_with_sums([change])))[0]
 
 
 def _finish(connection: Connection, scope: str) -> None:
@@ -213,18 +213,22 @@ def _scrub_journal(connection: Connection, scope: str, entries: dict[int, bytes]
 
 def _scrub_experiences(connection: Connection, scope: str, experiences: dict[int, bytes], erasing: Erasing) -> None:
     """Present ones and those that a rollback took out."""
-    found = {number: loaded(Experience, text) for number, text in naming(experiences.items(), erasing.ids)}
-    left = {number: erasing.experience(experience) for number, experience in found.items()}
-    doomed = [number for number, kept in left.items() if kept is None]
-    kept = {number: one for number, one in left.items() if one is not None and one is not found[number]}
-    put_back(connection, scope, {number: found[number] for number in kept}, kept)
-    experiences.update((number, json_of(one).encode()) for number, one in kept.items())
+    originals = {number: loaded(Experience, text) for number, text in naming(experiences.items(), erasing.ids)}
+    left = {number: erasing.experience(experience) for number, experience in originals.items()}
+    doomed = [number for number, experience in left.items() if experience is None]
+    replacements = {
+        number: experience
+        for number, experience in left.items()
+        if experience is not None and experience is not originals[number]
+    }
+    put_back(connection, scope, {number: originals[number] for number in replacements}, replacements)
+    experiences.update((number, json_of(experience).encode()) for number, experience in replacements.items())
     if doomed:
         for number in doomed:
             del experiences[number]
         for table in ("lessons", "repeats", "attempts", "vectors"):
             do(connection, f"DELETE FROM lessonbank.{table} WHERE scope = %s AND experience = ANY(%s)", scope, doomed)
-        unindex_words(connection, scope, {number: found[number].task for number in doomed})
+        unindex_words(connection, scope, {number: originals[number].task for number in doomed})
         do(connection, "DELETE FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)", scope, doomed)
     refresh_shown(connection, scope, [], lessons=erasing.lessons)
 

@@ -57,13 +57,13 @@ def claim(
         )
         if len(taken) < limit:
             taken += rows(connection, sql, asked | {"limit": limit - len(taken)})
-    taken.sort(key=lambda one: one[1:2] if include_given_up else one[:2])
+    taken.sort(key=lambda row: row[1:2] if include_given_up else row[:2])
     return [Claim(scope=s, trajectory=loaded(Trajectory, checked(b)), tries=n) for _, _, s, n, b in taken]
 
 
 def extend(connection: Connection, scope: str, ids: Collection[str], /, *, worker: str, seconds: float) -> set[str]:
     """See `Queue.extend`."""
-    found = rows(
+    updates = rows(
         connection,
         f"UPDATE lessonbank.trajectories SET due = {CLOCK} + %s WHERE scope = %s AND id = ANY(%s::text[])"
         " AND worker = %s AND pending RETURNING id",
@@ -72,7 +72,7 @@ def extend(connection: Connection, scope: str, ids: Collection[str], /, *, worke
         list(map(encodable, ids)),
         worker,
     )
-    held = {id for (id,) in found}
+    held = {id for (id,) in updates}
     return {id for id in ids if encodable(id) in held}
 
 
@@ -108,13 +108,13 @@ def release(
 
 def queue(connection: Connection, scope: str | None, /) -> QueueStatus:
     """See `Queue.queue`."""
-    found = row(
+    counts = row(
         connection,
         f"SELECT count(*), count(*) FILTER (WHERE {_HELD}), count(*) FILTER (WHERE {FAILED}),"
         f" min(t.kept_at) FILTER (WHERE NOT {FAILED}) FROM lessonbank.trajectories t WHERE {UNSETTLED}"
         f"{'' if scope is None else ' AND t.scope = %(scope)s'}",
         {"scope": scope, "unfinished": UNFINISHED_TAG},
     )
-    every, claimed, failed, oldest = found or (0, 0, 0, None)
+    every, claimed, failed, oldest = counts or (0, 0, 0, None)
     since = None if oldest is None else moment(oldest)
     return QueueStatus(waiting=every - claimed - failed, claimed=claimed, failed=failed, oldest=since)

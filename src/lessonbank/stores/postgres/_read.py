@@ -43,14 +43,14 @@ _LOOKUPS: Final[Mapping[ExperienceKey, str]] = {
 
 def looked_up(by: ExperienceKey, /) -> str:
     """The statement that finds experiences by `values`. An array, and no join: the planner knows that they are few."""
-    found = f"number = ANY(ARRAY({_LOOKUPS[by]}))" if by != "id" else "NOT gone AND id = ANY(%(values)s)"
+    condition = f"number = ANY(ARRAY({_LOOKUPS[by]}))" if by != "id" else "NOT gone AND id = ANY(%(values)s)"
     columns = f"created_at, number, {stored('record')}"
-    return f"SELECT {columns} FROM lessonbank.experiences WHERE scope = %(scope)s AND {found}"
+    return f"SELECT {columns} FROM lessonbank.experiences WHERE scope = %(scope)s AND {condition}"
 
 
-def oldest_first(found: Iterable[tuple[int, int, bytes]], /) -> list[Experience]:
+def oldest_first(rows: Iterable[tuple[int, int, bytes]], /) -> list[Experience]:
     """The experiences of such rows."""
-    return [experience_of(record) for *_, record in sorted(found, key=lambda one: one[:2])]
+    return [experience_of(record) for *_, record in sorted(rows, key=lambda row: row[:2])]
 
 
 def experiences(connection: Connection, scope: str, by: ExperienceKey, values: Iterable[str], /) -> list[Experience]:
@@ -59,15 +59,15 @@ def experiences(connection: Connection, scope: str, by: ExperienceKey, values: I
     return oldest_first(rows(connection, looked_up(by), asked))
 
 
-def learned_of(ids: Collection[str], found: Iterable[tuple[str]], /) -> set[str]:
+def learned_of(ids: Collection[str], rows: Iterable[tuple[str]], /) -> set[str]:
     """Return the ids that `LEARNED` has found."""
-    settled = {id for (id,) in found}
+    settled = {id for (id,) in rows}
     return {id for id in ids if encodable(id) in settled}
 
 
 def counts(connection: Connection, scope: str, /) -> Counts:
     """How much a scope holds."""
-    found = row(
+    numbers = row(
         connection,
         "SELECT (SELECT count(*) FROM lessonbank.experiences WHERE scope = %(scope)s AND NOT gone),"
         " l.every, l.retired, l.quarantined, t.every, t.pending, r.every, r.settled,"
@@ -80,7 +80,7 @@ def counts(connection: Connection, scope: str, /) -> Counts:
         " (SELECT count(*) AS every, count(settled) AS settled FROM lessonbank.recalls WHERE scope = %(scope)s) r",
         {"scope": scope, "unfinished": UNFINISHED_TAG},
     )
-    return Counts(**dict(zip(Counts.model_fields, found or (), strict=True)))
+    return Counts(**dict(zip(Counts.model_fields, numbers or (), strict=True)))
 
 
 def scopes(connection: Connection, /) -> list[str]:
@@ -92,17 +92,17 @@ def count(connection: Connection, scope: str | None, /) -> dict[str, Counts]:
     """See `Records.count`. Row security shows one scope at a time, so that each is entered."""
     if scope is not None:
         return {scope: counts(connection, scope)}
-    found = dict[str, Counts]()
+    totals = dict[str, Counts]()
     for name in scopes(connection):
         enter_scope(connection, name)
-        found[name] = counts(connection, name)
-    return found
+        totals[name] = counts(connection, name)
+    return totals
 
 
 def setting(connection: Connection, key: str, /) -> str | None:
     """A choice kept with the bank."""
-    found = row(connection, "SELECT value FROM lessonbank.settings WHERE key = %s", key)
-    return found[0] if found else None
+    answer = row(connection, "SELECT value FROM lessonbank.settings WHERE key = %s", key)
+    return answer[0] if answer else None
 
 
 def settings_sql(*, exact: bool) -> str:
@@ -111,9 +111,9 @@ def settings_sql(*, exact: bool) -> str:
     return f"SELECT key, value FROM lessonbank.settings WHERE {named} ORDER BY key"
 
 
-def journal_entry(scope: str, found: Sequence[Any], /, *, naming: Collection[str] | None = None) -> JournalEntry | None:
+def journal_entry(scope: str, row: Sequence[Any], /, *, naming: Collection[str] | None = None) -> JournalEntry | None:
     """A row of `JOURNAL` as a record; `None` where it names none of the ids asked for."""
-    sequence, at, writer, blob = found
+    sequence, at, writer, blob = row
     text = checked(blob)
     if not may_name(text, naming):
         return None

@@ -51,14 +51,18 @@ def unpack_records(connection: Connection, /) -> None:
 def _rewrite(connection: Connection, table: Table, column: str, key: str) -> None:
     """Nothing is left of the packed bytes in a row, so that none of them outlives what is erased later."""
     where = f"WHERE scope = %s AND {key} = %s"
-    kept = f"UPDATE lessonbank.{table} SET {column}_json = %s, {column}_sum = %s, {column} = NULL {where}"
+    update = f"UPDATE lessonbank.{table} SET {column}_json = %s, {column}_sum = %s, {column} = NULL {where}"
     tagged = f"UPDATE lessonbank.{table} SET tags = %s {where}"
     with connection.cursor("packed") as cursor:
         cursor.execute(f"SELECT scope, {key}, {column} FROM lessonbank.{table}".encode())
         while page := cursor.fetchmany(_PAGE):
             read = [(scope, id, upgraded(table, data)) for scope, id, data in page]
-            many(connection, kept, [(*one.kept, scope, id) for scope, id, one in read])
-            many(connection, tagged, _tags(table, [(s, id, one.kept[0]) for s, id, one in read if one.has_moved]))
+            many(connection, update, [(*record.kept, scope, id) for scope, id, record in read])
+            many(
+                connection,
+                tagged,
+                _tags(table, [(s, id, record.kept[0]) for s, id, record in read if record.has_moved]),
+            )
 
 
 def _tags(table: Table, moved: Sequence[tuple[str, Any, str]]) -> list[tuple[Any, ...]]:

@@ -33,13 +33,15 @@ def rebuild(connection: Connection, scope: str, /) -> None:
     for batch in _pages(
         connection, f"SELECT number, gone, {stored('record')} FROM lessonbank.experiences WHERE scope = %s", scope
     ):
-        _rebuild_experiences(connection, scope, {n: (gone, experience_of(record)) for n, gone, record in batch})
+        _rebuild_experiences(
+            connection, scope, {n: (is_removed, experience_of(record)) for n, is_removed, record in batch}
+        )
     _rename_journal(connection, scope)
     for batch in _pages(
         connection, f"SELECT number, {stored('record')} FROM lessonbank.recalls WHERE scope = %s", scope
     ):
-        _tag(connection, scope, "recalls", found := {n: loaded(Recall, checked(blob)) for n, blob in batch})
-        note_shown(connection, found, scope=scope)
+        _tag(connection, scope, "recalls", recalls := {n: loaded(Recall, checked(blob)) for n, blob in batch})
+        note_shown(connection, recalls, scope=scope)
     for batch in _pages(
         connection, f"SELECT number, {stored('record')} FROM lessonbank.trajectories WHERE scope = %s", scope
     ):
@@ -59,14 +61,16 @@ _OF_NOTHING: Final = (
 )
 
 
-def _rebuild_experiences(connection: Connection, scope: str, found: Mapping[int, tuple[bool, Experience]]) -> None:
+def _rebuild_experiences(
+    connection: Connection, scope: str, experiences: Mapping[int, tuple[bool, Experience]]
+) -> None:
     many(
         connection,
         "UPDATE lessonbank.experiences SET id = %s, created_at = %s, words = %s, tags = %s"
         " WHERE scope = %s AND number = %s",
-        ((*_columns(e), list(tags_of(e)), scope, number) for number, (_, e) in found.items()),
+        ((*_columns(e), list(tags_of(e)), scope, number) for number, (_, e) in experiences.items()),
     )
-    present = {number: e for number, (gone, e) in found.items() if not gone}
+    present = {number: e for number, (is_removed, e) in experiences.items() if not is_removed}
     derive(connection, scope, present)
     index_words(connection, scope, {number: e.task for number, e in present.items()})
 
@@ -75,9 +79,9 @@ def _columns(experience: Experience) -> tuple[str, int, int]:
     return experience.id, microseconds(experience.created_at), len(words(experience.task))
 
 
-def _tag(connection: Connection, scope: str, table: str, found: Mapping[int, Recall | Trajectory]) -> None:
+def _tag(connection: Connection, scope: str, table: str, records: Mapping[int, Recall | Trajectory]) -> None:
     sql = f"UPDATE lessonbank.{table} SET tags = %s WHERE scope = %s AND id = %s"
-    many(connection, sql, ((list(tags_of(one)), scope, one.id) for one in found.values()))
+    many(connection, sql, ((list(tags_of(record)), scope, record.id) for record in records.values()))
 
 
 def _rename_journal(connection: Connection, scope: str) -> None:
@@ -112,8 +116,8 @@ def _pages(connection: Connection, sql: str, scope: str) -> Iterator[list[tuple[
 
 def problems(connection: Connection, scope: str, /) -> list[str]:
     """What is wrong in a scope, one sentence each; empty when all is sound."""
-    found = chain(_faults(connection, scope), _faults_of_records(connection, scope))
-    return [f"{count} {what} in the scope {scope!r}" for what, count in found if count]
+    faults = chain(_faults(connection, scope), _faults_of_records(connection, scope))
+    return [f"{count} {what} in the scope {scope!r}" for what, count in faults if count]
 
 
 def problems_outside(connection: Connection, scope: str, /) -> list[str]:
@@ -123,8 +127,8 @@ def problems_outside(connection: Connection, scope: str, /) -> list[str]:
 
 def _faults(connection: Connection, scope: str) -> Iterator[tuple[str, int]]:
     for what, condition in _COUNTED.items():
-        found = row(connection, f"SELECT count(*) FROM lessonbank.{condition}", {"scope": scope})
-        yield what, found[0] if found else 0
+        answer = row(connection, f"SELECT count(*) FROM lessonbank.{condition}", {"scope": scope})
+        yield what, answer[0] if answer else 0
 
 
 def _faults_of_records(connection: Connection, scope: str) -> Iterator[tuple[str, int]]:
@@ -132,8 +136,8 @@ def _faults_of_records(connection: Connection, scope: str) -> Iterator[tuple[str
     yield from _unlike_records(connection, scope, unread)
     yield from _unlike_journal(connection, scope, unread)
     for what, condition in _WRONGLY_SHOWN.items():
-        found = row(connection, f"SELECT count(*) FROM lessonbank.{condition}", {"scope": scope})
-        yield what, found[0] if found else 0
+        answer = row(connection, f"SELECT count(*) FROM lessonbank.{condition}", {"scope": scope})
+        yield what, answer[0] if answer else 0
     yield from unread.items()
 
 
@@ -191,9 +195,9 @@ def _unlike_records(connection: Connection, scope: str, unread: Counter[str]) ->
 
     columns = f"{stored('record')}, number, gone, id, created_at, words, tags"
     sql = f"SELECT {columns} FROM lessonbank.experiences WHERE scope = %s"
-    for e, (number, gone, *columns, tagged) in every(Experience, sql):
+    for e, (number, is_removed, *columns, tagged) in every(Experience, sql):
         wrong += (tuple(columns), set(tagged)) != (_columns(e), set(tags_of(e)))
-        if not gone:
+        if not is_removed:
             _want(wanted, number, e)
     sql = f"SELECT {stored('record')}, number, id, created_at, tags FROM lessonbank.recalls WHERE scope = %s"
     for r, (number, id, at, tagged) in every(Recall, sql):
@@ -241,9 +245,9 @@ def _unlike_journal(connection: Connection, scope: str, unread: Counter[str]) ->
     settled: dict[str, int] = {}
     ids, untold = _ids(connection, scope), 0
     for sequence, entry, whole, part in link_experiences(_readable(connection, scope, unread), ids):
-        said = beside[sequence]
+        columns = beside[sequence]
         # A purge may leave an entry naming more than it once wrote.
-        untold += not (set(whole) <= said[0] and set(part) <= said[1] | said[0])
+        untold += not (set(whole) <= columns[0] and set(part) <= columns[1] | columns[0])
         if (brought := entry.brings) is not None:
             held[sequence] = brought.id
         elif isinstance(entry, Rollback):
@@ -254,8 +258,11 @@ def _unlike_journal(connection: Connection, scope: str, unread: Counter[str]) ->
     spans = live(jumps, max(beside, default=0))
     sql = "SELECT id FROM lessonbank.experiences WHERE scope = %s AND NOT gone"
     there = {id for (id,) in rows(connection, sql, scope)}
-    told = {id for at, id in held.items() if any(at in span for span in spans)}
-    yield "experiences that are not there as the journal tells", len((there ^ told) | (set(held.values()) - set(ids)))
+    journal_ids = {id for at, id in held.items() if any(at in span for span in spans)}
+    yield (
+        "experiences that are not there as the journal tells",
+        len((there ^ journal_ids) | (set(held.values()) - set(ids))),
+    )
     sql = "SELECT id, settled FROM lessonbank.recalls WHERE scope = %s AND settled IS NOT NULL"
     wrong = {*dict(rows(connection, sql, scope)).items()} ^ {*settled.items()}
     yield "receipts that do not say which entry settled them", len({id for id, _ in wrong})

@@ -29,8 +29,8 @@ def roll_back(connection: Connection, batch: Batch, rollback: Rollback, /) -> Se
     """
     scope = make_scope(connection, batch.scope)
     check_target(rollback, sequence=scope.sequence)
-    told = _entries_of(connection, scope.name, "rollback")
-    jumps = {sequence: entry.to for sequence, entry in told.items() if isinstance(entry, Rollback)}
+    rollbacks = _entries_of(connection, scope.name, "rollback")
+    jumps = {sequence: entry.to for sequence, entry in rollbacks.items() if isinstance(entry, Rollback)}
     then = live(jumps, rollback.to)
     if live(jumps, scope.sequence) != then:
         change_over(connection, scope, then)
@@ -58,11 +58,11 @@ def change_over(connection: Connection, scope: ScopeRow, then: Sequence[range], 
     """
     wanted = _versions(connection, scope.name, then)
     sql = "SELECT number, gone, entry FROM lessonbank.experiences WHERE scope = %s"
-    found = {number: (gone, entry) for number, gone, entry in rows(connection, sql, scope.name)}
-    other = {n for n, (_, entry) in found.items() if n in wanted and wanted[n] != entry}
-    leaving = [n for n, (gone, _) in found.items() if not gone and n not in wanted]
-    coming = [n for n, (gone, _) in found.items() if gone and n in wanted and n not in other]
-    present = [n for n in other if not found[n][0]]
+    states = {number: (is_removed, entry) for number, is_removed, entry in rows(connection, sql, scope.name)}
+    other = {n for n, (_, entry) in states.items() if n in wanted and wanted[n] != entry}
+    leaving = [n for n, (is_removed, _) in states.items() if not is_removed and n not in wanted]
+    coming = [n for n, (is_removed, _) in states.items() if is_removed and n in wanted and n not in other]
+    present = [n for n in other if not states[n][0]]
     # Before anything comes back: a lesson may have gone from one experience to another.
     again = _take_out(connection, scope.name, leaving, present)
     back = experiences_at(connection, scope.name, coming)
@@ -94,8 +94,8 @@ def _take_out(connection: Connection, scope: str, leaving: Sequence[int], changi
 def _entries_of(connection: Connection, scope: str, *kinds: str) -> dict[int, Entry]:
     """The journal entries of these kinds by sequence, oldest first."""
     sql = f"SELECT sequence, {stored('entry')} FROM lessonbank.journal WHERE scope = %s AND kind = ANY(%s)"
-    found = rows(connection, f"{sql} ORDER BY sequence", scope, [*kinds])
-    return {sequence: entry_of(checked(blob)) for sequence, blob in found}
+    records = rows(connection, f"{sql} ORDER BY sequence", scope, [*kinds])
+    return {sequence: entry_of(checked(blob)) for sequence, blob in records}
 
 
 def _versions(connection: Connection, scope: str, spans: Sequence[range]) -> dict[int, int]:
@@ -103,15 +103,15 @@ def _versions(connection: Connection, scope: str, spans: Sequence[range]) -> dic
     last: dict[int, int] = {}
     for sequence, whole, part in _touched(connection, scope, spans):
         last.update(dict.fromkeys(whole, sequence))
-        last.update((one, sequence) for one in part if one in last)
+        last.update((number, sequence) for number in part if number in last)
     return last
 
 
 def _touched(connection: Connection, scope: str, spans: Sequence[range]) -> list[tuple[int, list[int], list[int]]]:
     """Sequence, whole and part of the entries of `spans`, oldest first."""
     sql = "SELECT sequence, whole, part FROM lessonbank.journal WHERE scope = %s AND sequence BETWEEN %s AND %s"
-    found = [rows(connection, f"{sql} ORDER BY sequence", scope, span[0], span[-1]) for span in spans]
-    return [(sequence, whole, part) for sequence, whole, part in chain.from_iterable(found)]
+    pages = [rows(connection, f"{sql} ORDER BY sequence", scope, span[0], span[-1]) for span in spans]
+    return [(sequence, whole, part) for sequence, whole, part in chain.from_iterable(pages)]
 
 
 def _records(
@@ -122,8 +122,8 @@ def _records(
     ids: dict[str, int] = dict(rows(connection, sql, scope, list(other)))
     named = [s for s, whole, part in _touched(connection, scope, spans) if not {*whole, *part}.isdisjoint(other)]
     sql = f"SELECT {stored('entry')} FROM lessonbank.journal WHERE scope = %s AND sequence = ANY(%s) ORDER BY sequence"
-    found = folded(entry_of(checked(blob)) for (blob,) in rows(connection, sql, scope, named))
-    records = {number: found[id] for id, number in ids.items() if id in found}
+    experiences = folded(entry_of(checked(blob)) for (blob,) in rows(connection, sql, scope, named))
+    records = {number: experiences[id] for id, number in ids.items() if id in experiences}
     if len(records) < len(other):
         raise StoreDamaged("the journal no longer tells what the bank was then", remedy=": restore a backup")
     return records

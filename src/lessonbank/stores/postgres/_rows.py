@@ -53,8 +53,8 @@ def asked_scope(connection: Connection, name: str, /) -> Answer:
 
 def told_scope(connection: Connection, name: str, answer: Answer, /) -> ScopeRow:
     """What `asked_scope` found, made where it is new. Whoever writes has the scope alone: it holds nothing then."""
-    if found := answer.fetchone():
-        return ScopeRow(name, *found)
+    if columns := answer.fetchone():
+        return ScopeRow(name, *columns)
     add_scope(connection, name)
     return ScopeRow(name)
 
@@ -89,12 +89,12 @@ def experiences_at(
     if not numbers:
         return {}
     sql = f"SELECT number, {stored('record')} FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)"
-    found = {
+    experiences = {
         number: experience_of(record)
         for number, record in rows(connection, sql, scope, list(numbers))
         if not words or may_hold(checked(record), words)
     }
-    return {number: found[number] for number in numbers if number in found}
+    return {number: experiences[number] for number in numbers if number in experiences}
 
 
 def experience_of(record: bytes, /) -> Experience:
@@ -111,13 +111,13 @@ def found_at(
     """
     held = {number: experience_of(records[number]) for number in numbers if records and number in records}
     held |= experiences_at(connection, scope, [number for number in numbers if number not in held])
-    found = {number: held[number] for number in numbers if number in held}
-    again = {lesson for experience in found.values() for lesson in experience.repeats}
+    experiences = {number: held[number] for number in numbers if number in held}
+    again = {lesson for experience in experiences.values() for lesson in experience.repeats}
     if not again:
-        return found
+        return experiences
     owners = rows(connection, _OWNERS, {"scope": scope, "ids": list(again)})
     there = {i.id: i for (record,) in owners for i in experience_of(record).lessons}
-    return {number: shown_with(experience, there) for number, experience in found.items()}
+    return {number: shown_with(experience, there) for number, experience in experiences.items()}
 
 
 _OWNERS: Final = (

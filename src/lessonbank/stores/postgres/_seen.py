@@ -26,9 +26,9 @@ def seen(text: str, /) -> str:
 
 def pattern(asked: Iterable[str], /) -> str:
     """The bits that are set in the pattern of each text with all of these words. A no is certain, a yes is not."""
-    found = 0
+    bits = 0
     for word in asked:
         mixed = crc32(encodable(word).encode())
         for part in range(_EACH):
-            found |= 1 << (mixed >> part * _WIDTH) % BITS
-    return f"{found:0{BITS}b}"
+            bits |= 1 << (mixed >> part * _WIDTH) % BITS
+    return f"{bits:0{BITS}b}"

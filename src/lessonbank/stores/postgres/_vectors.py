@@ -49,8 +49,8 @@ def find_space(connection: Connection, scope: str, name: str, /) -> Space | None
         " to_regclass('lessonbank.vectors_near_' || dimensions) IS NOT NULL"
         " FROM lessonbank.spaces WHERE scope = %s AND space = %s"
     )
-    found = row(connection, sql, scope, name)
-    return Space(*found) if found else None
+    columns = row(connection, sql, scope, name)
+    return Space(*columns) if columns else None
 
 
 def place(
@@ -74,15 +74,15 @@ def place(
     dimensions = known.dimensions if known else None
     units: dict[str, UnitRow] = {}
     for id, vector in vectors.items():
-        one = unit(vector, what=f"the experience {id!r}")
-        dimensions = check_dimensions(one, space=space, dimensions=dimensions)
-        units[encodable(id)] = as_row(one)
+        unit_vector = unit(vector, what=f"the experience {id!r}")
+        dimensions = check_dimensions(unit_vector, space=space, dimensions=dimensions)
+        units[encodable(id)] = as_row(unit_vector)
     places = _places(connection, scope, units, numbers)
     if known is None:
         sql = "INSERT INTO lessonbank.spaces (scope, space, dimensions) VALUES (%s, %s, %s)"
         do(connection, sql, scope, space, dimensions)
-    told = ((id, *places[id], data) for id, data in units.items())
-    named = ({"scope": scope, "space": space, "number": n, "place": at, "unit": data} for _, n, at, data in told)
+    rows = ((id, *places[id], data) for id, data in units.items())
+    named = ({"scope": scope, "space": space, "number": n, "place": at, "unit": data} for _, n, at, data in rows)
     many(connection, _PLACE, named)
 
 
@@ -113,24 +113,24 @@ def _places(
     connection: Connection, scope: str, ids: Collection[str], numbers: Mapping[str, int]
 ) -> dict[str, tuple[int, int]]:
     """Experience and place of each id, which is an experience's or a lesson's. Raises NotFound."""
-    found = {id: (numbers[id], 0) for id in ids if id in numbers}
-    if len(found) < len(ids):
-        others = [id for id in ids if id not in found]
-        found.update((id, (number, 0)) for id, number in numbers_of(connection, scope, others).items())
-    if len(found) < len(ids):
+    places = {id: (numbers[id], 0) for id in ids if id in numbers}
+    if len(places) < len(ids):
+        others = [id for id in ids if id not in places]
+        places.update((id, (number, 0)) for id, number in numbers_of(connection, scope, others).items())
+    if len(places) < len(ids):
         sql = "SELECT id, experience, place FROM lessonbank.lessons WHERE scope = %s AND id = ANY(%s)"
-        others = [id for id in ids if id not in found]
-        found.update((id, (number, at)) for id, number, at in rows(connection, sql, scope, others))
-    unknown = next((id for id in ids if id not in found), None)
+        others = [id for id in ids if id not in places]
+        places.update((id, (number, at)) for id, number, at in rows(connection, sql, scope, others))
+    unknown = next((id for id in ids if id not in places), None)
     if unknown is not None:
         raise NotFound(f"no experience or lesson {unknown!r} in this scope to keep a vector of")
-    return found
+    return places
 
 
 def forget(connection: Connection, scope: str, /, *, places: Iterable[tuple[int, int]]) -> None:
     """Take out the vectors of these places (experience, place of the lesson or 0) in all spaces of a scope."""
     sql = "DELETE FROM lessonbank.vectors WHERE scope = %s AND experience = %s AND place = %s"
-    many(connection, sql, [(scope, *one) for one in places])
+    many(connection, sql, [(scope, *place) for place in places])
 
 
 def drop(connection: Connection, scope: str, space: str, /) -> None:
@@ -170,16 +170,16 @@ def _best(
     asked: dict[str, Any] = {"scope": scope, "space": space, "exclude": exclude, "query": as_row(query)}
     asked["most"] = limit + _MORE
     while True:
-        found = rows(connection, sql, asked)
-        scored = [(number, at, _score(distance)) for number, at, distance in found]
+        matches = rows(connection, sql, asked)
+        scored = [(number, at, _score(distance)) for number, at, distance in matches]
         # Whatever was not fetched is farther than the last row: only if that ties with the last place, ties may lack.
-        if len(found) < asked["most"] or scored[-1][2] < scored[limit - 1][2] - _SLACK:
+        if len(matches) < asked["most"] or scored[-1][2] < scored[limit - 1][2] - _SLACK:
             break
         asked["most"] *= 4
     if len({score for *_, score in scored}) < len(scored):
         ages = "SELECT number, created_at FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)"
         age = dict(rows(connection, ages, scope, [number for number, *_ in scored]))
-        scored.sort(key=lambda one: (-one[2], -age[one[0]], -one[0], -one[1]))
+        scored.sort(key=lambda row: (-row[2], -age[row[0]], -row[0], -row[1]))
     return scored[:limit]
 
 
@@ -233,10 +233,10 @@ def unindexed(
     if there is not None and checked >= sequence:
         return [], None
     asked = {"scope": scope, "space": space, "checked": checked, "limit": max(limit, 0)}
-    found = rows(connection, _LESSONS_WITHOUT if lessons else _TASKS_WITHOUT, asked)
-    held = experiences_at(connection, scope, list(dict.fromkeys(number for number, _ in found)))
-    named = [_id_and_text(held[number], at) for number, at in found]
-    none = limit > 0 and not found and there is not None
+    places = rows(connection, _LESSONS_WITHOUT if lessons else _TASKS_WITHOUT, asked)
+    held = experiences_at(connection, scope, list(dict.fromkeys(number for number, _ in places)))
+    named = [_id_and_text(held[number], at) for number, at in places]
+    none = limit > 0 and not places and there is not None
     return named, sequence if none and sequence - checked > _BEHIND else None
 
 

@@ -34,16 +34,16 @@ def search(connection: Connection, /, query: str, *, scope: str, limit: int, exc
         return []
     left_out = set(numbers_of(connection, scope, map(encodable, exclude)).values()) if exclude else set[int]()
     ages, records = _best(connection, here, _sums(here, asked, places), limit=limit, left_out=left_out)
-    told = _scored(here, asked, places, ages)
-    best = sorted(told.items(), key=lambda one: (-one[1], -ages[one[0]], -one[0]))[:limit]
+    scores = _scored(here, asked, places, ages)
+    best = sorted(scores.items(), key=lambda pair: (-pair[1], -ages[pair[0]], -pair[0]))[:limit]
     experiences = found_at(connection, scope, [number for number, _ in best], records)
     return [Match(experience=experiences[number], score=score) for number, score in best]
 
 
 def _sums(here: ScopeRow, asked: list[str], places: Mapping[str, Places]) -> np.ndarray:
     """What each task adds up to, by its number; not yet a share of the query's own, which moves no place."""
-    most = bounds(asked, {word: len(found) for word, found in places.items()}, documents=here.documents)
-    gains = np.repeat([most[word] for word in places], [len(found) for found in places.values()])
+    most = bounds(asked, {word: len(entries) for word, entries in places.items()}, documents=here.documents)
+    gains = np.repeat([most[word] for word in places], [len(entries) for entries in places.values()])
     every = np.concatenate(list(places.values()))
     times, mean = every["times"].astype(np.float64), max(here.words, 1) / here.documents
     gains *= times / (times + K1 * (1 - B) + K1 * B / mean * every["words"])
@@ -54,17 +54,17 @@ def _best(
     connection: Connection, here: ScopeRow, sums: np.ndarray, *, limit: int, left_out: Collection[int]
 ) -> tuple[dict[int, int], dict[int, bytes]]:
     """Find the tasks that can be among the best and may be shown: the time of each, and the records of the first."""
-    most, found = limit + _MORE, np.flatnonzero(sums)
+    most, numbers = limit + _MORE, np.flatnonzero(sums)
     asked: dict[str, object] = {"scope": here.name, "most": limit + len(left_out) + _FIRST}
     while True:
-        top = found[np.argpartition(-sums[found], most)[:most]] if most < len(found) else found
+        top = numbers[np.argpartition(-sums[numbers], most)[:most]] if most < len(numbers) else numbers
         least = sums[top].min()
         top = top[np.argsort(-sums[top], kind="stable")]
         # The driver takes longer for a list than the database for its text.
         asked["numbers"] = "{" + ",".join(map(str, top.tolist())) + "}"
-        those = [one for one in rows(connection, _CANDIDATES, asked) if one[0] not in left_out]
+        those = [row for row in rows(connection, _CANDIDATES, asked) if row[0] not in left_out]
         ages = {number: at for number, at, _ in those}
-        if most >= len(found) or (len(ages) >= limit and sorted(sums[list(ages)])[-limit] > least + _MARGIN):
+        if most >= len(numbers) or (len(ages) >= limit and sorted(sums[list(ages)])[-limit] > least + _MARGIN):
             return ages, {number: record for number, _, record in those if record is not None}
         most *= 4
 
@@ -83,12 +83,12 @@ def _scored(
     here: ScopeRow, asked: list[str], places: Mapping[str, Places], numbers: Collection[int]
 ) -> dict[int, float]:
     """Score tasks by the shared function, so that every store gives the same scores."""
-    wanted = np.zeros(1 + max((int(found["number"].max()) for found in places.values()), default=0), dtype=bool)
+    wanted = np.zeros(1 + max((int(entries["number"].max()) for entries in places.values()), default=0), dtype=bool)
     wanted[list(numbers)] = True
     postings, lengths = dict[str, dict[int, int]](), dict[int, int]()
-    for word, found in places.items():
-        here_too = found[wanted[found["number"]]].tolist()
+    for word, entries in places.items():
+        here_too = entries[wanted[entries["number"]]].tolist()
         postings[word] = {number: times for number, times, _ in here_too}
         lengths.update((number, length) for number, _, length in here_too)
-    holders = Counter({word: len(found) for word, found in places.items()})
+    holders = Counter({word: len(entries) for word, entries in places.items()})
     return scores(asked, postings, lengths, documents=here.documents, total=here.words, holders=holders)

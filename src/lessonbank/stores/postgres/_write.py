@@ -39,7 +39,7 @@ def keep(
     add_scope(connection, scope)
     held = records_with_sums(runs)
     leader = held[0][0].id if together and len(held) > 1 else None
-    told = [
+    rows = [
         {
             "scope": scope,
             "id": run.id,
@@ -51,7 +51,7 @@ def keep(
         }
         for run, (text, total) in held
     ]
-    answers = [ask(connection, _KEEP, one) for one in told]
+    answers = [ask(connection, _KEEP, row) for row in rows]
     return lambda: [id for answer in answers for (id,) in answer.fetchall()]
 
 
@@ -63,14 +63,14 @@ def note_again(connection: Connection, /, *, scope: str, runs: Sequence[Trajecto
     )
     waiting = dict(rows(connection, sql, scope, [encodable(run.id) for run in runs]))
     held = [(run, loaded(Trajectory, checked(waiting[id]))) for run in runs if (id := encodable(run.id)) in waiting]
-    unfinished = [encodable(kept.id) for _, kept in held if kept.unfinished]
-    noted = [noted_again(kept, run) for run, kept in held]
-    for run, kept in records_with_sums([run for run in noted if run]):
+    unfinished = [encodable(previous.id) for _, previous in held if previous.unfinished]
+    noted = [noted_again(previous, run) for run, previous in held]
+    for run, columns in records_with_sums([run for run in noted if run]):
         sql = (
             "UPDATE lessonbank.trajectories SET record_json = %s, record_sum = %s, tags = %s"
             " WHERE scope = %s AND id = %s"
         )
-        do(connection, sql, *kept, list(tags_of(run)), scope, run.id)
+        do(connection, sql, *columns, list(tags_of(run)), scope, run.id)
     if unfinished:
         sql = f"UPDATE lessonbank.trajectories SET due = {CLOCK} + %s WHERE scope = %s AND id = ANY(%s)"
         do(connection, sql, wait_of(wait), scope, unfinished)
@@ -147,8 +147,8 @@ def journal(
         "INSERT INTO lessonbank.journal (scope, sequence, at, kind, writer, whole, part, entry_json, entry_sum)"
         " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
         (
-            (scope.name, sequence, at, entry.kind, batch.writer, *_parted(written), *kept)
-            for sequence, ((entry, kept), written) in enumerate(zip(batch.entries, places, strict=True), first)
+            (scope.name, sequence, at, entry.kind, batch.writer, *_parted(written), *columns)
+            for sequence, ((entry, columns), written) in enumerate(zip(batch.entries, places, strict=True), first)
         ),
     )
     sql = "UPDATE lessonbank.scopes SET sequence = sequence + %s WHERE scope = %s"
@@ -163,7 +163,7 @@ def _parted(touched: Mapping[int, bool]) -> tuple[list[int], list[int]]:
 def record(connection: Connection, receipt: Recall, /) -> Callable[[], bool]:
     """Keep a receipt; a known one stays as it is. What tells whether it was new."""
     ((recall, (text, total)),) = records_with_sums([receipt])
-    told = {
+    parameters = {
         "scope": recall.scope,
         "id": recall.id,
         "created_at": microseconds(recall.created_at),
@@ -172,7 +172,7 @@ def record(connection: Connection, receipt: Recall, /) -> Callable[[], bool]:
         "sum": total,
         "shown": sorted({candidate.lesson_id for candidate in recall.candidates if candidate.shown}),
     }
-    answer = ask(connection, _RECORD, told)
+    answer = ask(connection, _RECORD, parameters)
     return lambda: answer.fetchone() is not None
 
 
@@ -196,14 +196,14 @@ def note_shown(connection: Connection, recalls: Mapping[int, Recall], /, *, scop
 def take_back(connection: Connection, receipt: Recall, /) -> Callable[[], bool]:
     """Keep a receipt that comes back, unless the scope has erased anything since; what tells whether it is kept."""
     since = microseconds(receipt.created_at)
-    found = rows(
+    entries = rows(
         connection,
         f"SELECT {stored('entry')} FROM lessonbank.journal WHERE scope = %s AND kind = ANY(%s) AND at >= %s",
         receipt.scope,
         ["purge", "forgotten"],
         since,
     )
-    if any(erased_since(entry_of(checked(blob)), since) for (blob,) in found):
+    if any(erased_since(entry_of(checked(blob)), since) for (blob,) in entries):
         return lambda: False
     record(connection, receipt)
     return lambda: True
@@ -243,22 +243,22 @@ def write(connection: Connection, scope: ScopeRow, written: Written, present: Pr
     every = written.experiences
     old = present.earlier(every)
     new = {id: e for id, e in every.items() if id not in old}
-    numbers = {id: one.number for id, one in old.items()}
+    numbers = {id: earlier.number for id, earlier in old.items()}
     lengths = {id: len(words(e.task)) for id, e in every.items()}
-    more = sum(lengths.values()) - sum(one.words for id, one in old.items() if id not in written.added)
+    more = sum(lengths.values()) - sum(earlier.words for id, earlier in old.items() if id not in written.added)
     fresh = reserve_numbers(connection, scope, len(new), documents=len(written.added), words=more)
     numbers.update(zip(new, fresh, strict=True))
     trajectories, again = underive(connection, scope.name, {o.number: o.experience for o in old.values()})
     derive(connection, scope.name, {numbers[id]: e for id, e in every.items()})
     _put(connection, scope.name, written, numbers, old=old, lengths=lengths)
-    there = {id: one for id, one in old.items() if not one.gone}
+    there = {id: earlier for id, earlier in old.items() if not earlier.gone}
     moved = {id for id, e in every.items() if id not in there or there[id].experience.task != e.task}
     unindex_words(connection, scope.name, {o.number: o.experience.task for id, o in there.items() if id in moved})
     index_words(connection, scope.name, {numbers[id]: every[id].task for id in moved})
     if old:
         forget(connection, scope.name, places=[p for id, o in old.items() for p in _stale(o, every[id])])
     others = present.teaching_again(again | {lesson.id for e in every.values() for lesson in e.lessons})
-    these = {one.number for one in old.values()}
+    these = {earlier.number for earlier in old.values()}
     refresh(connection, scope.name, these | others, with_vectors=these | (others - set(numbers.values())))
     settle_runs(connection, scope.name, new.values())
     settle_pending(connection, scope.name, trajectories | {a.trajectory_id for id in old for a in every[id].attempts})
@@ -293,8 +293,8 @@ def _put(
 
     many(connection, _UPDATE, (columns(id) for id in old))
     new = [columns(id) for id in written.experiences if id not in old]
-    many(connection, _INSERT.format(shown="%(shown)s"), (one for one in new if not one["again"]))
-    many(connection, _INSERT.format(shown=_SHOWS), (one for one in new if one["again"]))
+    many(connection, _INSERT.format(shown="%(shown)s"), (row for row in new if not row["again"]))
+    many(connection, _INSERT.format(shown=_SHOWS), (row for row in new if row["again"]))
 
 
 _UPDATE: Final = (

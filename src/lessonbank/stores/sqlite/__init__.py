@@ -168,10 +168,10 @@ class SqliteStore(StoreCalls[Database | InMemory]):
         }
         if not tables:
             return Health(storage=storage)
-        found = await self._find(None, _verify.problems if records else _verify.problems_outside)
-        if found and found[0].startswith(_verify.SQLITE_SAYS):
-            self._database.damaged(found[0])
-        return Health(found, storage)
+        problems = await self._find(None, _verify.problems if records else _verify.problems_outside)
+        if problems and problems[0].startswith(_verify.SQLITE_SAYS):
+            self._database.damaged(problems[0])
+        return Health(problems, storage)
 
     async def backup(self, path: Path, /) -> None:
         """See `Care.backup`."""

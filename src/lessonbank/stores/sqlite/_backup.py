@@ -85,9 +85,9 @@ def copy(connection: sqlite3.Connection, part: Path, /) -> None:
 def check_whole(part: Path, /) -> None:
     """Refuse a damaged copy: it must not take the place of one that was sound."""
     with closing(sqlite3.connect(f"{part.as_uri()}?mode=ro&immutable=1", uri=True)) as copy:
-        (found,) = copy.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        raise sqlite3.DatabaseError(f"the bank is damaged ({found})")
+        (answer,) = copy.execute("PRAGMA quick_check(1)").fetchone()
+    if answer != "ok":
+        raise sqlite3.DatabaseError(f"the bank is damaged ({answer})")
 
 
 def _clear_logs(target: Path) -> None:

@@ -35,10 +35,10 @@ _RECORDS: Final = (
 
 def checksum(*values: bytes | str | int | None) -> int:
     """CRC-32 of a row's values. Records have one of their own, see `stored`."""
-    found = 0
+    total = 0
     for value in values:
-        found = zlib.crc32(value if isinstance(value, bytes) else f"{value!r};".encode(), found)
-    return found
+        total = zlib.crc32(value if isinstance(value, bytes) else f"{value!r};".encode(), total)
+    return total
 
 
 def check_rows(
@@ -50,7 +50,7 @@ def check_rows(
     """
     end = monotonic() + seconds
     vector, record = (
-        next((said for said in rows(connection) if said or monotonic() > end), "")
+        next((problem for problem in rows(connection) if problem or monotonic() > end), "")
         for rows in (_vectors, _records if records else _nothing)
     )
     return record, vector
@@ -62,8 +62,8 @@ def _nothing(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _vectors(connection: sqlite3.Connection) -> Iterator[str]:
     for sql in VECTORS:
-        for kept, *values in connection.execute(sql):
-            yield "" if kept == checksum(*values) else "a vector is not what was written"
+        for total, *values in connection.execute(sql):
+            yield "" if total == checksum(*values) else "a vector is not what was written"
 
 
 def _records(connection: sqlite3.Connection) -> Iterator[str]:

@@ -41,12 +41,12 @@ def read_rows(connection: sqlite3.Connection, name: str, table: Table, after: in
     """See `Copyable.read_rows`."""
     scope = find_scope(connection, name).number
     if table == "journal":
-        found = connection.execute(
+        entries = connection.execute(
             f"SELECT number, at, kind, writer, {stored('entry')} FROM journal WHERE number > ? AND number < ?"
             " ORDER BY number LIMIT ?",
             (journal_number(scope, max(after, 0)), journal_number(scope + 1, 0), limit),
         )
-        return [(sequence_of(number), *told) for number, *told in found]
+        return [(sequence_of(number), *columns) for number, *columns in entries]
     if table == "vectors":
         return _vectors(connection, scope, after, limit)
     return connection.execute(_READ[table], (scope, after, limit)).fetchall()
@@ -54,15 +54,15 @@ def read_rows(connection: sqlite3.Connection, name: str, table: Table, after: in
 
 def _vectors(connection: sqlite3.Connection, scope: int, after: int, limit: int) -> list[Row]:
     """The number of a vector counts those of all spaces in the order of their keys: nothing else lasts."""
-    found, number = list["Row"](), 0
+    rows, number = list["Row"](), 0
     spaces = "SELECT number, name, dimensions FROM spaces WHERE scope = ? AND dimensions IS NOT NULL ORDER BY number"
     for space, name, dimensions in connection.execute(spaces, (scope,)).fetchall():
         for key, blob in sorted(vectors_of(connection, space, dimensions).items()):
             number += 1
-            if number > after and len(found) < limit and (id := _id(connection, scope, key)) is not None:
+            if number > after and len(rows) < limit and (id := _id(connection, scope, key)) is not None:
                 row = np.frombuffer(blob, row_type(dimensions))[0]
-                found.append((number, name, id, (row["row"] * row["factor"]).astype("<f4").tobytes()))
-    return found
+                rows.append((number, name, id, (row["row"] * row["factor"]).astype("<f4").tobytes()))
+    return rows
 
 
 def _id(connection: sqlite3.Connection, scope: int, key: int) -> str | None:
@@ -82,20 +82,20 @@ def write_rows(connection: sqlite3.Connection, name: str, table: Table, given: S
             units = {id: np.frombuffer(data, dtype="<f4") for _, of, id, data in given if of == space}
             place(connection, scope, units, space)
         return
-    for one in given:
-        sql, values = _written(scope.number, table, one)
+    for row in given:
+        sql, values = _written(scope.number, table, row)
         connection.execute(sql, values)
 
 
-def _written(scope: int, table: Table, one: Row) -> tuple[str, tuple[object, ...]]:
+def _written(scope: int, table: Table, row: Row) -> tuple[str, tuple[object, ...]]:
     if table == "journal":
-        sequence, at, kind, writer, entry = one
+        sequence, at, kind, writer, entry = row
         number = journal_number(scope, sequence)
         columns = "number, at, kind, writer, entry, entry_sum, sum"
         sql = f"INSERT OR IGNORE INTO journal ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)"
         return sql, (number, at, kind, writer, *kept_again(entry), checksum(number, at, writer))
     if table == "runs":
-        _, id, at, due, worker, tries, error, leader, record = one
+        _, id, at, due, worker, tries, error, leader, record = row
         sql = (
             "INSERT OR IGNORE INTO trajectories (scope, id, kept_at, due, worker, tries, error, leader, record,"
             " record_sum, sum, pending) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,"
@@ -103,7 +103,7 @@ def _written(scope: int, table: Table, one: Row) -> tuple[str, tuple[object, ...
         )
         return sql, (scope, id, at, due, worker, tries, error, leader, *kept_again(record), checksum(scope, at, id))
     if table == "recalls":
-        _, id, at, record = one
+        _, id, at, record = row
         sql = "INSERT OR IGNORE INTO recalls (scope, id, created_at, record, record_sum) VALUES (?, ?, ?, ?, ?)"
         return sql, (scope, id, at, *kept_again(record))
     # Taken out for now, and written by no entry: the right record is written over it.
@@ -111,7 +111,7 @@ def _written(scope: int, table: Table, one: Row) -> tuple[str, tuple[object, ...
         "INSERT OR IGNORE INTO experiences (scope, created_at, active, words, entry, id, sum)"
         " VALUES (-?1, 0, 0, 0, 0, ?2, 0)"
     )
-    return sql, (scope, one[1])
+    return sql, (scope, row[1])
 
 
 def finish_copy(connection: sqlite3.Connection, name: str, /) -> None:

@@ -261,12 +261,12 @@ class Database:
         for _ in held[::_TOGETHER]:
             self._writing.submit(self._commit_waiting)
 
-    def _say_damaged(self, said: str) -> None:
+    def _say_damaged(self, message: str) -> None:
         # A page that cannot be had now says nothing of the file: memory may be short.
-        if not said or _NOT_HAD in said or self._damage:
+        if not message or _NOT_HAD in message or self._damage:
             return
         self._wal_identity.check()  # who put another file in its place hears of that, and not of damage
-        self.damaged(" ".join(said.split()))
+        self.damaged(" ".join(message.split()))
         log.warning("%s is damaged (%s): nothing is written to it; see `lessonbank salvage`", self.path, self._damage)
 
     def _look(self, at: Callable[[sqlite3.Connection], tuple[str, str]]) -> str | None:
@@ -515,9 +515,9 @@ class Database:
 
     def _connection(self, idle: list[Connection]) -> Connection:
         log = self._wal_identity.check(self._identity)
-        for one in (*idle[-1:], *self._writers[-1:]):
+        for connection in (*idle[-1:], *self._writers[-1:]):
             # Another thread may have made the log, and the connection, since it was looked for.
-            if one.log not in (None, log) and one.log != identity_of(stat_of(self._log)):
+            if connection.log not in (None, log) and connection.log != identity_of(stat_of(self._log)):
                 raise StoreUnavailable(
                     f"the log {self._log} was moved or deleted while the bank was open: open it again"
                 )
@@ -569,11 +569,13 @@ class Database:
 
 
 def _quickly_checked(connection: sqlite3.Connection) -> tuple[str, str]:
-    said = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
-    return "" if said == "ok" else said, ""
+    answer = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    return "" if answer == "ok" else answer, ""
 
 
 def is_open_here(path: Path, /) -> bool:
     """Whether this process has the bank open: nobody but SQLite may open its file then."""
     identity = identity_of(stat_of(path))
-    return identity is not None and any(isinstance(one, Database) and one.holds(identity) for one in _forks.watched())
+    return identity is not None and any(
+        isinstance(database, Database) and database.holds(identity) for database in _forks.watched()
+    )

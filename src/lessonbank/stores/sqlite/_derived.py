@@ -127,7 +127,7 @@ def index_tail(
         return
     rows = connection.execute(f"{TASKS} WHERE e.number > ? AND e.number <= ?", (done, before)).fetchall()
     waiting = ((n, of, known[n] if n in known else " ".join(words(task))) for n, of, task in rows)
-    _index(connection, chain(waiting, ((n, scope, said) for n, said in known.items() if n > max(before, done))))
+    _index(connection, chain(waiting, ((n, scope, text) for n, text in known.items() if n > max(before, done))))
     add_lengths(connection, done, last)
     _lesson_words.catch_up(connection, [n for n, *_ in rows])
     _lesson_words.put(connection, ((n, scope, e) for n, e in written.items() if n > max(before, done)))
@@ -167,7 +167,7 @@ def _index(connection: sqlite3.Connection, rows: Iterable[tuple[int, int, str]])
     """Index tasks: number, scope, and the words with a blank between each two."""
     connection.executemany(
         "INSERT INTO word_index (rowid, words) VALUES (?, ?)",
-        ((number, task_terms(scope, said)) for number, scope, said in rows if said),
+        ((number, task_terms(scope, text)) for number, scope, text in rows if text),
     )
 
 

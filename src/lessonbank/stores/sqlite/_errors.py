@@ -55,8 +55,8 @@ def unavailable(error: sqlite3.Error, path: Path, /) -> StoreUnavailable:
                 f"{{path}} cannot be written, because {beside} may not: it has the mode that the bank had once, "
                 f"so give it the bank's, as with chmod 600 {beside}"
             )
-    said = f"{error}, {name}" if code == sqlite3.SQLITE_IOERR and name else error
-    return StoreUnavailable(cause.format(path=path, error=said, quoted=repr(str(path))))
+    message = f"{error}, {name}" if code == sqlite3.SQLITE_IOERR and name else error
+    return StoreUnavailable(cause.format(path=path, error=message, quoted=repr(str(path))))
 
 
 def _can_be_read(path: Path) -> bool:
@@ -66,8 +66,8 @@ def _can_be_read(path: Path) -> bool:
 def _unwritable_beside(path: Path) -> str:
     """The log, or its index, that alone keeps a bank from being written: SQLite makes them with the bank's mode."""
     files = [path, *(path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))]
-    kept = [file for file in files if file.exists() and not os.access(file, os.W_OK)]
-    return kept[0].name if kept and kept[0] != path and os.access(path.parent, os.W_OK) else ""
+    obstacles = [file for file in files if file.exists() and not os.access(file, os.W_OK)]
+    return obstacles[0].name if obstacles and obstacles[0] != path and os.access(path.parent, os.W_OK) else ""
 
 
 def impossible(error: Exception, /) -> StoreDamaged:

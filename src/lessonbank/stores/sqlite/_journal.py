@@ -42,8 +42,8 @@ def journal(
         "INSERT INTO journal (number, at, kind, writer, whole, part, entry, entry_sum, sum)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            (number, at, entry.kind, batch.writer, *_parted(t), *kept, checksum(number, at, batch.writer))
-            for number, (entry, kept), t in zip(
+            (number, at, entry.kind, batch.writer, *_parted(t), *columns, checksum(number, at, batch.writer))
+            for number, (entry, columns), t in zip(
                 count(journal_number(scope.number, first)), batch.entries, places, strict=False
             )
         ),

@@ -54,8 +54,8 @@ def catch_up(connection: sqlite3.Connection, numbers: Iterable[int], /) -> None:
     sql = "SELECT number, abs(scope) FROM experiences WHERE number BETWEEN ? AND ?"
     for some in batches(numbers):
         scopes = dict(connection.execute(sql, (min(some), max(some))))
-        kept = sorted(stored_at(connection, some).items())
-        put(connection, ((number, scopes[number], experience_of(*stored)) for number, stored in kept))
+        rows = sorted(stored_at(connection, some).items())
+        put(connection, ((number, scopes[number], experience_of(*stored)) for number, stored in rows))
 
 
 def reindex(connection: sqlite3.Connection, /) -> None:

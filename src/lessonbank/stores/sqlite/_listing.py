@@ -69,10 +69,10 @@ def lessons(connection: sqlite3.Connection, scope_name: str, wanted: LessonFilte
     else:
         those = _Those(frozenset(states), wanted.kind, writer, row)
         places = iter(sorted(_places(connection, few, words, those), reverse=True))
-    found = _lessons(connection, places, words)
+    matches = _lessons(connection, places, words)
     if (topics := wanted.topics) is not None:
-        found = (lesson for lesson in found if lesson.topic and lesson.topic.id in topics)
-    return first_fitting(wanted, found, lambda lesson: (lesson.text,))
+        matches = (lesson for lesson in matches if lesson.topic and lesson.topic.id in topics)
+    return first_fitting(wanted, matches, lambda lesson: (lesson.text,))
 
 
 def lessons_since(connection: sqlite3.Connection, scope_name: str, since: int, limit: int | None, /) -> int:
@@ -136,8 +136,8 @@ def _few(
 def _places(
     connection: sqlite3.Connection, numbers: Collection[int], words: frozenset[str], those: _Those
 ) -> Iterator[tuple[int, int, int]]:
-    for number, kept in stored_at(connection, numbers).items():
-        for place, lesson in enumerate(lessons_of(kept, words), 1):
+    for number, row in stored_at(connection, numbers).items():
+        for place, lesson in enumerate(lessons_of(row, words), 1):
             at = microseconds(lesson.created_at), number, place
             if those.takes(lesson, at):
                 yield at
@@ -165,10 +165,10 @@ def _lessons(
     """The lessons at these places, without most of those that lack one of `words`."""
     number, lessons = 0, tuple[Lesson, ...]()
     for some in batches(places, size=_SEARCHED if words else _LISTED):
-        kept = stored_at(connection, {experience for _, experience, _ in some})
+        rows = stored_at(connection, {experience for _, experience, _ in some})
         for _, experience, place in some:
             if experience != number:
-                number, lessons = experience, lessons_of(kept[experience], words)
+                number, lessons = experience, lessons_of(rows[experience], words)
             if lessons:
                 yield lessons[place - 1]
 
@@ -196,18 +196,22 @@ def runs(connection: sqlite3.Connection, scope_name: str, wanted: RunFilter, /) 
         where.add(f"({FAILED}) = ?", status == "failed")
     sql = f"SELECT {_STANDING}, {stored('record')} FROM trajectories t WHERE {where}{in_order(wanted, order)}"
     rows = connection.execute(sql, where.values)
-    kept = ((standing, loaded(Trajectory, checked(blob))) for *standing, blob in rows)
-    found = first_fitting(wanted, kept, lambda row: run_texts(row[1]))
-    held = experiences(connection, scope_name, "run", [run.id for _, run in found]) if wanted.verdicts and found else ()
-    return runs_of(found, held)
+    pairs = ((standing, loaded(Trajectory, checked(blob))) for *standing, blob in rows)
+    matches = first_fitting(wanted, pairs, lambda row: run_texts(row[1]))
+    held = (
+        experiences(connection, scope_name, "run", [run.id for _, run in matches])
+        if wanted.verdicts and matches
+        else ()
+    )
+    return runs_of(matches, held)
 
 
 def _runs_of(connection: sqlite3.Connection, scope: str, ids: Iterable[str], *, verdicts: bool) -> list[Run]:
     sql = f"SELECT {_STANDING}, {stored('record')} FROM trajectories t WHERE {OF_SCOPE} AND id {AMONG_IDS}"
     rows = connection.execute(sql, (scope, among_ids(ids))).fetchall()
-    kept = [(standing, loaded(Trajectory, checked(blob))) for *standing, blob in rows]
-    held = experiences(connection, scope, "run", [run.id for _, run in kept]) if verdicts and kept else ()
-    return runs_of(kept, held)
+    pairs = [(standing, loaded(Trajectory, checked(blob))) for *standing, blob in rows]
+    held = experiences(connection, scope, "run", [run.id for _, run in pairs]) if verdicts and pairs else ()
+    return runs_of(pairs, held)
 
 
 _OUTCOME = (

@@ -48,9 +48,9 @@ async def empty_log(attempt: Callable[[], Awaitable[Checkpoint]], path: Path, /,
         StoreUnavailable: others used the log all the time.
     """
     deadline, pause, is_whole = monotonic() + patience, _PAUSES[0], set[bool]()
-    while (told := await attempt()).is_busy:
-        if told.frames >= 0:
-            is_whole.add(told.copied >= told.frames)
+    while (checkpoint := await attempt()).is_busy:
+        if checkpoint.frames >= 0:
+            is_whole.add(checkpoint.copied >= checkpoint.frames)
         if monotonic() > deadline:
             raise StoreUnavailable(_left_in_log(path, held_back=is_whole == {False}, seconds=patience))
         await sleep(random.uniform(pause / 2, pause))

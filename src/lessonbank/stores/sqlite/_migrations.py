@@ -67,9 +67,9 @@ def keeping_copy(connection: sqlite3.Connection, path: Path, /) -> Generator[Cal
                 )
 
 
-def upgrade(connection: sqlite3.Connection, found: int, /) -> None:
-    """Bring the tables from format `found` to today's. Raises StoreDamaged: a record is not what was written."""
-    for format in range(found, max(MIGRATIONS) + 1):
+def upgrade(connection: sqlite3.Connection, old_format: int, /) -> None:
+    """Bring the tables from `old_format` to today's. Raises StoreDamaged: a record is not what was written."""
+    for format in range(old_format, max(MIGRATIONS) + 1):
         MIGRATIONS[format](connection)
 
 

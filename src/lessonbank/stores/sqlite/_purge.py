@@ -67,17 +67,17 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
     for table in _OF_SCOPE:
         connection.execute(f"DELETE FROM {table} WHERE scope = ?", (scope.number,))
     _empty_journal(connection, scope)
-    told = _append(connection, name, writer, tombstone)
+    entry = _append(connection, name, writer, tombstone)
     reindex_words(connection)
     _lesson_words.reindex(connection)
     _drop_settings(connection, keys_of(name))
     _finish(connection, name)
-    return told
+    return entry
 
 
 def _empty_journal(connection: sqlite3.Connection, scope: ScopeRow) -> None:
     acts = f"kind IN ({', '.join('?' * len(OUTLIVE))})"
-    kept = connection.execute(
+    entries = connection.execute(
         f"SELECT number, {stored('entry')} FROM journal WHERE number BETWEEN ? AND ? AND {acts}",
         (*_span(scope), *OUTLIVE),
     ).fetchall()
@@ -87,7 +87,7 @@ def _empty_journal(connection: sqlite3.Connection, scope: ScopeRow) -> None:
         f" WHERE number BETWEEN ? AND ? AND NOT {acts}",
         (erased.kind, *with_sum(json_of(erased)), *_span(scope), *OUTLIVE),
     )
-    left = [(*with_sum(json_of(without_reason(entry_of(checked(blob))))), number) for number, blob in kept]
+    left = [(*with_sum(json_of(without_reason(entry_of(checked(blob))))), number) for number, blob in entries]
     connection.executemany("UPDATE journal SET entry = ?, entry_sum = ? WHERE number = ?", left)
 
 
@@ -102,13 +102,13 @@ def purge(
     scope = find_scope(connection, name)
     mentions = _find_mentions(connection, scope, [Erasing(what, id) for what, id in these])
     receipts, has_words = dict(mentions.recalls), bool(mentions.entries or mentions.experiences)
-    told = [_purge(connection, name, mentions, one, writer, reason) for one in not_gone(these)]
+    entries = [_purge(connection, name, mentions, erasing, writer, reason) for erasing in not_gone(these)]
     _scrub_runs(connection, scope, texts_lost(receipts, mentions.recalls))
     if has_words:
         forget_words(connection, scope.number, mentions.doomed)
     _delete(connection, find_scope(connection, name), mentions.doomed)
     _finish(connection, name)
-    return told
+    return entries
 
 
 def _purge(
@@ -132,8 +132,8 @@ def _purge(
 
 def _delete_recall(connection: sqlite3.Connection, *receipt: object) -> Sequence[int]:
     connection.execute("DELETE FROM settlements WHERE scope = ? AND recall = ?", receipt)
-    gone = connection.execute("DELETE FROM recalls WHERE scope = ? AND id = ? RETURNING number", receipt).fetchall()
-    return [number for (number,) in gone]
+    rows = connection.execute("DELETE FROM recalls WHERE scope = ? AND id = ? RETURNING number", receipt).fetchall()
+    return [number for (number,) in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +188,10 @@ def forget_old(connection: sqlite3.Connection, name: str, before: datetime, writ
     scope, end = find_scope(connection, name), microseconds(before)
     old = "DELETE FROM trajectories WHERE scope = ? AND kept_at < ?"
     runs = connection.execute(old, (scope.number, end)).rowcount
-    told = Forgotten(before=before, runs=runs, recalls=_forget_recalls(connection, scope, end))
-    if not (told.runs or told.recalls):
+    change = Forgotten(before=before, runs=runs, recalls=_forget_recalls(connection, scope, end))
+    if not (change.runs or change.recalls):
         return []
-    entry = _append(connection, name, writer, told)
+    entry = _append(connection, name, writer, change)
     _leave_bytes(connection)
     return [entry]
 
@@ -220,8 +220,8 @@ def _forget_recalls(connection: sqlite3.Connection, scope: ScopeRow, end: int) -
     return len(old)
 
 
-def _append(connection: sqlite3.Connection, name: str, writer: str, told: Purge | Forgotten) -> JournalEntry:
-    batch = Batch(name, writer, records_with_sums([told]))
+def _append(connection: sqlite3.Connection, name: str, writer: str, change: Purge | Forgotten) -> JournalEntry:
+    batch = Batch(name, writer, records_with_sums([change]))
     return journal(connection, find_scope(connection, name), batch, touched=[{}])[0]
 
 
@@ -269,13 +269,12 @@ def _scrub_journal(connection: sqlite3.Connection, scope: ScopeRow, entries: dic
 def _scrub_experiences(connection: sqlite3.Connection, scope: ScopeRow, mentions: _Mentions, erasing: Erasing) -> None:
     """Before the journal entries that hold them are scrubbed."""
     texts = {
-        n: kept.record if kept.entry is None else mentions.entries[kept.entry]
-        for n, kept in mentions.experiences.items()
+        n: row.record if row.entry is None else mentions.entries[row.entry] for n, row in mentions.experiences.items()
     }
     indexed = upto(connection)
     for number, text in naming(texts.items(), erasing.ids):
-        kept = mentions.experiences[number]
-        experience = loaded(Experience, text) if kept.entry is None else experience_in(text)
+        row = mentions.experiences[number]
+        experience = loaded(Experience, text) if row.entry is None else experience_in(text)
         left = erasing.experience(experience)
         if left is not experience and number <= indexed:
             _lesson_words.change(connection, scope.number, number, experience, left)
@@ -283,23 +282,23 @@ def _scrub_experiences(connection: sqlite3.Connection, scope: ScopeRow, mentions
             mentions.doomed.append(number)
             del mentions.experiences[number]
         elif left is not experience:
-            mentions.experiences[number] = _put_back(connection, number, kept, experience, left)
+            mentions.experiences[number] = _put_back(connection, number, row, experience, left)
             forget(connection, scope.number, keys=stale_lessons(number, experience.lessons, left.lessons))
 
 
 def _put_back(
-    connection: sqlite3.Connection, number: int, kept: _KeptRow, before: Experience, left: Experience
+    connection: sqlite3.Connection, number: int, row: _KeptRow, before: Experience, left: Experience
 ) -> _KeptRow:
-    place = kept.scope if kept.scope > 0 else -number
+    place = row.scope if row.scope > 0 else -number
     underive(connection, place, number, before)
     derive(connection, place, {number: left})
     text = json_of(left)
-    own = with_sum(text) if kept.entry is None else (None, None)
+    own = with_sum(text) if row.entry is None else (None, None)
     connection.execute(
         "UPDATE experiences SET record = ?, record_sum = ?, active = ? WHERE number = ?",
         (*own, bool(left.active_lessons), number),
     )
-    return replace(kept, record=text.encode())
+    return replace(row, record=text.encode())
 
 
 def _delete(connection: sqlite3.Connection, scope: ScopeRow, numbers: Sequence[int]) -> None:

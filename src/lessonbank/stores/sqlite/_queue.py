@@ -43,8 +43,8 @@ def claim(
 ) -> list[Claim]:
     """See `Queue.claim`."""
     at = present(connection)
-    one = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
-    free = [f"{_FREE}{one}{ready} LIMIT 1" for ready in (_NOT_HELD if include_given_up else _DUE)]
+    condition = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
+    free = [f"{_FREE}{condition}{ready} LIMIT 1" for ready in (_NOT_HELD if include_given_up else _DUE)]
     values, taken = (scope, UNFINISHED_TAG, at, exclusive, worker), list[Claim]()
     while len(taken) < limit:
         row = next((row for sql in free if (row := connection.execute(sql, values).fetchone())), None)
@@ -98,10 +98,10 @@ def release(
 
 def queue(connection: sqlite3.Connection, scope: str | None, /) -> QueueStatus:
     """See `Queue.queue`."""
-    one = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
+    condition = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
     every, claimed, failed, oldest = connection.execute(
         f"SELECT count(*), total({_HELD}), total({FAILED}), min(CASE WHEN {FAILED} THEN NULL ELSE t.kept_at END)"
-        f" FROM trajectories t WHERE {UNSETTLED}{one}",
+        f" FROM trajectories t WHERE {UNSETTLED}{condition}",
         (scope, UNFINISHED_TAG, present(connection)),
     ).fetchone()
     return QueueStatus(

@@ -64,14 +64,14 @@ def experiences(
         f"SELECT number FROM experiences WHERE number IN ({_EXPERIENCES[by]}) ORDER BY created_at, number",
         (scope_name, among_ids(values)),
     ).fetchall()
-    kept = stored_at(connection, [number for (number,) in rows]) if rows else {}
-    return [experience_of(*kept[number]) for (number,) in rows]
+    records = stored_at(connection, [number for (number,) in rows]) if rows else {}
+    return [experience_of(*records[number]) for (number,) in rows]
 
 
 def counts(connection: sqlite3.Connection, scope_name: str, /) -> Counts:
     """How much a scope holds."""
     scope = find_scope(connection, scope_name)
-    found = connection.execute(
+    numbers = connection.execute(
         "SELECT ?3, ?5,"
         " (SELECT count(*) FROM lessons WHERE scope = ?1 AND state = 'retired'),"
         " (SELECT count(*) FROM lessons WHERE scope = ?1 AND state = 'quarantined'),"
@@ -81,7 +81,7 @@ def counts(connection: sqlite3.Connection, scope_name: str, /) -> Counts:
         " (SELECT count(*) FROM settlements WHERE scope = ?1), ?4",
         (scope.number, UNFINISHED_TAG, scope.documents, scope.sequence, _lessons_in(connection, scope.number)),
     ).fetchone()
-    return Counts(**dict(zip(Counts.model_fields, found, strict=True)))
+    return Counts(**dict(zip(Counts.model_fields, numbers, strict=True)))
 
 
 def _lessons_in(connection: sqlite3.Connection, scope: int) -> int:
@@ -106,7 +106,7 @@ def count(connection: sqlite3.Connection, scope_name: str | None, /) -> dict[str
     if scope_name is not None:
         return {scope_name: counts(connection, scope_name)}
     rows = connection.execute(_COUNT_ALL, (None, UNFINISHED_TAG)).fetchall()
-    return {name: Counts(**dict(zip(Counts.model_fields, found, strict=True))) for name, *found in sorted(rows)}
+    return {name: Counts(**dict(zip(Counts.model_fields, numbers, strict=True))) for name, *numbers in sorted(rows)}
 
 
 _COUNT_ALL: Final = (

@@ -66,14 +66,16 @@ def _restored(backup: Path, bank: Path) -> Restored:
     try:
         now = _reading(backup, lambda connection: _copied(connection, backup, part))
         refuse_if_open(bank)
-        kept = _move_aside(bank) if bank.exists() else None
+        old_bank = _move_aside(bank) if bank.exists() else None
         finish(part, bank)
     finally:
         abandon(part)
     for ending in ("-wal", "-shm", "-journal"):
         bank.with_name(f"{bank.name}{ending}").unlink(missing_ok=True)
-    before = _state_of(kept) if kept else None
-    return Restored(bank=str(bank), backup=str(backup), now=now, before=before, kept=str(kept) if kept else None)
+    before = _state_of(old_bank) if old_bank else None
+    return Restored(
+        bank=str(bank), backup=str(backup), now=now, before=before, kept=str(old_bank) if old_bank else None
+    )
 
 
 def _copied(connection: sqlite3.Connection, backup: Path, part: Path) -> FileState:
@@ -119,7 +121,7 @@ def _state(connection: sqlite3.Connection, size: int) -> FileState:
 def summed(connection: sqlite3.Connection, /) -> Counts:
     """How much all scopes hold together."""
     every = [counts(connection, scope) for scope in scopes(connection)]
-    return Counts(**{name: sum(getattr(one, name) for one in every) for name in Counts.model_fields})
+    return Counts(**{name: sum(getattr(scope_counts, name) for scope_counts in every) for name in Counts.model_fields})
 
 
 def _reading(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:

@@ -53,14 +53,14 @@ def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, 
     now, then = live(jumps, scope.sequence), live(jumps, rollback.to)
     if now != then:
         change_over(connection, scope, batch.scope, then)
-    told = journal(connection, find_scope(connection, batch.scope), batch, touched=[{}])
+    entries = journal(connection, find_scope(connection, batch.scope), batch, touched=[{}])
     read = partial(_entries_of, connection, find_scope(connection, batch.scope))
     held = held_back(read("trust").values())
     if left := handed_on(read, then, Present(connection, scope), held):
-        told = [*told, *apply(connection, Batch(batch.scope, batch.writer, records_with_sums(left)))]
+        entries = [*entries, *apply(connection, Batch(batch.scope, batch.writer, records_with_sums(left)))]
     if not (again := held_again(_owners(connection, scope, held), held)):
-        return told
-    return [*told, *apply(connection, Batch(batch.scope, batch.writer, records_with_sums([again])))]
+        return entries
+    return [*entries, *apply(connection, Batch(batch.scope, batch.writer, records_with_sums([again])))]
 
 
 def _owners(connection: sqlite3.Connection, scope: ScopeRow, held: Collection[str]) -> Iterator[Experience]:
@@ -78,10 +78,10 @@ def change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then
     An experience's record follows from the last entry that wrote it, so only other versions are written anew.
     """
     wanted = _versions(connection, scope, then)
-    found = connection.execute(
+    cursor = connection.execute(
         "SELECT number, scope, entry FROM experiences WHERE scope IN (?, ?)", (scope.number, -scope.number)
     )
-    rows = list(found)
+    rows = list(cursor)
     shown = [number for number, where, _ in rows if where > 0]
     hidden = {number for number, where, _ in rows if where < 0}
     other = {n: wanted[n] for n, _, entry in rows if n in wanted and wanted[n].entry != entry}
@@ -101,8 +101,8 @@ def change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then
 
 
 def _rollbacks(connection: sqlite3.Connection, scope: ScopeRow) -> dict[int, int]:
-    told = _entries_of(connection, scope, "rollback")
-    return {sequence: entry.to for sequence, entry in told.items() if isinstance(entry, Rollback)}
+    entries = _entries_of(connection, scope, "rollback")
+    return {sequence: entry.to for sequence, entry in entries.items() if isinstance(entry, Rollback)}
 
 
 def _entries_of(connection: sqlite3.Connection, scope: ScopeRow, *kinds: str) -> dict[int, Entry]:
@@ -124,8 +124,10 @@ def _versions(connection: sqlite3.Connection, scope: ScopeRow, spans: Sequence[r
             (journal_number(scope.number, span[0]), journal_number(scope.number, span[-1])),
         )
         for number, whole, part in rows:
-            last.update((one, _Version(number, True)) for one in json.loads(whole or "[]"))
-            last.update((one, _Version(number, False)) for one in json.loads(part or "[]") if one in last)
+            last.update((experience, _Version(number, True)) for experience in json.loads(whole or "[]"))
+            last.update(
+                (experience, _Version(number, False)) for experience in json.loads(part or "[]") if experience in last
+            )
     return last
 
 
@@ -136,8 +138,8 @@ def _records(
     ids: dict[str, int] = {}
     for some in batches(other):
         ids.update(connection.execute(f"SELECT id, number FROM experiences WHERE number {AMONG}", (among(some),)))
-    found = folded(entry_of(checked(blob)) for blob in _entries(connection, scope, other, spans))
-    records = {number: found[id] for id, number in ids.items() if id in found}
+    experiences = folded(entry_of(checked(blob)) for blob in _entries(connection, scope, other, spans))
+    records = {number: experiences[id] for id, number in ids.items() if id in experiences}
     if len(records) < len(other):
         raise StoreDamaged("the journal no longer tells what the bank was then")
     return records
@@ -154,7 +156,7 @@ def _entries(
             "SELECT number, whole, part FROM journal WHERE number BETWEEN ? AND ?",
             (journal_number(scope.number, span[0]), journal_number(scope.number, span[-1])),
         )
-        if any(one in numbers for text in (whole, part) if text for one in json.loads(text))
+        if any(experience in numbers for text in (whole, part) if text for experience in json.loads(text))
     ]
     sql = f"SELECT {stored('entry')} FROM journal WHERE number {AMONG} ORDER BY number"
     return [blob for some in batches(sorted(named)) for (blob,) in connection.execute(sql, (among(some),))]

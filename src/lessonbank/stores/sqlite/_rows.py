@@ -57,9 +57,9 @@ def find_scope(connection: sqlite3.Connection, name: str, /) -> ScopeRow:
 
 def make_scope(connection: sqlite3.Connection, name: str, /) -> ScopeRow:
     """The scope of that name, made where it is new."""
-    found = find_scope(connection, name)
-    if found is not NOWHERE:
-        return found
+    scope = find_scope(connection, name)
+    if scope is not NOWHERE:
+        return scope
     connection.execute("INSERT INTO scopes (name, sum) VALUES (?, ?)", (name, checksum(name)))
     return find_scope(connection, name)
 
@@ -125,9 +125,9 @@ def stored_at(connection: sqlite3.Connection, numbers: Collection[int], /) -> di
     return {number: (record, entry) for number, record, entry in rows}
 
 
-def lessons_of(kept: Stored, words: frozenset[str], /) -> tuple[Lesson, ...]:
+def lessons_of(row: Stored, words: frozenset[str], /) -> tuple[Lesson, ...]:
     """The lessons of an experience; none where it cannot hold all of `words`."""
-    record, entry = kept
+    record, entry = row
     held = entry if record is None else record
     if words and held is not None and not may_hold(checked(held), words):
         return ()
@@ -173,7 +173,7 @@ SHOWS: Final = (
 
 def found_at(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int], /) -> dict[int, Experience]:
     """The experiences in these rows as a search gives them, by number: with what they taught again, as it is now."""
-    known = {n: experience_of(*kept) for n, kept in stored_at(connection, numbers).items()}
+    known = {n: experience_of(*row) for n, row in stored_at(connection, numbers).items()}
     again = [number for number, experience in known.items() if experience.repeats]
     if not again:
         return known
@@ -184,7 +184,7 @@ def found_at(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collectio
     )
     owners = {number for (number,) in rows}
     held = [known[n] for n in owners & known.keys()]
-    held += [experience_of(*kept) for kept in stored_at(connection, owners - known.keys()).values()]
+    held += [experience_of(*row) for row in stored_at(connection, owners - known.keys()).values()]
     lessons = {lesson.id: lesson for owner in held for lesson in owner.lessons}
     return known | {number: shown_with(known[number], lessons) for number in again}
 

@@ -53,18 +53,18 @@ def make_tables(connection: sqlite3.Connection, path: Path, /, *, patience: floa
         # Another process may have been faster while this one waited.
         _check(connection, path)
         value = check_version(connection, path)
-        found = value % FORMATS
-        if found == FORMAT:
+        format = value % FORMATS
+        if format == FORMAT:
             return
-        if found:
-            copy(found)
-            upgrade(connection, found)
+        if format:
+            copy(format)
+            upgrade(connection, format)
         else:
             run(connection, "schema.sql")
             keep_setting(connection, RECEIPT_SECRET, token_hex(32))
             keep_setting(connection, ZEROED, "yes")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {value - found + FORMAT if found else first_count(FORMAT)}")
+        connection.execute(f"PRAGMA user_version = {value - format + FORMAT if format else first_count(FORMAT)}")
 
 
 def version(connection: sqlite3.Connection, /) -> int:
@@ -88,12 +88,12 @@ def check_current(connection: sqlite3.Connection, path: Path, /) -> None:
         VersionMismatch: of another format.
     """
     _check(connection, path)
-    found = version(connection)
-    if not found:
+    format = version(connection)
+    if not format:
         raise VersionMismatch(f"{path} has no tables yet: open it for writing once")
-    if found != FORMAT:
+    if format != FORMAT:
         raise VersionMismatch(
-            f"{path} is of format {found}, and this release reads format {FORMAT}: open it for writing once, "
+            f"{path} is of format {format}, and this release reads format {FORMAT}: open it for writing once, "
             "which upgrades it and keeps a copy"
         )
 
@@ -105,15 +105,15 @@ def check_version(connection: sqlite3.Connection, path: Path, /) -> int:
         VersionMismatch: it is.
     """
     value = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    found = value % FORMATS
-    if found > FORMAT:
+    format = value % FORMATS
+    if format > FORMAT:
         raise VersionMismatch(
-            f"{path} was written by a newer release (format {found}, this one knows {FORMAT}): "
+            f"{path} was written by a newer release (format {format}, this one knows {FORMAT}): "
             "upgrade lessonbank; nothing was changed"
         )
-    if 0 < found < OLDEST:
+    if 0 < format < OLDEST:
         raise VersionMismatch(
-            f"{path} was written by a development version (format {found}, the oldest known is {OLDEST}): "
+            f"{path} was written by a development version (format {format}, the oldest known is {OLDEST}): "
             "run `lessonbank salvage BANK NEW`, which saves what it can read; nothing was changed"
         )
     return value

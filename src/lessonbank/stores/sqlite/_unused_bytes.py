@@ -149,12 +149,12 @@ def overwrite_unused(path: Path, connection: sqlite3.Connection, file: int, /, *
             return False
         if not os.path.samestat(path.stat(), os.fstat(file)):
             raise DamagedPageError  # another file was put in its place
-        ends, found, held = time.monotonic() + _HELD, False, RawFile(file, lambda: _is_sound(connection))
+        ends, is_changed, held = time.monotonic() + _HELD, False, RawFile(file, lambda: _is_sound(connection))
         free, last = held.free(), held.pages()
         while first <= last and time.monotonic() < ends:
-            found = held.overwrite(first, free) or found
+            is_changed = held.overwrite(first, free) or is_changed
             first += _TOGETHER
-        if found:  # whoever has read these pages must read them again before a change
+        if is_changed:  # whoever has read these pages must read them again before a change
             count = connection.execute("PRAGMA user_version").fetchone()[0]
             connection.execute(f"PRAGMA user_version = {(count + _FORMATS) % (1 << 31)}")
         connection.execute("COMMIT")

@@ -131,9 +131,9 @@ def forget(
             if not left.all():
                 (vectors,) = connection.execute("SELECT vectors FROM blocks WHERE number = ?", (block,)).fetchone()
                 rows = np.frombuffer(vectors, f"V{len(vectors) // len(there)}", len(there))
-                kept = there[left].tobytes(), rows[left].tobytes()
+                columns = there[left].tobytes(), rows[left].tobytes()
                 sql = "UPDATE blocks SET keys = ?, vectors = ?, sum = ? WHERE number = ?"
-                changed += connection.execute(sql, (*kept, checksum(space, *kept), block)).rowcount
+                changed += connection.execute(sql, (*columns, checksum(space, *columns), block)).rowcount
         if changed:
             connection.execute("DELETE FROM blocks WHERE space = ? AND length(keys) = 0", (space,))
             connection.execute("UPDATE spaces SET epoch = epoch + 1 WHERE number = ?", (space,))
@@ -153,8 +153,8 @@ def rejoin(connection: sqlite3.Connection, /) -> None:
     for table in ("fresh", "blocks"):
         connection.execute(f"DELETE FROM {table} WHERE space NOT IN (SELECT number FROM spaces)")
     places, sql = last_places(connection), "SELECT number, scope, name, dimensions, sum FROM spaces"
-    for space, scope, name, dimensions, kept in connection.execute(sql).fetchall():
-        if kept != checksum(scope, name, dimensions):
+    for space, scope, name, dimensions, total in connection.execute(sql).fetchall():
+        if total != checksum(scope, name, dimensions):
             drop(connection, space)
         rows = sorted(vectors_of(connection, space, dimensions or 0).items())
         connection.execute("DELETE FROM blocks WHERE space = ?", (space,))
@@ -169,16 +169,16 @@ def last_places(connection: sqlite3.Connection, /) -> dict[int, int]:
 
 def vectors_of(connection: sqlite3.Connection, space: int, dimensions: int, /) -> dict[int, bytes]:
     """Every sound vector of a space by its key, as bytes of a `row_type`."""
-    found, size = dict[int, bytes](), row_type(dimensions).itemsize
+    rows, size = dict[int, bytes](), row_type(dimensions).itemsize
     sql = "SELECT keys, vectors, sum FROM blocks WHERE space = ? ORDER BY number"
-    for keys, vectors, kept in connection.execute(sql, (space,)):
-        if len(vectors) * 8 == len(keys) * size and kept == checksum(space, keys, vectors):
+    for keys, vectors, total in connection.execute(sql, (space,)):
+        if len(vectors) * 8 == len(keys) * size and total == checksum(space, keys, vectors):
             each = (vectors[at : at + size] for at in range(0, len(vectors), size))
-            found.update(zip(np.frombuffer(keys, "<i8").tolist(), each, strict=True))
-    for key, vector, kept in connection.execute("SELECT key, vector, sum FROM fresh WHERE space = ?", (space,)):
-        if len(vector) == size and kept == checksum(space, key, vector):
-            found[key] = vector
-    return found
+            rows.update(zip(np.frombuffer(keys, "<i8").tolist(), each, strict=True))
+    for key, vector, total in connection.execute("SELECT key, vector, sum FROM fresh WHERE space = ?", (space,)):
+        if len(vector) == size and total == checksum(space, key, vector):
+            rows[key] = vector
+    return rows
 
 
 class Matrix:
@@ -270,11 +270,11 @@ class Matrix:
 
 
 def _cosines(rows: Array, query: Array) -> Array:
-    found = np.empty(len(rows), np.float32)
+    cosines = np.empty(len(rows), np.float32)
     for at in range(0, len(rows), _TOGETHER):
         some = rows[at : at + _TOGETHER]
-        found[at : at + _TOGETHER] = some["row"].astype(np.float32) @ query * some["factor"]
-    return found
+        cosines[at : at + _TOGETHER] = some["row"].astype(np.float32) @ query * some["factor"]
+    return cosines
 
 
 class Matrices:
@@ -368,13 +368,16 @@ def _best(
         keys, scores = (each.tolist() for each in matrix.closest(query, count=count))
         ages = dict(connection.execute(sql, (among({key // PARTS for key in keys} - left_out), scope.number)))
         scored = zip(scores, keys, strict=True)
-        near, found = [(score, ages[key // PARTS], key) for score, key in scored if key // PARTS in ages], list[Match]()
+        near, matches = (
+            [(score, ages[key // PARTS], key) for score, key in scored if key // PARTS in ages],
+            list[Match](),
+        )
         for some in batches(sorted(near, reverse=True), size=limit):
-            found += _matches(connection, scope, some)
-            if len(found) >= limit:
-                return found[:limit]
+            matches += _matches(connection, scope, some)
+            if len(matches) >= limit:
+                return matches[:limit]
         if count >= matrix.size:
-            return found
+            return matches
         count *= 8
 
 
@@ -396,12 +399,12 @@ def unindexed(
     """(id, text) of experiences, or of active lessons, without a vector in the space; oldest first."""
     with matrices.current(connection, scope, space) as (matrix, here):
         missing = _missing(connection, matrix, here, lessons=lessons)[: max(limit, 0)]
-    found = list[tuple[str, str]]()
+    pairs = list[tuple[str, str]]()
     for number, keys in groupby(missing, lambda key: key // PARTS):
         experience = _rows.experience_at(connection, number)
         each = (experience.lessons[key % PARTS - 1] if key % PARTS else None for key in keys)
-        found += [(lesson.id, lesson.text) if lesson else (experience.id, experience.task) for lesson in each]
-    return found
+        pairs += [(lesson.id, lesson.text) if lesson else (experience.id, experience.task) for lesson in each]
+    return pairs
 
 
 def _missing(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, *, lessons: bool) -> list[int]:

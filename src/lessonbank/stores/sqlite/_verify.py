@@ -112,13 +112,13 @@ def problems_outside(connection: sqlite3.Connection, /) -> list[str]:
 
 
 def _problems(connection: sqlite3.Connection, counts: Iterator[tuple[str, int]]) -> list[str]:
-    found = [f"{SQLITE_SAYS}{text}" for (text,) in connection.execute("PRAGMA integrity_check") if text != "ok"]
-    if found:
-        return found
+    problems = [f"{SQLITE_SAYS}{text}" for (text,) in connection.execute("PRAGMA integrity_check") if text != "ok"]
+    if problems:
+        return problems
     if unfinished(connection):
-        found.append("a purge was interrupted before its bytes were gone from the file: rebuild finishes it")
-    found.extend(f"{count} {what}" for what, count in counts if count)
-    return found
+        problems.append("a purge was interrupted before its bytes were gone from the file: rebuild finishes it")
+    problems.extend(f"{count} {what}" for what, count in counts if count)
+    return problems
 
 
 def _counts(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
@@ -127,19 +127,22 @@ def _counts(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     for what, question in _FAULTS.items():
         yield what, connection.execute(question).fetchone()[0]
     for what, rows in _SUMS.items():
-        yield what, sum(kept != checksum(*values) for sql in rows for kept, *values in connection.execute(sql))
+        yield what, sum(total != checksum(*values) for sql in rows for total, *values in connection.execute(sql))
     yield "vectors without an experience or lesson", _vectors_of_nothing(connection)
 
 
 def _counts_of_records(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     yield "experiences are not in the word index with their words", _unlike_words(connection)
     yield "experiences are not in the word index with their length", _unlike_lengths(connection)
-    for what, table, said in (("runs", "trajectories", _said_of_run), ("receipts", "recalls", _said_of_recall)):
+    for what, table, agrees in (("runs", "trajectories", _said_of_run), ("receipts", "recalls", _said_of_recall)):
         rows = connection.execute(
             f"SELECT s.name, x.*, {stored('x.record')} AS stored FROM {table} x JOIN scopes s ON s.number = x.scope"
         )
         rows.row_factory = sqlite3.Row
-        yield f"{what} cannot be read, or not be found by what they say", sum(not said(connection, row) for row in rows)
+        yield (
+            f"{what} cannot be read, or not be found by what they say",
+            sum(not agrees(connection, row) for row in rows),
+        )
     yield from _experiences(connection)
     yield from _journals(connection)
 
@@ -208,7 +211,7 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     )
     attempts = _by_experience(connection, "SELECT experience, trajectory, waiting, outcome FROM attempts")
     repeats = _by_experience(connection, "SELECT experience, lesson FROM repeats")
-    lost, wrong, said, indexed = 0, 0, Counter[str](), upto(connection)
+    lost, wrong, counts, indexed = 0, 0, Counter[str](), upto(connection)
     rows = connection.execute(
         f"SELECT e.number, {stored('e.record')}, {stored('j.entry')}, s.number, s.name, e.id, t.task, e.created_at,"
         " e.active, e.words FROM experiences e JOIN scopes s ON s.number = abs(e.scope)"
@@ -224,20 +227,20 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
         derived = columns, lessons.pop(number, []), sorted(attempts.pop(number, []))
         again = {lesson for (lesson,) in repeats.pop(number, [])} == set(experience.repeats)
         if number <= indexed:
-            said.update(terms(scope, _lesson_words.words_of(experience)).split())
-        found = again and _tagged(connection, EXPERIENCE, number, experience)
-        wrong += derived != _derived(experience) or not found
+            counts.update(terms(scope, _lesson_words.words_of(experience)).split())
+        is_findable = again and _tagged(connection, EXPERIENCE, number, experience)
+        wrong += derived != _derived(experience) or not is_findable
     yield "experiences have lost their record", lost
     yield "experiences disagree with what was derived from them", wrong
-    unlike = _unlike(_lesson_words.count_by_word(connection), said)
+    unlike = _unlike(_lesson_words.count_by_word(connection), counts)
     yield "words of lessons are not in the index as often as lessons hold them", len(unlike)
 
 
 def _by_experience(connection: sqlite3.Connection, sql: str) -> dict[int, list[tuple[Any, ...]]]:
-    found: dict[int, list[tuple[Any, ...]]] = {}
+    rows: dict[int, list[tuple[Any, ...]]] = {}
     for number, *columns in connection.execute(sql):
-        found.setdefault(number, []).append(tuple(columns))
-    return found
+        rows.setdefault(number, []).append(tuple(columns))
+    return rows
 
 
 def _derived(experience: Experience) -> tuple[list[Any], Sequence[tuple[Any, ...]], Sequence[tuple[Any, ...]]]:
@@ -260,20 +263,20 @@ _UNSETTLED: Final = "receipts do not say which entry settled them"
 
 
 def _journals(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
-    found: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
     for (scope,) in connection.execute("SELECT number FROM scopes").fetchall():
-        _read_journal(connection, scope, found)
-    yield from found.items()
+        _read_journal(connection, scope, faults)
+    yield from faults.items()
 
 
-def _read_journal(connection: sqlite3.Connection, scope: int, found: Counter[str]) -> None:
+def _read_journal(connection: sqlite3.Connection, scope: int, faults: Counter[str]) -> None:
     beside: dict[int, tuple[str | None, str | None]] = {}
     held: dict[int, str] = {}
     jumps: dict[int, int] = {}
     settled: dict[str, int] = {}
     ids = ids_of(connection, scope)
-    for number, entry, *those in link_experiences(_readable(connection, scope, beside, found), ids):
-        found[_UNTOLD] += not _names_what_it_wrote(*beside.pop(number), *those)
+    for number, entry, *those in link_experiences(_readable(connection, scope, beside, faults), ids):
+        faults[_UNTOLD] += not _names_what_it_wrote(*beside.pop(number), *those)
         if (brought := entry.brings) is not None:
             held[sequence_of(number)] = brought.id
         elif isinstance(entry, Rollback):
@@ -284,26 +287,26 @@ def _read_journal(connection: sqlite3.Connection, scope: int, found: Counter[str
     spans = live(jumps, last)
     rows = connection.execute("SELECT id, 1 FROM experiences WHERE scope = ?", (scope,))
     wrong = _unlike(dict(rows), {id: 1 for at, id in held.items() if any(at in span for span in spans)})
-    found[_MISSING] += len(wrong | {id for id in held.values() if id not in ids})
+    faults[_MISSING] += len(wrong | {id for id in held.values() if id not in ids})
     rows = connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,))
-    found[_UNSETTLED] += len(_unlike(dict(rows), settled))
+    faults[_UNSETTLED] += len(_unlike(dict(rows), settled))
 
 
-def _unlike(one: Mapping[str, int], other: Mapping[str, int]) -> set[str]:
+def _unlike(actual: Mapping[str, int], other: Mapping[str, int]) -> set[str]:
     """The keys that the two have not alike."""
-    return {key for key in chain(one, other) if one.get(key) != other.get(key)}
+    return {key for key in chain(actual, other) if actual.get(key) != other.get(key)}
 
 
 def _readable(
     connection: sqlite3.Connection,
     scope: int,
     beside: dict[int, tuple[str | None, str | None]],
-    found: Counter[str],
+    faults: Counter[str],
 ) -> Iterator[tuple[int, Entry]]:
     for number, kind, whole, part, blob in journal_of(connection, scope):
         entry = readable_entry(blob)
         if entry is None or entry.kind != kind:
-            found[_LOST] += 1
+            faults[_LOST] += 1
         else:
             beside[number] = whole, part
             yield number, entry

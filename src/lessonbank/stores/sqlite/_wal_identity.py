@@ -79,9 +79,9 @@ def stat_of(path: Path, /) -> os.stat_result | None:
         return None
 
 
-def identity_of(found: os.stat_result | None, /) -> tuple[int, int] | None:
+def identity_of(status: os.stat_result | None, /) -> tuple[int, int] | None:
     """What tells a file from another one that was put in its place."""
-    return (found.st_dev, found.st_ino) if found else None
+    return (status.st_dev, status.st_ino) if status else None
 
 
 def _most_in(size: int) -> int:
@@ -197,7 +197,7 @@ def _read_log(file: FileIO, count: int | None) -> tuple[bytes, bool]:
 
 
 def _next_count(frames: Iterable[bytes]) -> int | None:
-    return next((int.from_bytes(one[-4:]) // FORMATS for one in frames if one[:4] == b"\0\0\0\1"), None)
+    return next((int.from_bytes(frame[-4:]) // FORMATS for frame in frames if frame[:4] == b"\0\0\0\1"), None)
 
 
 def _salts(path: Path) -> bytes:

@@ -77,10 +77,10 @@ class _Asking:
         full = full_score(Counter(self._asked), self._most, documents=self._scope.documents, total=self._scope.words)
         most = limit + _MORE
         while True:
-            found = np.flatnonzero(self._sums > 0.0)  # of what is true or false it finds it in a third of the time
-            shares = np.round(np.minimum(self._sums[found] / full, 1.0), 9)
-            least = np.partition(shares, -most)[-most] if most < len(found) else 0.0
-            top = np.concatenate((found[shares > least], found[shares == least][::-1]))[:most]
+            positions = np.flatnonzero(self._sums > 0.0)  # of what is true or false it finds it in a third of the time
+            shares = np.round(np.minimum(self._sums[positions] / full, 1.0), 9)
+            least = np.partition(shares, -most)[-most] if most < len(positions) else 0.0
+            top = np.concatenate((positions[shares > least], positions[shares == least][::-1]))[:most]
             first = heapq.nlargest(limit, self._scored(top))
             last = first[-1][0] - sum(map(self._most.__getitem__, self._unread)) / full if len(first) == limit else 0.0
             can_be = int(np.count_nonzero(shares >= last)) if last > 0.0 or not self._unread else _LAST
@@ -142,7 +142,7 @@ class _Asking:
         )
         rows = self._connection.execute(sql, (among(self._numbers[at].tolist()), self._scope.number))
         known = {number: (age, count_words(task)) for number, age, task in rows if number not in self._left_out}
-        said = scores(
+        task_scores = scores(
             self._asked,
             {word: {n: held[word] for n, (_, held) in known.items() if word in held} for word in self._held},
             {number: sum(held.values()) for number, (_, held) in known.items()},
@@ -150,7 +150,7 @@ class _Asking:
             total=self._scope.words,
             holders=self._held,
         )
-        return [(score, known[number][0], number) for number, score in said.items()]
+        return [(score, known[number][0], number) for number, score in task_scores.items()]
 
 
 def _tasks(

@@ -134,10 +134,10 @@ def keep(
     at, new = microseconds(now()), list[str]()
     start = present(connection, at)
     leader = held[0][0].id if together and len(held) > 1 else None
-    for run, kept in held:
+    for run, columns in held:
         due = None if run.unfinished else start + wait_of(wait)
         first = None if run.id == leader else leader
-        done = connection.execute(_KEEP, (scope, at, run.id, *kept, checksum(scope, at, run.id), due, first))
+        done = connection.execute(_KEEP, (scope, at, run.id, *columns, checksum(scope, at, run.id), due, first))
         if done.rowcount == 1:
             new.append(run.id)
             tag(connection, RUN, done.lastrowid or 0, run)
@@ -150,10 +150,10 @@ def _note_again(connection: sqlite3.Connection, scope: int, run: Trajectory, *, 
     """Keep what is said now of a run that waits. Workers may take it from `due` on, if it was unfinished."""
     sql = f"SELECT number, due, {stored('record')} FROM trajectories WHERE scope = ? AND id = ? AND pending = 1"
     row = connection.execute(sql, (scope, run.id)).fetchone()
-    kept = row and loaded(Trajectory, checked(row[2]))
-    if kept and (again := noted_again(kept, run)):
+    previous = row and loaded(Trajectory, checked(row[2]))
+    if previous and (again := noted_again(previous, run)):
         ((again, text),) = records_with_sums([again])
-        due = due if kept.unfinished else row[1]
+        due = due if previous.unfinished else row[1]
         connection.execute(
             "UPDATE trajectories SET record = ?, record_sum = ?, due = ? WHERE number = ?", (*text, due, row[0])
         )
@@ -189,7 +189,7 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
 def _applied(connection: sqlite3.Connection, scope: ScopeRow, batch: Batch, draft: Draft) -> Sequence[JournalEntry]:
     rows = rows_for(connection, scope, Written.of(draft, scope)) if draft.written else None
     numbers: Mapping[str, int] = rows.numbers if rows else {}
-    touched = [{numbers[id]: whole for id, whole in one.items()} for one in draft.touched]
+    touched = [{numbers[id]: whole for id, whole in writes.items()} for writes in draft.touched]
     # First of all: most experiences are kept in these entries alone, and what is written next may read them.
     entries = journal(connection, scope, batch, touched=touched, grown=rows.grown if rows else AS_BEFORE)
     if rows:
@@ -217,13 +217,13 @@ def index(
 
 def record(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
     """Keep a receipt; a known one stays as it is. Whether it was new."""
-    ((recall, kept),) = records_with_sums([receipt])
+    ((recall, columns),) = records_with_sums([receipt])
     scope = find_scope(connection, recall.scope)
     if scope is NOWHERE:
         scope = make_scope(connection, recall.scope)
     done = connection.execute(
         "INSERT OR IGNORE INTO recalls (scope, created_at, id, record, record_sum) VALUES (?, ?, ?, ?, ?)",
-        (scope.number, microseconds(recall.created_at), recall.id, *kept),
+        (scope.number, microseconds(recall.created_at), recall.id, *columns),
     )
     if done.rowcount == 1:
         note_shown(connection, scope.number, done.lastrowid or 0, recall)
@@ -350,8 +350,8 @@ def _words(written: Written, numbers: Mapping[str, int]) -> tuple[dict[int, str]
     """The words of every task as one text, by number, and how many they are, by id."""
     tasks, lengths = dict[int, str](), dict[str, int]()
     for id, experience in written.experiences.items():
-        said = words(experience.task)
-        tasks[numbers[id]], lengths[id] = " ".join(said), len(said)
+        terms = words(experience.task)
+        tasks[numbers[id]], lengths[id] = " ".join(terms), len(terms)
     return tasks, lengths
 
 
@@ -447,5 +447,5 @@ def _tell_repeating(connection: sqlite3.Connection, scope: ScopeRow, old: Mappin
 
 def stale_lessons(number: int, before: Sequence[Lesson], after: Sequence[Lesson], /) -> set[int]:
     """Keys of lessons that are not there any more or say something else. Retiring one changes nothing."""
-    says, said = [(i.id, i.text) for i in after], [(i.id, i.text) for i in before[: PARTS - 1]]
-    return {number * PARTS + at for at, text in enumerate(said, 1) if at > len(says) or says[at - 1] != text}
+    says, old_texts = [(i.id, i.text) for i in after], [(i.id, i.text) for i in before[: PARTS - 1]]
+    return {number * PARTS + at for at, text in enumerate(old_texts, 1) if at > len(says) or says[at - 1] != text}

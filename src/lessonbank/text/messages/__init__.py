@@ -108,8 +108,8 @@ def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
     if is_instance(messages, (str, bytes, Mapping)) or not is_instance(messages, Iterable):
         if is_instance(_field(source, "role"), str):
             raise FormatError("this is one message, not a run: pass a list of messages")
-        found = "no 'messages'" if messages is None else f"{_kind(cast('object', messages))} under 'messages'"
-        raise FormatError(f"a mapping needs its list of messages under 'messages', and has {found}: pass {_SHAPES}")
+        content = "no 'messages'" if messages is None else f"{_kind(cast('object', messages))} under 'messages'"
+        raise FormatError(f"a mapping needs its list of messages under 'messages', and has {content}: pass {_SHAPES}")
     try:
         system = text_of(plain(_field(source, "system")))
     except FormatError as error:
@@ -127,8 +127,8 @@ def _from_object(source: object, messages: list[object], task: str | None) -> Tr
     """The run of an object with messages; `description` is the task, and `tool_failures` flag results, in CrewAI."""
     failures = safe_getattr(source, "tool_failures")
     flags = cast("list[object]", failures) if is_instance(failures, list) else []
-    told: list[object] = [_flag(one, flags) if flags else one for one in messages]
-    return _from_mapping({"messages": told, "task": safe_getattr(source, "description")}, task)
+    rows: list[object] = [_flag(message, flags) if flags else message for message in messages]
+    return _from_mapping({"messages": rows, "task": safe_getattr(source, "description")}, task)
 
 
 def _flag(message: object, failures: list[object]) -> object:
@@ -137,8 +137,8 @@ def _flag(message: object, failures: list[object]) -> object:
     row = cast("Mapping[str, object]", message)
     content = str(_field(row, "content"))
     failed = any(
-        safe_getattr(one, "tool_name") == _field(row, "name") and str(safe_getattr(one, "message")) in content
-        for one in failures
+        safe_getattr(failure, "tool_name") == _field(row, "name") and str(safe_getattr(failure, "message")) in content
+        for failure in failures
     )
     return {**row, "is_error": True} if failed and _field(row, "role") == "tool" else row
 
@@ -159,21 +159,21 @@ def _field(source: Mapping[str, object], key: str) -> object:
 
 
 def _list_turns(messages: Iterable[object]) -> list[object]:
-    found: list[object] = []
+    entries: list[object] = []
     try:
-        found.extend(messages)  # what came before an error stays, so that its length says where it was
+        entries.extend(messages)  # what came before an error stays, so that its length says where it was
     except Exception as error:
-        raise FormatError(f"messages[{len(found)}] could not be read: {_words_of(error)}") from error
-    return found
+        raise FormatError(f"messages[{len(entries)}] could not be read: {_words_of(error)}") from error
+    return entries
 
 
 def _build(messages: list[object], *, system: str, task: str | None) -> Trajectory:
     if not messages:
         raise FormatError(f"the list of messages is empty: pass {_SHAPES}")
     data, turns = list[Json](), [Turn("instructions", system)] if system else []
-    for one, told in _read(messages):
-        data.append(one)
-        turns.extend(told)
+    for message, batch in _read(messages):
+        data.append(message)
+        turns.extend(batch)
     story = assemble(turns)
     trajectory = Trajectory(
         task=_check_task(story.request if task is None else task, "no user message says it"),
@@ -204,8 +204,8 @@ def _read(messages: Iterable[object]) -> Iterator[tuple[Json, Sequence[Turn]]]:
 
 def _usage(messages: list[Json]) -> Usage:
     """What the agent's turns cost, where messages say so."""
-    told = [found for message in messages if (found := usage_of(message))]
-    return Usage(requests=len(told), input_tokens=sum(i for i, _ in told), output_tokens=sum(o for _, o in told))
+    counts = [count for message in messages if (count := usage_of(message))]
+    return Usage(requests=len(counts), input_tokens=sum(i for i, _ in counts), output_tokens=sum(o for _, o in counts))
 
 
 def _retitle(trajectory: Trajectory, task: str | None) -> Trajectory:
@@ -223,10 +223,10 @@ def _check_task(task: object, why: str) -> str:
     """`task`, stripped, or the one sentence that says it is missing."""
     if task is not None and not is_instance(task, str):
         raise FormatError(f"the task is text, not {_kind(task)}: pass task= as text")
-    found = _text("" if task is None else str.__str__(task)).strip()
-    if not found:
+    text = _text("" if task is None else str.__str__(task)).strip()
+    if not text:
         raise FormatError(f"what was the task? {why}: pass task=")
-    return found
+    return text
 
 
 def _text(value: str) -> str:
@@ -235,10 +235,10 @@ def _text(value: str) -> str:
 
 def _words_of(error: Exception) -> str:
     try:
-        said = str(error)
+        text = str(error)
     except Exception:  # noqa: BLE001 - then its type has to do
-        said = ""
-    return f"{kind(error)}: {printable(said[:_SAID])}".rstrip(": ")
+        text = ""
+    return f"{kind(error)}: {printable(text[:_SAID])}".rstrip(": ")
 
 
 def _kind(value: object) -> str:

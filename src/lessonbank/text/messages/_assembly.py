@@ -67,14 +67,14 @@ def assemble(turns: Iterable[Turn], /) -> Story:
     open_: _Open | None = None
     last_act: _Open | None = None
     names: dict[str, str] = {}
-    said: list[str] = []
+    requests: list[str] = []
     for turn in turns:
         names.update({call.id: call.name for call in turn.calls if call.id})
         if turn.role == "instructions":
             instructions[turn.text] = None
             continue
         if turn.role == "user" and not turn.call_id:
-            said.append(turn.text)
+            requests.append(turn.text)
         acts = turn.role == "assistant"
         if open_ is None or (acts and not open_.takes(turn)):
             steps += [open_.close()] if open_ else []
@@ -85,7 +85,7 @@ def assemble(turns: Iterable[Turn], /) -> Story:
         else:
             open_.observations.append(_observation(turn, names))
     steps += [open_.close()] if open_ else []
-    return Story("\n\n".join(filter(None, instructions)), tuple(steps), _answer(last_act), first_request(said))
+    return Story("\n\n".join(filter(None, instructions)), tuple(steps), _answer(last_act), first_request(requests))
 
 
 def _answer(last: _Open | None) -> str | None:

@@ -63,7 +63,7 @@ def turns_of(message: Json, /) -> list[Turn]:
     """
     if not isinstance(message, dict):
         raise FormatError(f"is {_short_json(message)}, not a message: each needs a role and content")
-    return [turn for one in as_messages(message) for turn in _turns_of(one)]
+    return [turn for part in as_messages(message) for turn in _turns_of(part)]
 
 
 def _turns_of(message: Data) -> list[Turn]:
@@ -87,10 +87,10 @@ def usage_of(message: Json, /) -> tuple[int, int] | None:
     data = message if isinstance(message, dict) else {}
     for inner in ("data", "kwargs"):
         data = held if isinstance(held := data.get(inner), dict) else data
-    told = data.get("usage_metadata", data.get("usage"))
-    if not isinstance(told, dict):
+    usage = data.get("usage_metadata", data.get("usage"))
+    if not isinstance(usage, dict):
         return None
-    counts = [value for key in ("input_tokens", "output_tokens") if isinstance(value := told.get(key), int)]
+    counts = [value for key in ("input_tokens", "output_tokens") if isinstance(value := usage.get(key), int)]
     return (counts[0], counts[1]) if len(counts) == 2 and min(counts) >= 0 and 0 < max(counts) < 2**53 else None
 
 

@@ -42,13 +42,13 @@ def _of_text(message: Data, content: str) -> list[Data]:
     """A message in whose text the agent calls a tool, or in which the user's role says what came back."""
     if message.get("role") == "user" and content.startswith(_OBSERVED):
         return [{"role": "tool", "content": content.removeprefix(_OBSERVED).strip()}]
-    found = _ACTION.search(content) if message.get("role") == "assistant" and not message.get("tool_calls") else None
-    if found is None:
+    match = _ACTION.search(content) if message.get("role") == "assistant" and not message.get("tool_calls") else None
+    if match is None:
         return _with_results(message)
-    thought = content[: found.start()].strip().removeprefix("Thought:").strip()
-    call: Data = {"name": found["name"].strip(), "arguments": found["input"].strip()}
-    told: list[Data] = [{**message, "content": "", "reasoning_content": thought, "tool_calls": [call]}]
-    return told if found["result"] is None else [*told, {"role": "tool", "content": found["result"].strip()}]
+    thought = content[: match.start()].strip().removeprefix("Thought:").strip()
+    call: Data = {"name": match["name"].strip(), "arguments": match["input"].strip()}
+    messages: list[Data] = [{**message, "content": "", "reasoning_content": thought, "tool_calls": [call]}]
+    return messages if match["result"] is None else [*messages, {"role": "tool", "content": match["result"].strip()}]
 
 
 def _with_results(message: Data) -> list[Data]:
@@ -57,16 +57,16 @@ def _with_results(message: Data) -> list[Data]:
     if not isinstance(results, list) or not results or not isinstance(message.get("role"), str):
         return [message]
     own = {name: value for name, value in message.items() if name != "tool_results"}
-    told = [_result(result) for result in results]
-    return [own, *told] if own.get("content") or own.get("tool_calls") else told
+    messages = [_result(result) for result in results]
+    return [own, *messages] if own.get("content") or own.get("tool_calls") else messages
 
 
 def _result(result: Json) -> Data:
     row: Data = result if isinstance(result, dict) else {"content": result}
     call_id = next((row[name] for name in _IDS if row.get(name)), None)
     content = next((row[name] for name in ("content", "output", "result") if row.get(name) is not None), None)
-    told: Data = {"role": "tool", "tool_call_id": call_id, "name": row.get("name"), "content": content}
-    return {**told, "is_error": row.get("is_error") is True, "is_success": row.get("is_error") is False}
+    message: Data = {"role": "tool", "tool_call_id": call_id, "name": row.get("name"), "content": content}
+    return {**message, "is_error": row.get("is_error") is True, "is_success": row.get("is_error") is False}
 
 
 def _of_event(event: Data) -> list[Data]:
@@ -75,16 +75,18 @@ def _of_event(event: Data) -> list[Data]:
         return []
     held = event.get("content")
     content: Data = held if isinstance(held, dict) else {}
-    parts = [_without_nulls(part) for part in found] if isinstance(found := content.get("parts"), list) else []
-    told: list[Data] = []
+    parts = [_without_nulls(part) for part in pieces] if isinstance(pieces := content.get("parts"), list) else []
+    messages: list[Data] = []
     if parts:
-        answers = all(isinstance(one, dict) and {"function_response", "functionResponse"} & one.keys() for one in parts)
+        answers = all(
+            isinstance(part, dict) and {"function_response", "functionResponse"} & part.keys() for part in parts
+        )
         role = "user" if event.get("author") == "user" or answers else "model"
-        told.append({"role": role, "parts": parts})
+        messages.append({"role": role, "parts": parts})
     elif isinstance(held, str):
-        told.append({"role": "user" if event.get("author") == "user" else "model", "content": held})
+        messages.append({"role": "user" if event.get("author") == "user" else "model", "content": held})
     error = event.get("error_message", event.get("errorMessage")) or event.get("error_code", event.get("errorCode"))
-    return [*told, {"role": "environment", "name": "error", "content": error}] if error else told
+    return [*messages, {"role": "environment", "name": "error", "content": error}] if error else messages
 
 
 def _without_nulls(part: Json) -> Json:
@@ -96,7 +98,7 @@ def _of_blocks(message: Data) -> Data:
     """A `ChatMessage` of LlamaIndex: blocks that may have lost their kind, ids among the extra arguments."""
     blocks = message["blocks"]
     listed: list[Json] = blocks if isinstance(blocks, list) else []
-    content = [{"type": one.get("block_type"), **one} if isinstance(one, dict) else one for one in listed]
+    content = [{"type": block.get("block_type"), **block} if isinstance(block, dict) else block for block in listed]
     extra = message.get("additional_kwargs")
     ids: Data = {"tool_call_id": extra.get("tool_call_id")} if isinstance(extra, dict) else {}
     return {**ids, **message, "content": content}
@@ -116,13 +118,13 @@ def _is_tool_part(part: Json) -> bool:
 
 def _of_parts(parts: list[Json]) -> list[Json]:
     """The parts of a `UIMessage` of the AI SDK, of which one is a call and its result."""
-    told: list[Json] = []
+    pieces: list[Json] = []
     for part in parts:
         if isinstance(part, dict) and _is_tool_part(part):
-            told += _of_tool_part(part)
+            pieces += _of_tool_part(part)
         elif not _is_mark(part):
-            told.append(part)
-    return told
+            pieces.append(part)
+    return pieces
 
 
 def _of_tool_part(part: Data) -> list[Json]:

@@ -83,8 +83,8 @@ def _dump(value: object, dump: Any) -> object:
 
 def _tags(value: object) -> dict[str, object]:
     """The fields that say what an object is are often class attributes or defaults, which a dump leaves out."""
-    found = ((tag, getattr(value, tag, None)) for tag in _TAGS)
-    return {tag: text for tag, text in found if isinstance(text, str)}
+    pairs = ((tag, getattr(value, tag, None)) for tag in _TAGS)
+    return {tag: text for tag, text in pairs if isinstance(text, str)}
 
 
 def same(left: Sequence[Json], right: Sequence[Json], /) -> bool:
@@ -92,5 +92,5 @@ def same(left: Sequence[Json], right: Sequence[Json], /) -> bool:
     return len(left) == len(right) and all(map(_alike, left, right))
 
 
-def _alike(one: Json, other: Json) -> bool:
-    return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+def _alike(first: Json, other: Json) -> bool:
+    return first == other and json.dumps(first, sort_keys=True) == json.dumps(other, sort_keys=True)

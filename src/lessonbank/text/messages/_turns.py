@@ -81,8 +81,8 @@ def part_text(part: Json, /) -> str:
 
 def _data_text(part: Data) -> str:
     """What a part of a kind of its own says, as JSON: a result's fields, but neither bytes nor what is encrypted."""
-    told = {key: value for key, value in part.items() if value and key not in _OPAQUE and "encrypted" not in key}
-    return json.dumps(told, ensure_ascii=False) if told else ""
+    fields = {key: value for key, value in part.items() if value and key not in _OPAQUE and "encrypted" not in key}
+    return json.dumps(fields, ensure_ascii=False) if fields else ""
 
 
 def _first_text(part: Data) -> str:
@@ -139,8 +139,8 @@ def thought_of(message: Data, /) -> str:
     """Reasoning that a message carries beside its content."""
     extra = message.get("additional_kwargs")
     sources: list[Data] = [message, extra] if isinstance(extra, dict) else [message]
-    found = (text_of(source.get(key)) for source in sources for key in _THOUGHT_KEYS)
-    return next(filter(None, found), "")
+    thoughts = (text_of(source.get(key)) for source in sources for key in _THOUGHT_KEYS)
+    return next(filter(None, thoughts), "")
 
 
 def call_of(value: Json, /) -> ToolCall:

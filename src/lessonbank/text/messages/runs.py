@@ -38,9 +38,9 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
     """
     entries: Sequence[object] = [source]
     listed = cast("Sequence[object]", source) if is_instance(source, (list, tuple)) else ()
-    if listed and all(issubclass(type(one), Trajectory | list | tuple) for one in listed):
+    if listed and all(issubclass(type(entry), Trajectory | list | tuple) for entry in listed):
         entries = listed  # a list of messages is one run
-    runs = [await run_from(one, task=task, asked=asked) for one in entries]
+    runs = [await run_from(entry, task=task, asked=asked) for entry in entries]
     if len(tasks := {run.task for run in runs}) != 1:
         raise UsageError(
             f"learn takes runs of one task at a time, and at least one run; got {plural(len(tasks), 'task')}"
@@ -53,4 +53,11 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
 def request_of(run: Trajectory, /) -> str:
     """What the user asked for first, as the messages of a run say it; empty where they do not."""
     opening = run.steps[0] if run.steps and not run.steps[0].action.text else None
-    return first_request([one.text for one in opening.observations if one.source == "user"] if opening else ()) or ""
+    return (
+        first_request(
+            [observation.text for observation in opening.observations if observation.source == "user"]
+            if opening
+            else ()
+        )
+        or ""
+    )

@@ -106,14 +106,14 @@ def for_domain(domain: str, role: str, /) -> Prompt:
 
 def available() -> tuple[str, ...]:
     """The ids of all prompts of this package, sorted."""
-    found = [
+    ids = [
         f"{domain}/{file.name.removesuffix('.md')}"
         for domain in DOMAINS
         if (folder := _ROOT.joinpath(domain)).is_dir()
         for file in folder.iterdir()
         if file.name.endswith(".md")
     ]
-    return tuple(sorted(found))
+    return tuple(sorted(ids))
 
 
 def _file(id: str, /) -> Path | None:

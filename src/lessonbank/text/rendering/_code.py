@@ -135,9 +135,9 @@ def _with_result(block: Block, /) -> Block:
     """Rank the lines first that say how the command went; else the last line, or all of a short output."""
     if is_diff(block.text):
         return block
-    said = [at for at, line in enumerate(block.lines) if line.text.strip() and not line.joined and not line.hidden]
-    telling = [at for at in said if _RESULT.search(block.lines[at].text)]
-    places = frozenset(telling[-_RESULTS:] or (said if len(said) <= _RESULTS else said[-1:]))
+    indices = [at for at, line in enumerate(block.lines) if line.text.strip() and not line.joined and not line.hidden]
+    telling = [at for at in indices if _RESULT.search(block.lines[at].text)]
+    places = frozenset(telling[-_RESULTS:] or (indices if len(indices) <= _RESULTS else indices[-1:]))
     lines = (split_line(line, _LONG, Rank.RESULT) if at in places else (line,) for at, line in enumerate(block.lines))
     return replace(block, lines=tuple(chain.from_iterable(lines)))
 
@@ -148,10 +148,10 @@ def _around(scenes: Sequence[Scene], change: _Change, /) -> Sequence[Scene]:
     for scene, block in observations(scenes):
         if scene.number < change.shown and not is_diff(block.text):
             read = ((_NUMBERED.sub("", line.text).strip(), at) for at, line in enumerate(block.lines))
-            for (line, at), (after, _) in pairwise(one for one in read if one[0]):
+            for (line, at), (after, _) in pairwise(pair for pair in read if pair[0]):
                 if (line, after) in change.places:
                     reads[line, after] = (id(block), at)
-    near = {(one, place) for one, at in reads.values() for place in range(at - _AROUND, at + _AROUND + 2)}
+    near = {(block_id, place) for block_id, at in reads.values() for place in range(at - _AROUND, at + _AROUND + 2)}
 
     def lift(block: Block) -> Block:
         ranks = (

@@ -81,14 +81,14 @@ def clip(text: str, limit: int, /) -> str:
 
 def _affordable(spots: list[tuple[int, int]], text: str, limit: int, /) -> list[tuple[int, int]]:
     """The spots that fit into `limit` bytes, each line once."""
-    kept: dict[str, tuple[int, int]] = {}
+    choices: dict[str, tuple[int, int]] = {}
     for spot in spots:
         line = text[slice(*spot)]
         cost = _cost(text, spot)
-        if line not in kept and cost <= limit:
+        if line not in choices and cost <= limit:
             limit -= cost
-            kept[line] = spot
-    return list(kept.values())
+            choices[line] = spot
+    return list(choices.values())
 
 
 def _cost(text: str, spot: tuple[int, int], /) -> int:
@@ -138,17 +138,17 @@ def _hits(text: str, sign: str, at: int, end: int, /) -> Iterator[int]:
 
 def _head(text: str, limit: int, /) -> str:
     window = text[: max(limit, 0)]
-    kept = window[: _longest(lambda n: window[:n], len(window), limit)]
-    line = kept.rfind("\n") + 1
-    return kept[: line - 1] if line > len(kept) * 0.7 else kept
+    head = window[: _longest(lambda n: window[:n], len(window), limit)]
+    line = head.rfind("\n") + 1
+    return head[: line - 1] if line > len(head) * 0.7 else head
 
 
 def _tail(text: str, limit: int, /) -> str:
     window = text[-limit:] if limit > 0 else ""
     size = len(window)
-    kept = window[size - _longest(lambda n: window[size - n :], size, limit) :]
-    line = kept.find("\n") + 1
-    return kept[line:] if 0 < line < len(kept) * 0.3 else kept
+    tail = window[size - _longest(lambda n: window[size - n :], size, limit) :]
+    line = tail.find("\n") + 1
+    return tail[line:] if 0 < line < len(tail) * 0.3 else tail
 
 
 def _longest(part: Callable[[int], str], size: int, limit: int, /) -> int:

@@ -50,11 +50,11 @@ class _Choice:
     def take(self, spot: _Spot, left: int, /) -> int:
         """Keeps a line if it fits into `left` bytes, and says what it costs."""
         rank, _, i, j, k = spot
-        one, own = self.scenes[i].blocks[j], self.kept[i][j]
-        cost = _cost(one.lines[k]) + (0 if i in self.opened else _FRAME + _BRIEF_CUT)
+        part, own = self.scenes[i].blocks[j], self.kept[i][j]
+        cost = _cost(part.lines[k]) + (0 if i in self.opened else _FRAME + _BRIEF_CUT)
         if rank > Rank.RESULT:
             near = (k > 0 and own[k - 1]) + (k + 1 < len(own) and own[k + 1])
-            cost += _MARK * (1 - near) * one.marked + (0 if any(own) else width(one.label) + 1 + _MARK)
+            cost += _MARK * (1 - near) * part.marked + (0 if any(own) else width(part.label) + 1 + _MARK)
             cost += 0 if self.opened.get(i) else _LABELS
         if cost > left:
             return 0
@@ -66,26 +66,26 @@ class _Choice:
 def demand(scenes: Sequence[Scene], /) -> int:
     """Bytes that all lines take."""
     return sum(
-        _FRAME + sum(width(one.label) + 1 + sum(map(_cost, one.lines)) for one in scene.blocks) for scene in scenes
+        _FRAME + sum(width(part.label) + 1 + sum(map(_cost, part.lines)) for part in scene.blocks) for scene in scenes
     )
 
 
 def fit(scenes: Sequence[Scene], room: int, /, *, gaps: bool = True) -> list[str]:
     """The steps as texts, in at most `room` bytes. `gaps`: what has no room is named as left out."""
-    unread = any(not one.marked or any(line.hidden for line in one.lines) for s in scenes for one in s.blocks)
+    unread = any(not part.marked or any(line.hidden for line in part.lines) for s in scenes for part in s.blocks)
     if demand(scenes) + _FOOT * unread <= room:
-        whole = [[[not line.hidden for line in one.lines] for one in scene.blocks] for scene in scenes]
+        whole = [[[not line.hidden for line in part.lines] for part in scene.blocks] for scene in scenes]
         return list(_render_scenes(scenes, whole, gaps=gaps))
-    deeds = sum(line.rank == Rank.MUST for scene in scenes for one in scene.blocks for line in one.lines)
+    deeds = sum(line.rank == Rank.MUST for scene in scenes for part in scene.blocks for line in part.lines)
     most = max(int(room * _DEEDS / max(deeds, 1)) - _FRAME - _BRIEF_CUT, _LEAST)
     most = min(most, _MOST)
-    scenes = [replace(s, blocks=tuple(_shorter(one, most) for one in s.blocks)) for s in scenes]
+    scenes = [replace(s, blocks=tuple(_shorter(part, most) for part in s.blocks)) for s in scenes]
     limit, best = room - _FOOT - _GAP, list[str]()
     # Prices are estimates (marks that meet are one mark), so what is left over is offered again.
     for _ in range(_TRIES):
-        told = list(_render_scenes(scenes, _choose(scenes, limit), gaps=gaps))
-        spare = room - sum(width(text) + 2 for text in told)
-        best = told if spare >= 0 else best
+        texts = list(_render_scenes(scenes, _choose(scenes, limit), gaps=gaps))
+        spare = room - sum(width(text) + 2 for text in texts)
+        best = texts if spare >= 0 else best
         if 0 <= spare < room // 20 or (spare < 0 and best):
             break
         limit += spare
@@ -96,20 +96,20 @@ def _cost(line: Line, /) -> int:
     return width(line.text) + 3 + _MARK * (line.hidden > 0)
 
 
-def _shorter(one: Block, most: int, /) -> Block:
+def _shorter(part: Block, most: int, /) -> Block:
     """Return a block with no more than `most` characters of an action in the line that is told in any case."""
-    lines = (split_line(line, most, line.rank) if line.rank == Rank.MUST else (line,) for line in one.lines)
-    return replace(one, lines=tuple(chain.from_iterable(lines)))
+    lines = (split_line(line, most, line.rank) if line.rank == Rank.MUST else (line,) for line in part.lines)
+    return replace(part, lines=tuple(chain.from_iterable(lines)))
 
 
 def _choose(scenes: Sequence[Scene], room: int, /) -> list[Mask]:
     """The lines that fit, rank after rank and from the end on; a result only where its step is told."""
-    choice = _Choice(scenes, [[[False] * len(one.lines) for one in scene.blocks] for scene in scenes])
+    choice = _Choice(scenes, [[[False] * len(part.lines) for part in scene.blocks] for scene in scenes])
     order = sorted(
         (line.rank, 3 if scene.number <= _START else scene.left, i, j, k)
         for i, scene in enumerate(scenes)
-        for j, one in enumerate(scene.blocks)
-        for k, line in enumerate(one.lines)
+        for j, part in enumerate(scene.blocks)
+        for k, line in enumerate(part.lines)
         if not line.hidden and line.rank < Rank.NOISE
     )
     left = room
@@ -136,11 +136,11 @@ def _fill(choice: _Choice, spots: Sequence[_Spot], room: int, /) -> int:
     return room - left
 
 
-def _render_scenes(scenes: Sequence[Scene], kept: list[Mask], /, *, gaps: bool) -> Iterator[str]:
+def _render_scenes(scenes: Sequence[Scene], masks: list[Mask], /, *, gaps: bool) -> Iterator[str]:
     expected = 1
     cut: list[tuple[int, int]] = []
-    for scene, own in zip(scenes, kept, strict=True):
-        if not any(map(any, own)) and any(one.lines for one in scene.blocks):
+    for scene, own in zip(scenes, masks, strict=True):
+        if not any(map(any, own)) and any(part.lines for part in scene.blocks):
             continue
         if gaps:
             yield from _gap(expected, scene.number - 1)
@@ -150,7 +150,7 @@ def _render_scenes(scenes: Sequence[Scene], kept: list[Mask], /, *, gaps: bool) 
             yield "\n".join((f"[step {scene.number}, in brief, {lost:,} characters cut]", *_briefly(scene, own)))
         else:
             yield "\n".join((f"[step {scene.number}]", *_in_full(scene, own)))
-        compared = any(not one.marked for one in scene.blocks)
+        compared = any(not part.marked for part in scene.blocks)
         if (lost > _NOTED or compared) and not brief:
             cut.append((lost, scene.number))
     if gaps and scenes:
@@ -163,69 +163,69 @@ def _gap(start: int, stop: int, /) -> Iterator[str]:
         yield f"[step {start} left out]" if start == stop else f"[steps {start}–{stop} left out]"
 
 
-def _count_lost(one: Block, kept: list[bool], /) -> int:
+def _count_lost(part: Block, flags: list[bool], /) -> int:
     """Characters of a text that are not told and may matter."""
     return sum(
         len(line.text) + line.hidden
-        for line, told in zip(one.lines, kept, strict=True)
-        if not told and (line.rank < Rank.OLD or (line.rank < Rank.NOISE and one.marked) or line.hidden)
+        for line, is_shown in zip(part.lines, flags, strict=True)
+        if not is_shown and (line.rank < Rank.OLD or (line.rank < Rank.NOISE and part.marked) or line.hidden)
     )
 
 
-def _is_brief(scene: Scene, kept: Mask, lost: int, /) -> bool:
+def _is_brief(scene: Scene, mask: Mask, lost: int, /) -> bool:
     """Whether so little of a step is told that it needs no labels, and one mark for all that was cut."""
-    pairs = (pair for one, own in zip(scene.blocks, kept, strict=True) for pair in zip(one.lines, own, strict=True))
-    beyond = [line.rank for line, told in pairs if told and line.rank > Rank.RESULT]
+    pairs = (pair for part, own in zip(scene.blocks, mask, strict=True) for pair in zip(part.lines, own, strict=True))
+    beyond = [line.rank for line, is_shown in pairs if is_shown and line.rank > Rank.RESULT]
     return bool(lost) and len(beyond) <= _BRIEF and all(rank > Rank.DECIDES for rank in beyond)
 
 
-def _briefly(scene: Scene, kept: Mask, /) -> Iterator[str]:
-    for one, own in zip(scene.blocks, kept, strict=True):
-        told: list[str] = []
+def _briefly(scene: Scene, mask: Mask, /) -> Iterator[str]:
+    for part, own in zip(scene.blocks, mask, strict=True):
+        texts: list[str] = []
         after = False  # whether the line before is told
-        for line, keep in zip(one.lines, own, strict=True):
-            if line.joined and after and told:
-                told[-1] += line.text if keep else "…"
+        for line, keep in zip(part.lines, own, strict=True):
+            if line.joined and after and texts:
+                texts[-1] += line.text if keep else "…"
             elif keep and line.text.strip():
-                told.append(f"| → {line.text.strip()}" if one.kind == "seen" else f"| {line.text}")
+                texts.append(f"| → {line.text.strip()}" if part.kind == "seen" else f"| {line.text}")
             after = keep
-        yield from told
+        yield from texts
 
 
-def _in_full(scene: Scene, kept: Mask, /) -> Iterator[str]:
+def _in_full(scene: Scene, mask: Mask, /) -> Iterator[str]:
     label = ""
-    for one, own in zip(scene.blocks, kept, strict=True):
-        if one.lines and not any(own):
+    for part, own in zip(scene.blocks, mask, strict=True):
+        if part.lines and not any(own):
             continue
-        if one.kind != "call" or one.label != label:
-            yield one.label
-        label = one.label
-        yield from _lines(one, own)
+        if part.kind != "call" or part.label != label:
+            yield part.label
+        label = part.label
+        yield from _lines(part, own)
 
 
-def _lines(one: Block, kept: list[bool], /) -> Iterator[str]:
+def _lines(part: Block, flags: list[bool], /) -> Iterator[str]:
     """The kept lines, each behind `| `, and a mark where others stood."""
-    told: list[str] = []
+    texts: list[str] = []
     left: list[Line] = []
-    for line, keep in zip(one.lines, kept, strict=True):
+    for line, keep in zip(part.lines, flags, strict=True):
         if not keep:
             left.append(line)
         elif left:
-            yield from _flush(told)
-            yield from _cut(left) if one.marked or line.joined or left[-1].joined else ()
-            left, told = [], [line.text]
-        elif line.joined and told:
-            told[-1] += line.text
+            yield from _flush(texts)
+            yield from _cut(left) if part.marked or line.joined or left[-1].joined else ()
+            left, texts = [], [line.text]
+        elif line.joined and texts:
+            texts[-1] += line.text
         else:
-            told.append(line.text)
-    yield from _flush(told)
-    if left and (one.marked or left[0].joined):
+            texts.append(line.text)
+    yield from _flush(texts)
+    if left and (part.marked or left[0].joined):
         yield from _cut(left)
 
 
-def _flush(told: list[str], /) -> Iterator[str]:
-    if told:
-        yield block("\n".join(told)) or "| "
+def _flush(texts: list[str], /) -> Iterator[str]:
+    if texts:
+        yield block("\n".join(texts)) or "| "
 
 
 def _cut(left: list[Line], /) -> Iterator[str]:
@@ -245,5 +245,5 @@ def _foot(numbers: Sequence[int], /) -> Iterator[str]:
         else:
             spans.append((number, number))
     if spans:
-        told = ", ".join(str(first) if first == stop else f"{first}–{stop}" for first, stop in spans)
-        yield f"[not told whole: step{'s' if len(numbers) > 1 else ''} {told}]"
+        text = ", ".join(str(first) if first == stop else f"{first}–{stop}" for first, stop in spans)
+        yield f"[not told whole: step{'s' if len(numbers) > 1 else ''} {text}]"

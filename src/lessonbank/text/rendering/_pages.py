@@ -129,23 +129,23 @@ def _take(page: Page, match: re.Match[str], above: list[_Open], known: set[str],
     state = _state(role, given)
     if not around and _take_row(page, indent, role, name, state, above):
         return
-    told = _describe(role, name, state, above)
-    if told and not (around and not state) and not (role in _ACTIVE and not state and told in known):
-        known.add(told)
+    text = _describe(role, name, state, above)
+    if text and not (around and not state) and not (role in _ACTIVE and not state and text in known):
+        known.add(text)
         telling = bool(state) or role in _LOUD or bool(_TELLING.search(name))
-        page.nodes.append(Node(told, state, telling, role in _ACTIVE, _depth(above)))
+        page.nodes.append(Node(text, state, telling, role in _ACTIVE, _depth(above)))
     near = above[-1] if above else None
     row, cell = (near.row, near.cell) if near else (None, False)
-    above.append(_Open(indent, name if told else "", bool(told), around, row, cell))
+    above.append(_Open(indent, name if text else "", bool(text), around, row, cell))
 
 
 def _take_row(page: Page, indent: int, role: str, name: str, state: str, above: list[_Open], /) -> bool:
     """Takes a row of a table, or what one of its cells says: a row is told on one line."""
     if role == "row":
-        told = f"row {_short(name)!r}" if 0 < len(name) <= 2 * _LONG else "row" if state else ""
+        text = f"row {_short(name)!r}" if 0 < len(name) <= 2 * _LONG else "row" if state else ""
         page.rows.append((len(page.nodes), cells := list[str]()))
-        page.nodes.append(Node(told, state, bool(state), depth=_depth(above)))
-        above.append(_Open(indent, "", bool(told), around=False, row=cells))
+        page.nodes.append(Node(text, state, bool(state), depth=_depth(above)))
+        above.append(_Open(indent, "", bool(text), around=False, row=cells))
         return True
     near = above[-1] if above else None
     if near is None or near.row is None:
@@ -154,9 +154,9 @@ def _take_row(page: Page, indent: int, role: str, name: str, state: str, above: 
         near.row.append(f"{name[: _CELL // 2] + '…'!r} {state}".rstrip())
         above.append(_Open(indent, "", shown=False, around=False))
         return True
-    said = not name or any(name in one.name for one in above[-4:])
+    is_repeat = not name or any(name in ancestor.name for ancestor in above[-4:])
     if role in _CELLS or (near.cell and role in _TEXTS):
-        near.row.extend([] if said else [f"{name!r} {state}".rstrip()])
+        near.row.extend([] if is_repeat else [f"{name!r} {state}".rstrip()])
     elif not (near.cell and role == "link" and name == near.name and not state):
         return False
     above.append(_Open(indent, name, shown=False, around=False, row=near.row, cell=True))
@@ -165,10 +165,10 @@ def _take_row(page: Page, indent: int, role: str, name: str, state: str, above: 
 
 def _describe(role: str, name: str, state: str, above: Sequence[_Open], /) -> str:
     """What the element is, in few words, or nothing where that says nothing or was just said."""
-    said = bool(name) and any(name in one.name for one in above[-4:])
+    is_repeat = bool(name) and any(name in ancestor.name for ancestor in above[-4:])
     if role in _TEXTS:
-        return "" if said or not name else repr(name)
-    plain = role in _ACTIVE or role in _LOUD or ((role in _GROUPS or role == "heading") and not said)
+        return "" if is_repeat or not name else repr(name)
+    plain = role in _ACTIVE or role in _LOUD or ((role in _GROUPS or role == "heading") and not is_repeat)
     if not (name and (plain or state)) and state in ("", "checked=false"):
         return ""
     if role in _GROUPS and len(name) > 2 * _LONG:
@@ -178,16 +178,16 @@ def _describe(role: str, name: str, state: str, above: Sequence[_Open], /) -> st
 
 def _state(role: str, given: dict[str, str], /) -> str:
     """What the element holds, in few words; what every idle element says is left out."""
-    kept = [
+    fields = [
         f"{key}={value!r}" if key == "value" else f"{key}={value.lower()}"
         for key, value in given.items()
         if value and (value.lower() != "false" or (key == "checked" and role in _CHOICES))
     ]
-    return " ".join(kept)
+    return " ".join(fields)
 
 
 def _depth(above: Sequence[_Open], /) -> int:
-    return min(sum(one.shown for one in above), _DEPTH)
+    return min(sum(ancestor.shown for ancestor in above), _DEPTH)
 
 
 def _short(text: str, /) -> str:
@@ -208,7 +208,7 @@ def pages(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
     titles = [page.title for page in read.values()]
     left = {spot: title != after for spot, title, after in zip(read, titles, [*titles[1:], None], strict=False)}
     before: dict[str, tuple[int, Page]] = {}
-    told: list[Scene] = []
+    revisions: list[Scene] = []
     for scene in scenes if read else ():
         names = before[""][1].names if before else {}
         blocks = [block if block.kind == "seen" else _with_names(block, names) for block in scene.blocks]
@@ -217,8 +217,8 @@ def pages(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
                 known = before.get(page.title) or before.get("")
                 before[page.title] = before[""] = (scene.number, page)
                 blocks[i] = _compare_page(block, page, known, leaving=left[scene.number, i])
-        told.append(replace(scene, blocks=tuple(blocks)))
-    return told or scenes
+        revisions.append(replace(scene, blocks=tuple(blocks)))
+    return revisions or scenes
 
 
 def _with_names(block: Block, names: dict[str, str], /) -> Block:
@@ -226,8 +226,8 @@ def _with_names(block: Block, names: dict[str, str], /) -> Block:
 
     def name(line: Line) -> Line:
         touched = (names.get(target[1] or target[2]) for target in _TARGET.finditer(line.text))
-        found = next(filter(None, touched), None) if line.rank == Rank.MUST else None
-        return line._replace(text=f"{line.text} ({found})") if found else line
+        element = next(filter(None, touched), None) if line.rank == Rank.MUST else None
+        return line._replace(text=f"{line.text} ({element})") if element else line
 
     return replace(block, lines=tuple(map(name, block.lines)))
 
@@ -263,8 +263,8 @@ def _first(node: Node, /) -> Rank:
 def _compare(page: Page, old: Page, /, *, same: bool, leaving: bool) -> Iterator[Line]:
     """The lines that are new, with what they held before; of the old ones, state; of one page, also what is gone."""
     left = Counter(node.key for node in old.nodes)
-    gone = left - Counter(node.key for node in page.nodes)
-    held = {node.name: node.state for node in old.nodes if gone[node.key]}
+    removals = left - Counter(node.key for node in page.nodes)
+    held = {node.name: node.state for node in old.nodes if removals[node.key]}
     for node in page.nodes:
         if left[node.key] > 0:
             left[node.key] -= 1
@@ -275,12 +275,12 @@ def _compare(page: Page, old: Page, /, *, same: bool, leaving: bool) -> Iterator
         text = f"+ {node.text}" if was is None else f"+ {node.text} (before: {was or 'nothing'})"
         changed = Rank.STATE if node.telling or was is not None else Rank.CHANGE
         yield from pieces(text, changed if same else _first(node))
-    yield from _removals(old, gone, held) if same else ()
+    yield from _removals(old, removals, held) if same else ()
 
 
-def _removals(old: Page, gone: Counter[tuple[str, str]], held: dict[str, str], /) -> Iterator[Line]:
+def _removals(old: Page, removals: Counter[tuple[str, str]], held: dict[str, str], /) -> Iterator[Line]:
     """The state that is no longer there."""
     for node in old.nodes:
-        if node.telling and node.name in held and gone[node.key] > 0:
-            gone[node.key] -= 1
+        if node.telling and node.name in held and removals[node.key] > 0:
+            removals[node.key] -= 1
             yield from pieces(f"- {node.text}", Rank.CONTEXT)

@@ -84,8 +84,8 @@ def render(
     task = _Part("[task]", unify(trajectory.task), 60)
     if room < _TINY:
         return task.fit(room) or clip(task.text, room)
-    told = {"full": _agent_text(trajectory), "recorded": unify(trajectory.instructions)}.get(view)
-    first = [task, _Part(_INSTRUCTIONS, told, 40)] if told and instructions else [task]
+    agent_text = {"full": _agent_text(trajectory), "recorded": unify(trajectory.instructions)}.get(view)
+    first = [task, _Part(_INSTRUCTIONS, agent_text, 40)] if agent_text and instructions else [task]
     last = [_Part(label, text, 30) for label, text in _ending(trajectory, view)]
     scenes = _scenes(trajectory, view)
     framed = [*first, *last]
@@ -126,8 +126,8 @@ def incomplete_steps(rendered: str, /) -> tuple[int, ...]:
     So are pages that are told by what changed. A second look shows these more fully.
     """
     numbers = {int(number) for number in _BRIEF.findall(rendered)}
-    for cut, gone in _UNTOLD.findall(rendered):
-        for first, _, last in (span.partition("–") for span in (cut or gone).split(", ")):
+    for cut, gap in _UNTOLD.findall(rendered):
+        for first, _, last in (span.partition("–") for span in (cut or gap).split(", ")):
             numbers.update(range(int(first), int(last or first) + 1))
     return tuple(sorted(numbers))
 
@@ -142,7 +142,7 @@ def _room(budget: int, /) -> int:
 def _share(parts: Sequence[_Part], room: int, /) -> list[int]:
     """Bytes for each part: small ones get all they want, the large ones share the rest by weight."""
     sizes, weight = [0] * len(parts), sum(part.weight for part in parts)
-    for place, part in sorted(enumerate(parts), key=lambda one: one[1].size / one[1].weight):
+    for place, part in sorted(enumerate(parts), key=lambda pair: pair[1].size / pair[1].weight):
         sizes[place] = min(part.size, room * part.weight // weight)
         room, weight = room - sizes[place], weight - part.weight
     return sizes
@@ -160,14 +160,14 @@ def _scenes(run: Trajectory, view: View, wanted: Collection[int] = ()) -> Sequen
 
 def _without_observations(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
     """The steps without what came back."""
-    return [replace(scene, blocks=tuple(one for one in scene.blocks if one.kind != "seen")) for scene in scenes]
+    return [replace(scene, blocks=tuple(block for block in scene.blocks if block.kind != "seen")) for scene in scenes]
 
 
 def _without_template(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
     """The steps, without the template in the first: it is told with the instructions."""
     if not (scenes and scenes[0].number == 1 and any(_template(run))):
         return scenes
-    return [scenes[0].seen(lambda one: replace(one, label=f"{one.label} {_FRAMED}", lines=())), *scenes[1:]]
+    return [scenes[0].seen(lambda block: replace(block, label=f"{block.label} {_FRAMED}", lines=())), *scenes[1:]]
 
 
 CHOICES: Final[Mapping[View, tuple[Choice, ...]]] = {
@@ -191,8 +191,8 @@ def _template(run: Trajectory, /) -> tuple[str, str]:
     if len(first) != 1 or first[0].source != "user" or run.steps[0].action.calls:
         return "", ""
     text = unify(first[0].text)
-    before, found, after = text.partition(unify(run.task))
-    if not found or len(before) + len(after) < _TEMPLATE or is_page(text):
+    before, middle, after = text.partition(unify(run.task))
+    if not middle or len(before) + len(after) < _TEMPLATE or is_page(text):
         return "", ""
     return before.strip("\n"), after.strip("\n")
 

@@ -133,8 +133,8 @@ def _blocks(step: Step, left: int, most: int, task: str, /) -> Iterator[Block]:
         yield Block("agent thinks:", "thought", tuple(lines_of(thought, most, Rank.SAID if left < 3 else Rank.REST)))
     if text := unify(step.action.text):
         alone = not step.action.calls
-        said = tuple(lines_of(text, most, Rank.SAID if alone or left < 3 else Rank.REST))
-        yield Block("agent:", "text", _rank_act(said) if alone else said)
+        lines = tuple(lines_of(text, most, Rank.SAID if alone or left < 3 else Rank.REST))
+        yield Block("agent:", "text", _rank_act(lines) if alone else lines)
     for call in step.action.calls:
         yield Block("agent calls:", "call", tuple(_call_lines(call, most)))
     for observation in step.observations:
