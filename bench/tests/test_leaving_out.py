@@ -97,7 +97,7 @@ async def test_never_the_excluded_and_never_fewer_than_there_are(found_tasks: li
 def test_asking_ends_when_there_are_enough_or_no_more_and_else_goes_on_with_more(
     asked: int, got: int, kept: int, limit: int
 ) -> None:
-    more = ask_next(asked, got=got, kept=kept, limit=limit)
+    more = ask_next(asked, got=got, count=kept, limit=limit)
     assert (more is None) == (kept >= limit or got < asked)
     assert more is None or more > asked
 

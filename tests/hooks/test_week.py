@@ -66,7 +66,7 @@ def test_the_week_is_counted_by_what_it_saw_learned_showed_helped_and_cost(bank:
     told = week_of(bank, NOW - timedelta(days=7))
     assert (told.repositories, told.sessions, told.tasks) == ({SHOP}, {"s-1", "s-2"}, 2)
     assert told.outcomes == {"success by checks": 1, "unknown": 1}
-    assert (told.cures, told.told, told.kept_back) == (1, 1, 0)
+    assert (told.cures, told.cures_shown, told.kept_back) == (1, 1, 0)
     assert told.through == {"told": 1, "told went through": 1}
     assert told.tokens_shown > 20
     lines = told.lines("bank.db")
@@ -78,7 +78,7 @@ def test_the_week_is_counted_by_what_it_saw_learned_showed_helped_and_cost(bank:
 def test_what_was_before_the_week_does_not_count(bank: ReasoningBank, tmp_path: Path) -> None:
     a_week(bank, tmp_path)
     told = week_of(bank, NOW + timedelta(days=1))
-    assert (told.tasks, told.cures, told.told, told.tokens_shown) == (0, 0, 0, 0)
+    assert (told.tasks, told.cures, told.cures_shown, told.tokens_shown) == (0, 0, 0, 0)
 
 
 def test_the_command_prints_it_and_names_what_waits(bank: ReasoningBank, tmp_path: Path) -> None:

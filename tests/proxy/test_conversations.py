@@ -299,7 +299,7 @@ def test_what_comes_after_the_told_end_of_a_run_is_no_other_run() -> None:
     found, *_ = desk.send(asked)
     desk.reply(found, asked, said("", "c1"))
     assert found
-    ended = desk.all.end(found, told=True)
+    ended = desk.all.end(found, has_outcome=True)
     assert ended
     assert (ended.run, ended.stopped) == (found.last_run, None)
     follow = request(ASK, said("", "c1"), {"role": "tool", "tool_call_id": "c1", "content": "x"})

@@ -79,14 +79,14 @@ def test_the_turn_is_the_last_message_that_is_no_instruction() -> None:
 
 def test_the_task_is_the_last_text_of_a_turn() -> None:
     parts = [{"type": "text", "text": "<reminder>long</reminder>"}, {"type": "text", "text": "Fix the bug"}]
-    said = read("messages", messages=[{"role": "user", "content": parts}]).said[0]
+    said = read("messages", messages=[{"role": "user", "content": parts}]).spoken[0]
     assert said
     assert said.task == "Fix the bug"
 
 
 def test_a_greeting_asks_for_nothing() -> None:
     def said(text: str) -> Any:
-        return read("chat", messages=[{"role": "user", "content": text}]).said[0]
+        return read("chat", messages=[{"role": "user", "content": text}]).spoken[0]
 
     assert not asks(said("Hi there!"))
     assert not asks(said("  "))
@@ -97,10 +97,12 @@ def test_a_greeting_asks_for_nothing() -> None:
 def test_a_message_is_the_same_as_text_and_as_parts_and_whatever_is_cached() -> None:
     part = {"type": "text", "text": "do it", "cache_control": {"type": "ephemeral"}}
     forms: list[Any] = ["do it", [{"type": "text", "text": "do it"}], [part]]
-    marks = {read("messages", messages=[{"role": "user", "content": form}]).said[0] for form in forms}
+    marks = {read("messages", messages=[{"role": "user", "content": form}]).spoken[0] for form in forms}
     assert len({said.mark for said in marks if said}) == 1
     image = {"type": "image", "source": {"type": "base64", "data": "aGk="}}
-    pictures = [read("messages", messages=[{"role": "user", "content": [{**image, **more}]}]).said[0] for more in FORMS]
+    pictures = [
+        read("messages", messages=[{"role": "user", "content": [{**image, **more}]}]).spoken[0] for more in FORMS
+    ]
     assert len({said.mark for said in pictures if said}) == 2
 
 

@@ -153,7 +153,7 @@ def test_a_connection_that_closes_in_the_middle_of_a_stream_is_no_end_of_it(afte
 
 
 def test_a_stream_may_end_with_word_of_an_error() -> None:
-    with Served(cut_off(said=True)) as served, pytest.raises(openai.APIError, match="the model broke off"):
+    with Served(cut_off(has_error=True)) as served, pytest.raises(openai.APIError, match="the model broke off"):
         list(served.stream())
 
 

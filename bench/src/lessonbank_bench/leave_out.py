@@ -50,7 +50,7 @@ class LeaveOut(RetrieverWrapper):
         while asked is not None:
             found = await self.inner(task, scope=scope, limit=asked)
             kept = [i for i, match in enumerate(found.matches) if not self.rule(task, match.experience)]
-            asked = ask_next(asked, got=len(found.matches), kept=len(kept), limit=limit)
+            asked = ask_next(asked, got=len(found.matches), count=len(kept), limit=limit)
         return self._told(found, kept[:limit], limit=limit)
 
     def _told(self, found: Found, kept: list[int], *, limit: int) -> Found:

@@ -80,7 +80,9 @@ def learning() -> str:
     ]
     told = f"After {TASKS} tasks an agent with memory does {remembering[-1]:.0%} of them, without {without[-1]:.0%}."
     return standalone(
-        picture("learning", size=(WIDTH, HEIGHT), title="Share of tasks done in the demo", told=told, marks=marks)
+        picture(
+            "learning", size=(WIDTH, HEIGHT), title="Share of tasks done in the demo", description=told, marks=marks
+        )
     )
 
 
@@ -98,7 +100,7 @@ def lift(measured: Lift, /) -> str:
         for number, lesson in enumerate(measured.lessons, 1)
     ]
     told = f"Lessons 1 to {last} of the table, each with its effect on success and two intervals around it."
-    return standalone(forest("lessons-1", bars, title=f"Lessons 1 to {last}", told=told))
+    return standalone(forest("lessons-1", bars, title=f"Lessons 1 to {last}", description=told))
 
 
 def study(folder: Path = Path("docs/research/study"), /) -> str:
@@ -118,7 +120,7 @@ def study(folder: Path = Path("docs/research/study"), /) -> str:
     ]
     told = f"At task {last} it keeps {lessons[-1]:.0%} of the rules at first with lessons, {placebo[-1]:.0%} without."
     title = "House rules kept at the first hand-in, by a language model"
-    return standalone(picture("study", size=(WIDTH, HEIGHT), title=title, told=told, marks=marks))
+    return standalone(picture("study", size=(WIDTH, HEIGHT), title=title, description=told, marks=marks))
 
 
 def _kept_at_first(rows: Sequence[dict[str, Any]], arm: str) -> list[float]:

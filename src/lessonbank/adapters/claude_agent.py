@@ -66,7 +66,7 @@ class _Open:
     messages: list[dict[str, Any]]
     session: str | None
     began: float = field(default_factory=monotonic)
-    said: str | None = None
+    last_id: str | None = None
     """The id of the last message of the model: the host gives each block of it as a message of its own."""
     working: set[str] = field(default_factory=set[str])
     """The calls of agents that are not done, or of whose end the model was not told yet."""
@@ -78,11 +78,11 @@ class _Open:
 
     def add(self, role: str, content: str | list[Any], id: str | None = None) -> None:
         blocks = content if isinstance(content, str) else [_plain(block) for block in content]
-        if id and id == self.said:
+        if id and id == self.last_id:
             self.messages[-1]["content"] += blocks
         else:
             self.messages.append({"role": role, "content": blocks})
-        self.said = id
+        self.last_id = id
 
     def go_on(self, prompt: str, id: str | None) -> None:
         """Another prompt belongs to this run."""

@@ -44,7 +44,7 @@ class Week:
     """Lessons that were shown, in `recalls` sessions."""
     kept_back: int = 0
     """Sessions and failures that got nothing, to measure."""
-    told: int = 0
+    cures_shown: int = 0
     """Cures that were told after a failure."""
     through: Counter[str] = field(default_factory=Counter[str])
     """Of the failures whose end is known: `told` and `kept back`, and how many of each `went through`."""
@@ -90,7 +90,7 @@ class Week:
             f"saw      {seen}: {ended or 'none'}",
             f"learned  {plural(self.lessons, 'lesson')} and {plural(self.cures, 'cure')}; {self.retired} retired",
             f"showed   {plural(self.shown, 'lesson')} in {plural(self.recalls, 'session')}, "
-            f"told {plural(self.told, 'cure')}; {self.kept_back} got nothing, to measure",
+            f"told {plural(self.cures_shown, 'cure')}; {self.kept_back} got nothing, to measure",
             f"helped   failed commands, {'; '.join(helped)}" if helped else "helped   no failed command was met again",
             *(f"waits    {line}" for line in waits or ["nothing waits for you"]),
             f"cost     about {self.tokens_shown:,} tokens of lessons in prompts, {models}",
@@ -158,7 +158,7 @@ def _count_recall(week: Week, recall: Recall, *, is_cures: bool) -> None:
     shown = sum(candidate.shown for candidate in recall.candidates)
     week.kept_back += bool(recall.candidates) and not shown
     if is_cures:
-        week.told += bool(shown)
+        week.cures_shown += bool(shown)
     else:
         week.shown += shown
         week.recalls += bool(shown)

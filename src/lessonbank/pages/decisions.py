@@ -132,7 +132,7 @@ async def undo(visit: Visit) -> Response:
         await visit.bank.history.rollback(to=done.sequence - 1, reason=UNDO, by=visit.session.name)
     visit.session.done.remove(done)
     again, where = await _again(visit, done)
-    visit.session.told = f"Taken back: {again}"
+    visit.session.message = f"Taken back: {again}"
     return visit.go(where)
 
 
@@ -218,8 +218,8 @@ async def _way_back(visit: Visit, do: str, lessons: Sequence[Lesson]) -> Back | 
 def back_to(visit: Visit, fields: Mapping[str, Sequence[str]], /) -> Response:
     """The page that a form came from, which says what was done."""
     where = local(first(fields, "back")) or visit.link("inbox")
-    visit.session.told = next(iter(fields.get("told", ())), None) or (
-        visit.session.done[0].told if visit.session.done else None
+    visit.session.message = next(iter(fields.get("told", ())), None) or (
+        visit.session.done[0].message if visit.session.done else None
     )
     return visit.go(where)
 

@@ -56,7 +56,7 @@ async def erase(visit: Visit) -> Response:
     if seen != _mark(await _previewed(visit, asked)):
         raise Conflict("what would be erased changed since it was shown: look again, then decide")
     erased = await visit.bank.admin.purge(**_wanted(asked), reason=reason, by=visit.session.name)
-    visit.session.told = f"Erased for good: {_size(erased)}"
+    visit.session.message = f"Erased for good: {_size(erased)}"
     visit.session.done.clear()
     return visit.go(visit.link("administration"))
 

@@ -72,7 +72,7 @@ async def _lessons(visit: Visit, query: str) -> Sequence[str]:
 def _row(line: Line) -> Sequence[object]:
     entry = line.entry
     who = (entry.sequence, entry.at.isoformat(), entry.writer)
-    return (*who, line.told, " ".join(line.lessons), line.run, line.reason)
+    return (*who, line.sentence, " ".join(line.lessons), line.run, line.reason)
 
 
 async def comparison(visit: Visit) -> Response:
@@ -103,7 +103,7 @@ async def rollback(visit: Visit) -> Response:
     entry = await visit.bank.history.rollback(to=to, reason=reason or "rolled back on the page", by=visit.session.name)
     again = f"the scope is what it was before the rollback to change {to}"
     remember(visit, f"Rolled back to change {to}", (entry,), None, again=again)
-    visit.session.told = visit.session.done[0].told
+    visit.session.message = visit.session.done[0].message
     return visit.go(visit.link("history"))
 
 

@@ -24,7 +24,7 @@ class Line:
     """One change: what was done, to which lessons, and why."""
 
     entry: JournalEntry
-    told: str
+    sentence: str
     lessons: tuple[str, ...] = ()
     reason: str = ""
     run: str = ""

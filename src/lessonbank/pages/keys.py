@@ -50,7 +50,7 @@ async def change(visit: Visit) -> Response:
         return await _render(visit, written=await ring.rotate(id, days=number_of(form.get("days")) or 0, **person))
     if do == "remove":
         await ring.remove(id, **person)
-        visit.session.told = "The key is ended: whoever holds it is out"
+        visit.session.message = "The key is ended: whoever holds it is out"
         return visit.go(visit.link("keys"))
     raise UsageError("add, rotate or remove a key")
 

@@ -65,7 +65,7 @@ async def retry(visit: Visit) -> Response:
     lessons = sum(len(learning.lessons) for learning in learned)
     left = [await visit.bank.runs.get(run.trajectory.id) for run in runs]
     done = sum(run.status == "learned" for run in left)
-    visit.session.told = f"Learned from {done} of {plural(len(runs), 'run')}: {plural(lessons, 'new lesson')}"
+    visit.session.message = f"Learned from {done} of {plural(len(runs), 'run')}: {plural(lessons, 'new lesson')}"
     return visit.go(visit.link("queue"))
 
 

@@ -54,7 +54,7 @@ Back: TypeAlias = Callable[["AsyncReasoningBank"], Awaitable[object]]
 class Done:
     """A decision that a person made in this session."""
 
-    told: str
+    message: str
     scope: str
     sequence: int
     """Its last entry in the journal."""
@@ -87,7 +87,7 @@ class Session:
     """What was decided, the last first."""
     proposed: dict[str, Proposed] = field(default_factory=dict[str, "Proposed"], repr=False)
     """What was counted of each scope, so that it is counted again only after a change."""
-    told: str | None = None
+    message: str | None = None
     """What the next page says was done."""
 
 

@@ -214,7 +214,7 @@ class Visit:
 
     def _last_decision(self) -> str | None:
         """What was just decided, said once."""
-        message, self.session.told = (None, self.session.told) if self.is_part else (self.session.told, None)
+        message, self.session.message = (None, self.session.message) if self.is_part else (self.session.message, None)
         return message
 
     def go(self, where: str, /) -> Response:

@@ -143,7 +143,7 @@ class Row:
 
     candidate: Candidate
     lesson: Lesson | None
-    told: str
+    sentence: str
     absence: str
     """Why the bank does not hold it; empty where it does."""
 

@@ -114,14 +114,14 @@ class Conversation:
             self.run, self.is_recalled, self.has_spoken, self.error = new_id(), False, False, ""
             self.began, self.usage = now, (0, 0, 0)
             self.begins = (self.length if request.is_partial else 0) + turn
-            self.first = message.mark if request.turn is not None and (message := request.said[turn]) else ""
+            self.first = message.mark if request.turn is not None and (message := request.spoken[turn]) else ""
 
     def note(self, request: Request, answer: Answer, /) -> None:
         """Keep what a request and its answer say of the run."""
         parts = [request.listed, *([json.dumps(answer.messages)] if answer.messages else [])]
         self.parts = [*self.parts, *parts] if request.is_partial else parts
         if self.first and not request.is_partial:  # a client may leave out what is old
-            same = [at for at, message in enumerate(request.said) if message and message.mark == self.first]
+            same = [at for at, message in enumerate(request.spoken) if message and message.mark == self.first]
             self.begins = min(same, key=lambda at: abs(at - self.begins), default=0)
         count = len(request.messages) + len(answer.messages)
         self.length = self.length + count if request.is_partial else count
@@ -280,7 +280,7 @@ class Conversations:
         """A key for each message of the history so far, and one for the request as it stands, instructions and all."""
         key = self._key(whose, request.dialect, hint, request.hint)
         keys: list[Key] = []
-        for message in request.said:
+        for message in request.spoken:
             if message is not None and message.speaker != "rules":
                 key = self._hash(message.mark, key)
                 keys.append(key)
@@ -295,7 +295,7 @@ class Conversations:
 
 def _same(request: Request, index: int, mark: str) -> int | None:
     """Where a message stands now that stood at `index`."""
-    same = [i for i, message in enumerate(request.said) if message and message.mark == mark]
+    same = [i for i, message in enumerate(request.spoken) if message and message.mark == mark]
     return index if index in same else next(iter(same), None)
 
 
@@ -305,7 +305,7 @@ def turn_to_recall(conversation: Conversation, request: Request, /) -> tuple[int
     Only one text is ever added to a conversation, so none is looked for once there is one.
     """
     turn = request.turn
-    message = None if turn is None else request.said[turn]
+    message = None if turn is None else request.spoken[turn]
     if turn is None or message is None or conversation.text or conversation.is_recalled or not asks(message):
         return None
     return turn, message

@@ -54,7 +54,7 @@ class Request:
     dialect: Dialect
     body: str
     messages: list[Span]
-    said: list[SpokenMessage | None]
+    spoken: list[SpokenMessage | None]
     listed: str
     """The list of messages as JSON, as the client wrote it."""
     system: str
@@ -72,14 +72,14 @@ class Request:
     def last(self) -> int | None:
         """Where the last message stands that is no instruction."""
         return next(
-            (i for i, message in reversed(list(enumerate(self.said))) if message and message.speaker != "rules"), None
+            (i for i, message in reversed(list(enumerate(self.spoken))) if message and message.speaker != "rules"), None
         )
 
     @property
     def turn(self) -> int | None:
         """Where the user's turn stands that this request is to answer; `None` while the agent works with its tools."""
         last = self.last
-        message = None if last is None else self.said[last]
+        message = None if last is None else self.spoken[last]
         return last if message and message.speaker == "user" else None
 
     @property
@@ -93,7 +93,7 @@ def failed_at(request: Request, /) -> tuple[int, list[Any]] | None:
 
     `None` for any other request, and where the server keeps the calls.
     """
-    last, spoken_messages = request.last, request.said
+    last, spoken_messages = request.last, request.spoken
     if last is None or request.is_partial or not (message := spoken_messages[last]) or message.speaker != "tool":
         return None
     begin = next((at for at in reversed(range(last)) if (each := spoken_messages[at]) and each.speaker == "user"), 0)
@@ -141,7 +141,7 @@ def read_request(dialect: Dialect, raw: bytes, /) -> Request | None:
         dialect=dialect,
         body=body,
         messages=messages,
-        said=spoken_messages,
+        spoken=spoken_messages,
         listed=listed,
         system=beside,
         tools=tools,

@@ -180,7 +180,7 @@ class Remembering:
                 return known
             at, messages = failed
             text = await self.memory.look_again(conversation.run, messages, whose=conversation.whose) or ""
-            if message := request.said[at]:
+            if message := request.spoken[at]:
                 conversation.cures.append((at, message.mark, text))
             return {**known, at: text}
 

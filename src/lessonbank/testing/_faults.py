@@ -26,7 +26,7 @@ class Cut:
     answer: Answer
     after: int = 2
     """Events that a streamed one gets out."""
-    said: bool = False
+    has_error: bool = False
     """Whether a streamed one ends with an event that tells of an error."""
 
 

@@ -165,7 +165,7 @@ def _answer(response: str | Answer) -> Answer:
 
 def _cut_short(body: dict[str, Any], response: Cut) -> Iterable[bytes]:
     yield from islice(pieces(body, response.answer), response.after)
-    if response.said:
+    if response.has_error:
         yield event({"error": {"message": "the model broke off", "type": "server_error", "code": None}})
     raise ConnectionAbortedError("the script closes the connection here")
 

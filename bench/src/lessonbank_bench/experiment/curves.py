@@ -163,7 +163,7 @@ def drawn(
     marks.append(curve("with", list(zip(across, map(y, one.mean), strict=True))))
     wide = 21 if baseline else 46
     marks += _key("with", label, _number(float(one.mean[-1]), share=share), LEFT, cells=wide)
-    return picture(name, size=(WIDTH, HEIGHT), title=title, told=f"{told}.", marks=marks)
+    return picture(name, size=(WIDTH, HEIGHT), title=title, description=f"{told}.", marks=marks)
 
 
 def _scale(one: Course, other: Course | None, *, share: bool) -> Scale:

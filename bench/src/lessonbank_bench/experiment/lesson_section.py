@@ -79,7 +79,7 @@ def _panels(name: str, bars: Sequence[Bar], title: str, told: str) -> str:
         return ""
     parts = [bars[at : at + _PANEL] for at in range(0, len(bars), _PANEL)]
     figures = [
-        figure(forest(f"lessons-{name}-{n}", part, title=title, told=f"Each: {told}.", like=bars), title, told)
+        figure(forest(f"lessons-{name}-{n}", part, title=title, description=f"Each: {told}.", like=bars), title, told)
         for n, part in enumerate(parts, 1)
     ]
     return f'<div class="grid">{"".join(figures)}</div>'

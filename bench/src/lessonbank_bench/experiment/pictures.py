@@ -35,7 +35,7 @@ def differences(found: Sequence[Compared], /) -> str:
     floor = next((one.floor for one in shown if one.floor is not None), None)
     bars = [Bar(one.arm, _said(one), one.difference, one.by_seed, one.always, _look(one)) for one in shown]
     told = "; ".join(f"{one.arm}: {points(one.difference)} {between(one.by_seed)}" for one in shown)
-    picture = forest("differences", bars, title=f"Differences to {shown[0].baseline}", told=told, floor=floor)
+    picture = forest("differences", bars, title=f"Differences to {shown[0].baseline}", description=told, floor=floor)
     how = "thick: over seeds; thin: right however often one looks"
     grey = "; grey: the noise floor (A/A)" if floor is not None else ""
     caption = f"Each arm against {shown[0].baseline}"

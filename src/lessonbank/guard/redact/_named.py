@@ -105,14 +105,14 @@ def find_named_values(page: Page, /) -> Iterator[Span]:
             yield Span(value.start, value.end, kind, page.text[value.start : value.end], typed=False)
 
 
-NAMED = Detector(find_named_values, "said", PARTS)
+NAMED = Detector(find_named_values, "low_words", PARTS)
 
 
 def _cores(page: Page) -> list[int]:
     """Where a core word may begin. A key is one only behind the word that says what it opens."""
     low, starts = page.low, set[int]()
     for part in PARTS:
-        for at in places(low, part) if part in page.said else ():
+        for at in places(low, part) if part in page.low_words else ():
             starts.update(at - ahead for stem, ahead in _STEMS[part] if low.startswith(stem, at - ahead))
             if part == "key" and (opening := _OPENS.search(low, max(0, at - 14), at)):
                 starts.add(opening.start())

@@ -99,7 +99,7 @@ def _is_account(number: str) -> bool:
 def addresses(page: Page, /) -> Iterator[Span]:
     """E-mail addresses. Files, services and packages are written with the sign, too."""
     text = page.text
-    works_elsewhere = any(word in page.said for word in (*_LOGINS, "scp", "rsync", "git"))
+    works_elsewhere = any(word in page.low_words for word in (*_LOGINS, "scp", "rsync", "git"))
     for sign in _AT.finditer(text):
         host = _HOST.match(text, sign.end())
         start = _start_of_mail(text, sign.start()) if host else 0
@@ -153,7 +153,7 @@ PERSONAL = (
     Detector(accounts, "shape", (b"00",)),
     Detector(addresses, signs=("@",)),
     Detector(phones, "shape", (b"0",)),
-    Detector(social_numbers, "said", ("ssn", "social")),
+    Detector(social_numbers, "low_words", ("ssn", "social")),
 )
 """Everything above, and telephone numbers."""
 

@@ -59,7 +59,7 @@ def phones(page: Page, /) -> Iterator[Span]:
             for sign in compiled(begins).finditer(text):
                 if end := _end_abroad(text, sign.start(), sign.end(), asks):
                     yield _span(text, sign.start(), end)
-    if not any(map(page.said.__contains__, _WORDS)):
+    if not any(map(page.low_words.__contains__, _WORDS)):
         return
     for at in positions(page, _WORDS):
         if (named := compiled(_BESIDE).match(page.low, at)) and _LEAST <= sum(map(str.isdigit, named["it"])) <= 15:

@@ -78,7 +78,7 @@ def _rule(table: str, kind: str, words: str, rest: str, check: str | int = "", c
 
 def ruled(page: Page, /) -> Iterator[Span]:
     """Find what the rules find: keys by their form, other secrets by their place."""
-    for table, text in (("keys", page.keys), ("places", page.said), ("options", page.said)):
+    for table, text in (("keys", page.keys), ("places", page.low_words), ("options", page.low_words)):
         for word, rule in [asked for asked in _asked(table) if asked[0] in text]:
             yield from rule.at(word, page)
 

@@ -36,7 +36,7 @@ class Page:
     A text says most of its words again and again, so what is looked for is looked for among its different words first.
     """
 
-    __slots__ = ("every", "keys", "low", "said", "shape", "text", "words")
+    __slots__ = ("every", "keys", "low", "low_words", "shape", "text", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -47,7 +47,7 @@ class Page:
         different = set(self.every)
         self.words = f" {' '.join(different)} "
         """The different words of the text, between blanks."""
-        self.said = _lower(self.words)
+        self.low_words = _lower(self.words)
         """The same in lower case."""
         self.keys = f" {' '.join([word for word in different if len(word) >= _KEY])} "
         """Those that may be keys or encoded."""
@@ -65,7 +65,7 @@ class Detector(NamedTuple):
     """What finds one kind of secret or of personal data, and what a page must hold for it to find anything."""
 
     find: Callable[[Page], Iterable[Span]]
-    read: Literal["words", "said", "shape"] = "words"
+    read: Literal["words", "low_words", "shape"] = "words"
     """The reading of the page in which one of the signs stands then."""
     signs: Sequence[str] | Sequence[bytes] = ("",)
 
@@ -112,4 +112,4 @@ def places(text: str, word: str, /) -> Iterator[int]:
 
 def positions(page: Page, words: Sequence[str], /) -> list[int]:
     """Where one of `words` (in small letters, without blanks) begins, in order."""
-    return sorted({at for word in words if word in page.said for at in places(page.low, word)})
+    return sorted({at for word in words if word in page.low_words for at in places(page.low, word)})

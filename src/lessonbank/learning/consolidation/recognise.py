@@ -121,14 +121,14 @@ class Recognise:
 class Deduplication:
     """Lessons that are new, and what the others repeat (lesson id to what came again)."""
 
-    kept: tuple[Lesson, ...]
+    lessons: tuple[Lesson, ...]
     repeats: dict[str, tuple[Duplicate, ...]]
 
     def of(self, new: Experience, /) -> Experience:
         """`new` with the kept lessons, and what it repeats."""
         if not self.repeats:
             return new
-        return new.model_copy(update={"lessons": self.kept, "repeats": with_repeats(new.repeats, self.repeats)})
+        return new.model_copy(update={"lessons": self.lessons, "repeats": with_repeats(new.repeats, self.repeats)})
 
 
 async def nearby_lessons(

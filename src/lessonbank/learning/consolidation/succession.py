@@ -30,14 +30,16 @@ class Heir:
     experience: Experience
     runs: tuple[Trajectory, ...]
     """Those of its runs that stay and are kept, without what memory had shown to them."""
-    gone: frozenset[str]
+    removed_run_ids: frozenset[str]
     """The ids of all runs that go."""
 
     @property
     def run_ids(self) -> tuple[str, ...]:
         """The ids of its runs that stay."""
         return tuple(
-            attempt.trajectory_id for attempt in self.experience.attempts if attempt.trajectory_id not in self.gone
+            attempt.trajectory_id
+            for attempt in self.experience.attempts
+            if attempt.trajectory_id not in self.removed_run_ids
         )
 
     @cached_property
@@ -51,7 +53,7 @@ class Heir:
         A model may have been shown `of` while it wrote. What both name, and no ordinary word is, the runs must name.
         """
         sources = lesson.provenance.trajectory_ids or [attempt.trajectory_id for attempt in self.experience.attempts]
-        return self.gone.isdisjoint(sources) and _strange(lesson) & _strange(of) <= self._words
+        return self.removed_run_ids.isdisjoint(sources) and _strange(lesson) & _strange(of) <= self._words
 
     def kept_words(self, of: Lesson, /) -> Lesson | None:
         """The words in which it taught `of` again, where the bank kept them."""

@@ -40,7 +40,7 @@ class Bar:
     """One row: what it is, what is said of it, and a difference of rates."""
 
     label: str
-    told: str
+    sentence: str
     value: float | None
     """`None`: too few tasks to say."""
     thick: Span | None
@@ -76,7 +76,7 @@ class Forest:
     """Rows of one scale that stand apart on a page, each beside its own words."""
 
     def __init__(self, bars: Sequence[Bar], /) -> None:
-        near = [Bar(bar.label, bar.told, bar.value, bar.thick, None, bar.look) for bar in bars]
+        near = [Bar(bar.label, bar.sentence, bar.value, bar.thick, None, bar.look) for bar in bars]
         self._x = Scale(*_reach(near, None), _MARGIN, _STRIP - _MARGIN)
 
     def strip(self, bar: Bar, /) -> str:
@@ -103,7 +103,7 @@ def _floor(x: Scale, floor: float, foot: float) -> str:
 
 
 def _row(bar: Bar, top: float, x: Scale) -> list[str]:
-    sentence = fitted(canonical_line(f"{SIGNS[bar.look]} {bar.told}"), cells=_SAID)
+    sentence = fitted(canonical_line(f"{SIGNS[bar.look]} {bar.sentence}"), cells=_SAID)
     room = int((WIDTH - 2 * _SIDE) / _LETTER - len(sentence) - 2)
     marks = [
         words(fitted(canonical_line(bar.label), cells=room), (_SIDE, top + 15), name="name"),

@@ -47,7 +47,7 @@ class Earlier:
     """An experience as it was before the batch; one that a rollback took out (`is_removed`) gets its row back."""
 
     def __init__(self, number: int, words: int, is_removed: bool, record: bytes, /) -> None:
-        self.number, self.words, self.gone = number, words, is_removed
+        self.number, self.words, self.is_removed = number, words, is_removed
         self._record = record
 
     @cached_property
@@ -101,7 +101,7 @@ class Present:
 
     def _present(self, id: str) -> Earlier | None:
         earlier = self.earlier([id]).get(id)
-        return None if earlier is None or earlier.gone else earlier
+        return None if earlier is None or earlier.is_removed else earlier
 
 
 class _Looked:

@@ -251,7 +251,7 @@ def write(connection: Connection, scope: ScopeRow, written: Written, present: Pr
     trajectories, again = underive(connection, scope.name, {o.number: o.experience for o in old.values()})
     derive(connection, scope.name, {numbers[id]: e for id, e in every.items()})
     _put(connection, scope.name, written, numbers, old=old, lengths=lengths)
-    there = {id: earlier for id, earlier in old.items() if not earlier.gone}
+    there = {id: earlier for id, earlier in old.items() if not earlier.is_removed}
     moved = {id for id, e in every.items() if id not in there or there[id].experience.task != e.task}
     unindex_words(connection, scope.name, {o.number: o.experience.task for id, o in there.items() if id in moved})
     index_words(connection, scope.name, {numbers[id]: every[id].task for id in moved})

@@ -30,7 +30,7 @@ class _Open:
     """A step that may still grow; lists, because a run can hold a hundred thousand fragments."""
 
     fragment: bool = False
-    said: list[str] = field(default_factory=list[str])
+    texts: list[str] = field(default_factory=list[str])
     thoughts: list[str] = field(default_factory=list[str])
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
     observations: list[Observation] = field(default_factory=list[Observation])
@@ -39,18 +39,18 @@ class _Open:
         """Whether a fragment belongs to this step: reasoning, then a message, then calls are one turn."""
         if not (self.fragment and turn.fragment) or self.observations:
             return False
-        return bool(turn.calls) or not (self.said or self.calls)
+        return bool(turn.calls) or not (self.texts or self.calls)
 
     def add(self, turn: Turn) -> None:
         """Take a turn of the agent in."""
         self.fragment = turn.fragment
-        self.said.extend(filter(None, (turn.text,)))
+        self.texts.extend(filter(None, (turn.text,)))
         self.thoughts.extend(filter(None, (turn.thought,)))
         self.calls.extend(turn.calls)
 
     @property
     def text(self) -> str:
-        return "\n".join(self.said)
+        return "\n".join(self.texts)
 
     def close(self) -> Step:
         return Step(

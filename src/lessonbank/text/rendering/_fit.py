@@ -44,13 +44,13 @@ class _Choice:
     """Which lines are told. `opened`: the steps that are told, and whether beyond their action and its result."""
 
     scenes: Sequence[Scene]
-    kept: list[Mask]
+    masks: list[Mask]
     opened: dict[int, bool] = field(default_factory=dict[int, bool])
 
     def take(self, spot: _Spot, left: int, /) -> int:
         """Keeps a line if it fits into `left` bytes, and says what it costs."""
         rank, _, i, j, k = spot
-        part, own = self.scenes[i].blocks[j], self.kept[i][j]
+        part, own = self.scenes[i].blocks[j], self.masks[i][j]
         cost = _cost(part.lines[k]) + (0 if i in self.opened else _FRAME + _BRIEF_CUT)
         if rank > Rank.RESULT:
             near = (k > 0 and own[k - 1]) + (k + 1 < len(own) and own[k + 1])
@@ -118,7 +118,7 @@ def _choose(scenes: Sequence[Scene], room: int, /) -> list[Mask]:
         if last == Rank.RESULT:
             spots = [spot for spot in spots if spot[2] in choice.opened]
         left -= _fill(choice, spots, min(left, int(room * share)))
-    return choice.kept
+    return choice.masks
 
 
 def _fill(choice: _Choice, spots: Sequence[_Spot], room: int, /) -> int:
@@ -126,7 +126,7 @@ def _fill(choice: _Choice, spots: Sequence[_Spot], room: int, /) -> int:
     left, missed = room, 0
     for spot in spots:
         _, _, i, j, k = spot
-        if choice.kept[i][j][k]:
+        if choice.masks[i][j][k]:
             continue
         cost = choice.take(spot, left)
         left -= cost

@@ -79,4 +79,4 @@ def reliability(opinions: Sequence[Opinion], /) -> str:
         marks.append(dot("with", (at, y(between.estimate)), 4.0))
         told.append(f"confidence {one.confidence:.2f}: {one.right.count} of {one.right.of} right")
     said = "; ".join(told) or "no verdict was decided"
-    return picture("reliability", size=(WIDTH, HEIGHT), title="Reliability", told=f"{said}.", marks=marks)
+    return picture("reliability", size=(WIDTH, HEIGHT), title="Reliability", description=f"{said}.", marks=marks)
