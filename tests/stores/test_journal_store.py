@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, Trajectory
+from lessonbank import Evidence, Parts, Trajectory
 from lessonbank.bank.loop import AsyncReasoningBank
-from lessonbank.contracts.ports import Care, Index, Queue, Records, Store
+from lessonbank.contracts.ports import Care, Index, Queue, Records, RunFilter, Store
+from lessonbank.contracts.records import Extraction
 from lessonbank.contracts.store_calls import calls_of, care_of, queue_of
 from lessonbank.errors import NotSupported
 from lessonbank.evidence.draws import Holdout
@@ -53,6 +56,43 @@ async def test_a_bank_learns_retrieves_and_measures_on_a_store_that_has_no_more_
         assert (await bank.lift()).settled == 1
         counts = await bank.admin.counts()
         assert (counts.trajectories, counts.recalls, counts.recalls_with_a_run) == (1, 2, 1)
+
+
+class SlowStore(JournalStore):
+    """Keeps a second word on a run only once the first one is learned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.second_waits, self.first_is_learned = anyio.Event(), anyio.Event()
+
+    async def save_runs(self, trajectories: Sequence[Trajectory], /, **options: Any) -> Sequence[str]:
+        if await self.runs(RunFilter(ids=(RUN.id,)), scope="acme/support"):
+            self.second_waits.set()
+            await self.first_is_learned.wait()
+        return await super().save_runs(trajectories, **options)
+
+
+async def test_a_word_that_is_kept_only_after_the_run_was_learned_corrects_it() -> None:
+    store = SlowStore()
+
+    async def extract(attempts: Sequence[lessonbank.Run], /) -> Extraction:
+        await store.second_waits.wait()
+        return Extraction()
+
+    async with await lessonbank.connect_async(
+        store, scope="acme/support", embedder="lexical", parts=Parts(extractor=extract)
+    ) as bank:
+
+        async def learn() -> None:
+            await bank.learn(RUN, outcome="failure")
+            store.first_is_learned.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(learn)
+            while not await bank.runs.list():
+                await anyio.lowlevel.checkpoint()
+            await bank.tell(RUN.id, outcome="success")
+        assert (await bank.runs.get(RUN.id)).verdict.outcome == "success"
 
 
 CALLS: dict[str, Callable[[AsyncReasoningBank, Path], Awaitable[object]]] = {

@@ -75,7 +75,10 @@ class Learner:
         metadata = a_mapping(metadata)
         keeper = await RunKeeper.of(self.bank, self.limit)  # a wrong key costs no model
         report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
-        report = await keeper.with_prior_runs(report)
+        return await self._learn_reported(await keeper.with_prior_runs(report), metadata, keeper)
+
+    async def _learn_reported(self, report: RunReport, metadata: Mapping[str, Json], keeper: RunKeeper) -> Learned:
+        """Correct what is learned of these runs already, and learn the others."""
         if report.is_learned:
             return await self._settle_late(report, identity=keeper.identity)
         changes, notes = corrected(report) if report.known else ((), ())
@@ -90,6 +93,9 @@ class Learner:
         """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
         new = await self.bank.parts.intake.runs(report.new, metadata)
         if waiting := await keeper.keep(new, report):
+            later = await keeper.with_prior_runs(report)
+            if later.known != report.known:  # another call learned them before this word could be kept
+                return await self._learn_reported(later, metadata, keeper)
             if len(waiting) == len(new) and (teller := await keeper.earlier_teller(waiting)):
                 return with_notes(await self.learn_as(teller, report.runs), stays_as_told(waiting, report))
             report = await keeper.with_earlier_word(waiting, report)

@@ -72,20 +72,19 @@ class RunKeeper:
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         success_at = self.bank.options.success_at
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=success_at)
-        return RunReport(runs, receipt, truths, (*unmeasured, *graded))
+        return RunReport(runs, receipt, truths, (*self._swapped(runs, receipt), *unmeasured, *graded))
 
     async def with_prior_runs(self, report: RunReport, /) -> RunReport:
         """`report` with what the bank holds of these runs, and without what does not count beside that."""
-        report = replace(report, notes=(*self._swapped(report), *report.notes))
         report = await find_prior_runs(self.bank.store, report, scope=self.bank.scope)
         return await without_word_of_others(self.bank.store, report, identity=self.identity)
 
-    def _swapped(self, report: RunReport) -> tuple[str, ...]:
+    def _swapped(self, runs: Sequence[Trajectory], receipt: Recall | None) -> tuple[str, ...]:
         """A note for each run that begins with the task of another recall than the one that it settles."""
-        if (receipt := report.receipt) is None:
+        if receipt is None:
             return ()
         notes, made = list[str](), self.bank.state.receipts
-        for run in report.runs:
+        for run in runs:
             if (request := request_of(run)) and (id := made.mistaken_for(receipt, request)):
                 notes.append(
                     f"another task: run {short_repr(short(run.id))} begins with {short_repr(request)}, for which "

@@ -44,7 +44,7 @@ def ticks(low: float, high: float, /, *, most: int = 6, least: float = 0.0) -> t
 
 
 def picture(name: str, /, *, size: tuple[float, float], title: str, description: str, marks: Iterable[str]) -> str:
-    """One SVG; `title` and `description` say what it shows to those who cannot see it. `name` is its own on the page."""
+    """One SVG; `title` and `description` tell those who cannot see it what it shows. `name` is its own on the page."""
     width, height = size
     return (
         f'<svg viewBox="0 0 {_at(width)} {_at(height)}" role="img" aria-labelledby="{name}-title {name}-told">'
