@@ -29,9 +29,7 @@ class Command(TyperCommand):
         wanted = [parameter for parameter in self.get_params(ctx) if parameter.required]
         values = [(parameter, parameter.consume_value(ctx, options)[0]) for parameter in wanted]
         return [
-            repr(max(parameter.opts, key=len))
-            if parameter.opts[0].startswith("-")
-            else str(parameter.metavar or parameter.name).upper()
-            for parameter, value in values
-            if parameter.value_is_missing(value)
+            repr(max(slot.opts, key=len)) if slot.opts[0].startswith("-") else str(slot.metavar or slot.name).upper()
+            for slot, value in values
+            if slot.value_is_missing(value)
         ]

@@ -207,11 +207,7 @@ def _sync(
     files: list[Path], bank: str, scope: str, format: FileFormat | None, budget: int, *, preview: bool, as_json: bool
 ) -> None:
     with opened(bank, scope) as memory, progress_console.status("comparing"):
-        reports = [
-            report
-            for file in files
-            for report in memory.admin.sync(file, format=format, budget=budget, preview=preview)
-        ]
+        reports = [r for file in files for r in memory.admin.sync(file, format=format, budget=budget, preview=preview)]
     if as_json:
         show_json(reports)
         return

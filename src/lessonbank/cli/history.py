@@ -199,18 +199,13 @@ def show_difference(a: str, b: str, scope: str, other_scope: str, /, *, as_json:
 
 def difference(a: Sequence[Lesson], b: Sequence[Lesson], /) -> Difference:
     """What is only in one of two lists of lessons, and what is in both and differs."""
-    by_id, words_a, words_b = (
-        {lesson.id: lesson for lesson in b},
-        {lesson.wording for lesson in a},
-        {lesson.wording for lesson in b},
-    )
-    ids_a = {lesson.id for lesson in a}
+    by_id, ids_a = {lesson.id: lesson for lesson in b}, {lesson.id for lesson in a}
+    words_a, words_b = {lesson.wording for lesson in a}, {lesson.wording for lesson in b}
+    both = [(lesson, by_id[lesson.id]) for lesson in a if lesson.id in by_id]
     return Difference(
         only_a=tuple(lesson for lesson in a if lesson.id not in by_id and lesson.wording not in words_b),
         only_b=tuple(lesson for lesson in b if lesson.id not in ids_a and lesson.wording not in words_a),
-        changed=tuple(
-            (lesson, by_id[lesson.id]) for lesson in a if lesson.id in by_id and _changes(lesson, by_id[lesson.id])
-        ),
+        changed=tuple(pair for pair in both if _changes(*pair)),
     )
 
 

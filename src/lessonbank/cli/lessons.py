@@ -279,9 +279,7 @@ def _show_proposals(memory: ReasoningBank, *, as_json: bool) -> None:
     if as_json:
         show_json(proposals)
         return
-    rows = [
-        (short(proposal.lesson.id), _does(proposal), proposal.reason, proposal.lesson.title) for proposal in proposals
-    ]
+    rows = [(short(plan.lesson.id), _does(plan), plan.reason, plan.lesson.title) for plan in proposals]
     title = f"{plural(len(proposals), 'proposal')} in {memory.scope}"
     show_table(title, ("id", "to accept it", "because", "title"), rows)
 
@@ -295,14 +293,8 @@ def _show_list(memory: ReasoningBank, lessons: Sequence[Lesson], limit: int, *, 
     proposed = {proposal.lesson.id: _PROPOSED[proposal.change] for proposal in memory.lessons.proposals()}
     topics = topics_of(memory, lessons)
     rows = [
-        (
-            short(lesson.id),
-            lesson.kind,
-            _state(lesson, proposed),
-            topics.get(lesson.topic.id, "") if lesson.topic else "",
-            lesson.title,
-        )
-        for lesson in lessons
+        (short(row.id), row.kind, _state(row, proposed), topics.get(row.topic.id, "") if row.topic else "", row.title)
+        for row in lessons
     ]
     show_table(f"{plural(len(lessons), 'lesson')} in {memory.scope}", ("id", "kind", "state", "topic", "title"), rows)
     warn_of_more([lesson.id for lesson in lessons], limit)

@@ -127,10 +127,8 @@ def is_same_user(connection: socket.socket) -> bool:
     """Whether the process at the other end runs as this user; without a way to ask, the private folder has to do."""
     if not hasattr(socket, "SO_PEERCRED"):
         return True
-    credentials = connection.getsockopt(
-        socket.SOL_SOCKET, socket.SO_PEERCRED, 12
-    )  # three numbers: process, user, group
-    return int.from_bytes(credentials[4:8], sys.byteorder) == os.getuid()
+    numbers = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # three: process, user, group
+    return int.from_bytes(numbers[4:8], sys.byteorder) == os.getuid()
 
 
 def write_private(path: str, value: dict[str, object]) -> None:

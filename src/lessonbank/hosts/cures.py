@@ -38,9 +38,7 @@ class CureExtractor:
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         lessons = [
-            lesson
-            for attempt in attempts
-            if attempt.verdict.outcome == "success" and (lesson := _lesson(attempt.trajectory))
+            lesson for run in attempts if run.verdict.outcome == "success" and (lesson := _lesson(run.trajectory))
         ]
         return Extraction(lessons=tuple(lessons[:1]))
 
@@ -103,9 +101,7 @@ class Cures:
         """Settle what a session was told by what became of its commands, and learn the cures that it found."""
         bank, given = self._bank.scoped(cures_of(scope), writer=host), self._given(session)
         seen = set[str]()
-        failures = (
-            (entry.trajectory, failure) for entry in runs for failure in failures_in(entry.trajectory, entry.exit_codes)
-        )
+        failures = ((r.trajectory, failure) for r in runs for failure in failures_in(r.trajectory, r.exit_codes))
         for run, failure in failures:
             recall = given.get(failure.key)
             if failure.key in seen or len(seen) == _MOST or not (recall or failure.cure):

@@ -157,9 +157,7 @@ class Repositories:
             if known is None:
                 known = table[repository.shared_scope] = {name: [] for name in _LISTS}
                 is_guest = any(repository.root in entry["waiting"] for entry in table.values())
-                if (
-                    is_used(repository.own_scope) and not is_guest
-                ):  # from before it had an origin: they stay where they are
+                if is_used(repository.own_scope) and not is_guest:  # from before it had an origin: they stay there
                     known["asked"] = [repository.root]
                 elif not is_used(repository.shared_scope):
                     known["roots"] = [repository.root]

@@ -22,29 +22,17 @@ class SessionExtractor:
     asks_model = False
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
-        drawn = [
-            lesson
-            for attempt in attempts
-            if attempt.verdict.outcome != "unknown"
-            for lesson in _lessons(attempt.trajectory)
-        ]
+        drawn = [lesson for a in attempts if a.verdict.outcome != "unknown" for lesson in _lessons(a.trajectory)]
         lessons = {(lesson.title, lesson.content): lesson for lesson in drawn}
         notes = () if lessons else ("nothing was extracted: no command failed that then went through by another one",)
         return Extraction(lessons=tuple(lessons.values())[:_MOST], notes=notes)
 
 
 def _lessons(run: Trajectory) -> Iterator[Lesson]:
-    seen = [
-        observation
-        for step in run.steps
-        for observation in step.observations
-        if observation.call_id and not REFUSED.match(observation.text)
+    results = [
+        seen for step in run.steps for seen in step.observations if seen.call_id and not REFUSED.match(seen.text)
     ]
-    codes = {
-        observation.call_id or "": int(observation.is_error)
-        for observation in seen
-        if observation.is_error or observation.is_success
-    }
+    codes = {seen.call_id or "": int(seen.is_error) for seen in results if seen.is_error or seen.is_success}
     for failure in failures_in(run, codes):
         if failure.cure:
             yield failure.lesson(run.id).model_copy(update={"place": None})

@@ -76,9 +76,7 @@ class SlashCommand:
 
     def _list(self) -> str:
         lessons = [(lesson, is_shown(bank, lesson, own=self.own)) for bank, lesson in self._lessons()]
-        lines = [
-            f"{lesson.id[-8:]}  {'shown' if shown else 'waits'}  {_line(lesson)}" for lesson, shown in lessons[:_MOST]
-        ]
+        lines = [f"{row.id[-8:]}  {'shown' if shown else 'waits'}  {_line(row)}" for row, shown in lessons[:_MOST]]
         if len(lessons) > _MOST:
             more = f"--bank {quote(self.name)} --scope {quote(self.bank.scope)}"
             lines.append(f"and {len(lessons) - _MOST} more: lessonbank lessons list {more}")

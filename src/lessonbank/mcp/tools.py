@@ -114,10 +114,9 @@ async def record(
     memory.open_recalls.end(receipt)
     settles = receipt.id if isinstance(receipt, Recall) else receipt or ""
     note = "Kept. A check, a person or a judge decides whether it succeeded, not your claim."
-    reply = Recorded(
-        run_id=run_ids[0] if run_ids else "", recall_id=settles, note=note if run_ids else "Memory is switched off."
-    )
-    return both(reply, f"{reply.note} run_id {reply.run_id}" if run_ids else reply.note)
+    run_id, note = (run_ids[0], note) if run_ids else ("", "Memory is switched off.")
+    reply = Recorded(run_id=run_id, recall_id=settles, note=note)
+    return both(reply, f"{note} run_id {run_id}" if run_ids else note)
 
 
 def _run(
@@ -163,11 +162,8 @@ async def _of_recall(bank: AsyncReasoningBank, id: str) -> str | None:
         return None
     explanation = await bank.recalls.explain(id)
     hidden = {lesson.lesson_id for lesson in explanation.lessons if not await _is_shown(bank, lesson.lesson_id)}
-    named = tuple(
-        lesson.model_copy(update={"title": ""}) if lesson.lesson_id in hidden else lesson
-        for lesson in explanation.lessons
-    )
-    return str(explanation.model_copy(update={"lessons": named}))
+    rows = [row.model_copy(update={"title": ""}) if row.lesson_id in hidden else row for row in explanation.lessons]
+    return str(explanation.model_copy(update={"lessons": tuple(rows)}))
 
 
 async def _of_lesson(bank: AsyncReasoningBank, id: str) -> str | None:

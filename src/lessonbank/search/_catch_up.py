@@ -113,11 +113,9 @@ class VectorSearch:
             refusals = refusals.after(progress.refused, tried=[id for id, _ in due], now=time())
             await try_write(self.store.put_setting(REFUSED.of(scope), refusals.written(setting, self.space)))
         behind = (f"{self._some} a vector in {self.space!r} yet: call `reindex`",)
-        left = len(due) == CATCH_UP or len(progress.vectors) + len(progress.refused) < len(due)
-        return bool(progress.vectors), (
-            *(behind if left else ()),
-            *self._count_refused(waiting + len(progress.refused)),
-        )
+        made, refused = len(progress.vectors), len(progress.refused)
+        left = len(due) == CATCH_UP or made + refused < len(due)
+        return bool(made), (*(behind if left else ()), *self._count_refused(waiting + refused))
 
     async def catch_up(self, *, scope: str, most: int) -> int:
         """Embed up to `most` without a vector that the embedder does not refuse; how many were done.

@@ -217,8 +217,7 @@ def _with_fit(recall: Recall, reading: _Reading, receipt: FitReceipt, injector: 
     text = injector.text(reading.lessons, id=recall.id, lines=reading.lines) if ids else ""
     left = {"shown": False, "unfit": True, "why": "offered, and the model that read the task did not keep it"}
     candidates = tuple(
-        candidate.model_copy(update=left) if candidate.shown and candidate.lesson_id not in ids else candidate
-        for candidate in recall.candidates
+        each.model_copy(update=left) if each.shown and each.lesson_id not in ids else each for each in recall.candidates
     )
     fit = receipt.model_copy(update={"is_applied": True, "kept": ids, "unfitted": recall.text})
     fields = {"text": text, "text_digest": digest(text), "candidates": candidates, "fit": fit}

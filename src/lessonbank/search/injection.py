@@ -54,12 +54,10 @@ class Injector:
 
         The fence's nonce follows from `id`: fresh for each recall, the same for its whole life."""
         ranked = _rank(retrieval)
-        withheld_groups = {draw.group: draw.probability for draw in assigned.groups if draw.withheld}
+        absent = {draw.group: draw.probability for draw in assigned.groups if draw.withheld}
         held = frozenset(lesson.id for _, lesson in ranked) if assigned.control else assigned.withheld
-        if withheld_groups and not assigned.control:
-            held |= {
-                lesson.id for _, lesson in ranked if not withheld_groups.keys().isdisjoint(groups.get(lesson.id, ()))
-            }
+        if absent and not assigned.control:
+            held |= {lesson.id for _, lesson in ranked if not absent.keys().isdisjoint(groups.get(lesson.id, ()))}
         shown, text, left_out = self._fit([lesson for _, lesson in ranked], held, nonce=digest(id)[:8])
         fields: dict[str, object] = {
             "id": id,
@@ -78,7 +76,7 @@ class Injector:
                         left_out=left_out,
                         assigned=assigned,
                         groups=groups.get(lesson.id, ()),
-                        withheld_groups=withheld_groups,
+                        absent=absent,
                     )
                     for rank, (match, lesson) in enumerate(ranked, 1)
                 ]
@@ -113,8 +111,7 @@ class Injector:
         before, after = self._frame(nonce, unchecked)
         room = self.budget * BYTES_PER_TOKEN - width(before) - width(after) + 1
         bodies = {
-            lesson.id: lesson_text(lesson, style=self.style, marked=lesson.is_unchecked and not unchecked)
-            for lesson in lessons
+            each.id: lesson_text(each, style=self.style, marked=each.is_unchecked and not unchecked) for each in lessons
         }
         longest = citation(len(lessons))
         sizes = {id: width(with_nonce(f"{longest} {body}", nonce=nonce)) + 1 for id, body in bodies.items()}
@@ -206,7 +203,7 @@ def _candidate(
     left_out: Mapping[str, str],
     assigned: Assignment,
     groups: Sequence[str],
-    withheld_groups: Mapping[str, float],
+    absent: Mapping[str, float],
 ) -> dict[str, object]:
     """What a `Candidate` is made of: the recall makes all of them at once."""
     origin = (
@@ -224,8 +221,7 @@ def _candidate(
         "withheld": drawn,
         "probability": odds,
         "groups": groups,
-        "why": left_out.get(lesson.id)
-        or _why(origin, odds if drawn else None, assigned, lesson, groups, withheld_groups),
+        "why": left_out.get(lesson.id) or _why(origin, odds if drawn else None, assigned, lesson, groups, absent),
     }
 
 
@@ -235,13 +231,12 @@ def _why(
     assigned: Assignment,
     lesson: Lesson,
     groups: Sequence[str],
-    withheld_groups: Mapping[str, float],
+    absent: Mapping[str, float],
 ) -> str:
-    """`odds`: of the lesson's own draw, if that left it out. `withheld_groups`: those that are withheld."""
+    """`odds`: of the lesson's own draw, if that left it out. `absent`: the odds of the groups that are withheld."""
     if assigned.control:
         return f"memory was withheld whole (probability {assigned.control_probability:g}); {origin}"
     for group in groups:
-        if group in withheld_groups:
-            what, probability = kind_and_label(group, lesson), withheld_groups[group]
-            return f"withheld at random with its {what} (probability {probability:.3g}); {origin}"
+        if group in absent:
+            return f"withheld at random with its {kind_and_label(group, lesson)} (probability {absent[group]:.3g}); {origin}"
     return origin if odds is None else f"withheld at random (probability {odds:.3g}); {origin}"

@@ -20,10 +20,8 @@ def without_denied(retrieval: Found, /, *, seen: Collection[str] = ()) -> Found:
     left = _without(retrieval, denied) if denied else retrieval
     there = {*seen, *(lesson.id for match in left.matches for lesson in lessons_of(match))}
     there |= {id for match in left.matches for ids in match.experience.merged.values() for id in ids}
-    relations = {lesson.id: lesson.relation for lesson in lessons.values() if lesson.relation}
-    alone = {
-        id for id, relation in relations.items() if relation.kind == "adds" and there.isdisjoint(relation.lesson_ids)
-    }
+    links = {lesson.id: lesson.relation for lesson in lessons.values() if lesson.relation}
+    alone = {id for id, link in links.items() if link.kind == "adds" and there.isdisjoint(link.lesson_ids)}
     return _without(left, alone) if alone else left
 
 

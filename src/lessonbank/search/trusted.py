@@ -52,9 +52,9 @@ class TrustFilter(RetrieverWrapper):
             asked *= _WIDER
         if matches or not retrieval.matches:
             return retrieval.model_copy(update={"matches": tuple(matches[:limit])})
-        why = f"past tasks found: {len(retrieval.matches)}, none trusted yet ({self.policy})"
+        count = len(retrieval.matches)
+        why = f"past tasks found: {count}, none trusted yet ({self.policy})"
         if any(self._showable(match.experience).lessons for match in retrieval.matches):
-            count = len(retrieval.matches)
             why = f"past tasks found: {count}, and their lessons are kept for other tasks (lessons.narrow)"
         return Found(notes=retrieval.notes, empty=why)
 
