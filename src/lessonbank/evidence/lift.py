@@ -304,9 +304,7 @@ def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
     for group in sorted(members, key=lambda group: -depth[group]):
         narrowest.setdefault(frozenset(members[group]), group)
     ids = {group for lessons, group in narrowest.items() if len(lessons) < len(lift.lessons)}
-    return tuple(
-        group for group in lift.groups if group.lessons != 1 and (group.group in ids or not members[group.group])
-    )
+    return tuple(row for row in lift.groups if row.lessons != 1 and (row.group in ids or not members[row.group]))
 
 
 def distinct_lessons(lift: Lift, /) -> tuple[LessonLift, ...]:

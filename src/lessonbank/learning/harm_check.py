@@ -59,9 +59,8 @@ class HarmCheck:
         if not asked:
             return drawn
         prompt, mark = self.prompt or load("general/admit"), nonce()
-        shown = "\n\n".join(
-            fence(_lesson_text(lesson), label=f"lesson {n}", nonce=mark) for n, lesson in enumerate(asked, 1)
-        )
+        texts = map(_lesson_text, asked)
+        shown = "\n\n".join(fence(text, label=f"lesson {n}", nonce=mark) for n, text in enumerate(texts, 1))
         try:
             reply = await self.model.generate(prompt.render(nonce=mark, lessons=shown), temperature=0.0, schema=Answers)
         except ModelError as error:

@@ -35,9 +35,7 @@ async def _settled_by(store: Store, runs: Collection[str], /, *, scope: str) -> 
     """The id of the receipt that one of these runs settled although it was learned without a recall."""
     journal = store.journal(scope=scope, kinds=("settle",)) if runs else None
     settled = [at.entry.settlement async for at in journal if isinstance(at.entry, Settle)] if journal else ()
-    return next(
-        (settlement.recall_id for settlement in settled if any(id in runs for id in settlement.trajectory_ids)), None
-    )
+    return next((each.recall_id for each in settled if any(id in runs for id in each.trajectory_ids)), None)
 
 
 def _with_own_receipt(report: RunReport, own: Recall | None) -> RunReport:

@@ -113,9 +113,8 @@ async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeF
     notes = [note for note in results if isinstance(note, str)]
     drawn = Extraction(lessons=tuple(lesson for lesson in results if not isinstance(lesson, str)))
     extraction = await intake.lessons(drawn, [run for _, run in about.taught], shown=())
-    return Reflected(
-        lessons=extraction.lessons, usage=reply.usage + extraction.usage, notes=(*notes, *extraction.notes)
-    )
+    usage, notes = reply.usage + extraction.usage, [*notes, *extraction.notes]
+    return Reflected(lessons=extraction.lessons, usage=usage, notes=tuple(notes))
 
 
 def _fenced(lines: Sequence[str], mark: str) -> str:
@@ -176,24 +175,12 @@ def general_changes(lessons: Sequence[Lesson], taught: Sequence[Experience], /) 
     for lesson in lessons:
         runs = set(lesson.provenance.trajectory_ids)
         covered = set(lesson.relation.lesson_ids if lesson.relation else ())
-        shows = [
-            experience.id
-            for experience in taught
-            if runs.intersection(ref.trajectory_id for ref in experience.attempts)
-        ]
+        shows = [owner.id for owner in taught if runs.intersection(ref.trajectory_id for ref in owner.attempts)]
         holder = max(shows, key=lambda id: now[id].created_at)
-        about = {
-            experience.id
-            for experience in taught
-            if covered & {*experience.repeats, *(i.id for i in experience.lessons)}
-        }
+        about = {owner.id for owner in taught if covered & {*owner.repeats, *(i.id for i in owner.lessons)}}
         duplicates = (Duplicate(title=lesson.title, why="it is what this run and others show", is_general=True),)
         now[holder] = now[holder].model_copy(update={"lessons": (*now[holder].lessons, lesson)})
         for id in {*shows, *about} - {holder}:
             now[id] = now[id].model_copy(update={"repeats": {**now[id].repeats, lesson.id: duplicates}})
     why = "reflection over a topic"
-    return tuple(
-        Replace(experience=now[experience.id], reason=why)
-        for experience in taught
-        if now[experience.id] is not experience
-    )
+    return tuple(Replace(experience=now[old.id], reason=why) for old in taught if now[old.id] is not old)

@@ -41,12 +41,7 @@ class RunReport:
 
     def verdict(self, id: str, /) -> Verdict | None:
         """How a run ended: as the caller says, or else as it was decided before, because no judge is asked twice."""
-        held = [
-            ref.verdict
-            for experience in self.experiences[-1:]
-            for ref in experience.attempts
-            if ref.trajectory_id == id
-        ]
+        held = [ref.verdict for owner in self.experiences[-1:] for ref in owner.attempts if ref.trajectory_id == id]
         return self.truths.get(id) or next((verdict for verdict in held if verdict.outcome != "unknown"), None)
 
 
@@ -65,9 +60,8 @@ def truths_of(
     """
     each = zip(_each(outcome, len(runs), "outcome"), _each(reward, len(runs), "reward"), strict=True)
     pairs = [(claim, truth_verdict(outcome=claim, reward=earned, success_at=success_at)) for claim, earned in each]
-    alone = [
-        truth.reward for claim, truth in pairs if truth and truth.reward is not None and claim in (None, "unknown")
-    ]
+    graded = [truth for claim, truth in pairs if truth and claim in (None, "unknown")]
+    alone = [truth.reward for truth in graded if truth.reward is not None]
     notes = graded_notes(alone, success_at=success_at) if alone else ()
     return {run.id: truth for run, (_, truth) in zip(runs, pairs, strict=True)}, notes
 

@@ -124,11 +124,7 @@ def _doubts(recall: Recall, earlier: Settlement | None, fresh: Sequence[Run]) ->
 def corrected(report: RunReport, /, *, reason: str = BECAME_KNOWN) -> tuple[list[Rejudge], tuple[str, ...]]:
     """The verdicts of learned runs that the report changes, each in the newest experience that holds the run; and a
     sentence for each run that is now said to have ended otherwise. Lessons stay until somebody retires them."""
-    held = {
-        ref.trajectory_id: (experience.id, ref.verdict)
-        for experience in report.experiences
-        for ref in experience.attempts
-    }
+    held = {ref.trajectory_id: (owner.id, ref.verdict) for owner in report.experiences for ref in owner.attempts}
     corrections = [(id, *held[id], truth) for id in report.known if id in held and (truth := report.truths.get(id))]
     changes = [
         Rejudge(experience_id=home, trajectory_id=id, verdict=truth, reason=reason, before=before)

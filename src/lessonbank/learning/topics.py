@@ -128,10 +128,8 @@ class TopicsByWords:
         deed = _deed(experience.lessons)
         if deed:  # whatever words it was asked for in
             lately = await self.store.lessons(LessonFilter(limit=_LATELY), scope=experience.scope)
-            ids = {
-                name: id
-                for id, name in topic_names({lesson.id: lesson for lesson in (*lessons, *lately)}.values()).items()
-            }
+            every = {i.id: i for i in (*lessons, *lately)}.values()
+            ids = {name: id for id, name in topic_names(every).items()}
             if deed in ids:
                 return _Near(Topic(id=ids[deed], name=deed), 1.0, deed, lessons, private)
         own = deed or _name(_naming(mine), private)

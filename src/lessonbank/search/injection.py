@@ -233,10 +233,11 @@ def _why(
     groups: Sequence[str],
     absent: Mapping[str, float],
 ) -> str:
-    """`odds`: of the lesson's own draw, if that left it out. `absent`: the odds of the groups that are withheld."""
+    """`odds`: of the lesson's own draw, if that left it out. `absent`: of the groups that are withheld."""
     if assigned.control:
         return f"memory was withheld whole (probability {assigned.control_probability:g}); {origin}"
     for group in groups:
         if group in absent:
-            return f"withheld at random with its {kind_and_label(group, lesson)} (probability {absent[group]:.3g}); {origin}"
+            what = f"{kind_and_label(group, lesson)} (probability {absent[group]:.3g})"
+            return f"withheld at random with its {what}; {origin}"
     return origin if odds is None else f"withheld at random (probability {odds:.3g}); {origin}"

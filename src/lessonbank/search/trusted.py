@@ -52,11 +52,10 @@ class TrustFilter(RetrieverWrapper):
             asked *= _WIDER
         if matches or not retrieval.matches:
             return retrieval.model_copy(update={"matches": tuple(matches[:limit])})
-        count = len(retrieval.matches)
-        why = f"past tasks found: {count}, none trusted yet ({self.policy})"
+        count, why = len(retrieval.matches), f"none trusted yet ({self.policy})"
         if any(self._showable(match.experience).lessons for match in retrieval.matches):
-            why = f"past tasks found: {count}, and their lessons are kept for other tasks (lessons.narrow)"
-        return Found(notes=retrieval.notes, empty=why)
+            why = "and their lessons are kept for other tasks (lessons.narrow)"
+        return Found(notes=retrieval.notes, empty=f"past tasks found: {count}, {why}")
 
     def _showable(self, experience: Experience) -> Experience:
         return showable(experience, self.policy, own_of=self.own_of)

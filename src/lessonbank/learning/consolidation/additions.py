@@ -61,9 +61,8 @@ class Adding:
         if not (any(map(_may_add, new.lessons)) or any(map(_adds, again))):
             return await self.inner(new)
         known = await nearby_lessons(self.retriever, new, among=self.among)
-        decided = await self.inner(
-            without_known_facts(new, [lesson for lesson, _ in known.values() if not lesson.hidden])
-        )
+        visible = [lesson for lesson, _ in known.values() if not lesson.hidden]
+        decided = await self.inner(without_known_facts(new, visible))
         source_ids = {id for change in decided if isinstance(change, Merge) for id in change.source_lesson_ids}
         repeated = [id for change in decided if (brought := change.brings) for id in brought.repeats]
         pairs = ((base_of(known[id][0], known), known[id]) for id in repeated if id in known)
@@ -153,9 +152,7 @@ def _apart(lesson: Lesson, known: Sequence[Lesson]) -> tuple[Lesson | None, list
     if lesson.hidden:
         return lesson, []
     if _adds(lesson):
-        near = [
-            other for other in known if adds_to(lesson, other) or (_adds(other) and other.relation == lesson.relation)
-        ]
+        near = [old for old in known if adds_to(lesson, old) or (_adds(old) and old.relation == lesson.relation)]
         again = next((other for other in near if _says(other, lesson)), None)
         return (None, [(again.id, "it adds nothing to it")]) if again else (lesson, [])
     return _fixed_apart(lesson, known)
@@ -173,9 +170,8 @@ def _fixed_apart(lesson: Lesson, known: Sequence[Lesson]) -> tuple[Lesson | None
     base = next((other for other in own if fixes.keys() & _fixes(other).keys()), None)
     if base is None:
         return lesson, []
-    lesson_ids = {
-        key: other.id for other in (*(other for other in known if adds_to(other, base)), base) for key in _fixes(other)
-    }
+    holders = *(other for other in known if adds_to(other, base)), base
+    lesson_ids = {key: other.id for other in holders for key in _fixes(other)}
     again = [(id, _SAME_FIX) for id in dict.fromkeys(lesson_ids[key] for key in fixes if key in lesson_ids)]
     left = [sentence for key, sentence in fixes.items() if key not in lesson_ids]
     if not left:

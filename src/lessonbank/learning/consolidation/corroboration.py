@@ -74,13 +74,9 @@ class Corroborating:
         speak = (held for held, owner in same if not held.retired and independent((lesson, new), (held, owner)))
         if (other := next(speak, None)) is None:
             return ()
-        both = [
-            candidate
-            for candidate in (lesson, other)
-            if candidate.state == "probation" and candidate.id in {other.id, *lesson_ids}
-        ]
+        both = [each for each in (lesson, other) if each.state == "probation" and each.id in {other.id, *lesson_ids}]
         reason = "an independent run taught the same"
-        return [_trust(candidate.id, "active", reason, evidence(lesson, other)) for candidate in both]
+        return [_trust(each.id, "active", reason, evidence(lesson, other)) for each in both]
 
 
 def _trust(id: str, state: TrustState, reason: str, runs: Sequence[str]) -> Trust:

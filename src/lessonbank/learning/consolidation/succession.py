@@ -36,11 +36,8 @@ class Heir:
     @property
     def run_ids(self) -> tuple[str, ...]:
         """The ids of its runs that stay."""
-        return tuple(
-            attempt.trajectory_id
-            for attempt in self.experience.attempts
-            if attempt.trajectory_id not in self.removed_run_ids
-        )
+        ids = (attempt.trajectory_id for attempt in self.experience.attempts)
+        return tuple(id for id in ids if id not in self.removed_run_ids)
 
     @cached_property
     def _words(self) -> set[str]:
@@ -142,17 +139,11 @@ def _replaced(experience: Experience, successions: Sequence[Succession]) -> Chan
 
 def _witness(succession: Succession, heirs: Sequence[Heir]) -> Heir | None:
     """An independent experience that taught again what was trusted, as a run that comes later would have to."""
-    if (
-        succession.is_approved
-        or succession.of.state != "active"
-        or succession.lesson.hidden
-        or succession.lesson.is_doubted
-    ):
+    lesson, heir = succession.lesson, succession.heir
+    if succession.is_approved or succession.of.state != "active" or lesson.hidden or lesson.is_doubted:
         return None
-    mine = _from(succession.lesson, succession.heir), succession.heir.experience
-    others = (
-        (heir, (_from(succession.lesson, heir), heir.experience)) for heir in heirs if heir is not succession.heir
-    )
+    mine = _from(lesson, heir), heir.experience
+    others = ((other, (_from(lesson, other), other.experience)) for other in heirs if other is not heir)
     return next((heir for heir, theirs in others if independent(mine, theirs)), None)
 
 

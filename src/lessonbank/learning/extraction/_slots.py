@@ -333,9 +333,7 @@ def _parsed_call(line: str) -> tuple[str, list[object]] | None:
         made = ast.parse(line.strip(), mode="eval").body
         if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
             return None
-        return made.func.id, [
-            ast.literal_eval(argument) for argument in (*made.args, *(k.value for k in made.keywords))
-        ]
+        return made.func.id, [ast.literal_eval(value) for value in (*made.args, *(k.value for k in made.keywords))]
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
 
@@ -385,16 +383,11 @@ def _words_of_identifiers(text: str, odd: Collection[str]) -> set[str]:
 
     Of `unlock_order` and `fetchInvoice` one word is ordinary: else a person may be meant. `vault.release()` is code."""
     persons = {text[name.start : name.end] for name in names_after_cues(text)}
-    identifiers = {identifier for identifier in _IDENTIFIER.findall(text) if identifier not in persons}
-    words = {
-        word for identifier in identifiers if not set(odd).issuperset(parts := identifier.split("_")) for word in parts
-    }
-    humps = {
-        identifier: list(map(str.lower, _HUMP.findall(identifier)))
-        for identifier in _CAMEL.findall(text)
-        if identifier not in persons
-    }
-    words |= {identifier.lower() for identifier, parts in humps.items() if len(unusual(parts)) < len(set(parts))}
+    names = {name for name in _IDENTIFIER.findall(text) if name not in persons}
+    words = {word for name in names if not set(odd).issuperset(parts := name.split("_")) for word in parts}
+    camels = {name for name in _CAMEL.findall(text) if name not in persons}
+    humps = {name: list(map(str.lower, _HUMP.findall(name))) for name in camels}
+    words |= {name.lower() for name, parts in humps.items() if len(unusual(parts)) < len(set(parts))}
     return words | {word.lower() for call in _CALLED.findall(text) for word in _WORD.findall(call)}
 
 

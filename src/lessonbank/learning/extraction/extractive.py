@@ -97,9 +97,8 @@ class _Run:
     def task(self) -> str:
         """The run's task without values."""
         task = _MARKUP.sub(" ", self.attempt.trajectory.task[:4000])
-        request = AgentView(self.values, task, passed_on=self.moves[0].shown.passed_on if self.moves else {}).request(
-            task
-        )
+        passed_on = self.moves[0].shown.passed_on if self.moves else dict[str, str]()
+        request = AgentView(self.values, task, passed_on=passed_on).request(task)
         return " ".join((request if self.is_of_commands else uncommon_pairs(request)).split()) or "the same"
 
     @cached_property
@@ -464,9 +463,7 @@ def _loops(run: _Run) -> Iterator[_Lesson]:
     repeated = [(label, result, n) for (_, label, result), n in same.most_common(2) if n >= _LOOP]
     if not repeated:
         return
-    sentences = [
-        f"`{label}` was done {n} times with the same result{_in_quotes(result)}." for label, result, n in repeated
-    ]
+    sentences = [f"`{label}` was done {n} times with the same result{_in_quotes(end)}." for label, end, n in repeated]
     shown_by = tuple((run, m) for m in run.moves if m.label == repeated[0][0])[:4]
     yield _Lesson(
         "guardrail",
@@ -499,9 +496,7 @@ def _parting(several: Sequence[_Run], failed: Sequence[_Run]) -> Iterator[_Lesso
             sentences.append(f"Step {at + 1}{after}: `{chosen.label}` worked with {_others(alike, chosen)}.")
         if not avoided:
             continue
-        sentences.append(
-            f"Step {at + 1}{after}: choose `{worked.path[at].label}`. Step {at + 1}: do not choose {avoided}."
-        )
+        sentences.append(f"Step {at + 1}{after}: choose `{chosen.label}`. Step {at + 1}: do not choose {avoided}.")
     shown_by = [(worked, worked.path[at]) for at in sorted(wrong)[:3]]
     shown_by += [pair for tries in wrong.values() for pair in tries.values()]
     intro = "Attempts that failed parted here from the one that worked. "

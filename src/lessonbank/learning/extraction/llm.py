@@ -202,9 +202,8 @@ class LLMExtractor:
         runs, mark = shown.runs, shown.code
         labels = ["run"] if len(runs) == 1 else [self._label(i, run) for i, run in enumerate(runs, 1)]
         fenced = (fence(run.text, label=label, nonce=mark) for label, run in zip(labels, runs, strict=True))
-        verdicts = [
-            _describe_verdict(label, run.attempt.verdict, mark) for label, run in zip(labels, runs, strict=True)
-        ]
+        pairs = zip(labels, (run.attempt.verdict for run in runs), strict=True)
+        verdicts = [_describe_verdict(label, verdict, mark) for label, verdict in pairs]
         if len(runs) > 1 and not self._show_labels:
             verdicts = [_UNTOLD]
         slots = {"run": "\n\n".join(fenced), "verdict": "\n".join(verdicts), "limit": str(limit), "nonce": mark}

@@ -78,13 +78,12 @@ def parse_verdict(text: str | None, /, *, nonce: str | None = None) -> Reading:
 
 def _from_object(nonce: str | None, json_object: JsonObject, fields: Fields, /) -> Iterator[Reading]:
     """What an object states, and objects in it; nothing where something quoted in it may have ended or changed it."""
-    if _goes_on(json_object.after) or (
-        json_object.fields is None and (json_object.inner or _contradicts(json_object.text[json_object.start :]))
-    ):
+    is_broken = json_object.fields is None
+    if _goes_on(json_object.after):
         return
-    if (
-        nonce and json_object.fields is None and json_object.is_inner
-    ):  # its end may be a quote's, which took the outer one's with it
+    if is_broken and (json_object.inner or _contradicts(json_object.text[json_object.start :])):
+        return
+    if nonce and is_broken and json_object.is_inner:  # its end may be a quote's, which took the outer one's with it
         return
     for every in (fields, *_unwrapped(fields)):
         if reading := _from_fields(every, nonce):
@@ -137,9 +136,8 @@ def _reading(stated: Iterable[object], /, *, reason: str, confidence: object, st
 def _steps(value: object, /) -> tuple[int, ...]:
     """The numbers in a list or a text, such as `[3, "step 7"]` or "3 and 7"."""
     values = cast("list[object]", value) if isinstance(value, list) else [value]
-    plain = [
-        str(step)[:200] for step in values[:_MOST_STEPS] if isinstance(step, int | str) and not isinstance(step, bool)
-    ]
+    steps = (step for step in values[:_MOST_STEPS] if isinstance(step, int | str) and not isinstance(step, bool))
+    plain = [str(step)[:200] for step in steps]
     return tuple(int(number) for number in _NUMBER.findall(" ".join(plain)))[:_MOST_STEPS]
 
 
