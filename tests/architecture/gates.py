@@ -81,6 +81,30 @@ def participles(root: Path) -> list[str]:
     return problems
 
 
+def empty_names(root: Path) -> list[str]:
+    """Parameters and variables that are called by a word that any value could have."""
+    problems: list[str] = []
+    for path in sorted((root / "src").rglob("*.py")):
+        content = "" if path.as_posix().endswith(_STORED) else _read(path)
+        if not _MAY_BIND.search(content):
+            continue
+        for node in ast.walk(ast.parse(content)):
+            name = _bound_name(node)
+            if name in _EMPTY:
+                problems.append(f"{_name(root, path)}:{node.lineno}: {name!r} names nothing: say what the value is")
+    return problems
+
+
+def _bound_name(node: ast.AST) -> str | None:
+    match node:
+        case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+            return name
+        case ast.ExceptHandler(name=name) | ast.MatchAs(name=name) | ast.MatchStar(name=name):
+            return name
+        case _:
+            return None
+
+
 def pronouns(root: Path) -> list[str]:
     """Docstrings that begin with a pronoun: what they are about stands in the line above, or nowhere."""
     return [
@@ -401,7 +425,11 @@ _CALL = re.compile(r"(?:[`>(]|: |['\"])lessonbank ([a-z]+)\b(?: ([a-z]+)\b)?([^`
 """A command as a file names it: in a code span, an element, a string or a sentence that tells what to type."""
 _SPAN = r"`(?:lessonbank )?({groups}) ([a-z]+)\b([^`\n]*)`"
 """A command of a group, in a code span, also without the program's name."""
-_NO_NAMES = ("told", "said", "kept", "found", "one", "gone", "shown", "named", "counted", "drawn", "whole", "attribute")
+_EMPTY = ("told", "said", "kept", "found", "one", "gone")
+_MAY_BIND = re.compile(rf"\b(?:{'|'.join(_EMPTY)})\b(?: *[:=,)]| in )|(?: as |\*)(?:{'|'.join(_EMPTY)})\b")
+_STORED = ("records/recalls.py", "records/repairs.py", "evidence/review_snapshot.py")
+"""Whose records have such a field, which banks and answers of programs hold."""
+_NO_NAMES = (*_EMPTY, "shown", "named", "counted", "drawn", "whole", "attribute")
 _DEFINED = re.compile(r"^[ \t]*(?:async )?(?:def|class) (\w+)", re.M)
 _PRONOUN = re.compile(
     r'^[ \t]*(?:(?:async )?def |class |\)).*:[ \t]*(?:#.*)?\n[ \t]+r?"""'

@@ -83,6 +83,21 @@ def test_a_function_named_by_a_participle_is_caught(copy: Path) -> None:
     check(gates.participles, copy, "lessonbank/errors.py", "_told")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "told = 1",
+        "def count(found: int) -> int:\n    return found",
+        "FIRST = [one for one in (1, 2)]",
+        "try:\n    pass\nexcept ValueError as kept:\n    pass",
+        "first, *gone = 1, 2",
+    ],
+)
+def test_a_variable_that_says_nothing_of_its_value_is_caught(copy: Path, line: str) -> None:
+    plant(copy, "errors.py", f"\n\n{line}\n")
+    check(gates.empty_names, copy, "lessonbank/errors.py", "names nothing")
+
+
 def test_a_docstring_that_begins_with_a_pronoun_is_caught(copy: Path) -> None:
     plant(copy, "errors.py", '\n\ndef name() -> None:\n    """What it is called."""\n')
     check(gates.pronouns, copy, "lessonbank/errors.py", "What it is called.")

@@ -27,6 +27,11 @@ def test_no_function_and_no_record_is_named_by_a_participle() -> None:
     assert not problems, "\n".join(problems)
 
 
+def test_no_parameter_and_no_variable_says_nothing_of_its_value() -> None:
+    problems = gates.empty_names(gates.ROOT)
+    assert not problems, "\n".join(problems)
+
+
 def test_no_docstring_begins_with_a_pronoun() -> None:
     problems = gates.pronouns(gates.ROOT)
     assert not problems, "\n".join(problems)

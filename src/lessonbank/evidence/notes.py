@@ -76,7 +76,7 @@ def _opinions(episodes: Episodes, review: Review) -> Iterator[str]:
             "(bank.runs.audit)."
         )
     elif judged:
-        truth, opinions = plural(int((review.found.weight > 0).sum()), "outcome"), plural(judged, "is", "are")
+        truth, opinions = plural(int((review.outcomes.weight > 0).sum()), "outcome"), plural(judged, "is", "are")
         yield f"verdicts rest on {truth} whose truth was told or drawn for; {opinions} only a judge's opinion"
     if len(episodes) and not (episodes.draws.treatment == 0).any():
         yield "no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)"

@@ -107,7 +107,7 @@ class _Counts:
     """What is counted and known of each treatment, for the report."""
 
     def __init__(self, episodes: Episodes, review: Review) -> None:
-        self.of, self.found = episodes, review
+        self.of, self.review = episodes, review
         draws, placed, size = episodes.draws, episodes.placed, len(episodes.treatments)
         known = episodes.known[draws.row]
         self.withheld = _count_by_treatment(draws.treatment, known & ~draws.shown, size)
@@ -136,7 +136,7 @@ class _Counts:
 
     def fields_of(self, treatment: int) -> dict[str, Any]:
         """The fields of a `TreatmentLift`."""
-        review, differs = self.found, bool(self.found.differs[treatment])
+        review, differs = self.review, bool(self.review.differs[treatment])
         begun = review.begun[treatment]
         return {
             "shown": int(self.shown[treatment]),
@@ -151,7 +151,7 @@ class _Counts:
         }
 
     def _estimate(self, treatment: int) -> Estimate:
-        effects, review = self.found.effects, self.found
+        effects, review = self.review.effects, self.review
         value = effects.estimate[treatment]
         if not math.isfinite(value):
             return Estimate(basis=review.basis)
@@ -329,7 +329,7 @@ def _series(episodes: Episodes, review: Review, level: float) -> tuple[Point, ..
         whole,
         review.effects.counts[review.scores.group == 0],
         episodes.outcome,
-        review.found,
+        review.outcomes,
         np.array([low, high]),
         at=counts,
     )

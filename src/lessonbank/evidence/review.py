@@ -69,7 +69,7 @@ class Review:
     """Of what has an outcome."""
     filled: tuple[Scores, ...]
     """Of all that should have one, for each way to fill in what is missing."""
-    found: Outcomes
+    outcomes: Outcomes
 
     @property
     def acts(self) -> bool:
@@ -118,7 +118,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
         differs=missing_differs(episodes) & (grade == 0),
         scores=present,
         filled=every,
-        found=outcomes,
+        outcomes=outcomes,
     )
 
 

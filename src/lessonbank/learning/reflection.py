@@ -112,9 +112,8 @@ async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeF
     results = [_general(draft, about, origin) for draft in drafts]
     notes = [note for note in results if isinstance(note, str)]
     drawn = Extraction(lessons=tuple(lesson for lesson in results if not isinstance(lesson, str)))
-    extraction = await intake.lessons(drawn, [run for _, run in about.taught], shown=())
-    usage, notes = reply.usage + extraction.usage, [*notes, *extraction.notes]
-    return Reflected(lessons=extraction.lessons, usage=usage, notes=tuple(notes))
+    clean = await intake.lessons(drawn, [run for _, run in about.taught], shown=())
+    return Reflected(lessons=clean.lessons, usage=reply.usage + clean.usage, notes=(*notes, *clean.notes))
 
 
 def _fenced(lines: Sequence[str], mark: str) -> str:

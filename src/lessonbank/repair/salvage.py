@@ -150,7 +150,7 @@ def _put_journal(connection: sqlite3.Connection, wreck: Wreck, scope: int, name:
             wreck.journal.pop(number, None)
         else:
             at = written.at
-            row = number, at, written.entry.kind, written.writer, *written.kept, checksum(number, at, written.writer)
+            row = number, at, written.entry.kind, written.writer, *written.text, checksum(number, at, written.writer)
         connection.execute(_ENTRY, row)
     return gaps
 

@@ -45,7 +45,7 @@ class WrittenEntry:
     at: int
     writer: str
     entry: Entry
-    kept: Text
+    text: Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Wreck:
         """Take a row of format 10."""
         column = _PACKED[table]
         try:
-            pair = (None, None) if row[column] is None else upgraded(cast("Table", table), row[column]).kept
+            pair = (None, None) if row[column] is None else upgraded(cast("Table", table), row[column]).text
         except StoreDamaged:
             return
         self._take(table, number, {**row, column: pair[0], f"{column}_sum": pair[1]})

@@ -88,7 +88,7 @@ def unpacked(data: bytes, /) -> bytes:
 class Upgraded(NamedTuple):
     """A record of format 10, as this release keeps it."""
 
-    kept: TextWithSum
+    text: TextWithSum
     has_moved: bool
     """Whether what it said in its metadata has moved to fields."""
 

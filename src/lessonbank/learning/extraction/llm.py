@@ -202,11 +202,10 @@ class LLMExtractor:
         runs, mark = shown.runs, shown.code
         labels = ["run"] if len(runs) == 1 else [self._label(i, run) for i, run in enumerate(runs, 1)]
         fenced = (fence(run.text, label=label, nonce=mark) for label, run in zip(labels, runs, strict=True))
-        pairs = zip(labels, (run.attempt.verdict for run in runs), strict=True)
-        verdicts = [_describe_verdict(label, verdict, mark) for label, verdict in pairs]
+        ends = [_describe_verdict(label, run.attempt.verdict, mark) for label, run in zip(labels, runs, strict=True)]
         if len(runs) > 1 and not self._show_labels:
-            verdicts = [_UNTOLD]
-        slots = {"run": "\n\n".join(fenced), "verdict": "\n".join(verdicts), "limit": str(limit), "nonce": mark}
+            ends = [_UNTOLD]
+        slots = {"run": "\n\n".join(fenced), "verdict": "\n".join(ends), "limit": str(limit), "nonce": mark}
         slots |= {"agent": shown.agent, "known": self._known.write_prompt(mark)}
         return {name: slots[name] for name in prompt.slots if name in slots}
 

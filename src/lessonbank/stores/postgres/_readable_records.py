@@ -57,11 +57,11 @@ def _rewrite(connection: Connection, table: Table, column: str, key: str) -> Non
         cursor.execute(f"SELECT scope, {key}, {column} FROM lessonbank.{table}".encode())
         while page := cursor.fetchmany(_PAGE):
             read = [(scope, id, upgraded(table, data)) for scope, id, data in page]
-            many(connection, update, [(*record.kept, scope, id) for scope, id, record in read])
+            many(connection, update, [(*record.text, scope, id) for scope, id, record in read])
             many(
                 connection,
                 tagged,
-                _tags(table, [(s, id, record.kept[0]) for s, id, record in read if record.has_moved]),
+                _tags(table, [(s, id, record.text[0]) for s, id, record in read if record.has_moved]),
             )
 
 
