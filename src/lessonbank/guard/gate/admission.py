@@ -75,7 +75,7 @@ class LessonGate:
                 found = found or _no_news(lesson, memory, runs, things())
             found = found or _too_much(lesson, kept, most) or (None if bare is lesson else _emptied(bare))
             if found is None:
-                kept.append(_marked(bare, runs))
+                kept.append(_marked(bare, runs, quotes=quotes))
                 if tool := wishes.named_in(bare):
                     kept[-1] = kept[-1].model_copy(update={"state": "quarantined", "risk": ASKED_BY_A_TEXT})
                     told = f"{ASKED_BY_A_TEXT}, {one_line(tool, limit=60)}"
@@ -178,13 +178,13 @@ def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:
     return Rejected(title=title, content=content, rule=rule, reason=reason)
 
 
-def _marked(lesson: Lesson, runs: Sequence[Trajectory]) -> Lesson:
+def _marked(lesson: Lesson, runs: Sequence[Trajectory], *, quotes: bool) -> Lesson:
     """`lesson` as `appraised`; one of a run is also asked whether it teaches anything."""
     told = appraised(lesson)
     if told.is_doubted or not runs:
         return told
     task = runs[0].task
-    retold = not _quotes(told) and any(restates(told.content, task=task, answer=run.answer or "") for run in runs)
+    retold = not quotes and any(restates(told.content, task=task, answer=run.answer or "") for run in runs)
     vague = retold or is_vague(told.title, told.content, task=task)
     return told.model_copy(update={"risk": NO_LESSON}) if vague else told
 

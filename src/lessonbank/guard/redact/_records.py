@@ -114,11 +114,6 @@ def redacted_together(records: Sequence[R], redactor: Redactor, /) -> list[R]:
     return [_through(record, lambda _, text: known(text)) for record in cleaned] if fresh.knows else cleaned
 
 
-def all_text(record: Record, /) -> str:
-    """All that `record` holds as one text, in which every text of it stands, but for escapes."""
-    return str(record.model_dump())
-
-
 def _same(_: str, text: str) -> str:
     return text
 

@@ -159,7 +159,7 @@ class ExtractiveExtractor:
         runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
         limit = self._max_lessons if len(runs) == 1 else self._max_contrast_lessons
         found = _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])
-        drawn = _distinct(found)[:limit]
+        drawn = list({lesson.content: lesson for lesson in found}.values())[:limit]
         lessons = tuple([_lesson(lesson, several=len(attempts) > 1) for lesson in drawn])
         return Extraction(lessons=lessons, notes=() if lessons else (_why_nothing(runs),))
 
@@ -378,7 +378,7 @@ def _others(one: Move, other: Move) -> str:
 
 def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
     """Errors, and what was done between the last of them and the success: before a retry that failed nothing helped."""
-    own = {name for move in run.moves for name in files_written_by(move.command)}
+    own = {name for move in run.moves if move.command for name in files_written_by(move.command)}
     for at, move in enumerate(run.moves):
         if move.effect != "error" or not move.seen:
             continue
@@ -530,10 +530,6 @@ def _led(path: Sequence[Move], rest: str) -> str:
 def _in_quotes(said: str) -> str:
     told = said.replace('"', "'")
     return f' ("{told}")' if told else ""
-
-
-def _distinct(lessons: Iterable[_Lesson]) -> list[_Lesson]:
-    return list({lesson.content: lesson for lesson in lessons}.values())
 
 
 def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
-from lessonbank._base.iterate import batches
 from lessonbank.contracts.records import (
     Add,
     Edit,
@@ -26,7 +25,7 @@ from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import noted_again
-from lessonbank.stores._records import encodable, json_of, loaded, microseconds, wait_of
+from lessonbank.stores._records import json_of, loaded, microseconds, wait_of
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
 from lessonbank.text.bm25 import words
 
@@ -79,11 +78,9 @@ class Present:
             doubtful = [] if last is None else [id for id in ids if id <= last]
         if not doubtful:
             return set(ids)
-        missing, sql = set(ids), f"SELECT id FROM {table} WHERE scope = ? AND id {AMONG_IDS}"
-        for some in batches(doubtful):
-            rows = self._connection.execute(sql, (self._scope.number, among_ids(some)))
-            missing.difference_update(id for (id,) in rows)
-        return missing
+        sql = f"SELECT id FROM {table} WHERE scope = ? AND id {AMONG_IDS}"
+        rows = self._connection.execute(sql, (self._scope.number, among_ids(doubtful)))
+        return set(ids).difference([id for (id,) in rows])
 
     def knows(self, id: str, /) -> bool:
         """See `View.knows`."""
@@ -107,8 +104,8 @@ class Present:
 
     def settled_runs(self, trajectory_ids: Collection[str], /) -> set[str]:
         """See `View.settled_runs`."""
-        sql = "SELECT 1 FROM attempts WHERE scope = ? AND trajectory = ? AND waiting = 0"
-        return {id for id in trajectory_ids if self._first_value(sql, encodable(id)) is not None}
+        sql = f"SELECT trajectory FROM attempts WHERE scope = ? AND waiting = 0 AND trajectory {AMONG_IDS}"
+        return {id for (id,) in self._connection.execute(sql, (self._scope.number, among_ids(trajectory_ids)))}
 
     def find_wordings(self, wordings: Collection[str], /) -> list[tuple[str, str]]:
         """See `View.find_wordings`."""
@@ -194,11 +191,11 @@ def _applied(connection: sqlite3.Connection, scope: ScopeRow, batch: Batch, draf
     entries = journal(connection, scope, batch, touched=touched, grown=rows.grown if rows else AS_BEFORE)
     if rows:
         write(connection, scope, rows)
-    if any(isinstance(entry, Edit) for entry, _ in batch.entries):
-        connection.execute("DELETE FROM settings WHERE key = ?", (REVIEW.of(batch.scope),))
     if batch.vectors:
         place(connection, scope, batch.vectors, batch.space)
     for sequence, (entry, _) in enumerate(batch.entries, scope.sequence + 1):
+        if isinstance(entry, Edit):
+            connection.execute("DELETE FROM settings WHERE key = ?", (REVIEW.of(batch.scope),))
         if isinstance(entry, Settle):
             _settle(connection, scope, entry.settlement.recall_id, sequence)
     return entries
@@ -441,7 +438,7 @@ def _tell_repeating(connection: sqlite3.Connection, scope: ScopeRow, old: Mappin
     before = {i.id for row in old.values() for i in row.experience.active_lessons}
     moved = before ^ {i.id for experience in written.experiences.values() for i in experience.active_lessons}
     sql = f"SELECT EXISTS (SELECT 1 FROM repeats WHERE lesson {AMONG_IDS})"
-    if any(connection.execute(sql, (among_ids(some),)).fetchone()[0] for some in batches(sorted(moved))):
+    if moved and connection.execute(sql, (among_ids(moved),)).fetchone()[0]:
         connection.execute("UPDATE spaces SET epoch = epoch + 1 WHERE scope = ?", (scope.number,))
 
 
