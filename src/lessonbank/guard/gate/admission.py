@@ -132,12 +132,13 @@ def _in_form(text: str, *, limit: int, line: bool = False) -> str:
 
 def _no_lesson(lesson: Lesson, *, quotes: bool) -> tuple[Rule, str] | None:
     """Why the form of a text says that it is no lesson, or an order: its words do not."""
-    if says_nothing(lesson.title, lesson.content):
-        return "empty", "it says nothing"
-    if is_form(lesson.title, lesson.content):
-        return "chatter", "it holds parts of a reply's form"
-    if is_ending(lesson.content):
-        return "submission", "it ends a run"
+    if not quotes:  # code writes no reply, and begins with words of its own
+        if says_nothing(lesson.title, lesson.content):
+            return "empty", "it says nothing"
+        if is_form(lesson.title, lesson.content):
+            return "chatter", "it holds parts of a reply's form"
+        if is_ending(lesson.content):
+            return "submission", "it ends a run"
     if imitates_a_turn(lesson.text, quoting=not quotes):
         return "order", "it imitates a turn of a chat, a marker or a call"
     return None
@@ -181,10 +182,10 @@ def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:
 def _marked(lesson: Lesson, runs: Sequence[Trajectory], *, quotes: bool) -> Lesson:
     """`lesson` as `appraised`; one of a run is also asked whether it teaches anything."""
     told = appraised(lesson)
-    if told.is_doubted or not runs:
+    if quotes or not runs or told.is_doubted:
         return told
     task = runs[0].task
-    retold = not quotes and any(restates(told.content, task=task, answer=run.answer or "") for run in runs)
+    retold = any(restates(told.content, task=task, answer=run.answer or "") for run in runs)
     vague = retold or is_vague(told.title, told.content, task=task)
     return told.model_copy(update={"risk": NO_LESSON}) if vague else told
 
