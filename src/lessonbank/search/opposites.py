@@ -16,11 +16,13 @@ def without_denied(found: Found, /, *, seen: Collection[str] = ()) -> Found:
     neither found nor one of the `seen`.
     """
     lessons = {lesson.id: lesson for match in found.matches for lesson in lessons_of(match)}
-    denied = {id for lesson in lessons.values() if lesson.relation for id in _is_denied(lesson, lessons)}
+    told = {lesson.id: lesson.relation for lesson in lessons.values() if lesson.relation}
+    if not told:
+        return found
+    denied = {id for newer in told for id in _is_denied(lessons[newer], lessons)}
     left = _without(found, denied) if denied else found
     there = {*seen, *(lesson.id for match in left.matches for lesson in lessons_of(match))}
     there |= {id for match in left.matches for ids in match.experience.merged.values() for id in ids}
-    told = {lesson.id: lesson.relation for lesson in lessons.values() if lesson.relation}
     alone = {id for id, one in told.items() if one.kind == "adds" and there.isdisjoint(one.lesson_ids)}
     return _without(left, alone) if alone else left
 

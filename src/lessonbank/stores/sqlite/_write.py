@@ -387,7 +387,7 @@ def _put(connection: sqlite3.Connection, scope: ScopeRow, rows: Rows) -> None:
         record = (None, None) if whole else with_sum(json_of(experience))
         at = microseconds(experience.created_at)
         number = numbers[id]
-        columns = at, _shows(experience), rows.lengths[id], entry, *record
+        columns = at, bool(experience.active_lessons), rows.lengths[id], entry, *record
         return *columns, checksum(number, entry), number, scope.number, id
 
     # Rows are made one by one, as they are asked for: many that are held at once are much to look through for Python.
@@ -397,14 +397,6 @@ def _put(connection: sqlite3.Connection, scope: ScopeRow, rows: Rows) -> None:
         "INSERT OR REPLACE INTO tasks (number, task) VALUES (?, ?)",
         ((numbers[id], experience.task) for id, experience in written.experiences.items()),
     )
-
-
-def _shows(experience: Experience) -> bool:
-    """Whether an experience has a lesson that may be shown; without a generator: every row is asked."""
-    for lesson in experience.lessons:  # noqa: SIM110
-        if not lesson.hidden:
-            return True
-    return False
 
 
 _UPDATE: Final = (
