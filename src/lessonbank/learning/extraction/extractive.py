@@ -85,7 +85,7 @@ class _Run:
     @cached_property
     def is_talk(self) -> bool:
         """Whether a run called tools for somebody who asked in words of their own: tools then say what it was about."""
-        return not self.is_of_commands and any(move.calls for move in self.moves)
+        return bool(self.moves and self.moves[0].calls) and not self.is_of_commands  # all moves are calls, or none is
 
     @cached_property
     def is_of_commands(self) -> bool:
