@@ -21,8 +21,8 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.settings import REVIEW
-from lessonbank.errors import NotFound
-from lessonbank.stores._changes import Draft, planned
+from lessonbank.errors import Conflict, NotFound
+from lessonbank.stores._changes import SETTLED, Draft, planned
 from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import noted_again
 from lessonbank.stores._records import json_of, loaded, microseconds, wait_of
@@ -197,7 +197,7 @@ def _applied(connection: sqlite3.Connection, scope: ScopeRow, batch: Batch, draf
         if isinstance(entry, Edit):
             connection.execute("DELETE FROM settings WHERE key = ?", (REVIEW.of(batch.scope),))
         if isinstance(entry, Settle):
-            _settle(connection, scope, entry.settlement.recall_id, sequence)
+            _settle(connection, scope, entry.settlement.recall_id, sequence, is_first=batch.if_unsettled)
     return entries
 
 
@@ -249,10 +249,16 @@ def set_setting(connection: sqlite3.Connection, key: str, value: str | None, /) 
         keep_setting(connection, key, value)
 
 
-def _settle(connection: sqlite3.Connection, scope: ScopeRow, recall_id: str, sequence: int) -> None:
-    known = connection.execute("SELECT 1 FROM recalls WHERE scope = ? AND id = ?", (scope.number, recall_id)).fetchone()
+def _settle(connection: sqlite3.Connection, scope: ScopeRow, recall_id: str, sequence: int, *, is_first: bool) -> None:
+    sql = (
+        "SELECT s.entry FROM recalls r LEFT JOIN settlements s ON s.scope = r.scope AND s.recall = r.id"
+        " WHERE r.scope = ? AND r.id = ?"
+    )
+    known = connection.execute(sql, (scope.number, recall_id)).fetchone()
     if known is None:
         raise NotFound(f"no recall {recall_id!r} in this scope")
+    if is_first and known[0] is not None:
+        raise Conflict(SETTLED)
     connection.execute(
         "INSERT OR REPLACE INTO settlements (scope, recall, entry) VALUES (?, ?, ?)",
         (scope.number, recall_id, journal_number(scope.number, sequence)),
