@@ -86,14 +86,9 @@ class Commit:
         ids = {one.id for one in new} | {lesson.id for one in new for lesson in one.lessons}
         settlement, doubts = None, ()
         if self.result:  # another run under the same receipt may have been counted meanwhile
-            told, learned = self.result.report, self.result.attempts
+            told, learned, home = self.result.report, self.result.attempts, self.experience.id
             settlement, _, doubts = await settle(
-                self.bank.store,
-                told,
-                home=self.experience.id,
-                identity=self.identity,
-                learned=learned,
-                is_first=self.is_new,
+                self.bank.store, told, home=home, identity=self.identity, learned=learned, is_first=self.is_new
             )
         _, left_out = await self.bank.apply_embedded(
             changes,

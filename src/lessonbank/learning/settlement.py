@@ -72,14 +72,7 @@ def _of_another_task(recall: Recall, runs: Iterable[Trajectory]) -> list[Traject
 
 
 async def settle(
-    store: Store,
-    report: RunReport,
-    /,
-    *,
-    home: str,
-    identity: str,
-    learned: Sequence[Run] = (),
-    is_first: bool = False,
+    store: Store, report: RunReport, /, *, home: str, identity: str, learned: Sequence[Run] = (), is_first: bool = False
 ) -> tuple[Settlement | None, list[Run], tuple[str, ...]]:
     """How runs of the experience `home` settle their receipt; all runs that it counts; and what to know of it.
 

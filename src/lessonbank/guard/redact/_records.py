@@ -91,7 +91,7 @@ def redacted(record: R, redactor: Redactor, /) -> R:
 
 def redacted_together(records: Sequence[R], redactor: Redactor, /) -> list[R]:
     """Records that one model will read, such as the runs of a task: the same value is the same placeholder in all."""
-    fresh = redactor.for_run() if isinstance(redactor, PerRun) else redactor
+    fresh = redactor.for_run() if isinstance(redactor, (Redacting, PerRun)) else redactor  # a protocol takes long
     if not isinstance(fresh, Redaction):
         field = _field(fresh)
         for record in records:
