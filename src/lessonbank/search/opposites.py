@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from lessonbank.contracts.records import Found, Lesson, Match
+from lessonbank.contracts.records import Found, Lesson, Match, Relation
 
 from ._wrapper import lessons_of, with_lessons
 
@@ -19,7 +19,7 @@ def without_denied(found: Found, /, *, seen: Collection[str] = ()) -> Found:
     told = {lesson.id: lesson.relation for lesson in lessons.values() if lesson.relation}
     if not told:
         return found
-    denied = {id for newer in told for id in _is_denied(lessons[newer], lessons)}
+    denied = {id for newer, one in told.items() for id in _is_denied(lessons[newer], one, lessons)}
     left = _without(found, denied) if denied else found
     there = {*seen, *(lesson.id for match in left.matches for lesson in lessons_of(match))}
     there |= {id for match in left.matches for ids in match.experience.merged.values() for id in ids}
@@ -27,10 +27,8 @@ def without_denied(found: Found, /, *, seen: Collection[str] = ()) -> Found:
     return _without(left, alone) if alone else left
 
 
-def _is_denied(newer: Lesson, lessons: Mapping[str, Lesson]) -> Iterator[str]:
-    if newer.relation is None or newer.relation.kind != "contradicts":
-        return
-    for older in (lessons[id] for id in newer.relation.lesson_ids if id in lessons):
+def _is_denied(newer: Lesson, relation: Relation, lessons: Mapping[str, Lesson]) -> Iterator[str]:
+    for older in (lessons[id] for id in relation.lesson_ids if relation.kind == "contradicts" and id in lessons):
         if older.approved != newer.approved:
             yield newer.id if older.approved else older.id
 
