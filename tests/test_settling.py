@@ -416,11 +416,18 @@ class Counted(SqliteStore):
         return await super().experiences(by, values, scope=scope)
 
 
-async def test_a_learn_without_a_model_looks_once_at_the_run_the_words_and_the_receipt() -> None:
+async def test_a_learn_without_a_model_looks_at_the_run_and_the_words_and_only_at_a_receipt_that_was_settled() -> None:
     async with await lessonbank.connect_async(Counted.in_memory(), **grouped(**OPTIONS)) as bank:
-        for expected in (["run", "wording", "recalls"], ["run", "wording", "recalls"]):
-            recall = await bank.retrieve("find the invoice")
-            Counted.asked.clear()
-            learned = await bank.learn(run(), recall=recall, outcome="success")
-            assert Counted.asked == expected
+        await bank.learn(run(), recall=await bank.retrieve("find the invoice"), outcome="success")
+        recall = await bank.retrieve("find the invoice")
+        Counted.asked.clear()
+        learned = await bank.learn(run(), recall=recall, outcome="success")
         assert "taught again" in " ".join(learned.notes)
+        assert Counted.asked == ["run", "wording"]
+        Counted.asked.clear()
+        again = await bank.learn(run(), recall=recall, outcome="failure")
+        assert Counted.asked == ["run", "wording", "run", "wording", "recalls"]
+        assert "settled again" in " ".join(again.notes)
+        settled = await settlement_of(bank.store, recall.id, scope=bank.scope)
+        assert settled is not None
+        assert settled.runs == 2

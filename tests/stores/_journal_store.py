@@ -45,10 +45,11 @@ from lessonbank.contracts.records.repeats import shown_with
 from lessonbank.contracts.records.settings import keys_of
 from lessonbank.contracts.records.timeline import Entry, live, rollbacks_of, state_at
 from lessonbank.contracts.store_calls import settled_in
-from lessonbank.errors import NotFound, StoreUnavailable, UsageError
+from lessonbank.errors import Conflict, NotFound, StoreUnavailable, UsageError
 from lessonbank.guard import check_scope
 from lessonbank.guard.wording import wording_of
 from lessonbank.stores._changes import (
+    SETTLED,
     check_settlement,
     check_target,
     handed_on,
@@ -234,6 +235,7 @@ class JournalStore:
         settlement: Settlement | None = None,
         if_unlearned: Collection[str] = (),
         if_unchanged: Sequence[Experience] = (),
+        if_unsettled: bool = False,
         unique_wording: bool = False,
     ) -> Sequence[JournalEntry]:
         self._look(scope)
@@ -257,6 +259,8 @@ class JournalStore:
             if settlement:
                 if settlement.recall_id not in here.recalls:
                     raise NotFound(f"no recall {settlement.recall_id!r} in this scope")
+                if if_unsettled and here.settlement(settlement.recall_id):
+                    raise Conflict(SETTLED)
                 told.append(here.add(Settle(settlement=settlement), writer))
             if vectors:
                 here.place(vectors, space or "")

@@ -144,9 +144,9 @@ async def test_a_child_of_a_busy_parent_refuses_instead_of_guessing(
 
         def refused(database: Database) -> str:
             with pytest.raises(StoreUnavailable, match="forked while its parent was busy"):
-                database.write(long)
+                database.write(long).result(20)
             with pytest.raises(StoreUnavailable, match="forked while its parent was busy"):
-                database.read(long)
+                database.read(long).result(20)
             return "refused"
 
         child = Child(store, refused, lambda: "gone")

@@ -38,6 +38,8 @@ class Commit:
     """What was learned from the runs; `None` where an experience is consolidated by hand."""
     identity: str = ""
     """Who tells it, as the bank knows it."""
+    is_new: bool = False
+    """Whether nobody is thought to have settled the recall: the store refuses it where somebody has, or erased it."""
     costs: list[Usage] = field(default_factory=list[Usage])
     """What deciding took so far."""
 
@@ -84,9 +86,9 @@ class Commit:
         ids = {experience.id for experience in new} | {lesson.id for experience in new for lesson in experience.lessons}
         settlement, doubts = None, ()
         if self.result:  # another run under the same receipt may have been counted meanwhile
-            report, learned = self.result.report, self.result.attempts
+            report, learned, home = self.result.report, self.result.attempts, self.experience.id
             settlement, _, doubts = await settle(
-                self.bank.store, report, home=self.experience.id, identity=self.identity, learned=learned
+                self.bank.store, report, home=home, identity=self.identity, learned=learned, is_first=self.is_new
             )
         _, left_out = await self.bank.apply_embedded(
             changes,
@@ -95,6 +97,7 @@ class Commit:
             settlement=settlement,
             if_unlearned=[attempt.trajectory.id for attempt in self.result.attempts] if self.result else (),
             if_unchanged=[self.earlier] if self.earlier else [],
+            if_unsettled=self.is_new,
             unique_wording=self.bank.options.unique_wording,
         )
         return changes, settlement, (*notes, *doubts, *left_out)

@@ -166,21 +166,27 @@ class Learner:
     async def _commit(self, result: LearnOutcome, *, identity: str) -> tuple[Learned, Settlement | None]:
         """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
         bank, costs, ids = self.bank, list[Usage](), [attempt.trajectory.id for attempt in result.attempts]
-        # A moment ago nobody held these runs. Where a model was asked since, or the store refuses them, they are looked
-        # up again.
-        is_known = not (result.report.experiences or bank.parts.asks_model)
+        # A moment ago nobody held these runs, and few recalls are settled twice. Where a model was asked since, or the
+        # store refuses them, they are looked up.
+        is_new = not (result.report.experiences or bank.parts.asks_model)
 
         async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
-            nonlocal is_known
-            held = () if is_known else await bank.store.experiences("run", ids, scope=bank.scope)
-            is_known = False
+            nonlocal is_new
+            held = () if is_new else await bank.store.experiences("run", ids, scope=bank.scope)
             if held and settled_in(held, ids):
                 return await self._after_another(result), None, None
             earlier = held[-1] if held else None
             experience = result.experience(earlier, writer=bank.writer, identity=identity)
             commit = Commit(
-                bank=bank, experience=experience, earlier=earlier, result=result, identity=identity, costs=costs
+                bank=bank,
+                experience=experience,
+                earlier=earlier,
+                result=result,
+                identity=identity,
+                is_new=is_new,
+                costs=costs,
             )
+            is_new = False
             changes, settlement, notes = await commit.decide_and_apply(policy)
             learned = result.learned(earlier or experience, changes, notes=notes)
             return learned, settlement, Consolidated(experience=experience, changes=changes)

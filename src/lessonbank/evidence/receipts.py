@@ -39,8 +39,8 @@ class Receipts:
         self._secret: str | None = None
         self._is_warned = False
         self._latest = OrderedDict[tuple[str, str], str]()
-        self._given = WeakValueDictionary[str, Recall]()
-        """By id, what was kept and given to a caller who still has it."""
+        self._given = WeakValueDictionary[int, Recall]()
+        """By its place in memory, what was kept and given to a caller who still has it."""
 
     async def secret(self) -> str:
         """The secret of the bank, with which it signs what may leave it; empty where it has none."""
@@ -58,7 +58,7 @@ class Receipts:
         problem = await try_write(self._store.save_recall(recall))
         if problem is None:
             self._is_warned = False
-            self._given[signed.id] = signed
+            self._given[id(signed)] = signed
             return signed
         note = f"this receipt is not kept yet, hand it to `learn`; it could not be written: {quoted(problem)}"
         if not self._is_warned:  # once, until a receipt is kept again: each recall has its note
@@ -95,9 +95,10 @@ class Receipts:
             return await get_recall(self._store, an_id(recall, "recall="), scope=scope), ()
         if recall.scope != scope:
             raise UsageError(f"the recall was made in scope {short_repr(recall.scope)}, but this learns in {scope!r}")
-        if self._given.get(an_id(recall.id, "recall=")) is recall:
+        if self._given.get(id(recall)) is recall:
             return recall, ()
-        if known := await self._store.recalls(RecallFilter(ids=(recall.id,)), scope=scope):
+        asked = RecallFilter(ids=(an_id(recall.id, "recall="),))
+        if known := await self._store.recalls(asked, scope=scope):
             return known[0].recall, ()
         if not recall.kept and not recall.signature:
             return None, ()  # an attempt that went on without its memory: nothing was shown

@@ -18,7 +18,7 @@ from lessonbank.contracts.records import Add, Change, Experience, Extraction, Js
 from lessonbank.contracts.records.runs import data_of, is_brief
 
 from .gate import LessonGate, appraised, in_form
-from .redact import Redacting, all_text, redacted, redacted_together, through
+from .redact import Redacting, redacted, redacted_together, through
 from .wording import SAME_WORDS
 
 R = TypeVar("R", bound=Record)
@@ -84,8 +84,9 @@ class IntakeFilter:
         """Redact what a model wrote: a verdict, lessons, a change. It may join what stood apart in the run."""
         if self.redactor is None or (isinstance(reply, Verdict) and not reply.reason):
             return reply
-        is_quick = isinstance(self.redactor, Redacting) and len(all_text(reply)) <= 2 * _QUICK
-        return await run_in_thread(redacted, reply, self.redactor, brief=is_quick)
+        is_quick = isinstance(self.redactor, Redacting) and len(str(reply.model_dump())) <= 2 * _QUICK
+        (clean,) = await run_in_thread(redacted_together, (reply,), self.redactor, brief=is_quick)
+        return clean
 
     async def sentence(self, text: str, /) -> str:
         """Redact one sentence of a model, such as its reason, or of an error that quotes it."""
@@ -119,15 +120,12 @@ class IntakeFilter:
 
     async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
         """Redact drawn lessons, and reject what is none. `shown` are the texts that memory showed before."""
-        admitted = await self._admitted(await self.reply(drawn), attempts, shown)
-        return await self.check(admitted) if self.check and attempts else admitted
-
-    async def _admitted(self, drawn: Extraction, attempts: Sequence[Run], shown: Sequence[str]) -> Extraction:
-        if self.admission is None:
-            return drawn
-        is_built_in = isinstance(self.admission, LessonGate)
-        is_quick = is_built_in and sum(map(len, shown)) <= _SHOWN and _small(drawn, attempts)
-        return await run_in_thread(partial(self.admission, drawn, attempts, shown=shown), brief=is_quick)
+        drawn = await self.reply(drawn)
+        if self.admission is not None:
+            is_built_in = isinstance(self.admission, LessonGate)
+            is_quick = is_built_in and sum(map(len, shown)) <= _SHOWN and _small(drawn, attempts)
+            drawn = await run_in_thread(partial(self.admission, drawn, attempts, shown=shown), brief=is_quick)
+        return await self.check(drawn) if self.check and attempts else drawn
 
     async def experience(self, experience: Experience, /) -> Experience:
         """Redact an experience that somebody wrote, and trust it no more than one that was learned."""

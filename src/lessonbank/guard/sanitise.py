@@ -47,6 +47,8 @@ def canonical(text: str, /, *, limit: int | None = None) -> str:
     `canonical(canonical(text))` is `canonical(text)`. Linear in the length of `text`, at most six times as long, and
     with `limit` at most `limit` characters and the seven that say that it was cut.
     """
+    if is_prose(text) and (limit is None or len(text) <= limit):
+        return text
     if limit is None:
         return _form(text)
     size, form = limit, _form(_shortened(text, limit))
@@ -57,8 +59,6 @@ def canonical(text: str, /, *, limit: int | None = None) -> str:
 
 
 def _form(text: str) -> str:
-    if is_prose(text):
-        return text
     text = plain(text)
     form = _inert(text, keep_code=True)
     if form != text and ("`" in form or "~~~" in form) and _inert(form, keep_code=True) != form:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final, TypeAlias
 
-from lessonbank._base.checks import short_repr
 from lessonbank._base.ids import short
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import (
@@ -107,16 +106,14 @@ def nothing_drawn(error: Failure, /) -> Extraction:
 def _notes_on(experience: Experience, changes: Sequence[Change], *, before: Experience | None) -> list[str]:
     """Which lessons the bank held already, where a model could not tell, and which became one: what `before` lacks."""
     earlier, unclear = (before.repeats, before.not_recognised) if before else ({}, {})
-    known = [short_repr(short(id)) for id, duplicates in experience.repeats.items() if duplicates != earlier.get(id)]
+    known = [repr(short(id)) for id, duplicates in experience.repeats.items() if duplicates != earlier.get(id)]
     more = f" and {len(known) - 3} more" if len(known) > 3 else ""
     again = [f"taught again, and kept once: the bank had {', '.join(known[:3])}{more}"] if known else []
     unsure = "is kept as a new lesson, because nobody could tell whether it came again"
     alone = [
-        f"{short_repr(short(id))} {unsure}: {held.why}"
-        for id, held in experience.not_recognised.items()
-        if id not in unclear
+        f"{short(id)!r} {unsure}: {held.why}" for id, held in experience.not_recognised.items() if id not in unclear
     ]
-    joined = [", ".join([short_repr(short(id)) for id in c.source_lesson_ids]) for c in changes if isinstance(c, Merge)]
+    joined = [", ".join([repr(short(id)) for id in c.source_lesson_ids]) for c in changes if isinstance(c, Merge)]
     undo = "are one lesson now, and its evidence starts again from nothing (lessons.unmerge undoes it)"
     return [*again, *alone, *[f"joined: {ids} {undo}" for ids in joined]]
 

@@ -72,19 +72,20 @@ def _of_another_task(recall: Recall, runs: Iterable[Trajectory]) -> list[Traject
 
 
 async def settle(
-    store: Store, report: RunReport, /, *, home: str, identity: str, learned: Sequence[Run] = ()
+    store: Store, report: RunReport, /, *, home: str, identity: str, learned: Sequence[Run] = (), is_first: bool = False
 ) -> tuple[Settlement | None, list[Run], tuple[str, ...]]:
     """How runs of the experience `home` settle their receipt; all runs that it counts; and what to know of it.
 
     What the caller says now of a run goes before what was decided then. Without runs that were `learned` just now it is
-    settled only where that says something new.
+    settled only where that says something new. `is_first`: nothing is read, the store refuses what is settled already.
     """
     if (receipt := report.receipt) is None:
         return None, [], ()
-    recalls = await store.recalls(RecallFilter(ids=(receipt.id,), settlements=True), scope=receipt.scope)
-    if not recalls:
+    asked = RecallFilter(ids=(receipt.id,), settlements=True)
+    recalls = () if is_first else await store.recalls(asked, scope=receipt.scope)
+    if not (recalls or is_first):
         return None, [], (ERASED,)
-    earlier = recalls[0].settlement
+    earlier = recalls[0].settlement if recalls else None
     before, new = earlier.trajectory_ids if earlier else (), [run.trajectory.id for run in learned]
     ids = [id for id in dict.fromkeys((*before, *report.known)) if id not in new]
     counted = [*(await _with_verdicts(store, ids, report.truths, scope=receipt.scope) if ids else ()), *learned]

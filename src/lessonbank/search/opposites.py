@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from lessonbank.contracts.records import Found, Lesson, Match
+from lessonbank.contracts.records import Found, Lesson, Match, Relation
 
 from ._wrapper import lessons_of, with_lessons
 
@@ -16,19 +16,19 @@ def without_denied(retrieval: Found, /, *, seen: Collection[str] = ()) -> Found:
     neither found nor one of the `seen`.
     """
     lessons = {lesson.id: lesson for match in retrieval.matches for lesson in lessons_of(match)}
-    denied = {id for lesson in lessons.values() if lesson.relation for id in _is_denied(lesson, lessons)}
+    relations = {lesson.id: lesson.relation for lesson in lessons.values() if lesson.relation}
+    if not relations:
+        return retrieval
+    denied = {id for newer, relation in relations.items() for id in _is_denied(lessons[newer], relation, lessons)}
     left = _without(retrieval, denied) if denied else retrieval
     there = {*seen, *(lesson.id for match in left.matches for lesson in lessons_of(match))}
     there |= {id for match in left.matches for ids in match.experience.merged.values() for id in ids}
-    links = {lesson.id: lesson.relation for lesson in lessons.values() if lesson.relation}
-    alone = {id for id, link in links.items() if link.kind == "adds" and there.isdisjoint(link.lesson_ids)}
+    alone = {id for id, link in relations.items() if link.kind == "adds" and there.isdisjoint(link.lesson_ids)}
     return _without(left, alone) if alone else left
 
 
-def _is_denied(newer: Lesson, lessons: Mapping[str, Lesson]) -> Iterator[str]:
-    if newer.relation is None or newer.relation.kind != "contradicts":
-        return
-    for older in (lessons[id] for id in newer.relation.lesson_ids if id in lessons):
+def _is_denied(newer: Lesson, relation: Relation, lessons: Mapping[str, Lesson]) -> Iterator[str]:
+    for older in (lessons[id] for id in relation.lesson_ids if relation.kind == "contradicts" and id in lessons):
         if older.approved != newer.approved:
             yield newer.id if older.approved else older.id
 

@@ -138,6 +138,7 @@ class StoreCalls(Generic[D]):
         settlement: Settlement | None = None,
         if_unlearned: Collection[str] = (),
         if_unchanged: Sequence[Experience] = (),
+        if_unsettled: bool = False,
         unique_wording: bool = False,
     ) -> Sequence[JournalEntry]:
         """See `Records.apply`."""
@@ -149,12 +150,11 @@ class StoreCalls(Generic[D]):
         entries = [*changes, *([Settle(settlement=settlement)] if settlement else [])]
         rollback = lone_rollback(changes, vectors, settlement)
         names = encodable(writer), None if space is None else encodable(space)
-        placed, settled, decided_upon = dict(vectors or {}), tuple(if_unlearned), tuple(if_unchanged)
+        decided_upon = tuple(if_unlearned), tuple(if_unchanged), if_unsettled
+        placed = dict(vectors or {})
 
         def write(connection: Any) -> Sequence[JournalEntry]:
-            batch = Batch(
-                where, names[0], records_with_sums(entries), placed, names[1], settled, decided_upon, unique_wording
-            )
+            batch = Batch(where, names[0], records_with_sums(entries), placed, names[1], *decided_upon, unique_wording)
             if rollback is not None:
                 return self._rolls_back.roll_back(connection, batch, rollback)
             return self._writes.apply(connection, batch)

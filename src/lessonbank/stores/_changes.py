@@ -21,6 +21,7 @@ from lessonbank.contracts.records.timeline import Entry, taken_out
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.wording import wording_of
 
+SETTLED: Final = "settled meanwhile, by somebody else; nothing was changed"
 _STAYS: Final = "it was in quarantine before a rollback, and only an approval ends that"
 
 

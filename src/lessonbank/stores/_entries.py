@@ -84,6 +84,7 @@ class Batch:
     space: str | None = None
     if_unlearned: Sequence[str] = ()
     if_unchanged: Sequence[Experience] = ()
+    if_unsettled: bool = False
     """What the entries were decided upon, see `Records.apply`."""
     unique_wording: bool = False
 

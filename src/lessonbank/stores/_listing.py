@@ -116,15 +116,11 @@ def tags_of(record: Trajectory | Recall | Experience, /) -> frozenset[bytes]:
 
 def recall_tag(recall_id: str, /) -> bytes:
     """What the experiences of a recall are found by. No metadata have it."""
-    return _field_tag("recall_id", recall_id)
-
-
-def _field_tag(name: str, value: str = "") -> bytes:
     # Metadata are digested as a list, which begins with a bracket.
-    return blake2b(encodable(f"{name} {value}").encode(), digest_size=16).digest()
+    return blake2b(encodable(f"recall_id {recall_id}").encode(), digest_size=16).digest()
 
 
-UNFINISHED_TAG: Final = _field_tag("unfinished")
+UNFINISHED_TAG: Final = blake2b(b"unfinished ", digest_size=16).digest()
 
 
 def asked_words(text: str | None, /) -> frozenset[str]:

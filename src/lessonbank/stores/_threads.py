@@ -14,10 +14,12 @@ from time import monotonic
 from typing import Any, Final, TypeAlias, TypeVar
 
 from lessonbank.contracts.retrieve_options import PATIENCE
+from lessonbank.errors import StoreUnavailable
 
 T = TypeVar("T")
 _Call: TypeAlias = tuple[Future[Any], Callable[..., Any], Sequence[Any]]
 log: Final = logging.getLogger("lessonbank")
+CLOSED: Final = "this store is closed: open it again"
 
 
 class Threads:
@@ -36,11 +38,11 @@ class Threads:
         _used.add(self)
 
     def submit(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
-        """What a thread makes of it. Raises RuntimeError: there is no thread any more, or none can be started."""
+        """What a thread makes of it. Raises StoreUnavailable: there is no thread any more, or none can be started."""
         call = Future[T]()
         with self._lock:
             if self._is_over:
-                raise RuntimeError("they were told to end")
+                raise StoreUnavailable(CLOSED)
             if not self._idle.acquire(blocking=False) and len(self._started) < self._most:
                 self._start()
             self._calls.add(call)
@@ -51,7 +53,10 @@ class Threads:
     def _start(self) -> None:
         name = f"{self._name}_{len(self._started)}"
         thread = threading.Thread(target=_work, args=(self._todo, self._idle), name=name, daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise StoreUnavailable(f"no thread can be started ({error}): end some, try again") from None
         self._started.append(thread)
 
     def shutdown(self, *, wait: bool = True) -> None:

@@ -13,10 +13,12 @@ from lessonbank.contracts.records import (
     Experience,
     Json,
     Merge,
+    Recall,
     Replace,
     Restore,
     Retire,
     Rollback,
+    Settlement,
     Submission,
     Trajectory,
     Verdict,
@@ -271,6 +273,20 @@ class RecordTests(StoreTests):
             assert await _state(store) == before
             await store.apply([late], scope=MINE, writer="tests", if_unlearned=[free.id, waiting.id, "never seen"])
             assert set(await settled_runs(store, [run.id, waiting.id, free.id], scope=MINE)) == {run.id, free.id}
+
+    async def test_what_is_settled_for_the_first_time_is_refused_where_it_was_settled(self) -> None:
+        async with self.opened() as store:
+            seen = Recall(scope=MINE, task="Pay")
+            await store.save_recall(seen)
+            first = Settlement(recall_id=seen.id, scope=MINE, outcome="success")
+            options: dict[str, Any] = {"scope": MINE, "writer": "tests", "if_unsettled": True}
+            with refused(NotFound):
+                await store.apply([], settlement=first.model_copy(update={"recall_id": "gone"}), **options)
+            await store.apply([], settlement=first, **options)
+            before = await _state(store)
+            with refused(Conflict):
+                await store.apply([Add(experience=experience())], settlement=first, **options)
+            assert await _state(store) == before
 
     async def test_what_was_decided_upon_a_version_is_refused_when_there_is_another_one(self) -> None:
         async with self.opened() as store:

@@ -102,6 +102,7 @@ class Records(Protocol):
         settlement: Settlement | None = None,
         if_unlearned: Collection[str] = (),
         if_unchanged: Sequence[Experience] = (),
+        if_unsettled: bool = False,
         unique_wording: bool = False,
     ) -> Sequence[JournalEntry]:
         """Do all of it or nothing, and append it to the journal.
@@ -117,9 +118,10 @@ class Records(Protocol):
         or its experience's metadata has `"pending": true`.
 
         `if_unlearned` and `if_unchanged` say what the changes were decided upon: ids of trajectories that no experience
-        had settled (`settled_runs` did not name them), and experiences as they were. Otherwise nothing is written. With
-        `unique_wording`, nothing is written either if a lesson that an `Add` or a `Replace` brings, or the words of an
-        `Edit`, have the wording (`guard.wording`) of another lesson of the scope, whatever the state of that one.
+        had settled (`settled_runs` did not name them), and experiences as they were; `if_unsettled`, that the recall of
+        `settlement` has none yet. Otherwise nothing is written. With `unique_wording`, nothing is written either if a
+        lesson that an `Add` or a `Replace` brings, or the words of an `Edit`, have the wording (`guard.wording`) of
+        another lesson of the scope, whatever the state of that one.
 
         No lesson comes in `active`: a `Trust` makes it so, and one `by` a person alone lets it out of quarantine.
 
@@ -129,7 +131,7 @@ class Records(Protocol):
             Conflict: an `Add` of an id that exists; a `Restore` of a lesson that is not retired, or the reverse; an
                 `Edit` to the words a lesson has; a `Trust` in the state a lesson has, or by anybody but a person for a
                 quarantined one; a run of `if_unlearned` that was learned, or an experience of `if_unchanged` that is
-                another now or gone.
+                another now or gone, or a recall that has a settlement in spite of `if_unsettled`.
             SpaceMismatch: vectors of another dimension than the space has.
         """
         ...

@@ -148,7 +148,7 @@ class Recall(Record):
     def citations(self, text: str, /) -> tuple[str, ...]:
         """The ids of the shown lessons that `text` names by number, as in `[2]`. An erased lesson keeps its number."""
         numbers = numbers_cited(text)
-        return tuple([id for number, id in enumerate(self.shown_ids, 1) if number in numbers])
+        return tuple([id for number, id in enumerate(self.shown_ids, 1) if number in numbers]) if numbers else ()
 
     def cited(self, text: str, /) -> tuple[Lesson, ...]:
         """The shown lessons that `text` names by number: those that an agent says it used or ignored."""

@@ -75,7 +75,7 @@ class LessonGate:
                 refusal = refusal or _no_news(lesson, memory, runs, things())
             refusal = refusal or _too_much(lesson, lessons, most) or (None if bare is lesson else _emptied(bare))
             if refusal is None:
-                lessons.append(_marked(bare, runs))
+                lessons.append(_marked(bare, runs, quotes=quotes))
                 if tool := wishes.named_in(bare):
                     lessons[-1] = lessons[-1].model_copy(update={"state": "quarantined", "risk": ASKED_BY_A_TEXT})
                     reason = f"{ASKED_BY_A_TEXT}, {one_line(tool, limit=60)}"
@@ -132,12 +132,13 @@ def _in_form(text: str, *, limit: int, line: bool = False) -> str:
 
 def _no_lesson(lesson: Lesson, *, quotes: bool) -> tuple[Rule, str] | None:
     """Why the form of a text says that it is no lesson, or an order: its words do not."""
-    if says_nothing(lesson.title, lesson.content):
-        return "empty", "it says nothing"
-    if is_form(lesson.title, lesson.content):
-        return "chatter", "it holds parts of a reply's form"
-    if is_ending(lesson.content):
-        return "submission", "it ends a run"
+    if not quotes:  # code writes no reply, and begins with words of its own
+        if says_nothing(lesson.title, lesson.content):
+            return "empty", "it says nothing"
+        if is_form(lesson.title, lesson.content):
+            return "chatter", "it holds parts of a reply's form"
+        if is_ending(lesson.content):
+            return "submission", "it ends a run"
     if imitates_a_turn(lesson.text, quoting=not quotes):
         return "order", "it imitates a turn of a chat, a marker or a call"
     return None
@@ -178,15 +179,13 @@ def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:
     return Rejected(title=title, content=content, rule=rule, reason=reason)
 
 
-def _marked(lesson: Lesson, runs: Sequence[Trajectory]) -> Lesson:
+def _marked(lesson: Lesson, runs: Sequence[Trajectory], *, quotes: bool) -> Lesson:
     """`lesson` as `appraised`; one of a run is also asked whether it teaches anything."""
     new_lesson = appraised(lesson)
-    if new_lesson.is_doubted or not runs:
+    if quotes or not runs or new_lesson.is_doubted:
         return new_lesson
     task = runs[0].task
-    retold = not _quotes(new_lesson) and any(
-        restates(new_lesson.content, task=task, answer=run.answer or "") for run in runs
-    )
+    retold = any(restates(new_lesson.content, task=task, answer=run.answer or "") for run in runs)
     vague = retold or is_vague(new_lesson.title, new_lesson.content, task=task)
     return new_lesson.model_copy(update={"risk": NO_LESSON}) if vague else new_lesson
 

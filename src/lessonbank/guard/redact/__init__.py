@@ -1,7 +1,6 @@
 """Redaction: replaces secrets and personal data with placeholders before anything else reads a text."""
 
 from ._personal import personal_in as personal_in
-from ._records import all_text as all_text
 from ._records import redacted as redacted
 from ._records import redacted_together as redacted_together
 from ._records import through as through

@@ -91,7 +91,7 @@ def redacted(record: R, redactor: Redactor, /) -> R:
 
 def redacted_together(records: Sequence[R], redactor: Redactor, /) -> list[R]:
     """Records that one model will read, such as the runs of a task: the same value is the same placeholder in all."""
-    fresh = redactor.for_run() if isinstance(redactor, PerRun) else redactor
+    fresh = redactor.for_run() if isinstance(redactor, (Redacting, PerRun)) else redactor  # a protocol takes long
     if not isinstance(fresh, Redaction):
         field = _field(fresh)
         for record in records:
@@ -112,11 +112,6 @@ def redacted_together(records: Sequence[R], redactor: Redactor, /) -> list[R]:
     cleaned = [_through(record, field) for record in records]
     known = fresh.again
     return [_through(record, lambda _, text: known(text)) for record in cleaned] if fresh.knows else cleaned
-
-
-def all_text(record: Record, /) -> str:
-    """All that `record` holds as one text, in which every text of it stands, but for escapes."""
-    return str(record.model_dump())
 
 
 def _same(_: str, text: str) -> str:

@@ -40,25 +40,20 @@ class Page:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.low = _lower(text)
+        self.low = text.replace("\u0130", "I").lower()  # the one letter that would grow is exchanged first
         """The same in lower case, with the same places."""
         self.every = text.split()
         """The words of the text, in order."""
         different = set(self.every)
         self.words = f" {' '.join(different)} "
         """The different words of the text, between blanks."""
-        self.low_words = _lower(self.words)
+        self.low_words = f" {' '.join(set(self.low.split()))} "
         """The same in lower case."""
         self.keys = f" {' '.join([word for word in different if len(word) >= _KEY])} "
         """Those that may be keys or encoded."""
         digits = text if text.isascii() else _OTHER_DIGIT.sub("0", text)
         self.shape = digits.encode("ascii", "replace").translate(_SHAPES)
         """The text with `0` for each digit and `-` for each blank."""
-
-
-def _lower(text: str) -> str:
-    """In lower case, of the same length: the one letter that would grow is exchanged first."""
-    return text.replace("\u0130", "I").lower()
 
 
 class Detector(NamedTuple):

@@ -85,7 +85,7 @@ class _Run:
     @cached_property
     def is_talk(self) -> bool:
         """Whether a run called tools for somebody who asked in words of their own: tools then say what it was about."""
-        return not self.is_of_commands and any(move.calls for move in self.moves)
+        return bool(self.moves and self.moves[0].calls) and not self.is_of_commands  # all moves are calls, or none is
 
     @cached_property
     def is_of_commands(self) -> bool:
@@ -160,7 +160,7 @@ class ExtractiveExtractor:
         runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
         limit = self._max_lessons if len(runs) == 1 else self._max_contrast_lessons
         candidates = _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])
-        drawn = _distinct(candidates)[:limit]
+        drawn = list({lesson.content: lesson for lesson in candidates}.values())[:limit]
         lessons = tuple([_lesson(lesson, several=len(attempts) > 1) for lesson in drawn])
         return Extraction(lessons=lessons, notes=() if lessons else (_why_nothing(runs),))
 
@@ -379,7 +379,7 @@ def _others(move: Move, other: Move) -> str:
 
 def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
     """Errors, and what was done between the last of them and the success: before a retry that failed nothing helped."""
-    own = {name for move in run.moves for name in files_written_by(move.command)}
+    own = {name for move in run.moves if move.command for name in files_written_by(move.command)}
     for at, move in enumerate(run.moves):
         if move.effect != "error" or not move.seen:
             continue
@@ -531,10 +531,6 @@ def _led(path: Sequence[Move], rest: str) -> str:
 def _in_quotes(text: str) -> str:
     quote = text.replace('"', "'")
     return f' ("{quote}")' if quote else ""
-
-
-def _distinct(lessons: Iterable[_Lesson]) -> list[_Lesson]:
-    return list({lesson.content: lesson for lesson in lessons}.values())
 
 
 def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:

@@ -94,12 +94,12 @@ def error_verdict(trajectory: Trajectory, /) -> Verdict | None:
 
 
 def _stated(outcome: Outcome | bool | None, /) -> Outcome | None:
-    if is_instance(outcome, bool):
-        return "success" if outcome else "failure"
     if outcome is None:
         return None
     if is_instance(outcome, str) and (word := str.__str__(outcome)) in ("success", "failure", "unknown"):
         return None if word == "unknown" else cast("Outcome", word)
+    if is_instance(outcome, bool):
+        return "success" if outcome else "failure"
     raise UsageError(
         f"outcome={short_repr(outcome)} is not an outcome: use 'success', 'failure', 'unknown', True or False"
     )

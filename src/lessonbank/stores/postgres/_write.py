@@ -10,8 +10,8 @@ from lessonbank.contracts.records import Edit, Experience, JournalEntry, Recall,
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.settings import REVIEW
-from lessonbank.errors import NotFound
-from lessonbank.stores._changes import Draft, planned
+from lessonbank.errors import Conflict, NotFound
+from lessonbank.stores._changes import SETTLED, Draft, planned
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import noted_again, tags_of
 from lessonbank.stores._records import encodable, json_of, loaded, microseconds, moment, wait_of
@@ -107,9 +107,11 @@ def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:
         if_unchanged=batch.if_unchanged,
         unique_wording=batch.unique_wording,
     )
-    there = {id for (id,) in known} if known else set[str]()
+    there = {row[0]: row[1] for row in known} if known else {}
     if unknown := [id for id in receipts if id not in there]:
         raise NotFound(f"no recall {unknown[0]!r} in this scope")
+    if batch.if_unsettled and any(there.values()):
+        raise Conflict(SETTLED)
     return _apply(connection, scope, batch, draft, present)
 
 
@@ -128,7 +130,7 @@ def _apply(
     return journal(connection, scope, batch, touched=touched)
 
 
-_RECEIPTS: Final = "SELECT id FROM lessonbank.recalls WHERE scope = %s AND id = ANY(%s)"
+_RECEIPTS: Final = "SELECT id, settled FROM lessonbank.recalls WHERE scope = %s AND id = ANY(%s)"
 _SETTLE: Final = "UPDATE lessonbank.recalls SET settled = %s WHERE scope = %s AND id = %s"
 
 

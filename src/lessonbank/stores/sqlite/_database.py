@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 from lessonbank._base.atomic_write import refuse_odd_bank
 from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageError
-from lessonbank.stores._threads import Threads
+from lessonbank.stores._threads import CLOSED, Threads
 
 from . import _forks
 from ._checks import check_rows
@@ -30,7 +30,7 @@ from ._jobs import Job, outcome
 from ._log import Checkpoint, checkpoint
 from ._looks import claim_look, is_looked_over, note_looked_over
 from ._schema import check_current, check_library, check_version, prepare
-from ._stream import CLOSED, Stream
+from ._stream import Stream
 from ._wal_identity import WalIdentity, identity_of, stat_of
 
 T = TypeVar("T")
@@ -145,11 +145,11 @@ class Database:
 
     def call(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
         """The future result of a call that takes a while and needs no connection."""
-        return self._submitted(self._reading, self._sound, work, *arguments)
+        return self._reading.submit(self._sound, work, *arguments)
 
     def read(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
         """What `work` will find in one snapshot; it is called with a connection before its `arguments`."""
-        return self._submitted(self._reading, self._sound, self._read, work, *arguments)
+        return self._reading.submit(self._sound, self._read, work, *arguments)
 
     def _sound(self, work: Callable[..., T], *arguments: Any) -> T:
         """What `work` finds. Damage is remembered: what is written on top of it could be lost, or make it worse."""
@@ -323,7 +323,7 @@ class Database:
         job = Job(work, arguments, at_once)
         self._waiting.append(job)
         try:
-            self._submitted(self._writing, self._commit_waiting)
+            self._writing.submit(self._commit_waiting)
         except StoreUnavailable:
             with suppress(ValueError):
                 self._waiting.remove(job)
@@ -335,24 +335,15 @@ class Database:
 
     def compact(self) -> Future[None]:
         """Write the file again without its free pages. What was in them is still in the write-ahead log."""
-        return self._submitted(self._writing, self._compact)
+        return self._writing.submit(self._compact)
 
     def overwrite(self) -> Future[bool]:
         """See `overwrite_unused`."""
-        return self._submitted(self._reading, self._overwrite)
+        return self._reading.submit(self._overwrite)
 
     def checkpoint(self) -> Future[Checkpoint]:
         """Try once to empty the write-ahead log."""
-        return self._submitted(self._writing, self._checkpoint)
-
-    def _submitted(self, pool: Threads, call: Callable[..., T], *arguments: Any) -> Future[T]:
-        if self._torn or self._closed:
-            self.check_open()
-        try:
-            return pool.submit(call, *arguments)
-        except RuntimeError as error:
-            self.check_open()  # it may have been closed a moment ago
-            raise StoreUnavailable(f"no thread can be started for {self.path} ({error}): end some, try again") from None
+        return self._writing.submit(self._checkpoint)
 
     def _commit_waiting(self) -> None:
         jobs = [self._waiting.popleft() for _ in range(min(len(self._waiting), _TOGETHER))]

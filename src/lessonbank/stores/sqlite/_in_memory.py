@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lessonbank.errors import StoreUnavailable
+from lessonbank.stores._threads import CLOSED
 
 from . import _forks
 from ._connection import connect_in_memory
@@ -19,7 +20,7 @@ from ._database import TORN
 from ._errors import unavailable
 from ._log import Checkpoint
 from ._schema import make_tables
-from ._stream import CLOSED, Stream
+from ._stream import Stream
 
 T = TypeVar("T")
 

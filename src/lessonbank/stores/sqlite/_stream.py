@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from lessonbank.errors import StoreUnavailable
+from lessonbank.stores._threads import CLOSED
 
 from ._connection import Connection
 from ._errors import unavailable
-
-CLOSED: Final = "this store is closed: open it again"
 
 
 class Stream:

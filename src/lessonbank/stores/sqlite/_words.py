@@ -65,7 +65,8 @@ class _Asking:
         self._is_unbroken = bool(len(self._numbers)) and self._numbers[-1] - self._numbers[0] == len(self._numbers) - 1
         self._sums = np.zeros(len(self._numbers))
         most = max(_SHORT, scope.documents // _SHARE) if is_whole else _LAST
-        self._unread = {word: held for word in dict.fromkeys(asked) if (held := self._count(word, most)) > most}
+        common = dict.fromkeys(asked) if len(self._numbers) > most else ()
+        self._unread = {word: held for word in common if (held := self._count(word, most)) > most}
         places = {word: self._places(word) for word in dict.fromkeys(asked) if word not in self._unread}
         self._held = {word: len(at) for word, (at, _) in places.items()} | self._unread
         self._most = bounds(asked, self._held, documents=scope.documents)
@@ -97,8 +98,6 @@ class _Asking:
 
     def _count(self, word: str, most: int) -> int:
         """How many tasks hold a word; where it is not more than `most`, a smaller number will do."""
-        if len(self._numbers) <= most:
-            return 0
         name, tail = f'"{term(self._scope.number, word)}"', len(self._tail.get(word, {}))
         sql = f"SELECT count(*) {_WITH}"
         # The index is read from its beginning: one task in sixteen, the first ones, tells which words are common.

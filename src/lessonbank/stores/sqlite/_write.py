@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
-from lessonbank._base.iterate import batches
 from lessonbank.contracts.records import (
     Add,
     Edit,
@@ -22,11 +21,11 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.settings import REVIEW
-from lessonbank.errors import NotFound
-from lessonbank.stores._changes import Draft, planned
+from lessonbank.errors import Conflict, NotFound
+from lessonbank.stores._changes import SETTLED, Draft, planned
 from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import noted_again
-from lessonbank.stores._records import encodable, json_of, loaded, microseconds, wait_of
+from lessonbank.stores._records import json_of, loaded, microseconds, wait_of
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
 from lessonbank.text.bm25 import words
 
@@ -79,11 +78,9 @@ class Present:
             doubtful = [] if last is None else [id for id in ids if id <= last]
         if not doubtful:
             return set(ids)
-        missing, sql = set(ids), f"SELECT id FROM {table} WHERE scope = ? AND id {AMONG_IDS}"
-        for some in batches(doubtful):
-            rows = self._connection.execute(sql, (self._scope.number, among_ids(some)))
-            missing.difference_update(id for (id,) in rows)
-        return missing
+        sql = f"SELECT id FROM {table} WHERE scope = ? AND id {AMONG_IDS}"
+        rows = self._connection.execute(sql, (self._scope.number, among_ids(doubtful)))
+        return set(ids).difference([id for (id,) in rows])
 
     def knows(self, id: str, /) -> bool:
         """See `View.knows`."""
@@ -107,8 +104,8 @@ class Present:
 
     def settled_runs(self, trajectory_ids: Collection[str], /) -> set[str]:
         """See `View.settled_runs`."""
-        sql = "SELECT 1 FROM attempts WHERE scope = ? AND trajectory = ? AND waiting = 0"
-        return {id for id in trajectory_ids if self._first_value(sql, encodable(id)) is not None}
+        sql = f"SELECT trajectory FROM attempts WHERE scope = ? AND waiting = 0 AND trajectory {AMONG_IDS}"
+        return {id for (id,) in self._connection.execute(sql, (self._scope.number, among_ids(trajectory_ids)))}
 
     def find_wordings(self, wordings: Collection[str], /) -> list[tuple[str, str]]:
         """See `View.find_wordings`."""
@@ -194,13 +191,13 @@ def _applied(connection: sqlite3.Connection, scope: ScopeRow, batch: Batch, draf
     entries = journal(connection, scope, batch, touched=touched, grown=rows.grown if rows else AS_BEFORE)
     if rows:
         write(connection, scope, rows)
-    if any(isinstance(entry, Edit) for entry, _ in batch.entries):
-        connection.execute("DELETE FROM settings WHERE key = ?", (REVIEW.of(batch.scope),))
     if batch.vectors:
         place(connection, scope, batch.vectors, batch.space)
     for sequence, (entry, _) in enumerate(batch.entries, scope.sequence + 1):
+        if isinstance(entry, Edit):
+            connection.execute("DELETE FROM settings WHERE key = ?", (REVIEW.of(batch.scope),))
         if isinstance(entry, Settle):
-            _settle(connection, scope, entry.settlement.recall_id, sequence)
+            _settle(connection, scope, entry.settlement.recall_id, sequence, is_first=batch.if_unsettled)
     return entries
 
 
@@ -252,10 +249,16 @@ def set_setting(connection: sqlite3.Connection, key: str, value: str | None, /) 
         keep_setting(connection, key, value)
 
 
-def _settle(connection: sqlite3.Connection, scope: ScopeRow, recall_id: str, sequence: int) -> None:
-    known = connection.execute("SELECT 1 FROM recalls WHERE scope = ? AND id = ?", (scope.number, recall_id)).fetchone()
+def _settle(connection: sqlite3.Connection, scope: ScopeRow, recall_id: str, sequence: int, *, is_first: bool) -> None:
+    sql = (
+        "SELECT s.entry FROM recalls r LEFT JOIN settlements s ON s.scope = r.scope AND s.recall = r.id"
+        " WHERE r.scope = ? AND r.id = ?"
+    )
+    known = connection.execute(sql, (scope.number, recall_id)).fetchone()
     if known is None:
         raise NotFound(f"no recall {recall_id!r} in this scope")
+    if is_first and known[0] is not None:
+        raise Conflict(SETTLED)
     connection.execute(
         "INSERT OR REPLACE INTO settlements (scope, recall, entry) VALUES (?, ?, ?)",
         (scope.number, recall_id, journal_number(scope.number, sequence)),
@@ -390,7 +393,7 @@ def _put(connection: sqlite3.Connection, scope: ScopeRow, rows: Rows) -> None:
         record = (None, None) if whole else with_sum(json_of(experience))
         at = microseconds(experience.created_at)
         number = numbers[id]
-        columns = at, _shows(experience), rows.lengths[id], entry, *record
+        columns = at, bool(experience.active_lessons), rows.lengths[id], entry, *record
         return *columns, checksum(number, entry), number, scope.number, id
 
     # Rows are made one by one, as they are asked for: many that are held at once are much to look through for Python.
@@ -400,14 +403,6 @@ def _put(connection: sqlite3.Connection, scope: ScopeRow, rows: Rows) -> None:
         "INSERT OR REPLACE INTO tasks (number, task) VALUES (?, ?)",
         ((numbers[id], experience.task) for id, experience in written.experiences.items()),
     )
-
-
-def _shows(experience: Experience) -> bool:
-    """Whether an experience has a lesson that may be shown; without a generator: every row is asked."""
-    for lesson in experience.lessons:  # noqa: SIM110
-        if not lesson.hidden:
-            return True
-    return False
 
 
 _UPDATE: Final = (
@@ -441,7 +436,7 @@ def _tell_repeating(connection: sqlite3.Connection, scope: ScopeRow, old: Mappin
     before = {i.id for row in old.values() for i in row.experience.active_lessons}
     moved = before ^ {i.id for experience in written.experiences.values() for i in experience.active_lessons}
     sql = f"SELECT EXISTS (SELECT 1 FROM repeats WHERE lesson {AMONG_IDS})"
-    if any(connection.execute(sql, (among_ids(some),)).fetchone()[0] for some in batches(sorted(moved))):
+    if moved and connection.execute(sql, (among_ids(moved),)).fetchone()[0]:
         connection.execute("UPDATE spaces SET epoch = epoch + 1 WHERE scope = ?", (scope.number,))
 
 

@@ -18,7 +18,7 @@ from ._rebuild import rebuild
 from ._requests import first_request, only_greets
 from ._turns import Turn, text_of
 
-__all__ = ["first_request", "only_greets", "run_of_messages", "task_of", "to_messages", "trajectory_from"]
+__all__ = ["first_request", "only_greets", "retitle", "run_of_messages", "task_of", "to_messages", "trajectory_from"]
 
 _SAID = 160
 """Characters of somebody else's error that ours repeats."""
@@ -51,7 +51,7 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
             there), or no task can be found.
     """
     if is_instance(source, Trajectory):
-        return _retitle(source, task)
+        return retitle(source, task)
     if is_instance(source, str):
         return Trajectory(task=_check_task(task, "the answer alone does not say it"), answer=_text(str.__str__(source)))
     if is_instance(source, Mapping):
@@ -208,7 +208,8 @@ def _usage(messages: list[Json]) -> Usage:
     return Usage(requests=len(counts), input_tokens=sum(i for i, _ in counts), output_tokens=sum(o for _, o in counts))
 
 
-def _retitle(trajectory: Trajectory, task: str | None) -> Trajectory:
+def retitle(trajectory: Trajectory, task: str | None, /) -> Trajectory:
+    """`trajectory` under the name `task`, if there is one. Raises FormatError: it was made without checks."""
     names = {"id": str, "task": str, "steps": tuple, "metadata": dict}
     fields = [(cast("object", getattr(trajectory, name)), kind) for name, kind in names.items()]
     if wrong := [value for value, kind in fields if not issubclass(type(value), kind)]:

@@ -14,7 +14,7 @@ from lessonbank.contracts.records import Trajectory
 from lessonbank.contracts.records.runs import without_submission
 from lessonbank.errors import UsageError
 
-from . import trajectory_from
+from . import retitle, trajectory_from
 from ._requests import first_request
 
 
@@ -25,7 +25,7 @@ async def run_from(source: object, /, *, task: str | None, asked: str | None = N
     UsageError.
     """
     if is_instance(source, Trajectory):
-        return without_submission(trajectory_from(source, task=task))
+        return without_submission(retitle(source, task))
     return await to_thread.run_sync(partial(trajectory_from, source, task=asked if task is None else task))
 
 
@@ -52,12 +52,9 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
 
 def request_of(run: Trajectory, /) -> str:
     """What the user asked for first, as the messages of a run say it; empty where they do not."""
-    opening = run.steps[0] if run.steps and not run.steps[0].action.text else None
+    if not run.steps or run.steps[0].action.text:
+        return ""
     return (
-        first_request(
-            [observation.text for observation in opening.observations if observation.source == "user"]
-            if opening
-            else ()
-        )
+        first_request([observation.text for observation in run.steps[0].observations if observation.source == "user"])
         or ""
     )
