@@ -26,7 +26,7 @@ a thousandth of the evidence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -171,8 +171,7 @@ class CellGains:
 
 
 def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, by_start: bool = True) -> CellGains:
-    """One look at all scores, from which everything else follows. `filled`: the same rows with other outcomes."""
-    ways = (scores, *filled)
+    """One look at all scores, from which everything else follows. `filled`: what is missing, filled in each way."""
     cell, starts, many = scores.group, 1, 1
     if by_start:
         most = int(scores.rank.max(initial=0)) + 1
@@ -183,11 +182,8 @@ def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, b
         many = int(scores.writer.max(initial=-1)) + 2
         cell = cell * many + scores.writer + 1
     cells, at = compact(cell, scores.groups * starts * many)
-    lowest, highest = np.zeros(scores.groups), np.zeros(scores.groups)
-    for one in ways:
-        np.minimum.at(lowest, one.group, one.lowest)
-        np.maximum.at(highest, one.group, one.highest)
-    made = [_histograms(one, at, len(cells)) for one in ways]
+    lowest, highest = _extremes(scores, *filled, of=scores.group, size=scores.groups)
+    made = _histograms_each_way(scores, *filled, cell=at, cells=len(cells))
     up, down = (np.stack(side) for side in zip(*[_gains_both_ways(shares) for shares, _ in made], strict=True))
     group, start = np.divmod(cells // many, starts)
     scale, safe = np.stack([scale for _, scale in made]), (_safe(lowest), _safe(-highest))
@@ -263,18 +259,41 @@ def _largest(gains: Floats, told: CellGains, most: int) -> Floats:
     return found
 
 
-def running(scores: Scores, at: Ints, /) -> tuple[Floats, Floats, Floats]:
+def running(scores: Scores, /, *filled: Scores, at: Ints) -> Iterator[tuple[Floats, Floats, Floats]]:
     """The same of what was won over the first `at` scores, for each of `at`, which ascends; there is one group."""
     first = np.searchsorted(at, np.arange(len(scores)), side="right")
-    shares, scale = _histograms(scores, first, len(at) + 1)
-    lowest, highest = np.zeros(len(at) + 1), np.zeros(len(at) + 1)
-    np.minimum.at(lowest, first, scores.lowest)
-    np.maximum.at(highest, first, scores.highest)
-    up, down = _gains_both_ways(np.cumsum(shares[:-1], axis=0))
+    lowest, highest = _extremes(scores, *filled, of=first, size=len(at) + 1)
     low, high = np.minimum.accumulate(lowest[:-1]), np.maximum.accumulate(highest[:-1])
-    prior = scores.log_prior
-    up, down = np.where(_safe(low), up + prior, -np.inf), np.where(_safe(-high), down + prior, -np.inf)
-    return up, down, np.cumsum(scale[:-1])
+    prior, safe = scores.log_prior, (_safe(low), _safe(-high))
+    for shares, scale in _histograms_each_way(scores, *filled, cell=first, cells=len(at) + 1):
+        gains = _gains_both_ways(np.cumsum(shares[:-1], axis=0))
+        up, down = (np.where(own, gain + prior, -np.inf) for own, gain in zip(safe, gains, strict=True))
+        yield up, down, np.cumsum(scale[:-1])
+
+
+def _extremes(scores: Scores, /, *filled: Scores, of: Ints, size: int) -> tuple[Floats, Floats]:
+    """(size,), (size,): the least and the most that a score could have been, whatever is filled in; `of`: by score."""
+    lowest, highest = np.zeros(size), np.zeros(size)
+    for one, place in zip((scores, *filled), (of, *_of_missing(of, scores, filled)), strict=True):
+        np.minimum.at(lowest, place, one.lowest)
+        np.maximum.at(highest, place, one.highest)
+    return lowest, highest
+
+
+def _of_missing(values: Ints, scores: Scores, filled: Sequence[Scores]) -> list[Ints]:
+    """`values`, which are by score, of the scores that are filled in, for each way."""
+    if not filled:
+        return []
+    is_missing = np.zeros(int(scores.row.max(initial=-1)) + 1, np.bool_)
+    is_missing[filled[0].row] = True
+    return [values[is_missing[scores.row]]] * len(filled)
+
+
+def _histograms_each_way(scores: Scores, /, *filled: Scores, cell: Ints, cells: int) -> list[tuple[Floats, Floats]]:
+    """Per cell the histogram of its scores, and the sum of their scales, for each way. What is missing wins nothing."""
+    shares, scale = _histograms(scores, cell, cells)
+    more = [_histograms(one, own, cells) for one, own in zip(filled, _of_missing(cell, scores, filled), strict=True)]
+    return [(shares, scale), *((shares + own, scale + further) for own, further in more)]
 
 
 def _histograms(scores: Scores, cell: Ints, cells: int) -> tuple[Floats, Floats]:

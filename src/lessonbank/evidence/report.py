@@ -317,11 +317,11 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
     at = np.unique(np.linspace(1, len(known), min(_POINTS, len(known))).astype(np.int64))
     whole = found.scores.of(0)
     counts = np.searchsorted(whole.row, known[at - 1], side="right")
-    ways = [one.of(0) for one in found.filled]
+    ways = [one.of(0) for one in found.every]
     if len(whole):
         ways = [one.where(one.row >= whole.row[0]) for one in ways]
     seen = np.searchsorted(ways[0].row, known[at - 1], side="right")
-    low, high = path(ways, level=level, at=seen)
+    low, high = path(*ways, level=level, at=seen)
     low[-1], high[-1] = found.low[0], found.high[0]
     with_memory, without, lift = sides(
         whole,

@@ -19,7 +19,7 @@ from .confidence_sequences import (
     log_e,
     missing_scores,
     outcomes_each_way,
-    scores_each_way,
+    scores,
 )
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import Effects, Pooled, effects, more_needed, pooled
@@ -67,8 +67,8 @@ class Review:
     """Whether outcomes go missing more often on one side, and a verdict would rest on how those would have ended."""
     scores: Scores
     """Of what has an outcome."""
-    filled: tuple[Scores, ...]
-    """Of all that should have one, for each way to fill in what is missing."""
+    every: tuple[Scores, ...]
+    """Of all that should have one; then of what is missing, for each way to fill it in."""
     found: Outcomes
 
     @property
@@ -90,14 +90,14 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
     turns is found. With `leave_out`, verdicts hold without any so many of the keys that told outcomes.
     """
     ways = outcomes_each_way(episodes)
-    found, every = ways[0], scores_each_way(episodes, ways)
-    won = gains_by_cell(*every, by_writer=leave_out > 0)
+    every, *filled = (scores(episodes, way) for way in ways)
+    won = gains_by_cell(every, *filled, by_writer=leave_out > 0)
     log_help = log_e(won, helps=True, leave_out=leave_out)
     log_harm, start = restarted(won, leave_out=leave_out)
     likely = likely_from(episodes)
     start = np.where((log_harm >= likely) & (log_harm > log_help), start, 0)
-    is_present = every[0].rank >= STARTS[start][every[0].group] if start.any() else np.ones(len(every[0]), np.bool_)
-    present = every[0].where(is_present & (every[0].weight > 0))
+    is_present = every.rank >= STARTS[start][every.group] if start.any() else np.ones(len(every), np.bool_)
+    present = every.where(is_present & (every.weight > 0))
     low, high = bounds(won, level=level, start=start)
     made = effects(present, episodes, level=level)
     made = replace(made, estimate=np.clip(made.estimate, low, high))
@@ -105,7 +105,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
     grade = _graded(log_help, log_harm, likely, least, made)
     return Review(
         standing=tuple(_WORDS[int(one)] for one in grade),
-        basis=found.basis,
+        basis=ways[0].basis,
         effects=made,
         low=low,
         high=high,
@@ -117,8 +117,8 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
         begun=_begun(episodes, present, start),
         differs=missing_differs(episodes) & (grade == 0),
         scores=present,
-        filled=every,
-        found=found,
+        every=(every, *filled),
+        found=ways[0],
     )
 
 
