@@ -192,7 +192,9 @@ def test_what_is_filled_in_counts_as_if_it_had_been_told(seed: int) -> None:
     made = gains_by_cell(known, *filled)
     at, is_missing = np.arange(len(known) + 1), np.isnan(run.outcome)[known.row]
     for way, own in enumerate(filled):
-        told = {name: np.where(is_missing, 0.0, getattr(known, name)) for name in ("score", "scale", "lowest", "highest")}
+        told = {
+            name: np.where(is_missing, 0.0, getattr(known, name)) for name in ("score", "scale", "lowest", "highest")
+        }
         for name, values in told.items():
             values[is_missing] = getattr(own, name)
         alone = gains_by_cell(replace(known, **told))

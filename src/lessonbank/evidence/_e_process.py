@@ -183,10 +183,9 @@ def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, b
         cell = cell * many + scores.writer + 1
     cells, at = compact(cell, scores.groups * starts * many)
     lowest, highest = _extremes(scores, *filled, of=scores.group, size=scores.groups)
-    made = _histograms_each_way(scores, *filled, cell=at, cells=len(cells))
-    up, down = (np.stack(side) for side in zip(*[_gains_both_ways(shares) for shares, _ in made], strict=True))
+    up, down, scale = map(np.stack, zip(*_gains_each_way(scores, *filled, cell=at, cells=len(cells)), strict=True))
     group, start = np.divmod(cells // many, starts)
-    scale, safe = np.stack([scale for _, scale in made]), (_safe(lowest), _safe(-highest))
+    safe = _safe(lowest), _safe(-highest)
     return CellGains(group, start, cells % many, up, down, scale, safe, scores.log_prior)
 
 
@@ -265,10 +264,9 @@ def running(scores: Scores, /, *filled: Scores, at: Ints) -> Iterator[tuple[Floa
     lowest, highest = _extremes(scores, *filled, of=first, size=len(at) + 1)
     low, high = np.minimum.accumulate(lowest[:-1]), np.maximum.accumulate(highest[:-1])
     prior, safe = scores.log_prior, (_safe(low), _safe(-high))
-    for shares, scale in _histograms_each_way(scores, *filled, cell=first, cells=len(at) + 1):
-        gains = _gains_both_ways(np.cumsum(shares[:-1], axis=0))
-        up, down = (np.where(own, gain + prior, -np.inf) for own, gain in zip(safe, gains, strict=True))
-        yield up, down, np.cumsum(scale[:-1])
+    for up, down, scale in _gains_each_way(scores, *filled, cell=first, cells=len(at) + 1):
+        up, down = (np.cumsum(gains[:-1], axis=0) + prior for gains in (up, down))
+        yield np.where(safe[0], up, -np.inf), np.where(safe[1], down, -np.inf), np.cumsum(scale[:-1])
 
 
 def _extremes(scores: Scores, /, *filled: Scores, of: Ints, size: int) -> tuple[Floats, Floats]:
@@ -289,28 +287,27 @@ def _of_missing(values: Ints, scores: Scores, filled: Sequence[Scores]) -> list[
     return [values[is_missing[scores.row]]] * len(filled)
 
 
-def _histograms_each_way(scores: Scores, /, *filled: Scores, cell: Ints, cells: int) -> list[tuple[Floats, Floats]]:
-    """Per cell the histogram of its scores, and the sum of their scales, for each way. What is missing wins nothing."""
-    shares, scale = _histograms(scores, cell, cells)
-    more = [_histograms(one, own, cells) for one, own in zip(filled, _of_missing(cell, scores, filled), strict=True)]
-    return [(shares, scale), *((shares + own, scale + further) for own, further in more)]
+def _gains_each_way(scores: Scores, /, *filled: Scores, cell: Ints, cells: int) -> list[tuple[Floats, Floats, Floats]]:
+    """What each cell won, betting both ways, and the sum of its scales, for each way. What is missing wins nothing."""
+    made = [
+        _gains(one, own, cells)
+        for one, own in zip((scores, *filled), (cell, *_of_missing(cell, scores, filled)), strict=True)
+    ]
+    up, down, scale = made[0]
+    return [made[0], *((up + more, down + less, scale + further) for more, less, further in made[1:])]
 
 
-def _histograms(scores: Scores, cell: Ints, cells: int) -> tuple[Floats, Floats]:
-    """Per cell the histogram of its scores, and the sum of their scales."""
-    size = cells * _BINS
-    shares: Floats = np.zeros(size)
+def _gains(scores: Scores, cell: Ints, cells: int) -> tuple[Floats, Floats, Floats]:
+    """(cells, stakes) twice, (cells,): by the histogram of each cell."""
+    shares: Floats = np.zeros(cells * _BINS)
     for begin in range(0, len(scores), _BLOCK):  # in blocks that fit into the processor's cache
         block = slice(begin, begin + _BLOCK)
         left, share = _placed(scores.score[block])
         left += cell[block] * _BINS
         np.add.at(shares, left, 1.0 - share)
         np.add.at(shares, left + 1, share)
-    return shares.reshape(cells, _BINS), np.zeros(cells) + np.bincount(cell, scores.scale, cells)
-
-
-def _gains_both_ways(shares: Floats) -> tuple[Floats, Floats]:
-    return shares @ WINS, shares @ WINS[::-1]
+    shares = shares.reshape(cells, _BINS)
+    return shares @ WINS, shares @ WINS[::-1], np.zeros(cells) + np.bincount(cell, scores.scale, cells)
 
 
 def _placed(score: Floats) -> tuple[Ints, Floats]:
