@@ -229,11 +229,12 @@ def check_record(value: object, name: str, record: type[V], /) -> V:
     return value
 
 
-def nonempty(values: object, name: str, record: type[V], /, *, or_text: str = "") -> list[V]:
-    """At least one record of a kind, or a text, which `or_text` says the meaning of."""
+def nonempty(values: object, name: str, record: type[V], /) -> list[V]:
+    """At least one record of a kind, or text."""
     found = _items(values)
-    if not found or not all(is_instance(one, (record, str) if or_text else record) for one in found):
-        raise argument_error(name, f"takes at least one {record.__name__}{or_text}", values)
+    if not found or not all(is_instance(one, record) for one in found):
+        what = "text" if record is str else record.__name__
+        raise argument_error(name, f"takes at least one {what}", values)
     return cast("list[V]", found)
 
 
