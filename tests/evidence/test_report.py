@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planted import SEEDS, episodes
 
 from lessonbank.contracts.records import Lesson
-from lessonbank.evidence.episodes import Episodes, Restart
+from lessonbank.evidence.episodes import Draws, Episodes, Restart
 from lessonbank.evidence.lift import Lift, times_of
 from lessonbank.evidence.report import report
 
@@ -183,16 +183,6 @@ def test_a_lesson_that_was_never_found_is_not_in_the_report() -> None:
     assert {i.lesson_id for i in found} == set(one.treatments[1:])
 
 
-def test_citing_is_counted_and_moves_no_effect() -> None:
-    one = played(5, 300)
-    cited = replace(one, placed=replace(one.placed, cited=one.placed.treatment == 2))
-    here, there = told(one), told(cited)
-    assert {i.lesson_id: i.cited for i in there.lessons}["lesson 1"] == int((one.placed.treatment == 2).sum())
-    assert [(i.lesson_id, i.success, i.standing) for i in here.lessons] == [
-        (i.lesson_id, i.success, i.standing) for i in there.lessons
-    ]
-
-
 def test_withholding_costs_what_it_left_out() -> None:
     helps, harms = (told(played(6, 4000, effects=(e, e), whole=0.1)).measuring for e in (0.3, -0.3))
     assert helps.given_up > 0 > harms.given_up
@@ -204,13 +194,22 @@ def test_withholding_costs_what_it_left_out() -> None:
 def test_the_series_ends_where_the_report_is() -> None:
     lift = told(played(8, 500))
     last = lift.series[-1]
-    assert (len(lift.series), last.recalls, last.lessons) == (60, 500, 3)
+    assert (len(lift.series), last.recalls) == (60, 500)
     assert (last.with_memory, last.without) == (
         pytest.approx(lift.success_with),
         pytest.approx(lift.success_without),
     )
     assert (last.low, last.high) == (pytest.approx(lift.success.always_low), pytest.approx(lift.success.always_high))
     assert [p.recalls for p in lift.series] == sorted({p.recalls for p in lift.series})
+
+
+def test_the_series_counts_tasks_and_no_recall_in_the_middle_of_a_run() -> None:
+    one, again = played(8, 500), np.arange(500) % 5 == 4
+    drawn = one.draws
+    own = ~again[drawn.row] | (drawn.treatment != 0)
+    draws = Draws(drawn.row[own], drawn.treatment[own], drawn.shown[own], drawn.chance[own])
+    lift = told(replace(one, again=again, draws=draws))
+    assert (lift.settled, lift.series[-1].recalls) == (400, 400)
 
 
 class TestNotes:

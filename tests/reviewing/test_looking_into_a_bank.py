@@ -67,10 +67,10 @@ def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site:
     assert "What memory changed" in site.get("/evidence").text
 
 
-def test_the_evidence_of_a_lesson_leads_to_its_page_its_runs_and_the_recalls_that_showed_it(site: Site) -> None:
+def test_the_evidence_of_a_lesson_leads_to_its_page_and_its_runs(site: Site) -> None:
     text = site.enter().get("/evidence").text
     inside = "".join(re.findall(r'<div class="inside">.*?</dl>', text, re.DOTALL))
-    for kind in ("lessons", "runs", "why"):
+    for kind in ("lessons", "runs"):
         found = re.findall(rf'<a href="(/{kind}/[^"]+)">', inside)
         assert found, kind
         assert site.get(found[0]).status == 200

@@ -42,8 +42,6 @@ class Placed:
     row: Ints
     treatment: Ints
     shown: Flags
-    cited: Flags
-    """Whether the agent named it among what it used: adherence, which is not effect."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -100,8 +98,6 @@ class Episodes:
     judges: tuple[str, ...] = ()
     at: Floats = field(default_factory=lambda: np.empty(0))
     """When the recall was made, in seconds since 1970; empty where nobody asks."""
-    recall_ids: tuple[str, ...] = ()
-    """By row; empty where nobody asks."""
     writer: Ints = field(default_factory=_whole_numbers)
     """Who told the outcome, as a position in `writers`; -1 where it is unknown. Empty: one writer told all."""
     writers: tuple[str, ...] = ()
@@ -126,9 +122,6 @@ class Episodes:
     """By row: tokens that a model took to fit the lessons to the task; `nan` where none was asked. Empty: nowhere."""
     again: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
     """By row: whether it was made in the middle of a run. Empty: none was."""
-    found_first: Ints = field(default_factory=_whole_numbers)
-    """By treatment: the row in which a task found it first, also where its evidence starts again later; -1: none did.
-    Empty: the first of `placed`."""
 
     def __len__(self) -> int:
         return len(self.outcome)

@@ -82,8 +82,6 @@ class LessonLift(TreatmentLift):
     kind: Kind | None = None
     groups: tuple[str, ...] = ()
     """Ids of the groups it was in when it was recalled last, the widest first."""
-    cited: int = 0
-    """Recalls in which the agent named it among what it used. Adherence: never counted as an effect."""
     retired: bool = False
     asleep: bool = False
     """Whether it is retired only until a run meets it again."""
@@ -94,8 +92,6 @@ class LessonLift(TreatmentLift):
     """Whether a person is asked to retire it, because it is shown to harm, or to approve it, because it helps."""
     run_ids: tuple[str, ...] = ()
     """The runs it was drawn from."""
-    recall_ids: tuple[str, ...] = ()
-    """The last recalls that showed it, the newest first; at most five."""
 
 
 class GroupLift(TreatmentLift):
@@ -132,8 +128,6 @@ class Point(Record):
     low: float | None = None
     high: float | None = None
     """The interval of the effect so far that is right however often one looks."""
-    lessons: int = 0
-    """How many lessons had been found by then."""
 
 
 class Lift(Effect):

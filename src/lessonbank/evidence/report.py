@@ -13,7 +13,6 @@ from lessonbank.contracts.records import Lesson
 from lessonbank.guard.sanitise import one_line
 from lessonbank.guard.trust import MERGE
 
-from ._predictions import Grouped
 from .confidence_sequences import path, truths_of
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import cost_effect, sides
@@ -27,8 +26,6 @@ from .shares import Tally
 _POINTS = 60
 _MOST = 1e6
 _DECISION = ("success", "evidence", "standing")
-_LAST = 5
-"""Recalls that are named of each lesson."""
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
 
 
@@ -121,18 +118,11 @@ class _Counts:
             _count_by_treatment(draws.treatment, waits[draws.row], size),
         )
         self.waiting = np.where(lessons, *found_in)
-        self.cited = _count_by_treatment(placed.treatment, placed.cited, size)
-        self._last, self._ends = _last_shown(episodes)
 
     def missing(self, treatment: int, *, shown: bool) -> float | None:
         """The share without an outcome, of the recalls in which a draw showed the treatment, or did not."""
         draws = self.of.draws
         return _mean(np.isnan(self.of.outcome)[draws.row], (draws.treatment == treatment) & (draws.shown == shown))
-
-    def last_recalls(self, treatment: int, /) -> tuple[str, ...]:
-        """The ids of the recalls that showed it last, the newest first."""
-        rows = self._last[self._ends[treatment] : self._ends[treatment + 1]][: -_LAST - 1 : -1]
-        return tuple([self.of.recall_ids[row] for row in map(int, rows)])
 
     def fields_of(self, treatment: int) -> dict[str, Any]:
         """The fields of a `TreatmentLift`."""
@@ -215,21 +205,11 @@ def _lesson(
     return LessonLift(
         lesson_id=id,
         groups=tuple(counts.of.treatments[n] for n in counts.of.parents[treatment]) if counts.of.parents else (),
-        cited=int(counts.cited[treatment]),
         proposed=id in proposed,
         part_of=parts.get(id),
-        recall_ids=counts.last_recalls(treatment),
         **known,
         **counts.fields_of(treatment),
     )
-
-
-def _last_shown(episodes: Episodes) -> tuple[Ints, Ints]:
-    """The rows that showed each treatment, in their order, one after the other, and where each begins and ends."""
-    placed, size = episodes.placed, len(episodes.treatments)
-    shown = np.flatnonzero(placed.shown) if len(episodes.recall_ids) and len(episodes.at) else np.empty(0, np.int64)
-    grouped = Grouped(placed.treatment[shown], size)
-    return placed.row[shown][grouped.order], np.concatenate([[0], np.cumsum(grouped.counts)])
 
 
 def _first(episodes: Episodes) -> datetime | None:
@@ -311,7 +291,7 @@ def _tallies(episodes: Episodes, /, *, by_draws: bool) -> dict[str, Tally]:
 
 def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...]:
     """Some sixty moments, evenly spread over the settled recalls."""
-    known = np.flatnonzero(episodes.known)
+    known = np.flatnonzero(episodes.known & episodes.first)
     if not len(known):
         return ()
     at = np.unique(np.linspace(1, len(known), min(_POINTS, len(known))).astype(np.int64))
@@ -334,7 +314,6 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
     outcome, control = episodes.outcome[known], _without(episodes)[known]
     with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
     without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
-    grown = np.searchsorted(_found_first(episodes), known[at - 1], side="right")
     return tuple(
         Point(
             recalls=int(n),
@@ -343,19 +322,9 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
             lift=_finite(c),
             low=float(lo),
             high=float(hi),
-            lessons=int(k),
         )
-        for n, a, b, c, lo, hi, k in zip(at, with_memory, without, lift, low, high, grown, strict=True)
+        for n, a, b, c, lo, hi in zip(at, with_memory, without, lift, low, high, strict=True)
     )
-
-
-def _found_first(episodes: Episodes) -> Ints:
-    """The rows in which tasks found a lesson for the first time, in order: words that change later change none."""
-    if len(episodes.found_first):
-        return np.sort(episodes.found_first[episodes.found_first >= 0])
-    first = np.full(len(episodes.treatments), len(episodes))
-    np.minimum.at(first, episodes.placed.treatment, episodes.placed.row)
-    return np.sort(first)
 
 
 def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:

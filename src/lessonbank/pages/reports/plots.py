@@ -87,22 +87,6 @@ def gain(series: Sequence[Point], /) -> str:
     return _plot("gain", "Points of success that memory adds, so far", told, marks)
 
 
-def growth(series: Sequence[Point], /) -> str:
-    """How many lessons had been found for a task by then."""
-    most = max(point.lessons for point in series)
-    x, y = _across(series), Scale(0.0, max(most, 1), HEIGHT - BOTTOM, TOP)
-    tops = [(x(p.recalls), y(p.lessons)) for p in series]
-    marks = [
-        band("area", tops, [(at, y(0.0)) for at, _ in tops]),
-        *axes(x, y, lambda value: f"{value:.0f}", _ALONG, least=1.0),
-        curve("with", tops),
-        *_key("with", f"lessons found so far: {series[-1].lessons}", LEFT),
-    ]
-    lessons = plural(series[-1].lessons, "lesson")
-    told = f"After {plural(series[-1].recalls, 'outcome')} {lessons} had been found for a task."
-    return _plot("growth", "Lessons found for a task, so far", told, marks)
-
-
 def bar(lift: TreatmentLift, /) -> Bar:
     """The effect of a lesson or a group, with its two intervals."""
     effect = lift.success
