@@ -123,4 +123,4 @@ def compact(keys: Ints, size: int, /) -> tuple[Ints, Ints]:
     found = np.flatnonzero(np.bincount(keys, minlength=size))
     place = np.zeros(size, np.int64)
     place[found] = np.arange(len(found))
-    return found, place[keys]
+    return found, place.take(keys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class Restart:
     """Its draws with an outcome that no longer count."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what follows from the columns is computed once
 class Episodes:
     """One row per recall that had something to show, in the order in which the recalls were made.
 
@@ -126,27 +127,27 @@ class Episodes:
     def __len__(self) -> int:
         return len(self.outcome)
 
-    @property
+    @cached_property
     def known(self) -> Flags:
         """Which rows have an outcome that counts."""
         return ~np.isnan(self.outcome) & self.due
 
-    @property
+    @cached_property
     def missing(self) -> Flags:
         """Which rows have no outcome although they should have one by now."""
         return np.isnan(self.outcome) & self.due
 
-    @property
+    @cached_property
     def due(self) -> Flags:
         """Which rows count: those before the first one that is waited for, unless their own outcome is."""
         return ~self.waiting if len(self.waiting) else np.ones(len(self), np.bool_)
 
-    @property
+    @cached_property
     def first(self) -> Flags:
         """Which rows began a run."""
         return ~self.again if len(self.again) else np.ones(len(self), np.bool_)
 
-    @property
+    @cached_property
     def told_by(self) -> Ints:
         """By row: the number of who told its outcome."""
         return self.writer if len(self.writer) else np.zeros(len(self), np.int64)
