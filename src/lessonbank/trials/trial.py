@@ -142,7 +142,7 @@ async def trial(
     recaller = partial(bank._recall_for_trial, asked=RetrieveOptions(**options))  # pyright: ignore[reportPrivateUsage]
     about, arms = await _Texts(bank, question).of(tasks, design, recaller)
     names = [getattr(function, "__qualname__", type(function).__qualname__) for function in (agent, verify)]
-    journal = await to_thread.run_sync(partial(Journal, resume, trial=_digest(about, arms, names), about=about))
+    journal = await to_thread.run_sync(partial(Journal, resume, trial=_digest(about, arms, names)))
     return await _Play(agent, verify, arms, about=about, design=design, journal=journal, progress=progress).run()
 
 
