@@ -404,6 +404,15 @@ async def test_a_task_that_is_given_twice_counts_once_and_one_that_taught_the_le
     ]
 
 
+async def test_tasks_that_differ_in_an_address_alone_are_all_done() -> None:
+    bank, world = await bank_of(a_lesson("a")), World()
+    tasks = [f"{TASK} of {name}@example.org" for name in ("ana", "ben", "eve")]
+    told = await ask(bank, tasks, world, min_effect=0.0)
+    assert (told.tasks, told.pairs) == (3, 3)
+    assert sorted({task for task, _ in world.asked}) == tasks
+    assert len({row.task for row in told.rows}) == 3
+
+
 async def test_a_topic_is_left_out_together_and_its_neighbours_stay() -> None:
     refunds = Topic(id="0000000a", name="refunds")
     names = ("a", "b", "c")

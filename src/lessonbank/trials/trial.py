@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -183,7 +184,7 @@ class _Texts:
         recalls = await gather([partial(recaller, text) for text in each])
         self._asked = await self._target()
         made = [await self._arms(recall) for recall in recalls]
-        arms = [one for one in made if not is_instance(one, str)]
+        arms = _with_own_ids([one for one in made if not is_instance(one, str)])
         if not arms:
             raise UsageError(f"there is nothing to compare in these tasks: {made[0]}")
         about = Trial(
@@ -268,6 +269,15 @@ class _Texts:
             retriever=recall.retriever,
             space=recall.space,
         )
+
+
+def _with_own_ids(made: Sequence[_Arms]) -> list[_Arms]:
+    """`made`, each with an id of its own: tasks that differ in a removed address alone get the same from memory."""
+    times, own = Counter[str](), list[_Arms]()
+    for arms in made:
+        own.append(replace(arms, id=f"{arms.id}-{times[arms.id]}") if times[arms.id] else arms)
+        times[arms.id] += 1
+    return own
 
 
 def _fitted(arms: _Arms, recall: Recall, called: str) -> _Arms | str:
