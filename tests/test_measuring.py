@@ -330,7 +330,7 @@ class TestActing:
 class TestTime:
     async def test_it_waits_for_twenty_outcomes(self, store: Store) -> None:
         await keep(store, a_lesson("bad"))
-        mine = ledger(store, alpha=0.5)
+        mine = ledger(store)
         for number in range(25):
             id = f"r{number}"
             await store.save_recall(receipt(id, drawn("bad", withheld=number % 2 == 1)))

@@ -40,10 +40,9 @@ from ._e_process import LOG_STARTS, CellGains, least_effect, log_total, log_weal
 from ._e_process import Scores as Scores
 from ._predictions import Guesser
 from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
+from .lift import TRUTHS
 
 Basis = Literal["truth", "truth and judge", "judge"]
-TRUTHS = 20
-"""Outcomes of which the truth is known below which, beside a judge, only the judge's opinions are looked at."""
 _WEIGHT = 2.0
 """The squares, of what a judge says beside the truth, that stand for "worth nothing" before any was compared."""
 

@@ -203,9 +203,15 @@ NOTHING: Final = "Nothing. Keep going."
 NOT_YET: Final = "not known yet"
 """The advice where none is needed."""
 OPINIONS: Final = (
-    "Only a judge graded these tasks: the numbers say what it thinks, and promise nothing about the truth."
+    "Only a judge graded these tasks: the numbers say what it thinks, and promise nothing about the truth. Nothing is "
+    "retired or trusted because of them."
 )
-_MIXED: Final = "the numbers mix both, and promise nothing about the truth."
+TRUTHS: Final = 20
+"""Outcomes that were told below which, beside a judge, what the judge said is looked at too."""
+_MIXED: Final = (
+    f"the numbers mix both, and promise nothing about the truth. From {TRUTHS} on only those that were told count; "
+    "until then nothing is retired or trusted."
+)
 _READ, _TITLE = 400, 60
 """Characters of a title that are looked at, and that are printed."""
 _FEW: Final = 3
@@ -316,13 +322,10 @@ def promise(lift: Lift, /) -> str:
     """How often what is printed may be wrong."""
     if lift.success.basis != "judge":
         return PROMISE
-    return f"{told_and_judged(lift.truths, lift.opinions)}: {_MIXED}" if lift.truths else OPINIONS
-
-
-def told_and_judged(truths: int, opinions: int, /) -> str:
-    """On what the numbers rest where too few outcomes were told for these to count alone."""
-    few = f"Only {plural(truths, 'outcome was', 'outcomes were')} told"
-    return f"{few}, and {plural(opinions, 'is', 'are')} a judge's opinion"
+    if not lift.truths:
+        return OPINIONS
+    few = f"Only {plural(lift.truths, 'outcome was', 'outcomes were')} told"
+    return f"{few}, and {plural(lift.opinions, 'is', 'are')} a judge's opinion: {_MIXED}"
 
 
 def advice(lift: Lift, /, *, brief: bool = False) -> tuple[str, ...]:
@@ -385,7 +388,10 @@ def _tell(lift: Lift) -> Iterator[str]:
         )
     if lift.unlabelled:
         runs = plural(lift.unlabelled, "run")
-        yield f"Label {runs} that an audit drew: bank.runs.unlabelled(), then bank.runs.correct(…)."
+        yield (
+            f"Label {runs} that an audit drew, for what comes after the first does not count yet: "
+            "bank.runs.unlabelled(), then bank.runs.correct(…)."
+        )
     elif lift.success.basis == "judge":
         yield "Let a person label some runs: bank.runs.audit(30) draws them at random."
 

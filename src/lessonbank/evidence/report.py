@@ -83,7 +83,7 @@ def report(
         judges=judge_reports(episodes),
         measuring=_cost(episodes, found),
         series=series,
-        notes=notes(episodes, found, _titles(episodes, lessons or {}, names or {}), missing=missing),
+        notes=notes(episodes, found, _titles(episodes, lessons or {}, names or {})),
     )
 
 

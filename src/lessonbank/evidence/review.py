@@ -81,10 +81,10 @@ class Review:
         return self.acts and self.standing[treatment] == standing
 
 
-def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, leave_out: int = 0) -> Review:
+def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) -> Review:
     """What is known of each treatment. Two grades: "likely" (see `likely_from`), and shown.
 
-    Shown means that no more than `alpha` of all banks ever print one that is wrong, however many lessons come: alpha is
+    Shown means that no more than `ALPHA` of all banks ever print one that is wrong, however many lessons come: it is
     divided among the levels, and inside of a level each treatment has a share of it that is fixed when it arrives; all
     shares together are 1, though there is no last treatment. Harm is looked for from many starts on, so that one that
     turns is found. With `leave_out`, verdicts hold without any so many of the keys that told outcomes.
@@ -101,7 +101,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
     low, high = bounds(won, level=level, start=start)
     made = effects(present, episodes, level=level)
     made = replace(made, estimate=np.clip(made.estimate, low, high))
-    least = shown_from(episodes, alpha=alpha)
+    least = shown_from(episodes)
     grade = _graded(log_help, log_harm, likely, least, made)
     return Review(
         standing=tuple(_WORDS[int(one)] for one in grade),
@@ -156,11 +156,11 @@ def likely_from(episodes: Episodes, /) -> Floats:
     return np.where(episodes.level == LESSON_LEVEL, _LESSON_LIKELY, LIKELY)
 
 
-def shown_from(episodes: Episodes, /, *, alpha: float = ALPHA) -> Floats:
+def shown_from(episodes: Episodes, /) -> Floats:
     """By treatment: the log of the e-value, in one direction, from which on it counts as shown."""
     turn = episodes.turn.astype(float)
     weight = np.where(episodes.level == 0, 1.0, _SLOW / ((turn + _SLOW) * (turn + _SLOW + 1.0)))
-    return np.log(2.0 / (alpha * np.array(_SHARES)[episodes.level] * weight))
+    return np.log(2.0 / (ALPHA * np.array(_SHARES)[episodes.level] * weight))
 
 
 def missing_differs(episodes: Episodes, /) -> Flags:
