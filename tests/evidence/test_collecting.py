@@ -262,6 +262,13 @@ class TestOutcomes:
             assert math.isnan(values[0])
             assert values[1] == expected
 
+    def test_a_recall_that_its_own_run_settles_later_counts_no_longer_as_settled_by_another(self) -> None:
+        made = columns(receipt("a", "x"), receipt("b", "x"))
+        for id in ("a", "b"):
+            made.settle(settled(id, another_task=True))
+        made.settle(settled("a"))
+        assert made.episodes().another_task == 1
+
 
 class TestClusters:
     def test_tasks_that_differ_in_numbers_alone_are_of_one_template(self) -> None:

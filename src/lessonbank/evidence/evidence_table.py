@@ -187,8 +187,7 @@ class EvidenceTable:
             return
         if not self._told["again"][row]:  # of a run one recall is audited: the first
             self.audits.settle(settlement)
-        if settlement.another_task:
-            self._astray.add(settlement.recall_id)
+        (self._astray.add if settlement.another_task else self._astray.discard)(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
         told = _columns_of(settlement, outcome)
         if opinion and self._told["true"][row] and not math.isnan(self._told["outcome"][row]):

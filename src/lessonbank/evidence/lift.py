@@ -278,8 +278,8 @@ def headline(lift: Lift, /) -> str:
 
 
 def does_nothing(effect: Effect, /) -> bool:
-    """Whether it is shown that an effect is at most `LITTLE`, up or down."""
-    most = effect.success.most
+    """Whether it is shown that an effect is at most `LITTLE`, up or down; opinions alone show nothing."""
+    most = None if effect.success.basis == "judge" else effect.success.most
     return effect.standing == "no evidence yet" and most is not None and most <= LITTLE
 
 
@@ -309,7 +309,8 @@ def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
 
 def distinct_lessons(lift: Lift, /) -> tuple[LessonLift, ...]:
     """The lessons without those that are part of another one here: a lesson and what was joined to it are one row."""
-    return tuple([one for one in lift.lessons if one.part_of not in {each.lesson_id for each in lift.lessons}])
+    ids = {lesson.lesson_id for lesson in lift.lessons}
+    return tuple([lesson for lesson in lift.lessons if lesson.part_of not in ids])
 
 
 def brackets(lift: Lift, /) -> str:
@@ -363,8 +364,10 @@ def _decide(lift: Lift) -> Iterator[str]:
         yield f"Approve what helps: {plural(count, 'lesson waits', 'lessons wait')} for you: bank.lessons.proposals()."
     if count := len(waits) - count:
         yield f"Decide on {plural(count, 'lesson')} shown to harm: bank.lessons.proposals()."
+    if lift.success.basis == "judge":
+        return
     helping = sum(lesson.standing == "helps" and not lesson.retired for lesson in lift.lessons)
-    if helping and lift.standing == "no evidence yet" and lift.success.basis != "judge":  # hardly a task goes without
+    if helping and lift.standing == "no evidence yet":  # hardly a task goes without
         few = f"its effect is known later, from {plural(lift.withheld, 'task')} without it so far"
         yield f"Keep memory: {plural(helping, 'lesson is', 'lessons are')} shown to help. As a whole {few}."
     if lift.standing == "harms":
