@@ -13,24 +13,17 @@ from hypothesis import strategies as st
 from linear import FAR, growth_of
 
 from lessonbank.errors import UsageError
+from lessonbank.evidence.effects import Estimate, GroupLift, JudgeReport, LessonLift, Point, Standing, points, said_of
 from lessonbank.evidence.lift import (
     OPINIONS,
     PROMISE,
-    Estimate,
-    GroupLift,
-    JudgeReport,
-    LessonLift,
     Lift,
     MeasuringCost,
-    Point,
-    Standing,
     advice,
     distinct_groups,
     distinct_lessons,
     headline,
     in_words,
-    points,
-    said_of,
     spent,
 )
 from lessonbank.evidence.shares import Tally, share_of

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from planted import SEEDS, episodes
 
 from lessonbank.contracts.records import Lesson
+from lessonbank.evidence.effects import times_of
 from lessonbank.evidence.episodes import Draws, Episodes, Restart
-from lessonbank.evidence.lift import Lift, times_of
+from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.report import report
 
 

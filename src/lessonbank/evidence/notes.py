@@ -12,9 +12,9 @@ from lessonbank.guard.quote import quoted
 
 from ._e_process import gains_by_cell
 from .confidence_sequences import Scores, bounds
+from .effects import Estimate, points
 from .episodes import LESSON_LEVEL, Episodes
 from .evidence_table import FREE, TWICE, WINDOW
-from .lift import Estimate, points
 from .review import Review, left_out
 
 _SHOWN = 3

@@ -14,10 +14,11 @@ from lessonbank.guard.sanitise import one_line
 from lessonbank.guard.trust import MERGE
 
 from .confidence_sequences import path, truths_of
+from .effects import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Point, Standing, TreatmentLift
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import cost_effect, sides
 from .groups import AGAIN
-from .lift import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Lift, Point, Standing, TreatmentLift
+from .lift import Lift
 from .measuring_cost import MeasuringCost
 from .notes import notes
 from .review import Review, review

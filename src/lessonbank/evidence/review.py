@@ -21,9 +21,9 @@ from .confidence_sequences import (
     outcomes_each_way,
     scores,
 )
+from .effects import Standing
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import Effects, Pooled, effects, more_needed, pooled
-from .lift import Standing
 
 ALPHA: Final = 0.05
 """The share of banks that ever print a false "helps" or "harms", at most."""

@@ -51,11 +51,12 @@ from lessonbank.guard import one_line
 from lessonbank.guard.quote import quoted
 
 from .draws import FollowsEvidence, OrdersByEvidence
+from .effects import LITTLE
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
 from .evidence_table import EvidenceTable
 from .groups import group_label, topic_names
 from .ledger import Acted, Ledger, Met
-from .lift import LITTLE, Lift
+from .lift import Lift
 from .report import report
 from .review import Review, left_out, review
 from .review_snapshot import ReviewSnapshot, TreatmentReview

@@ -14,8 +14,8 @@ from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Match, Record, Usage
 from lessonbank.errors import UsageError
 from lessonbank.evidence.draws import uniform
+from lessonbank.evidence.effects import Standing
 from lessonbank.evidence.groups import groups_of
-from lessonbank.evidence.lift import Standing
 from lessonbank.guard import one_line
 
 from .paired_sequential import PairedTest, plan_trial

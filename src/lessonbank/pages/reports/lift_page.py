@@ -8,15 +8,10 @@ from typing import Final
 
 from lessonbank._base.plural import plural
 from lessonbank.evidence.doors import PAGES, SHELL, translate_end, translate_for
+from lessonbank.evidence.effects import NOT_YET, Estimate, GroupLift, JudgeReport, LessonLift, Point
 from lessonbank.evidence.lift import (
-    NOT_YET,
     NOTHING,
-    Estimate,
-    GroupLift,
-    JudgeReport,
-    LessonLift,
     Lift,
-    Point,
     advice,
     brackets,
     changes,

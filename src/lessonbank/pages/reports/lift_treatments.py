@@ -8,20 +8,18 @@ from html import escape
 from typing import Final, TypeAlias
 
 from lessonbank._base.plural import plural
-from lessonbank.evidence.lift import (
+from lessonbank.evidence.effects import (
     NOT_YET,
     GroupLift,
     LessonLift,
-    Lift,
     TreatmentLift,
-    distinct_groups,
-    distinct_lessons,
     fits_anything,
     points,
     said_of,
     says_nothing,
     standing_of,
 )
+from lessonbank.evidence.lift import Lift, distinct_groups, distinct_lessons
 from lessonbank.guard.sanitise import canonical, canonical_line, one_line
 
 from .forest import Bar, Forest

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lessonbank._base.plural import plural
-from lessonbank.evidence.lift import (
+from lessonbank.evidence.effects import (
     LessonLift,
     Point,
     Standing,
