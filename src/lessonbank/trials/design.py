@@ -11,11 +11,10 @@ from pydantic import Field
 
 from lessonbank._base.checks import a_count, a_number, a_seed, a_share, an_id, set_frozen
 from lessonbank._base.plural import plural
-from lessonbank.contracts.records import Match, Record, Usage
+from lessonbank.contracts.records import Candidate, Record, Usage
 from lessonbank.errors import UsageError
 from lessonbank.evidence.draws import uniform
 from lessonbank.evidence.effects import Standing
-from lessonbank.evidence.groups import groups_of
 from lessonbank.guard import one_line
 
 from .paired_sequential import PairedTest, plan_trial
@@ -40,10 +39,9 @@ class Question:
     ids: frozenset[str] = frozenset()
     """Of the lesson, or of the groups, once they are found in the bank: topics may share a name."""
 
-    def covers(self, match: Match, /) -> bool:
-        """Whether the lesson of a match is at stake."""
-        (lesson,) = match.experience.lessons
-        return self.treatment is None or not self.ids.isdisjoint((lesson.id, *groups_of(lesson, match.experience)))
+    def covers(self, candidate: Candidate, /) -> bool:
+        """Whether a lesson that is shown is at stake."""
+        return self.treatment is None or not self.ids.isdisjoint((candidate.lesson_id, *candidate.groups))
 
 
 def asked(*, without: str | None = None, with_: str | None = None) -> Question:

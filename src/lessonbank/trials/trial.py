@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 Tasks: TypeAlias = str | Iterable[str]
 Progress: TypeAlias = Callable[[Trial], None]
-_Recaller: TypeAlias = Callable[[str], Awaitable[Recall]]
-"""Recalls for a task what a user would see, and keeps no receipt."""
+_Recaller: TypeAlias = Callable[[str], Awaitable[tuple[Recall, Found]]]
+"""Recalls for a task what a user would see, and keeps no receipt; also gives what it was made from."""
 
 ECHO = "memory_digest"
 """Where a trajectory's metadata may say what was shown: SHA-256 of the memory text (UTF-8), as hex."""
@@ -60,7 +60,7 @@ class Bank(Protocol):
     @property
     def parts(self) -> _Parts: ...
 
-    async def _recall_for_trial(self, task: str, /, *, asked: RetrieveOptions) -> Recall:
+    async def _recall_for_trial(self, task: str, /, *, asked: RetrieveOptions) -> tuple[Recall, Found]:
         """What a user would see if nothing were withheld."""
         ...
 
@@ -167,7 +167,7 @@ def _digest(about: Trial, arms: Sequence[_Arms], names: Sequence[str]) -> str:
 
 
 class _Texts:
-    """The texts of one trial, made by the injector from one list of lessons: what is shown beside a lesson is the same.
+    """The texts of one trial, made from what one search found: what is shown beside a lesson is the same.
 
     A run that drops its text cannot make an effect that is not there; it can only hide one. Therefore a run need not
     prove what it was shown. A run that contradicts it would compare memory with itself: it ends the trial.
@@ -175,7 +175,9 @@ class _Texts:
 
     def __init__(self, bank: Bank, question: Question, /) -> None:
         self._store, self._injector, self._scope = bank.store, bank.parts.injector, bank.scope
-        self._asked, self._known = question, dict[str, Match | None]()
+        self._asked = question
+        self._added: Match | None = None
+        """The lesson that is shown besides, where the question is about one."""
 
     async def of(self, tasks: Tasks, design: Design, recaller: _Recaller, /) -> tuple[Trial, list[_Arms]]:
         """What is asked, before any run, and the tasks for which the two texts differ. Raises UsageError: none does."""
@@ -183,7 +185,7 @@ class _Texts:
         each = list(dict.fromkeys(a_text(text, "a task", blank=False) for text in texts))
         recalls = await gather([partial(recaller, text) for text in each])
         self._asked = await self._target()
-        made = [await self._arms(recall) for recall in recalls]
+        made = [self._arms(*one) for one in recalls]
         arms = _with_own_ids([one for one in made if not is_instance(one, str)])
         if not arms:
             raise UsageError(f"there is nothing to compare in these tasks: {made[0]}")
@@ -201,17 +203,8 @@ class _Texts:
         )
         return about, arms
 
-    async def _match(self, id: str, /, *, score: float = 0.0) -> Match | None:
-        """A lesson alone, read once; `None` for one that is gone, or in quarantine: that is shown to nobody.
-
-        A retired one is shown once more.
-        """
-        if id not in self._known:
-            self._known[id] = await self._read(id)
-        match = self._known[id]
-        return match and match.model_copy(update={"score": score})
-
-    async def _read(self, id: str) -> Match | None:
+    async def _alone(self, id: str) -> Match | None:
+        """A lesson as if it were found alone, also a retired one; `None` for one that is gone, or in quarantine."""
         owner = await get_or_none(experience_of_lesson(self._store, id, scope=self._scope))
         lesson = next((lesson for lesson in owner.lessons if lesson.id == id), None) if owner else None
         if owner is None or lesson is None or lesson.state == "quarantined":
@@ -224,7 +217,8 @@ class _Texts:
         question, treatment = self._asked, self._asked.treatment
         if treatment is None:
             return question
-        if match := await self._match(treatment):
+        if match := await self._alone(treatment):
+            self._added = match if question.way == "with" else None
             return replace(question, title=match.experience.lessons[0].title, ids=frozenset({treatment}))
         if question.way != "with":
             known = [(lesson, e) async for e in self._store.scan(scope=self._scope) for lesson in e.lessons]
@@ -240,28 +234,27 @@ class _Texts:
             "here: it is unknown, erased or in quarantine"
         )
 
-    async def _arms(self, recall: Recall) -> _Arms | str:
+    def _arms(self, recall: Recall, found: Found) -> _Arms | str:
         """The two texts, or why this task cannot be compared: one would differ by more or less than what is asked."""
-        scores = {c.lesson_id: c.score for c in sorted(recall.candidates, key=lambda c: c.rank) if c.placed}
-        ids, treatment = [*scores], self._asked.treatment
-        if treatment and self._asked.way == "with" and treatment not in ids:
-            ids.append(treatment)
-        matches = [match for id in ids if (match := await self._match(id, score=scores.get(id, 0.0)))]
-        every = frozenset(match.lesson_id or "" for match in matches)
-        at_stake = frozenset(match.lesson_id or "" for match in matches if self._asked.covers(match))
+        shown = [candidate for candidate in recall.candidates if candidate.placed]
+        every = {candidate.lesson_id for candidate in shown}
+        at_stake = frozenset(candidate.lesson_id for candidate in shown if self._asked.covers(candidate))
+        if self._added and not at_stake:
+            found, at_stake = Found(matches=(*found.matches, self._added)), self._asked.ids
         called = f"the memory for the task {short_repr(recall.task, most=60)}"
         if not at_stake:
-            return f"{called} {'does not show it' if treatment else 'is empty'}"
-        with_, without = (self._recall(recall, matches, held) for held in (frozenset[str](), at_stake))
-        if _shown_ids(with_) != every or _shown_ids(without) != every - at_stake:
+            return f"{called} {'does not show it' if self._asked.treatment else 'is empty'}"
+        with_, without = (self._recall(recall, found, held) for held in (frozenset[str](), at_stake))
+        if {*with_.shown_ids} != every | at_stake or {*without.shown_ids} != every - at_stake:
             return f"{called} has no room for it, or shows a lesson that says the same"
-        own = any(m.lesson_id in at_stake and m.experience.task.strip() == recall.task.strip() for m in matches)
+        taught = [match.experience for match in found.matches if match.experience.task.strip() == recall.task.strip()]
+        own = any(lesson.id in at_stake for experience in taught for lesson in experience.lessons)
         arms = _Arms(recall.id, recall.task, {"with": with_.text, "without": without.text}, own, Usage())
-        return arms if treatment else _fitted(arms, recall, called)
+        return arms if self._asked.treatment else _fitted(arms, recall, called)
 
-    def _recall(self, recall: Recall, matches: Sequence[Match], held: frozenset[str]) -> Recall:
+    def _recall(self, recall: Recall, found: Found, held: frozenset[str]) -> Recall:
         return self._injector.recall(
-            Found(matches=tuple(matches)),
+            found,
             id=recall.id,
             task=recall.task,
             scope=recall.scope,
@@ -290,10 +283,6 @@ def _fitted(arms: _Arms, recall: Recall, called: str) -> _Arms | str:
     if not recall.text:
         return f"the model that read the task kept no lesson of {called}"
     return replace(arms, texts={**arms.texts, "with": recall.text}, fitting=fit.usage)
-
-
-def _shown_ids(recall: Recall) -> frozenset[str]:
-    return frozenset(lesson.id for lesson in recall.shown)
 
 
 def _notes(made: Sequence[_Arms | str], design: Design, given: int) -> Iterator[str]:
