@@ -105,7 +105,7 @@ async def test_one_liar_of_many_retires_nothing_and_trusts_nothing(bank: AsyncRe
     lesson = await bank.lessons.get(ID)
     assert (lesson.retired, lesson.state) == (False, "probation")
     lift = await bank.lift()
-    assert (lift.writers, lift.settled, lift.uncounted) == (6, 40, 100)
+    assert lift.settled == 40
     assert any("6 keys" in note and "harms without the outcomes of each of them" in note for note in lift.notes)
     assert any("100 outcomes do not count" in note for note in lift.notes)
 

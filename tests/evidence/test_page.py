@@ -95,8 +95,8 @@ def rich(**more: object) -> Lift:
         "steps": Estimate(value=-1.25, low=-2.0, high=-0.5),
         "tokens": Estimate(value=1234.0, low=-10.0, high=2500.0),
         "lessons": (
-            a_lesson(1, success=estimate(-0.2), standing="harms", retired=True, evidence=1e9),
-            a_lesson(2, success=estimate(0.15), standing="helps", evidence=55.0),
+            a_lesson(1, success=estimate(-0.2), standing="harms", retired=True),
+            a_lesson(2, success=estimate(0.15), standing="helps"),
             a_lesson(3, success=estimate(0.01, 0.1, 0.2), quarantined=True),
             a_lesson(4, success=Estimate(), shown=3, withheld=1),
         ),

@@ -140,7 +140,6 @@ def test_what_helps_and_what_harms_comes_first_and_is_called_so() -> None:
         ("lesson 0", "helps"),
         ("lesson 1", "no evidence yet"),
     ]
-    assert lift.lessons[0].evidence > 20
     assert lift.lessons[0].success.high is not None
     assert lift.lessons[0].success.high < 0
 

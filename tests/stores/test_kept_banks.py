@@ -58,6 +58,7 @@ COMPUTED: Final = frozenset(
         *("series", "success_with", "success_without", "cost", "steps", "tokens", "seconds"),
         *("success", "more", "measuring", "controls"),
         *("notes", "evidence", "shown", "withheld", "missing_with", "missing_without", "labels_needed"),
+        *("writers", "uncounted"),
     }
 )
 """Of a lift: it is estimated in another way now, in the order in which recalls were made, and each task without memory

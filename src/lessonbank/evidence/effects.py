@@ -51,8 +51,6 @@ class Effect(Record):
     withheld: int = 0
     """Those in which a draw left it out: its own, or one that left out nothing else."""
     success: Estimate = Estimate()
-    evidence: float = 1.0
-    """An e-value against its having no such effect: 20 is what a test at 5 % asks for, however often one looks."""
     standing: Standing = "no evidence yet"
     since: Moment | None = None
     """Since when it harms, where it did not from the first. The estimate is of the time since then."""

@@ -58,10 +58,6 @@ class Lift(Effect):
     """Outcomes that count and were told; those of runs that broke are counted apart."""
     opinions: int = 0
     """Outcomes that count and are only a judge's opinion."""
-    writers: int = 0
-    """How many keys told these outcomes. Where several did, what the bank retires must harm without each of them."""
-    uncounted: int = 0
-    """Outcomes that did not count, because their writer told more than its share."""
     missing_with: float | None = None
     missing_without: float | None = None
     """The share without a known outcome, among recalls shown and among those withheld whole."""

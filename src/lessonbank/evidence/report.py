@@ -26,7 +26,7 @@ from .shares import Tally
 
 _POINTS = 60
 _MOST = 1e6
-_DECISION = ("success", "evidence", "standing")
+_DECISION = ("success", "standing")
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
 
 
@@ -64,8 +64,6 @@ def report(
         controls=int((told & control).sum()),
         truths=truths_of(episodes),
         opinions=int((episodes.known & ~episodes.true).sum()),
-        writers=len(np.unique(episodes.told_by[episodes.known])),
-        uncounted=episodes.uncounted,
         missing_with=missing[0],
         missing_without=missing[1],
         missing_differs=bool(found.differs[0]),
@@ -133,7 +131,6 @@ class _Counts:
             "shown": int(self.shown[treatment]),
             "withheld": int(self.withheld[treatment]),
             "success": self._estimate(treatment),
-            "evidence": _evidence(max(found.log_harm[treatment], found.log_help[treatment])),
             "standing": found.standing[treatment],
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "waiting": int(self.waiting[treatment]),
@@ -356,7 +353,3 @@ def _finite(value: float) -> float | None:
 
 def _whole_number(value: float) -> int | None:
     return math.ceil(value) if math.isfinite(value) and value < _MOST else None
-
-
-def _evidence(log: float) -> float:
-    return float(math.exp(min(max(float(log), 0.0), 700.0)))
