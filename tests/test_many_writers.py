@@ -168,7 +168,9 @@ def test_what_is_proposed_of_many_lessons_on_the_same_evidence_is_one_note() -> 
 async def test_a_bank_of_one_key_acts_on_nothing_and_says_so(bank: AsyncReasoningBank) -> None:
     await played(bank, "key:eve", effect=-1, n=60)
     assert (await reviewed(bank)).changes == []
-    assert "nobody contradicts it, so all that follows waits for a person" in "\n".join((await bank.lift()).notes)
+    assert "all outcomes come from key:eve, so all that follows waits for a person" in "\n".join(
+        (await bank.lift()).notes
+    )
 
 
 @pytest.mark.anyio

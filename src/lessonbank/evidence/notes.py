@@ -73,10 +73,9 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
             f"outcomes come from {plural(len(told), 'key')}: a lesson is retired automatically only if it harms "
             "without the outcomes of each of them, and what helps waits for a person (bank.lessons.proposals)"
         )
-    elif len(told) == 1 and episodes.writers:
-        waits = ", so all that follows waits for a person (bank.lessons.proposals)" if left_out(episodes) else ""
-        who = episodes.writers[int(told[0])] or "unknown"
-        yield f"all outcomes come from one writer ({who}): nobody contradicts it{waits}"
+    elif left_out(episodes):
+        who = episodes.writers[int(told[0])]
+        yield f"all outcomes come from {who}, so all that follows waits for a person (bank.lessons.proposals)"
     if episodes.uncounted:
         yield (
             f"{plural(episodes.uncounted, 'outcome does', 'outcomes do')} not count: of one writer {FREE} a day do, "
