@@ -168,16 +168,16 @@ def test_what_is_proposed_of_many_lessons_on_the_same_evidence_is_one_note() -> 
 async def test_a_bank_of_one_key_acts_on_nothing_and_says_so(bank: AsyncReasoningBank) -> None:
     await played(bank, "key:eve", effect=-1, n=60)
     assert (await reviewed(bank)).changes == []
-    assert "all outcomes come from key:eve, so all that follows waits for a person" in "\n".join(
-        (await bank.lift()).notes
+    assert any(
+        "come from key:eve, so all that follows waits for a person" in note for note in (await bank.lift()).notes
     )
 
 
 @pytest.mark.anyio
-async def test_a_bank_of_one_writer_acts_on_its_word_and_says_so(bank: AsyncReasoningBank) -> None:
+async def test_a_bank_of_one_process_acts_on_its_word_and_says_nothing_of_it(bank: AsyncReasoningBank) -> None:
     await played(bank, "process:ana@host", effect=-1, n=60)
     assert len((await reviewed(bank)).changes) == 1
-    assert "one writer (process:ana@host)" in "\n".join((await bank.lift()).notes)
+    assert not any("process:ana@host" in note for note in (await bank.lift()).notes)
 
 
 @pytest.mark.anyio
