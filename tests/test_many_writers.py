@@ -51,6 +51,16 @@ def test_what_does_not_count_is_no_row_and_no_missing_outcome() -> None:
     assert [told.writers[n] for n in told.writer[:4]] == ["key:ann"] * 3 + ["key:eve"]
 
 
+def test_recalls_in_the_middle_of_runs_take_nothing_of_the_share_of_their_outcomes() -> None:
+    columns = EvidenceTable()
+    for number in range(FREE):
+        for id, step in ((f"r{number}", None), (f"again {number}", 3)):
+            columns.receipt(receipt(id, withheld=number % 2 == 1).model_copy(update={"step": step}))
+            columns.settle(settlement(id, "success", "key:eve"), at=MORNING)
+    told = columns.episodes()
+    assert (int((told.known & told.first).sum()), told.uncounted) == (FREE, 0)
+
+
 # --- the bank --------------------------------------------------------------------------------------------------------
 
 

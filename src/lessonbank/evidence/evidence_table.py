@@ -102,6 +102,8 @@ class EvidenceTable:
     judges: Numbers = field(default_factory=Numbers)
     writers: Numbers = field(default_factory=Numbers)
     shares: Shares = field(default_factory=Shares)
+    shares_again: Shares = field(default_factory=Shares)
+    """The same of recalls in the middle of runs: the outcome of their run has counted already."""
     audits: Audits = field(default_factory=Audits)
     imported: set[str] = field(default_factory=set[str])
     """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
@@ -218,7 +220,8 @@ class EvidenceTable:
         """Note who told a row's outcome. A correction by the same writer takes nothing more of its share."""
         writer = self.writers[settlement.identity]
         if self._told["writer"][row] != writer:
-            counts = self.shares.takes(settlement.identity, (at or settlement.at).date())
+            shares = self.shares_again if self._told["again"][row] else self.shares
+            counts = shares.takes(settlement.identity, (at or settlement.at).date())
             self._told["writer"][row] = writer if counts else _UNCOUNTED
 
     def episodes(self, *, since: Mapping[str, datetime] | None = None) -> Episodes:
