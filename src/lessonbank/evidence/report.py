@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -120,8 +121,15 @@ class _Counts:
 
     def missing(self, treatment: int, *, shown: bool) -> float | None:
         """The share without an outcome, of the recalls in which a draw showed the treatment, or did not."""
-        draws = self.of.draws
-        return _mean(np.isnan(self.of.outcome)[draws.row], (draws.treatment == treatment) & (draws.shown == shown))
+        return _finite(self._missing[treatment, int(shown)])
+
+    @cached_property
+    def _missing(self) -> Floats:
+        """(treatments, 2): that share where it was left out, and where it was shown; `nan` where it never was."""
+        draws, size = self.of.draws, 2 * len(self.of.treatments)
+        side = 2 * draws.treatment + draws.shown
+        drawn, gone = (np.bincount(each, minlength=size) for each in (side, side[np.isnan(self.of.outcome)[draws.row]]))
+        return np.divide(gone, drawn, out=np.full(size, np.nan), where=drawn > 0).reshape(-1, 2)
 
     def fields_of(self, treatment: int) -> dict[str, Any]:
         """The fields of a `TreatmentLift`."""
