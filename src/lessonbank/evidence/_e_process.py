@@ -272,29 +272,26 @@ def running(scores: Scores, /, *filled: Scores, at: Ints) -> Iterator[tuple[Floa
 def _extremes(scores: Scores, /, *filled: Scores, of: Ints, size: int) -> tuple[Floats, Floats]:
     """(size,), (size,): the least and the most that a score could have been, whatever is filled in; `of`: by score."""
     lowest, highest = np.zeros(size), np.zeros(size)
-    for one, place in zip((scores, *filled), (of, *_of_missing(of, scores, filled)), strict=True):
-        np.minimum.at(lowest, place, one.lowest)
-        np.maximum.at(highest, place, one.highest)
+    for way, place in _each_way(of, scores, filled):
+        np.minimum.at(lowest, place, way.lowest)
+        np.maximum.at(highest, place, way.highest)
     return lowest, highest
 
 
-def _of_missing(values: Ints, scores: Scores, filled: Sequence[Scores]) -> list[Ints]:
-    """`values`, which are by score, of the scores that are filled in, for each way."""
+def _each_way(values: Ints, scores: Scores, filled: Sequence[Scores]) -> list[tuple[Scores, Ints]]:
+    """The scores with `values`, which are by score; then what is filled in, for each way, with the values of these."""
     if not filled:
-        return []
+        return [(scores, values)]
     is_missing = np.zeros(int(scores.row.max(initial=-1)) + 1, np.bool_)
     is_missing[filled[0].row] = True
-    return [values[is_missing[scores.row]]] * len(filled)
+    own = values[is_missing[scores.row]]
+    return [(scores, values), *((way, own) for way in filled)]
 
 
 def _gains_each_way(scores: Scores, /, *filled: Scores, cell: Ints, cells: int) -> list[tuple[Floats, Floats, Floats]]:
     """What each cell won, betting both ways, and the sum of its scales, for each way. What is missing wins nothing."""
-    made = [
-        _gains(one, own, cells)
-        for one, own in zip((scores, *filled), (cell, *_of_missing(cell, scores, filled)), strict=True)
-    ]
-    up, down, scale = made[0]
-    return [made[0], *((up + more, down + less, scale + further) for more, less, further in made[1:])]
+    first, *more = (_gains(way, own, cells) for way, own in _each_way(cell, scores, filled))
+    return [first, *((first[0] + up, first[1] + down, first[2] + scale) for up, down, scale in more)]
 
 
 def _gains(scores: Scores, cell: Ints, cells: int) -> tuple[Floats, Floats, Floats]:
