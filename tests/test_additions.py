@@ -13,7 +13,8 @@ from lessonbank import Evidence, Learning, Lesson, Safety, Step, Trajectory
 from lessonbank.contracts.records import EXTRACTIVE, Choice, Experience, Merge, Provenance
 from lessonbank.contracts.settings import Profile
 from lessonbank.errors import Conflict, StoreUnavailable
-from lessonbank.evidence.lift import distinct_lessons, said_of
+from lessonbank.evidence.effects import said_of
+from lessonbank.evidence.lift import distinct_lessons
 from lessonbank.learning.consolidation.additions import without_known_facts
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel

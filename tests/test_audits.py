@@ -16,6 +16,7 @@ from lessonbank import AsyncReasoningBank, Run, Step, Trajectory, Verdict
 from lessonbank.contracts.records import Audit, Outcome, Settlement
 from lessonbank.evidence import Holdout
 from lessonbank.evidence.audits import Audits
+from lessonbank.evidence.lift import advice
 from lessonbank.testing.settings import grouped
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
@@ -55,7 +56,7 @@ async def label(bank: AsyncReasoningBank, runs: Iterable[Run]) -> None:
 
 async def missing(bank: AsyncReasoningBank) -> int:
     lift = await bank.lift()
-    assert any(f"{lift.unlabelled} labels are missing" in note for note in lift.notes) == (lift.unlabelled > 0)
+    assert any(one.startswith(f"Label {lift.unlabelled} runs that") for one in advice(lift)) == (lift.unlabelled > 0)
     return lift.unlabelled
 
 

@@ -21,7 +21,7 @@ from lessonbank import Evidence, Lesson, ReasoningBank, Safety, Step, Trajectory
 from lessonbank.bank.views.selection import rank
 from lessonbank.contracts.records import Experience
 from lessonbank.errors import Conflict, FormatError, NotFound, UsageError
-from lessonbank.evidence.lift import Estimate, LessonLift
+from lessonbank.evidence.effects import Estimate, LessonLift
 from lessonbank.files import disk
 
 full = pytest.mark.full

@@ -51,6 +51,16 @@ def test_what_does_not_count_is_no_row_and_no_missing_outcome() -> None:
     assert [told.writers[n] for n in told.writer[:4]] == ["key:ann"] * 3 + ["key:eve"]
 
 
+def test_recalls_in_the_middle_of_runs_take_nothing_of_the_share_of_their_outcomes() -> None:
+    columns = EvidenceTable()
+    for number in range(FREE):
+        for id, step in ((f"r{number}", None), (f"again {number}", 3)):
+            columns.receipt(receipt(id, withheld=number % 2 == 1).model_copy(update={"step": step}))
+            columns.settle(settlement(id, "success", "key:eve"), at=MORNING)
+    told = columns.episodes()
+    assert (int((told.known & told.first).sum()), told.uncounted) == (FREE, 0)
+
+
 # --- the bank --------------------------------------------------------------------------------------------------------
 
 
@@ -105,7 +115,7 @@ async def test_one_liar_of_many_retires_nothing_and_trusts_nothing(bank: AsyncRe
     lesson = await bank.lessons.get(ID)
     assert (lesson.retired, lesson.state) == (False, "probation")
     lift = await bank.lift()
-    assert (lift.writers, lift.settled, lift.uncounted) == (6, 40, 100)
+    assert lift.settled == 40
     assert any("6 keys" in note and "harms without the outcomes of each of them" in note for note in lift.notes)
     assert any("100 outcomes do not count" in note for note in lift.notes)
 
@@ -168,14 +178,16 @@ def test_what_is_proposed_of_many_lessons_on_the_same_evidence_is_one_note() -> 
 async def test_a_bank_of_one_key_acts_on_nothing_and_says_so(bank: AsyncReasoningBank) -> None:
     await played(bank, "key:eve", effect=-1, n=60)
     assert (await reviewed(bank)).changes == []
-    assert "nobody contradicts it, so all that follows waits for a person" in "\n".join((await bank.lift()).notes)
+    assert any(
+        "come from key:eve, so all that follows waits for a person" in note for note in (await bank.lift()).notes
+    )
 
 
 @pytest.mark.anyio
-async def test_a_bank_of_one_writer_acts_on_its_word_and_says_so(bank: AsyncReasoningBank) -> None:
+async def test_a_bank_of_one_process_acts_on_its_word_and_says_nothing_of_it(bank: AsyncReasoningBank) -> None:
     await played(bank, "process:ana@host", effect=-1, n=60)
     assert len((await reviewed(bank)).changes) == 1
-    assert "one writer (process:ana@host)" in "\n".join((await bank.lift()).notes)
+    assert not any("process:ana@host" in note for note in (await bank.lift()).notes)
 
 
 @pytest.mark.anyio

@@ -132,14 +132,14 @@ async def test_a_recall_without_named_lessons_shows_those_that_come_next() -> No
             )
         recaller = Recaller(bank._in_scope)  # pyright: ignore[reportPrivateUsage]
         asked = RetrieveOptions(limit=1)
-        (first,) = (await recaller.for_trial("Ship to Rome", asked=asked)).shown
+        (first,) = (await recaller.recall("Ship to Rome", asked, draw=False))[0].shown
         assert first.title == "Weigh for Rome"
         owner = await bank.lessons.experience(first.id)
         for gone in (first.id, owner.id):
-            (second,) = (await recaller.for_trial("Ship to Rome", asked=asked, exclude={gone})).shown
+            (second,) = (await recaller.recall("Ship to Rome", asked, draw=False, exclude={gone}))[0].shown
             assert second.title != first.title
         every = {lesson.id for lesson in await bank.lessons.list()}
-        assert (await recaller.for_trial("Ship to Rome", asked=asked, exclude=every)).text == ""
+        assert (await recaller.recall("Ship to Rome", asked, draw=False, exclude=every))[0].text == ""
         assert await bank.recalls.list() == ()
 
 

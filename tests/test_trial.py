@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,15 @@ import anyio
 import pytest
 
 import lessonbank
-from lessonbank import Action, Experience, Lesson, Recall, Step, ToolCall, Trajectory, Usage
+from lessonbank import Action, Experience, Lesson, Step, ToolCall, Trajectory, Usage
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.contracts.records import Add, Topic
 from lessonbank.contracts.records.ids import digest
-from lessonbank.errors import FormatError, NotFound, StoreUnavailable, UsageError
+from lessonbank.errors import FormatError, StoreUnavailable, UsageError
 from lessonbank.evidence import Holdout
 from lessonbank.evidence.groups import groups_of
 from lessonbank.testing.settings import grouped
 from lessonbank.trials import Trial
-from lessonbank.trials.journal import read_trial
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
@@ -41,8 +39,8 @@ async def bank_of(*lessons: Lesson, tasks: int = 1, holdout: Any = None, **optio
     return bank
 
 
-async def recalls_of(bank: AsyncReasoningBank, tasks: int) -> list[Recall]:
-    return [await bank.retrieve(f"{TASK} number {n}") for n in range(tasks)]
+def numbered(tasks: int) -> list[str]:
+    return [f"{TASK} number {n}" for n in range(tasks)]
 
 
 async def ask(
@@ -85,11 +83,9 @@ def frame(text: str) -> list[str]:
 async def test_the_two_texts_differ_by_the_lesson_and_nothing_else() -> None:
     first, second, third = a_lesson("a"), a_lesson("b", kind="guardrail"), a_lesson("c")
     bank, world = await bank_of(first, second, third), World()
-    (recall,) = await recalls_of(bank, 1)
-    await ask(bank, [recall], world, without=second.id)
+    await ask(bank, numbered(1), world, without=second.id)
     with_, without = sorted(set(world.texts), key=len, reverse=True)
-    assert with_ == recall.text
-    assert digest(with_) == recall.text_digest
+    assert lines(with_) == lines((await bank.retrieve(numbered(1)[0])).text)
     assert lines(without) == [
         line for line in lines(with_) if line not in ("guardrail: Lesson b", "  when: when b", "  Do b.")
     ]
@@ -100,7 +96,7 @@ async def test_the_two_texts_differ_by_the_lesson_and_nothing_else() -> None:
 async def test_a_lesson_that_was_shown_alone_leaves_an_empty_text() -> None:
     only = a_lesson("a")
     bank, world = await bank_of(only), World({"a": 0.5})
-    told = await ask(bank, await recalls_of(bank, 40), world, without=only.id)
+    told = await ask(bank, numbered(40), world, without=only.id)
     assert "" in world.texts
     assert told.standing == "helps"
     assert {row.memory_digest for row in told.rows if row.arm == "without"} == {digest("")}
@@ -111,81 +107,33 @@ async def test_a_lesson_is_added_to_what_was_shown() -> None:
     bank, world = await bank_of(there), World({"b": 0.5})
     elsewhere = Experience(scope="t", task="Paint the fence", lessons=(other,))
     await bank.store.apply([Add(experience=elsewhere)], scope="t", writer="test")
-    recalls = await recalls_of(bank, 40)
-    told = await ask(bank, recalls, world, with_=other.id)
+    told = await ask(bank, numbered(40), world, with_=other.id)
     assert (told.standing, told.way, told.title) == ("helps", "with", "Lesson b")
-    first = next(recall for recall in recalls if recall.id == told.rows[0].task)
-    without, with_ = sorted({text for task, text in world.asked if task == first.task}, key=len)
-    assert without == first.text
+    first = numbered(1)[0]
+    without, with_ = sorted({text for task, text in world.asked if task == first}, key=len)
+    assert lines(without) == lines((await bank.retrieve(first)).text)
     assert lines(with_) == [*lines(without), "strategy: Lesson b", "  when: when b", "  Do b."]
     assert told.notes == ()
-
-
-@pytest.mark.parametrize("profile", ["default", "paper"])
-@pytest.mark.parametrize("whole", [False, True])
-async def test_a_placebo_stands_where_the_lesson_stood_and_is_about_as_long(whole: bool, profile: str) -> None:
-    first, second = a_lesson("a", "Read the order.\n- then its lines\n" * 8), a_lesson("b", "Ask for the number. " * 9)
-    bank, world = await bank_of(first, second, profile=profile), World()
-    (recall,) = await recalls_of(bank, 1)
-    told = await ask(bank, recall, world, placebo=True if whole else first.id)
-    (other,) = set(world.texts) - {recall.text}
-    assert recall.text in world.texts
-    assert (frame(other), len(lines(other))) == (frame(recall.text), len(lines(recall.text)))
-    assert 0.9 < len(other) / len(recall.text) <= 1
-    assert "Lesson a" not in other
-    assert ("Lesson b" in other) != whole
-    assert (told.treatment, told.title) == ((None, "") if whole else (first.id, "Lesson a"))
-
-
-async def test_what_was_withheld_beside_it_stays_withheld_and_the_lesson_itself_is_shown() -> None:
-    first, second = a_lesson("a"), a_lesson("b")
-    bank = await bank_of(first, second, holdout=Holdout(0.5, 0.5, seed="s"))
-    recalls = await recalls_of(bank, 24)
-    world = World()
-    told = await ask(bank, recalls, world, without=first.id, min_effect=0.0)
-    assert told.pairs == 24
-    for recall in recalls:
-        held = {c.lesson_id for c in recall.candidates if c.withheld}
-        texts = [memory for task, memory in world.asked if task == recall.task]
-        assert sorted("Lesson a" in text for text in texts) == [False, True]
-        assert {"Lesson b" in text for text in texts} == {second.id not in held}
-    assert "neither text is the one that was shown then" in told.notes[0]
 
 
 async def test_the_bank_stays_as_it_was() -> None:
     only = a_lesson("a")
     bank = await bank_of(only)
-    recalls = await recalls_of(bank, 3)
+    tasks = numbered(3)
     before = (await bank.admin.counts(), (await bank.lessons.list(limit=10_000))[::-1])
-    await ask(bank, recalls, World({"a": 0.4}), without=only.id)
+    await ask(bank, tasks, World({"a": 0.4}), without=only.id)
     assert (await bank.admin.counts(), (await bank.lessons.list(limit=10_000))[::-1]) == before
 
 
 async def test_a_retired_lesson_can_be_tried_once_more_and_a_quarantined_one_cannot() -> None:
     tried, beside = a_lesson("a"), a_lesson("b")
     bank, world = await bank_of(tried, beside), World({"a": 0.5})
-    recalls = await recalls_of(bank, 40)
     await bank.lessons.retire(tried.id, reason="it seemed to harm")
-    assert (await ask(bank, recalls, world, without=tried.id)).standing == "helps"
+    assert (await ask(bank, numbered(40), world, with_=tried.id)).standing == "helps"
     assert (await bank.lessons.get(tried.id)).retired
     await bank.lessons.quarantine(beside.id, reason="risky")
-    world.asked.clear()
-    told = await ask(bank, recalls, world, without=tried.id)
-    assert not any("Lesson b" in text for text in world.texts)
-    assert told.notes
     with pytest.raises(UsageError, match="unknown, erased or in quarantine"):
-        await ask(bank, recalls, world, without=beside.id)
-
-
-async def test_what_was_erased_is_not_shown_again() -> None:
-    tried, erased = a_lesson("a"), a_lesson("b")
-    bank, world = await bank_of(tried, erased), World()
-    recalls = await recalls_of(bank, 6)
-    await bank.admin.purge(lesson=erased.id, reason="asked for")
-    told = await ask(bank, recalls, world, without=tried.id, min_effect=0.0)
-    assert told.pairs == 6
-    assert not any("Lesson b" in text for text in world.texts)
-    assert told.notes[0].startswith("in 6 of 6 recalls neither text is the one that was shown then")
+        await ask(bank, numbered(40), world, with_=beside.id)
 
 
 # --- proof -----------------------------------------------------------------------------------------------------------
@@ -198,7 +146,7 @@ async def test_an_agent_whose_runs_do_not_show_the_memory_is_measured_and_the_re
     def quiet(task: str, memory: str, *, seed: int) -> Trajectory:
         return world(task, memory, seed=seed).model_copy(update={"instructions": ""})
 
-    told = await ask(bank, await recalls_of(bank, 40), quiet, without=only.id)
+    told = await ask(bank, numbered(40), quiet, without=only.id)
     assert (told.standing, told.refused) == ("helps", 0)
     assert f"in {told.pairs} of {told.runs} runs the memory that was handed over does not show" in str(told)
 
@@ -209,7 +157,7 @@ async def test_an_agent_that_drops_the_memory_shows_no_effect_and_is_not_taken_f
     def forgetful(task: str, memory: str) -> Trajectory:
         return Trajectory(task=task, instructions="Be brief.", answer="yes")
 
-    told = await ask(bank, await recalls_of(bank, 30), forgetful)
+    told = await ask(bank, numbered(30), forgetful)
     assert (told.effect, told.standing) == (0.0, "no evidence yet")
     assert "and none if the agent drops it" in str(told)
 
@@ -226,7 +174,7 @@ async def test_one_run_in_which_the_text_was_lost_is_counted_and_named() -> None
             return run.model_copy(update={"instructions": ""})
         return run
 
-    told = await ask(bank, await recalls_of(bank, 30), flaky, without=only.id)
+    told = await ask(bank, numbered(30), flaky, without=only.id)
     assert told.refused == 0
     assert [row.proven for row in told.rows].count(False) == 1
 
@@ -234,12 +182,12 @@ async def test_one_run_in_which_the_text_was_lost_is_counted_and_named() -> None
 async def test_a_run_that_holds_the_text_of_the_other_side_is_refused() -> None:
     only = a_lesson("a")
     bank = await bank_of(only)
-    (recall,) = await recalls_of(bank, 1)
+    shown = (await bank.recalls.preview(TASK)).text
 
     def stuck(task: str, memory: str) -> Trajectory:
-        return Trajectory(task=task, instructions=recall.text, metadata={"memory_digest": digest(memory)}, answer="yes")
+        return Trajectory(task=task, instructions=shown, metadata={"memory_digest": digest(memory)}, answer="yes")
 
-    told = await ask(bank, recall, stuck, without=only.id)
+    told = await ask(bank, TASK, stuck, without=only.id)
     assert "without it" in told.rows[-1].refused
     assert "holds the text of the other side" in told.rows[-1].refused
     assert (told.effect, told.low, told.standing, told.stopped) == (None, None, "no evidence yet", "not proven")
@@ -247,8 +195,7 @@ async def test_a_run_that_holds_the_text_of_the_other_side_is_refused() -> None:
 
 async def test_a_digest_is_proof_and_a_wrong_one_is_none() -> None:
     only = a_lesson("a")
-    bank, recalls = await bank_of(only), []
-    recalls = await recalls_of(bank, 3)
+    bank, tasks = await bank_of(only), numbered(3)
 
     def echoing(task: str, memory: str) -> Trajectory:
         return Trajectory(task=task, answer="yes", metadata={"memory_digest": digest(memory)})
@@ -256,8 +203,8 @@ async def test_a_digest_is_proof_and_a_wrong_one_is_none() -> None:
     def lying(task: str, memory: str) -> Trajectory:
         return Trajectory(task=task, instructions=memory, answer="yes", metadata={"memory_digest": "0" * 64})
 
-    assert (await ask(bank, recalls, echoing, without=only.id)).pairs == 3
-    told = await ask(bank, recalls, lying, without=only.id)
+    assert (await ask(bank, tasks, echoing, without=only.id)).pairs == 3
+    told = await ask(bank, tasks, lying, without=only.id)
     assert (told.pairs, told.refused) == (0, 1)
     assert "shown something else" in told.rows[0].refused
 
@@ -265,7 +212,7 @@ async def test_a_digest_is_proof_and_a_wrong_one_is_none() -> None:
 async def test_the_text_may_stand_in_a_step_or_in_the_messages() -> None:
     only = a_lesson("a")
     bank = await bank_of(only)
-    recalls = await recalls_of(bank, 2)
+    tasks = numbered(2)
 
     def as_step(task: str, memory: str) -> Trajectory:
         return Trajectory(task=task, steps=(Step(action="", observation=f"{task}\n{memory}"), Step(action="done")))
@@ -282,14 +229,14 @@ async def test_the_text_may_stand_in_a_step_or_in_the_messages() -> None:
         return Trajectory(task=task, steps=(Step(action=Action(calls=(call,))),))
 
     for agent in (as_step, as_messages, as_original, as_arguments):
-        told = await ask(bank, recalls, agent, verify=lambda run: 0.5, without=only.id)
+        told = await ask(bank, tasks, agent, verify=lambda run: 0.5, without=only.id)
         assert (told.pairs, told.refused, told.ties) == (2, 0, 2), agent
         assert all(row.proven for row in told.rows), agent
 
 
 async def test_a_text_with_odd_characters_is_found_again() -> None:
     bank = await bank_of(a_lesson("a", 'Say "caf\u00e9" \U0001f600 \\ \x7f / <b>\u2028 here.'))
-    told = await ask(bank, await recalls_of(bank, 2), World())
+    told = await ask(bank, numbered(2), World())
     assert told.pairs == 2
     assert all(row.proven for row in told.rows)
 
@@ -297,7 +244,7 @@ async def test_a_text_with_odd_characters_is_found_again() -> None:
 async def test_every_row_carries_the_digests_of_what_was_handed_out() -> None:
     only = a_lesson("a")
     bank, world = await bank_of(only, a_lesson("b")), World()
-    told = await ask(bank, await recalls_of(bank, 12), world, without=only.id)
+    told = await ask(bank, numbered(12), world, without=only.id)
     assert len(told.rows) == 24
     assert [row.memory_digest for row in told.rows] == [digest(text) for text in world.texts]
     assert {row.arm for row in told.rows[::2]} == {"with", "without"}
@@ -323,12 +270,12 @@ async def test_agent_and_verifier_may_be_async_or_not_and_both_runs_get_the_same
     def plain(task: str, memory: str) -> Trajectory:
         return Trajectory(task=task, instructions=memory)
 
-    recalls = await recalls_of(bank, 4)
-    assert (await ask(bank, recalls, Agent(), verify=verify, without=only.id)).success_with == 1.0
+    tasks = numbered(4)
+    assert (await ask(bank, tasks, Agent(), verify=verify, without=only.id)).success_with == 1.0
     assert seeds[::2] == seeds[1::2]
     assert len(set(seeds)) == 4
-    assert (await ask(bank, recalls, plain, verify=lambda _: True, without=only.id)).ties == 4
-    told = await ask(bank, recalls, lambda task, memory: Agent()(task, memory), verify=verify, without=only.id)
+    assert (await ask(bank, tasks, plain, verify=lambda _: True, without=only.id)).ties == 4
+    told = await ask(bank, tasks, lambda task, memory: Agent()(task, memory), verify=verify, without=only.id)
     assert told.pairs == 4
 
 
@@ -339,7 +286,7 @@ async def test_an_unknown_outcome_is_left_out_and_a_score_counts_as_it_is() -> N
     def score(run: Trajectory) -> float | str:
         return "unknown" if run.task.endswith("0") else 0.75 if "Lesson a" in run.instructions else 0.5
 
-    told = await ask(bank, await recalls_of(bank, 3), World(), verify=score, without=only.id)
+    told = await ask(bank, numbered(3), World(), verify=score, without=only.id)
     assert (told.pairs, told.effect) == (2, 0.25)
 
 
@@ -348,23 +295,22 @@ async def test_a_verifier_that_says_something_else_is_told_so(wrong: object) -> 
     only = a_lesson("a")
     bank = await bank_of(only)
     with pytest.raises(UsageError, match="verify= gives a bool"):
-        await ask(bank, await recalls_of(bank, 1), World(), verify=lambda _: wrong, without=only.id)
+        await ask(bank, numbered(1), World(), verify=lambda _: wrong, without=only.id)
 
 
 async def test_what_an_agent_raises_reaches_the_caller_and_what_it_forgets_to_return_is_told() -> None:
     only = a_lesson("a")
     bank = await bank_of(only)
-    (recall,) = await recalls_of(bank, 1)
 
     def broken(task: str, memory: str) -> Trajectory:
         raise OSError("the world is gone")
 
     with pytest.raises(OSError, match="the world is gone"):
-        await ask(bank, recall, broken, without=only.id)
+        await ask(bank, TASK, broken, without=only.id)
     with pytest.raises(FormatError, match="cannot read a run"):
-        await ask(bank, recall, lambda task, memory: None, without=only.id)
+        await ask(bank, TASK, lambda task, memory: None, without=only.id)
     with pytest.raises(UsageError, match="the agent must be a function"):
-        await ask(bank, recall, "claude", without=only.id)
+        await ask(bank, TASK, "claude", without=only.id)
 
 
 # --- bad calls -------------------------------------------------------------------------------------------------------
@@ -373,47 +319,35 @@ async def test_what_an_agent_raises_reaches_the_caller_and_what_it_forgets_to_re
 async def test_calls_that_cannot_be_are_refused_in_one_sentence() -> None:
     only, world = a_lesson("a"), World()
     bank = await bank_of(only)
-    (recall,) = await recalls_of(bank, 1)
-    other = await bank.scoped("u").retrieve("Cancel the order")
     stranger = Experience(scope="t", task="Paint the fence", lessons=(a_lesson("b"),))
     await bank.store.apply([Add(experience=stranger)], scope="t", writer="test")
-    for recalls, what, said in (
-        ([], {"without": only.id}, "at least one Recall"),
-        (None, {"without": only.id}, "at least one Recall, its id, or the text of a task"),
-        ([recall, 3], {"without": only.id}, "at least one Recall, its id, or the text of a task"),
+    for tasks, what, said in (
+        ([], {"without": only.id}, "at least one text"),
+        (None, {"without": only.id}, "at least one text"),
+        ([TASK, 3], {"without": only.id}, "at least one text"),
+        (await bank.retrieve(TASK), {}, "at least one text"),
         ([" "], {}, "a task takes a text that is not blank"),
-        ([recall, other], {"without": only.id}, "its own scope only"),
-        (recall, {"without": stranger.lessons[0].id}, f"nothing to compare.*recall {recall.id} does not show it"),
-        (recall, {"placebo": stranger.lessons[0].id}, f"nothing to compare.*recall {recall.id} does not show it"),
-        (recall, {"without": "0" * 32}, "unknown, erased or in quarantine"),
-        (recall, {"with_": "topic/refunds"}, "no lesson 'topic/refunds'"),
-        (recall, {"with_": "0" * 32}, "unknown, erased or in quarantine"),
-        (recall, {"without": "topic/refunds"}, "no lesson and no topic 'topic/refunds'"),
-        (recall, {"without": only.id, "placebo": True}, "one of without=id"),
+        (TASK, {"without": stranger.lessons[0].id}, f"nothing to compare.*{TASK}' does not show it"),
+        (TASK, {"without": "0" * 32}, "unknown, erased or in quarantine"),
+        (TASK, {"with_": "topic/refunds"}, "no lesson 'topic/refunds'"),
+        (TASK, {"with_": "0" * 32}, "unknown, erased or in quarantine"),
+        (TASK, {"without": "topic/refunds"}, "no lesson and no topic 'topic/refunds'"),
+        (TASK, {"without": only.id, "with_": only.id}, "one of without=id"),
     ):
         with pytest.raises(UsageError, match=said):
-            await ask(bank, recalls, world, **what)  # type: ignore[arg-type]
-    with pytest.raises(NotFound):
-        await ask(bank, other.id, world, without=only.id)
+            await ask(bank, tasks, world, **what)  # type: ignore[arg-type]
     assert not world.asked
 
 
-async def test_a_recall_in_which_nothing_can_be_compared_is_left_out_and_spoken_of() -> None:
+async def test_a_lesson_that_cannot_be_added_is_refused() -> None:
     small, copy, long = a_lesson("a"), a_lesson("a"), a_lesson("c", "word " * 1500)
     bank, world = await bank_of(small), World()
     for alone in (copy, long):
         kept = Experience(scope="t", task="Paint the fence", lessons=(alone,))
         await bank.store.apply([Add(experience=kept)], scope="t", writer="test")
-    shown = await bank.retrieve(TASK)
     for alone in (copy, long):
         with pytest.raises(UsageError, match="no room for it, or shows a lesson that says the same"):
-            await ask(bank, shown, world, with_=alone.id)
-    nothing = await bank.retrieve("zzz")
-    with pytest.raises(UsageError, match=f"recall {nothing.id} is empty"):
-        await ask(bank, nothing, world, placebo=True)
-    told = await ask(bank, [nothing, shown], world, placebo=True)
-    assert told.pairs == 1
-    assert told.notes[0] == f"left out, because nothing changes there: 1 of 2 tasks (recall {nothing.id} is empty)"
+            await ask(bank, TASK, world, with_=alone.id)
 
 
 # --- tasks given as text ---------------------------------------------------------------------------------------------
@@ -458,8 +392,6 @@ async def test_tasks_for_which_memory_has_nothing_cost_no_run() -> None:
     assert "1 of 2 tasks (the memory for the task 'zzz' is empty)" in told.notes[0]
     with pytest.raises(UsageError, match="nothing to compare in these tasks: the memory for the task 'zzz' is empty"):
         await ask(bank, "zzz", world)
-    with pytest.raises(NotFound):
-        await ask(bank, "0" * 32, world)
 
 
 async def test_a_task_that_is_given_twice_counts_once_and_one_that_taught_the_lesson_is_named() -> None:
@@ -470,6 +402,15 @@ async def test_a_task_that_is_given_twice_counts_once_and_one_that_taught_the_le
         "1 task was given more than once",
         "for 1 of 2 tasks a lesson was learned from the very same task",
     ]
+
+
+async def test_tasks_that_differ_in_an_address_alone_are_all_done() -> None:
+    bank, world = await bank_of(a_lesson("a")), World()
+    tasks = [f"{TASK} of {name}@example.org" for name in ("ana", "ben", "eve")]
+    told = await ask(bank, tasks, world, min_effect=0.0)
+    assert (told.tasks, told.pairs) == (3, 3)
+    assert sorted({task for task, _ in world.asked}) == tasks
+    assert len({row.task for row in told.rows}) == 3
 
 
 async def test_a_topic_is_left_out_together_and_its_neighbours_stay() -> None:
@@ -505,7 +446,7 @@ async def test_no_pair_begins_once_the_money_is_spent_and_the_cost_is_told() -> 
         paid = Usage(requests=1, input_tokens=1500 if memory else 500, output_tokens=100, cost=0.25)
         return Trajectory(task=task, instructions=memory, usage=paid)
 
-    told = await ask(bank, await recalls_of(bank, 20), agent, max_cost=1.1, min_effect=0.0)
+    told = await ask(bank, numbered(20), agent, max_cost=1.1, min_effect=0.0)
     assert (told.stopped, told.runs, told.usage.cost) == ("max_cost", 6, 1.5)
     assert "Cost: 6 runs, 6,600 tokens, $1.50, " in str(told)
     assert "A run took 1,600 tokens with it and 600 without." in str(told)
@@ -513,14 +454,14 @@ async def test_no_pair_begins_once_the_money_is_spent_and_the_cost_is_told() -> 
 
 async def test_a_budget_that_no_run_can_be_held_against_is_spoken_of() -> None:
     bank = await bank_of(a_lesson("a"))
-    told = await ask(bank, await recalls_of(bank, 4), World(), max_cost=0.01)
+    told = await ask(bank, numbered(4), World(), max_cost=0.01)
     assert told.pairs == 4
     assert "the budget in money could not be kept: no run says what it cost (usage.cost)" in told.notes
 
 
 async def test_no_pair_begins_once_the_time_is_up() -> None:
     bank = await bank_of(a_lesson("a"))
-    told = await ask(bank, await recalls_of(bank, 20), World(), max_seconds=1e-9)
+    told = await ask(bank, numbered(20), World(), max_seconds=1e-9)
     assert (told.stopped, told.pairs) == ("max_seconds", 0)
     assert "no pair of runs has two known outcomes" in str(told)
 
@@ -537,7 +478,7 @@ async def test_budgets_and_files_that_cannot_be_are_refused(wrong: dict[str, Any
 
 async def test_progress_is_told_after_every_pair() -> None:
     bank, seen = await bank_of(a_lesson("a")), list[Trial]()
-    told = await ask(bank, await recalls_of(bank, 40), World({"a": 0.5}), progress=seen.append, concurrency=3)
+    told = await ask(bank, numbered(40), World({"a": 0.5}), progress=seen.append, concurrency=3)
     assert [one.pairs for one in seen] == list(range(1, told.pairs + 1))
     assert [one.stopped for one in seen[:-1]] == [None] * (len(seen) - 1)
     assert untimed(seen[-1]) == untimed(told)
@@ -569,18 +510,24 @@ async def test_an_interrupted_trial_goes_on_and_ends_as_if_nothing_had_happened(
         await ask(bank, tasks, Breaks({"a": 0.9}, before=10), resume=file)
     kept = file.read_text(encoding="utf-8")
     assert len(kept.splitlines()) == 10
-    far = read_trial(file)
-    assert (far.runs, far.pairs, far.most_runs, far.stopped, far.scope) == (9, 4, 32, None, whole.scope)
     assert TASK not in kept
     if torn:
         file.write_text(kept[:-20], encoding="utf-8")
     world = Breaks({"a": 0.9}, before=1000)
     told = await ask(bank, tasks, world, resume=file)
     assert untimed(told) == untimed(whole)
-    assert untimed(read_trial(file)) == untimed(whole)
     assert len(world.asked) == whole.runs - (8 if torn else 9)
     again = await ask(bank, tasks, Breaks({}, before=1), resume=file, max_runs=1000, rounds=2)
     assert (again.effect, again.runs) == (whole.effect, whole.runs)
+
+
+async def test_a_trial_that_was_interrupted_in_the_first_line_of_its_file_begins_again(tmp_path: Path) -> None:
+    bank, file = await bank_of(a_lesson("a")), tmp_path / "trial.jsonl"
+    await ask(bank, TASK, World(), resume=file)
+    for length in (1, 25):
+        file.write_bytes(file.read_bytes()[:length])
+        assert (await ask(bank, TASK, World(), resume=file)).pairs == 1
+    assert len(file.read_bytes().splitlines()) == 3
 
 
 async def test_a_journal_serves_its_own_trial_only(tmp_path: Path) -> None:
@@ -589,7 +536,7 @@ async def test_a_journal_serves_its_own_trial_only(tmp_path: Path) -> None:
     await ask(bank, tasks, world, resume=file)
     world.asked.clear()
     lesson = (await bank.lessons.list())[0]
-    for other in ({"seed": 1}, {"level": 0.9}, {"placebo": True}, {"without": lesson.id}):
+    for other in ({"seed": 1}, {"level": 0.9}, {"without": lesson.id}):
         with pytest.raises(UsageError, match="is the journal of another trial"):
             await ask(bank, tasks, world, resume=file, **other)
     with pytest.raises(UsageError, match="is the journal of another trial"):
@@ -636,28 +583,27 @@ def untimed(told: Trial) -> dict[str, Any]:
 async def test_the_same_seed_gives_the_same_trial_whatever_runs_at_once() -> None:
     only = a_lesson("a")
     bank = await bank_of(only)
-    recalls = await recalls_of(bank, 30)
+    tasks = numbered(30)
     effects = {"a": 0.3}
-    first = await ask(bank, recalls, World(effects), without=only.id, seed=3, rounds=3)
-    again = await ask(bank, recalls, World(effects), without=only.id, seed=3, rounds=3)
-    by_id = await ask(bank, [r.id for r in recalls], World(effects), without=only.id, seed=3, rounds=3)
-    assert untimed(again) == untimed(by_id) == untimed(first)
-    wide = await ask(bank, recalls, World(effects), without=only.id, seed=3, rounds=3, concurrency=7)
+    first = await ask(bank, tasks, World(effects), without=only.id, seed=3, rounds=3)
+    again = await ask(bank, tasks, World(effects), without=only.id, seed=3, rounds=3)
+    assert untimed(again) == untimed(first)
+    wide = await ask(bank, tasks, World(effects), without=only.id, seed=3, rounds=3, concurrency=7)
     assert untimed(wide) | {"runs": first.runs} == untimed(first)
     assert first.runs <= wide.runs < first.runs + 14
-    other = await ask(bank, recalls, World(effects), without=only.id, seed=4, rounds=3)
+    other = await ask(bank, tasks, World(effects), without=only.id, seed=4, rounds=3)
     assert [row.seed for row in other.rows] != [row.seed for row in first.rows]
 
 
 async def test_the_budget_of_runs_is_kept_and_rounds_are_spoken_of() -> None:
     only = a_lesson("a")
     bank, world = await bank_of(only), World()
-    recalls = await recalls_of(bank, 3)
-    told = await ask(bank, recalls, world, without=only.id, rounds=9, max_runs=15, min_effect=0.0, concurrency=4)
+    tasks = numbered(3)
+    told = await ask(bank, tasks, world, without=only.id, rounds=9, max_runs=15, min_effect=0.0, concurrency=4)
     assert (told.pairs, told.runs, told.most_runs, len(world.asked)) == (7, 14, 15, 14)
     assert told.stopped == "max_runs"
     assert "each task was done up to 9 times a side" in told.notes[0]
-    whole = await ask(bank, recalls, world, without=only.id, max_runs=6, min_effect=0.0)
+    whole = await ask(bank, tasks, world, without=only.id, max_runs=6, min_effect=0.0)
     assert (whole.pairs, whole.stopped) == (3, "nothing left to run")
 
 
@@ -675,14 +621,14 @@ async def test_at_most_so_many_pairs_are_run_at_once() -> None:
         busy -= 1
         return Trajectory(task=task, instructions=memory)
 
-    await ask(bank, await recalls_of(bank, 12), agent, without=only.id, concurrency=4)
+    await ask(bank, numbered(12), agent, without=only.id, concurrency=4)
     assert most == 4
 
 
 async def test_a_trial_that_is_cancelled_starts_no_further_run_and_leaves_the_bank_usable() -> None:
     only = a_lesson("a")
     bank = await bank_of(only)
-    recalls = await recalls_of(bank, 12)
+    tasks = numbered(12)
     begun, ended, third = 0, 0, anyio.Event()
 
     async def agent(task: str, memory: str) -> Trajectory:
@@ -697,13 +643,13 @@ async def test_a_trial_that_is_cancelled_starts_no_further_run_and_leaves_the_ba
             ended += 1
         return Trajectory(task=task, instructions=memory)
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(lambda: ask(bank, recalls, agent, without=only.id))
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: ask(bank, tasks, agent, without=only.id))
         await third.wait()
-        tasks.cancel_scope.cancel()
+        group.cancel_scope.cancel()
     assert (begun, ended) == (3, 3)
-    assert (await bank.admin.counts()).recalls == 12
-    assert (await ask(bank, recalls, World(), without=only.id)).pairs == 12
+    assert (await bank.admin.counts()).recalls == 0
+    assert (await ask(bank, tasks, World(), without=only.id)).pairs == 12
 
 
 # --- planted effects -------------------------------------------------------------------------------------------------
@@ -721,11 +667,11 @@ async def test_planted_effects_get_their_sign_at_a_fraction_of_what_independent_
     effects = {"a": 0.05, "b": -0.08, "c": 0.12, "d": -0.15, "e": 0.1, "f": -0.05}
     lessons = [a_lesson(name) for name in effects]
     bank = await bank_of(*lessons)
-    recalls = await recalls_of(bank, 40)
+    tasks = numbered(40)
     design = {"rounds": 15, "max_runs": 1200, "min_effect": 0.0, "level": 0.8, "concurrency": 8}
     right, used, needed = 0, 0.0, 0.0
     for lesson, effect in zip(lessons, effects.values(), strict=True):
-        told = await ask(bank, recalls, World(effects), without=lesson.id, **design)
+        told = await ask(bank, tasks, World(effects), without=lesson.id, **design)
         right += told.standing == ("helps" if effect > 0 else "harms")
         used, needed = used + told.runs, needed + runs_for_the_sign_alone(effect, base=0.5)
         assert told.low is not None and told.high is not None
@@ -738,10 +684,10 @@ async def test_planted_effects_get_their_sign_at_a_fraction_of_what_independent_
 async def test_chance_that_both_runs_share_makes_an_effect_visible_in_a_fraction_of_the_pairs() -> None:
     only = a_lesson("a")
     bank, effects = await bank_of(only), {"a": 0.12}
-    recalls = await recalls_of(bank, 40)
+    tasks = numbered(40)
     design = {"rounds": 30, "max_runs": 2400, "min_effect": 0.0}
-    shared = await ask(bank, recalls, World(effects), without=only.id, **design)
-    own = await ask(bank, recalls, World(effects, common=False), without=only.id, **design)
+    shared = await ask(bank, tasks, World(effects), without=only.id, **design)
+    own = await ask(bank, tasks, World(effects, common=False), without=only.id, **design)
     assert (shared.standing, shared.losses) == ("helps", 0)
     assert own.standing in ("helps", "no evidence yet")
     assert shared.runs / own.runs <= 0.4
@@ -750,17 +696,5 @@ async def test_chance_that_both_runs_share_makes_an_effect_visible_in_a_fraction
 async def test_a_lesson_without_an_effect_is_soon_known_to_be_too_small_to_matter() -> None:
     null, other = a_lesson("a"), a_lesson("b")
     bank = await bank_of(null, other)
-    told = await ask(bank, await recalls_of(bank, 40), World({"b": 0.2}), without=null.id, rounds=10, max_runs=800)
+    told = await ask(bank, numbered(40), World({"b": 0.2}), without=null.id, rounds=10, max_runs=800)
     assert (told.stopped, told.standing, told.effect) == ("too small to matter", "no evidence yet", 0.0)
-
-
-def says(texts: Sequence[str]) -> set[bool]:
-    return {bool(text) for text in texts}
-
-
-async def test_memory_as_a_whole_can_be_compared_with_a_placebo() -> None:
-    bank, world = await bank_of(a_lesson("a"), a_lesson("b")), World({"a": 0.2, "b": 0.2})
-    told = await ask(bank, await recalls_of(bank, 40), world, placebo=True)
-    assert told.standing == "helps"
-    assert says(world.texts) == {True}
-    assert "Memory (against a placebo in its place) helps: success +" in str(told)

@@ -15,7 +15,7 @@ from lessonbank.contracts.records.ids import new_id
 from lessonbank.errors import UsageError
 from lessonbank.evidence import AdaptiveHoldout, Assignment, Holdout, NoHoldout, Rates, Withholding
 from lessonbank.evidence.draws import FollowsEvidence
-from lessonbank.evidence.lift import Standing
+from lessonbank.evidence.effects import Standing
 from lessonbank.evidence.review_snapshot import TreatmentReview
 from lessonbank.evidence.treatments import entries
 

@@ -62,19 +62,12 @@ def test_a_trial_prints_its_answer_its_interval_and_its_cost(folder: Path) -> No
 
 def test_json_is_the_record_and_a_file_of_json_lines_serves_as_tasks(folder: Path) -> None:
     with lessonbank.connect(folder / "bank.db", scope="t", evidence=None) as bank:
-        recall, (lesson,) = bank.retrieve("Ship parcel 99"), bank.lessons.list()
-    lines = [
-        '"Ship parcel 1"',
-        '{"task": "Ship parcel 2"}',
-        json.dumps({"recall": recall.id}),
-        "",
-        "{broken} Ship parcel 5",
-    ]
+        (lesson,) = bank.lessons.list()
+    lines = ['"Ship parcel 1"', '{"task": "Ship parcel 2"}', "", "{broken} Ship parcel 5"]
     (folder / "tasks.jsonl").write_text("\n".join(lines), encoding="utf-8")
     done = trial(folder, "--json", "--without", lesson.id[-8:], tasks="tasks.jsonl")
     told = Trial.model_validate_json(done.stdout)
-    assert (told.treatment, told.title, told.tasks) == (lesson.id, "Weigh it", 4)
-    assert recall.id in {row.task for row in told.rows}
+    assert (told.treatment, told.title, told.tasks) == (lesson.id, "Weigh it", 3)
 
 
 def test_an_interrupted_trial_goes_on(folder: Path) -> None:

@@ -72,7 +72,6 @@ def episodes(
             row=np.repeat(rows, places),
             treatment=1 + found.ravel(),
             shown=(~held & ~off[:, None] & ~gone[:, None]).ravel(),
-            cited=np.zeros(found.size, dtype=np.bool_),
         ),
         **{**unsaid, **rest, **more},
     )

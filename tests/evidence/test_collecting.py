@@ -49,9 +49,7 @@ def named(one: Episodes, treatments: Any) -> list[str]:
 def plain(one: Episodes) -> list[Any]:
     """What episodes say of recalls with an outcome, whatever numbers stand for lessons, clusters and judges."""
     p, d, rows = one.placed, one.draws, np.flatnonzero(one.known)
-    pairs: list[Any] = list(
-        zip(p.row.tolist(), named(one, p.treatment), p.shown.tolist(), p.cited.tolist(), strict=True)
-    )
+    pairs: list[Any] = list(zip(p.row.tolist(), named(one, p.treatment), p.shown.tolist(), strict=True))
     pairs += zip(d.row.tolist(), named(one, d.treatment), d.shown.tolist(), d.chance.tolist(), strict=True)
     numbers = np.column_stack([one.outcome, one.true, one.judged, one.control, one.steps, one.cost])
     return [
@@ -264,12 +262,12 @@ class TestOutcomes:
             assert math.isnan(values[0])
             assert values[1] == expected
 
-    def test_what_the_agent_named_is_kept_by_lesson_and_may_be_corrected(self) -> None:
-        made = columns(receipt("a", "x", "y"), receipt("b", "x"))
-        made.settle(settled("a", cited=("y", "nobody")))
-        assert made.episodes().placed.cited.tolist() == [False, True, False]
-        made.settle(settled("a", cited=("x",)))
-        assert made.episodes().placed.cited.tolist() == [True, False, False]
+    def test_a_recall_that_its_own_run_settles_later_counts_no_longer_as_settled_by_another(self) -> None:
+        made = columns(receipt("a", "x"), receipt("b", "x"))
+        for id in ("a", "b"):
+            made.settle(settled(id, another_task=True))
+        made.settle(settled("a"))
+        assert made.episodes().another_task == 1
 
 
 class TestClusters:

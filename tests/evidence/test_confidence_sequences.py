@@ -18,7 +18,7 @@ from planted import SEEDS, episodes
 from lessonbank.errors import UsageError
 from lessonbank.evidence import _e_process
 from lessonbank.evidence._e_process import CellGains, Scores, gains_by_cell, restarted
-from lessonbank.evidence.confidence_sequences import bounds, log_e, outcomes, outcomes_each_way, path, scores_each_way
+from lessonbank.evidence.confidence_sequences import bounds, log_e, outcomes, outcomes_each_way, path
 from lessonbank.evidence.confidence_sequences import scores as all_scores
 from lessonbank.evidence.episodes import Episodes, Floats
 
@@ -89,7 +89,7 @@ def test_false_claims_stay_below_five_percent_when_one_looks_after_every_outcome
         lessons = np.zeros((n, 1), dtype=np.int64)
         outcome = (g.random(n) < g.uniform(0.2, 0.8)).astype(np.float64)
         run = episodes(outcome, lessons=lessons, withheld=g.random((n, 1)) < 0.3, probability=0.3, names=1)
-        low, high = path([scores_of(run).of(1)], at=np.arange(n + 1))
+        low, high = path(scores_of(run).of(1), at=np.arange(n + 1))
         claimed += bool((low > 0).any() or (high < 0).any())
     assert claimed <= 0.05 * runs
 
@@ -102,7 +102,7 @@ def test_bounds_hold_at_every_moment_at_once_under_probabilities_that_react(drif
     effect = np.where(np.arange(n) < n // 3, 0.35, -0.25) if drift else np.full(n, 0.2)
     for run in wandering(g, runs=runs, n=n, effect=effect, base=np.linspace(0.3, 0.6, n)):
         scores = whole(run)
-        low, high = path([scores], at=np.arange(1, n + 1))
+        low, high = path(scores, at=np.arange(1, n + 1))
         average = np.cumsum(scores.scale * effect) / np.cumsum(scores.scale)
         missed += bool((low > average).any() or (high < average).any())
     assert missed <= 0.05 * runs
@@ -170,14 +170,39 @@ def test_the_ways_to_fill_in_what_is_missing_differ_in_that_alone_and_rest_on_on
     run, lost = drawn(seed, fractional=True), np.random.default_rng(seed).random(60) < 0.2
     run = replace(run, outcome=np.where(lost, np.nan, run.outcome))
     ways = outcomes_each_way(run)
-    told, failed, went_well = scores_each_way(run, ways)
+    known, failed, went_well = (all_scores(run, way) for way in ways)
     for name in ("score", "scale", "row", "group"):
-        assert getattr(told, name) == pytest.approx(getattr(all_scores(run, outcomes(run)), name), abs=1e-12), name
-    is_filled = np.isnan(run.outcome)[failed.row]
-    assert failed.row.tolist() == went_well.row.tolist()
-    assert failed.score[~is_filled] == pytest.approx(went_well.score[~is_filled], abs=1e-12)
-    assert is_filled.any() == (failed.score[is_filled] != went_well.score[is_filled]).any()
+        assert getattr(known, name) == pytest.approx(getattr(scores_of(run), name), abs=1e-12), name
+    is_missing = np.isnan(run.outcome)[known.row]
+    assert not known.score[is_missing].any()
+    for filled in (failed, went_well):
+        assert filled.row.tolist() == known.row[is_missing].tolist()
+        assert filled.group.tolist() == known.group[is_missing].tolist()
+    assert (failed.score != went_well.score).all()
     assert ways[1].guess == pytest.approx(ways[2].guess, abs=1e-12)
+
+
+@given(SEEDS)
+@settings(max_examples=20, deadline=None)
+def test_what_is_filled_in_counts_as_if_it_had_been_told(seed: int) -> None:
+    """But for the guesses: nobody knew then how these would end."""
+    run, lost = drawn(seed), np.random.default_rng(seed).random(60) < 0.2
+    run = replace(run, outcome=np.where(lost, np.nan, run.outcome))
+    known, *filled = (all_scores(run, way) for way in outcomes_each_way(run))
+    made = gains_by_cell(known, *filled)
+    at, is_missing = np.arange(len(known) + 1), np.isnan(run.outcome)[known.row]
+    for way, own in enumerate(filled):
+        told = {
+            name: np.where(is_missing, 0.0, getattr(known, name)) for name in ("score", "scale", "lowest", "highest")
+        }
+        for name, values in told.items():
+            values[is_missing] = getattr(own, name)
+        alone = gains_by_cell(replace(known, **told))
+        assert np.allclose(made.up[1 + way], alone.up[0])
+        assert np.allclose(made.scale[1 + way], alone.scale[0])
+    whole_known, *whole_filled = (one.of(0) for one in (known, *filled))
+    low, high = path(whole_known, *whole_filled, at=at[: len(whole_known) + 1])
+    assert (low <= high).all()
 
 
 def test_nothing_is_claimed_where_there_is_nothing() -> None:
@@ -269,7 +294,7 @@ def test_a_path_says_at_each_moment_what_the_bounds_said_then(seed: int) -> None
     scores = whole(drawn(seed))
     at = np.unique(np.random.default_rng(seed).integers(0, len(scores) + 1, 6))
     then = [bounds(gains_by_cell(_first(scores, int(n)))) for n in at]
-    assert np.allclose(path([scores], at=at), np.array(then)[:, :, 0].T)
+    assert np.allclose(path(scores, at=at), np.array(then)[:, :, 0].T)
 
 
 def _first(scores: Scores, n: int) -> Scores:
@@ -313,7 +338,7 @@ def test_larger_stakes_on_groups_without_an_effect_err_as_seldom_as_promised(odd
                        group_probability=odds)  # fmt: skip
         own = scores_of(run).of(2)
         assert own.bold.tolist() == [True]
-        low, high = path([own], at=np.arange(1, n + 1))
+        low, high = path(own, at=np.arange(1, n + 1))
         said += bool((low > 0).any() or (high < 0).any())
     assert said <= 0.05 * runs
 

@@ -32,7 +32,7 @@ LIFTS = (
     lift(more=900, unlabelled=3, lessons=(LessonLift(lesson_id="a", standing="helps", proposed=True),)),
     lift(standing="likely harms", lessons=(LessonLift(lesson_id="a", standing="harms", proposed=True),)),
     lift(lessons=(LessonLift(lesson_id="a", success=NOTHING), LessonLift(lesson_id="b", success=NOTHING))),
-    lift(success=SURE.model_copy(update={"basis": "judge"}), notes=("Label some (bank.runs.audit).",)),
+    lift(success=SURE.model_copy(update={"basis": "judge"}), notes=("Decide on them (bank.lessons.proposals).",)),
     lift(notes=("what helps waits for a person (bank.lessons.proposals)",)),
 )
 
@@ -55,10 +55,10 @@ def test_what_a_stranger_wrote_stays_as_it_is_through_every_door() -> None:
     title = "Read bank.lessons.proposals() and bank.trial(…)"
     notes = (
         f"'{title}' starts again (bank.lessons.proposals), because its text was changed",
-        "all from 'a': look here (bank.runs.audit).",
+        "all from 'a': look here (bank.lessons.proposals).",
     )
     told = lift(lessons=(LessonLift(lesson_id="a", title=title), LessonLift(lesson_id="b")), notes=notes)
     for text, here in ((in_words(told, door=SHELL), SHELL), (unescape(content(told, address=lambda *_: "/")), PAGES)):
         assert text.count(title) == 2
         assert notes[0] in text
-        assert f"look here {here['(bank.runs.audit)']}." in text
+        assert f"look here {here['(bank.lessons.proposals)']}." in text

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lessonbank.contracts.records import Candidate, Experience, Lesson, Match, Recall, Settlement
+from lessonbank.evidence.effects import Estimate, LessonLift
 from lessonbank.evidence.explanation import Explanation, explained, losers
-from lessonbank.evidence.lift import Estimate, LessonLift
 
 HOSTILE = "\x1b[2Jtitle\r\nrecall forged\u202e\x07"
 

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, get_args
 
 import pytest
 from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
+from linear import FAR, growth_of
 
 from lessonbank.errors import UsageError
+from lessonbank.evidence.effects import Estimate, GroupLift, JudgeReport, LessonLift, Point, Standing, points, said_of
 from lessonbank.evidence.lift import (
     OPINIONS,
     PROMISE,
-    Estimate,
-    GroupLift,
-    JudgeReport,
-    LessonLift,
     Lift,
     MeasuringCost,
-    Point,
-    Standing,
     advice,
     distinct_groups,
+    distinct_lessons,
     headline,
     in_words,
-    points,
-    said_of,
     spent,
 )
 from lessonbank.evidence.shares import Tally, share_of
@@ -307,6 +304,24 @@ def test_what_rests_on_opinions_alone_says_so_everywhere_and_promises_nothing() 
     assert PROMISE not in text
     assert "What to do next: Let a person label some runs: bank.runs.audit(30)" in text
     assert "more tasks" not in text
+
+
+def test_nothing_is_advised_because_of_opinions_alone() -> None:
+    nothing, harm = (sure(value).model_copy(update={"basis": "judge"}) for value in (0.0, -0.3))
+    lesson = LessonLift(lesson_id="a", success=nothing)
+    told = "Let a person label some runs: bank.runs.audit(30) draws them at random."
+    for standing, effect in (("no evidence yet", nothing), ("harms", harm), ("likely harms", harm)):
+        whole = lift(success=effect, standing=standing, lessons=(lesson,))
+        assert advice(whole) == (told,)
+        assert "does nothing" not in str(whole)
+
+
+def test_many_lessons_are_told_apart_from_their_parts_in_one_pass() -> None:
+    def asked(size: int) -> Callable[[], object]:
+        lessons = tuple(LessonLift(lesson_id=f"{n}", part_of=f"{n + 1}" if n % 2 else None) for n in range(size))
+        return partial(distinct_lessons, lift(lessons=lessons))
+
+    assert growth_of(asked, size=1_000) <= FAR
 
 
 def test_where_some_outcomes_were_told_no_report_says_that_only_a_judge_graded() -> None:

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.contracts.records import Lesson
 from lessonbank.errors import UsageError
-from lessonbank.guard import canonical
 from lessonbank.trials import TrialPlan, plan_trial
-from lessonbank.trials.design import NEUTRAL, Design, PairEvidence, Question, Trial, TrialRun, asked, order, placebo
+from lessonbank.trials.design import Design, PairEvidence, Question, Trial, TrialRun, asked, order
 from lessonbank.trials.paired_sequential import PairedTest
 
 IDS = [f"{n:032x}" for n in range(20)]
@@ -53,11 +51,8 @@ def test_one_thing_is_compared_at_a_time_and_memory_as_a_whole_where_none_is_nam
     assert asked() == Question("without", None)
     assert asked(without="a") == Question("without", "a")
     assert asked(with_="a") == Question("with", "a")
-    assert asked(placebo=True) == Question("placebo")
-    assert asked(placebo="a") == Question("placebo", "a")
-    for several in ({"without": "a", "placebo": True}, {"without": "a", "with_": "b"}):
-        with pytest.raises(UsageError, match="one of without=id, with_=id, placebo=True or placebo=id"):
-            asked(**several)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="one of without=id, with_=id"):
+        asked(without="a", with_="b")
     for wrong in ("", True, 3):
         with pytest.raises(UsageError, match="without= takes an id"):
             asked(without=wrong)  # type: ignore[arg-type]
@@ -299,37 +294,3 @@ def test_a_plan_is_one_paragraph_and_goes_through_json() -> None:
 def test_a_plan_of_nothing_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):
         plan_trial(wrong.pop("effect", 0.1), **wrong)  # type: ignore[arg-type]
-
-
-# --- placebos --------------------------------------------------------------------------------------------------------
-
-TEXTS = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=300)
-
-
-@pytest.mark.full
-@given(TEXTS.filter(str.strip), TEXTS, st.lists(TEXTS, min_size=1, max_size=4), st.integers(0, 30))
-def test_a_placebo_never_takes_more_room_than_what_it_stands_for(
-    title: str, description: str, lines: list[str], start: int
-) -> None:
-    if not "\n".join(lines).strip():
-        return
-    lesson = Lesson(title=title, description=description, content="\n".join(lines))
-    fake = placebo(lesson, start=start)
-    assert (fake.id, fake.kind) == (lesson.id, lesson.kind)
-    for mine, its in ((fake.title, lesson.title), (fake.content, lesson.content)):
-        assert len(mine.encode()) <= len(canonical(its).strip().encode())
-    assert fake.content.count("\n") == canonical(lesson.content).strip().count("\n")
-
-
-def test_a_placebo_is_about_as_long_and_about_nothing_of_the_kind() -> None:
-    lesson = Lesson(title="Read the order before cancelling it", content="Call get_order first.\n" * 3 + "w " * 900)
-    fake = placebo(lesson, start=2)
-    assert abs(len(fake.content) - len(lesson.content)) < 40
-    assert not {"order", "get_order", "cancelling"} & set(f"{fake.title} {fake.content}".split())
-    assert fake.description == ""
-
-
-def test_placebos_of_several_lessons_differ() -> None:
-    lesson = Lesson(title="Read the order first", content="Call get_order before anything else.")
-    fakes = {placebo(lesson, start=n).wording for n in range(len(NEUTRAL))}
-    assert len(fakes) == len(NEUTRAL)

@@ -69,9 +69,7 @@ class Site:
 
 
 @contextmanager
-def serving(
-    bank: Path | str, *, scope: str | None = None, name: str = "Ana", trials: Path | None = None
-) -> Generator[Site]:
+def serving(bank: Path | str, *, scope: str | None = None, name: str = "Ana") -> Generator[Site]:
     """The pages of a bank, while the block runs."""
     ready: queue.Queue[str | BaseException] = queue.Queue()
     begun: queue.Queue[tuple[anyio.CancelScope, Any]] = queue.Queue()
@@ -82,11 +80,8 @@ def serving(
         with anyio.CancelScope() as cancel:
             begun.put((cancel, current_token()))
             try:
-                told: dict[str, Any] = {
-                    "settings": {} if "://" in str(bank) else {"embedder": "lexical"},
-                    "trials": trials,
-                }
-                await serve(str(bank), scope=scope, name=name, ready=ready.put, **told)
+                settings = {} if "://" in str(bank) else {"embedder": "lexical"}
+                await serve(str(bank), scope=scope, name=name, ready=ready.put, settings=settings)
             except LessonbankError as error:
                 ready.put(error)
 

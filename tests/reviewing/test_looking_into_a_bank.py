@@ -67,10 +67,10 @@ def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site:
     assert "What memory changed" in site.get("/evidence").text
 
 
-def test_the_evidence_of_a_lesson_leads_to_its_page_its_runs_and_the_recalls_that_showed_it(site: Site) -> None:
+def test_the_evidence_of_a_lesson_leads_to_its_page_and_its_runs(site: Site) -> None:
     text = site.enter().get("/evidence").text
     inside = "".join(re.findall(r'<div class="inside">.*?</dl>', text, re.DOTALL))
-    for kind in ("lessons", "runs", "why"):
+    for kind in ("lessons", "runs"):
         found = re.findall(rf'<a href="(/{kind}/[^"]+)">', inside)
         assert found, kind
         assert site.get(found[0]).status == 200
@@ -600,35 +600,3 @@ def test_texts_with_the_same_words_lie_together() -> None:
     assert spots[3] == pytest.approx(spots[5], abs=1e-6)
     assert spots[0] != pytest.approx(spots[3], abs=1e-6)
     assert placed(["one"]) == [(0.0, 0.0)]
-
-
-def test_the_trials_of_a_folder_are_shown_with_how_far_they_are(bank_file: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "trials"
-    folder.mkdir()
-    tasks = [f"Cancel pending order #T{number}" for number in range(4)]
-
-    def agent(task: str, memory: str) -> Trajectory:
-        if len(list(folder.glob("broken.jsonl"))) and task.endswith("T2"):
-            raise OSError("the world is gone")
-        return Trajectory(task=task, instructions=memory, answer="done" if memory else "no")
-
-    with opened(bank_file, holdout=None) as bank:
-        told = bank.trial(tasks, agent, verify=lambda run: run.answer == "done", resume=folder / "whole.jsonl")
-        with pytest.raises(OSError, match="the world is gone"):
-            bank.trial(tasks, agent, verify=lambda run: run.answer == "done", resume=folder / "broken.jsonl")
-    (folder / "other.jsonl").write_text("<b>nothing</b>", encoding="utf-8")
-    with serving(bank_file, trials=folder) as site:
-        assert "/trials" in site.enter().get("/evidence").text
-        text = unescape(site.get("/trials").text)
-    assert str(told).splitlines()[0] in text
-    assert f"{told.runs} runs of at most 8" in text
-    assert told.stopped is not None and f">{told.stopped}<" in text
-    assert re.search(r"broken\.jsonl.*?\d runs? of at most 8.*?not ended", text, re.DOTALL)
-    assert "is no journal of a trial" in text
-
-
-def test_pages_without_a_folder_of_trials_say_how_to_show_them(site: Site) -> None:
-    answer = site.enter().get("/trials")
-    assert (answer.status, "--trials FOLDER" in answer.text) == (404, True)
-    evidence = site.get("/evidence").text
-    assert ("/trials" in evidence, "--trials FOLDER" in evidence) == (False, True)

@@ -12,7 +12,6 @@ from seeding import give_up, opened
 from serving_pages import Site, serving
 from tabs import visited
 
-from lessonbank import Trajectory
 from lessonbank.pages.application import _ROUTES
 
 if TYPE_CHECKING:
@@ -314,21 +313,16 @@ def test_home_filters_orders_and_thumbs_need_no_javascript(browser: Browser, sit
 @pytest.mark.parametrize(
     "every", [pytest.param(False, id="route"), pytest.param(True, id="page", marks=pytest.mark.release)]
 )
-def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(
-    browser: Browser, bank_file: Path, tmp_path: Path, every: bool
-) -> None:
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(browser: Browser, bank_file: Path, every: bool) -> None:
     give_up(bank_file, "stuck")
-    with opened(bank_file, holdout=None) as bank:
-        bank.trial("Cancel pending order #T1", _answers, verify=_is_done, resume=tmp_path / "trial.jsonl")
-    (tmp_path / "other.jsonl").write_text("no trial", encoding="utf-8")
-    pages = {**pages_of(bank_file), "trials": "/trials"}
+    pages = pages_of(bank_file)
     routes = {at for at, _ in _ROUTES} - {"/keys"}  # a server has them: it has a test of its own
     of_route = {at: name for at in routes for name, where in pages.items() if _is_at(where, at)}
     assert routes - of_route.keys() == set()
     pages = pages if every else {name: pages[name] for name in (*of_route.values(), "nowhere")}
     context = browser.new_context(viewport={"width": 360, "height": 740})
     page, found = context.new_page(), dict[str, list[str]]()
-    with serving(bank_file, trials=tmp_path) as site:
+    with serving(bank_file) as site:
         page.goto(site.link)
         for name, tab in visited(context, site.origin, pages):
             problems = violations(tab)
@@ -357,14 +351,6 @@ def test_axe_sees_what_is_wrong_in_the_dark_alone(browser: Browser) -> None:
     found = violations(page)
     context.close()
     assert [one.partition(": <")[0] for one in found] == ["dark: color-contrast"]
-
-
-def _answers(task: str, memory: str) -> Trajectory:
-    return Trajectory(task=task, instructions=memory, answer="done" if memory else "no")
-
-
-def _is_done(run: Trajectory) -> bool:
-    return run.answer == "done"
 
 
 @on_every_store

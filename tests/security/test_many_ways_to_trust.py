@@ -303,7 +303,7 @@ READS: dict[str, Callable[[ReasoningBank, dict[str, Any]], object]] = {
     "consolidate": lambda bank, of: bank.consolidate(of["experience"]),
     "purge lesson": lambda bank, of: bank.admin.purge(lesson=of["lesson"], reason="x"),
     "purge run": lambda bank, of: bank.admin.purge(run="theirs", reason="x"),
-    "trial": lambda bank, of: bank.trial([of["recall"]], _tried, verify=lambda _: True, placebo=True),
+    "trial": lambda bank, of: bank.trial(TASK, _tried, verify=lambda _: True, with_=of["lesson"]),
 }
 
 

@@ -62,16 +62,11 @@ def site(tmp_path: Path) -> Generator[Site]:
         bank.learn(Trajectory(task="Cancel order #7", steps=(step,), answer="no"), outcome="failure")
         (found,) = bank.lessons.list()
         bank.scoped("other").lessons.add(title="Of others", content=SECRET, task="Sell", by="Ben")
-        (trials := tmp_path / "trials").mkdir()
-        for one, name, task in ((bank, "ours", "Cancel order #8"), (bank.scoped("other"), "theirs", "Sell")):
-            one.trial([task], _answers, verify=_is_done, resume=trials / f"{name}.jsonl")
         bank.lessons.quarantine(found.id, by="Ben", reason="to be read")
         lesson = bank.lessons.get(found.id)
-    (trials / "broken-of-theirs.jsonl").write_text("nothing", encoding="utf-8")
     keys = anyio.run(_keys, path)
     command = [sys.executable, "-m", "lessonbank.cli", "serve", "--bank", str(path), "--port", "0"]
-    command += ["--pages", "--trials", str(trials)]
-    with subprocess.Popen([*command, "--public-url", PUBLIC], stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen([*command, "--pages", "--public-url", PUBLIC], stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         line = next(line for line in server.stderr if "serves" in line)
         url = line.split()[-1].removesuffix("/v1")
@@ -79,14 +74,6 @@ def site(tmp_path: Path) -> Generator[Site]:
         yield Site(url, keys, ids, lesson, path)
         server.send_signal(signal.SIGTERM)
         server.communicate(timeout=30)
-
-
-def _answers(task: str, memory: str) -> Trajectory:
-    return Trajectory(task=task, instructions=memory, answer="done" if memory else "no")
-
-
-def _is_done(run: Trajectory) -> bool:
-    return run.answer == "done"
 
 
 async def _keys(path: Path) -> dict[str, str]:
@@ -124,27 +111,6 @@ def test_the_key_of_an_agent_or_a_reader_shows_and_decides_nothing(
             for address in forms:
                 assert browser.post(at(address, site.lesson), data={"csrf": ""}, headers=bearer).status_code == 401
         assert browser.get("/v1", headers={"Authorization": f"Bearer {site.keys['Ann']}"}).status_code == 200
-
-
-def test_trials_are_shown_to_those_who_may_see_their_scope(site: Site) -> None:
-    with site.entered("Ana") as browser:
-        assert "/review/trials" in browser.get("/review/evidence").text
-        ours = browser.get("/review/trials").text
-        assert ("ours.jsonl" in ours, "theirs" in ours) == (True, False)
-        assert browser.get("/review/trials?scope=other").status_code == 404
-    with site.entered("Root") as browser:
-        theirs = browser.get("/review/trials?scope=other").text
-        assert ("theirs.jsonl" in theirs, "ours.jsonl" in theirs) == (True, False)
-        assert "is no journal of a trial" in theirs, "the owner is told of files that cannot be read"
-
-
-def test_trials_without_pages_are_refused_and_not_forgotten(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "lessonbank.cli", "serve", "--bank", str(tmp_path / "b.db"), "--new"]
-    done = subprocess.run(
-        [*command, "--trials", str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode != 0
-    assert "give --bank and --pages, too" in done.stderr
 
 
 def test_a_reviewer_sees_every_page_of_the_tenant_below_the_prefix_and_decides_in_its_own_name(

@@ -58,11 +58,12 @@ COMPUTED: Final = frozenset(
         *("series", "success_with", "success_without", "cost", "steps", "tokens", "seconds"),
         *("success", "more", "measuring", "controls"),
         *("notes", "evidence", "shown", "withheld", "missing_with", "missing_without", "labels_needed"),
+        *("writers", "uncounted"),
     }
 )
 """Of a lift: it is estimated in another way now, in the order in which recalls were made, and each task without memory
 counts as one."""
-COUNTED: Final = frozenset({"lesson_id", "group", "cited", "title", "content", "retired", "proposed"})
+COUNTED: Final = frozenset({"lesson_id", "group", "title", "content", "retired", "proposed"})
 """Of a group or a lesson in a lift: what is neither estimated nor waits for earlier outcomes."""
 CHANGED: Final = frozenset({"additions", "fit", "keep_lessons", "sleep_after", "trust_names"})
 """Settings that a bank has no longer, or did not have yet."""

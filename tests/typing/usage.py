@@ -270,9 +270,9 @@ async def looked_up(run: Trajectory, /) -> Outcome:
     return "success" if run.answer else "failure"
 
 
-def measured(bank: lessonbank.ReasoningBank, recalls: list[Recall], id: str) -> None:
+def measured(bank: lessonbank.ReasoningBank, tasks: list[str], id: str) -> None:
     assert_type(bank.lift(), Lift)
-    assert_type(bank.trial(recalls, my_agent, without=id, verify=is_done, max_runs=50, concurrency=4), Trial)
+    assert_type(bank.trial(tasks, my_agent, without=id, verify=is_done, max_runs=50, concurrency=4), Trial)
     assert_type(bank.scale("Cancel the order", my_agent, k=5, verify=is_done), Scaled)
     assert_type(bank.scale("Cancel the order", my_awaited_agent, mode="sequential", verify=looked_up), Scaled)
 

@@ -229,11 +229,12 @@ def check_record(value: object, name: str, record: type[V], /) -> V:
     return value
 
 
-def nonempty(values: object, name: str, record: type[V], /, *, or_text: str = "") -> list[V]:
-    """At least one record of a kind, or a text, which `or_text` says the meaning of."""
+def nonempty(values: object, name: str, record: type[V], /) -> list[V]:
+    """At least one record of a kind, or text."""
     records = _items(values)
-    if not records or not all(is_instance(entry, (record, str) if or_text else record) for entry in records):
-        raise argument_error(name, f"takes at least one {record.__name__}{or_text}", values)
+    if not records or not all(is_instance(entry, record) for entry in records):
+        what = "text" if record is str else record.__name__
+        raise argument_error(name, f"takes at least one {what}", values)
     return cast("list[V]", records)
 
 

@@ -168,7 +168,7 @@ class AsyncReasoningBank:
         event = Retrieved(recall=receipt, seconds=perf_counter() - begun)
         return with_notes(receipt, self._in_scope.emit(event, notes=(*retrieval.notes, *unkept)))
 
-    async def _recall_for_trial(self, task: str, /, *, asked: RetrieveOptions) -> Recall:
+    async def _recall_for_trial(self, task: str, /, *, asked: RetrieveOptions) -> tuple[Recall, Found]:
         return await Recaller(self._in_scope).for_trial(task, asked=asked)
 
     # -- after a task -------------------------------------------------------------------------------------------------

@@ -98,12 +98,12 @@ class Recaller:
         note = () if how == "none" else notes_of(f"not fitted: a preview asks no model; a recall does (fit={how!r})")
         return recall.model_copy(update={"kept": False, "notes": (*recall.notes, *note)})
 
-    async def for_trial(self, task: str, /, *, asked: RetrieveOptions, exclude: Collection[str] = ()) -> Recall:
+    async def for_trial(self, task: str, /, *, asked: RetrieveOptions) -> tuple[Recall, Found]:
         """What a user would see for `task` if nothing were withheld. The task stays as it is: an agent is to do it."""
         begun = perf_counter()
-        recall, _ = await self.recall(await self.bank.parts.intake.task(task), asked, draw=False, exclude=exclude)
+        recall, retrieval = await self.recall(await self.bank.parts.intake.task(task), asked, draw=False)
         recall = await self.fit(recall, asked, since=begun)
-        return recall.model_copy(update={"kept": False, "task": task})
+        return recall.model_copy(update={"kept": False, "task": task}), retrieval
 
     def _with(self, tried: PreviewSettings) -> Recaller:
         """Return the recaller with the settings that a person tries. Raises UsageError: this bank cannot search so."""

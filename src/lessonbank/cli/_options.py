@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from inspect import Parameter
-from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args, get_origin
 
 import typer
@@ -73,11 +72,6 @@ Timeout: TypeAlias = Annotated[
 Trust: TypeAlias = Annotated[str, typer.Option("--trust", help="What may be shown: open, corroborated or reviewed.")]
 Holdout: TypeAlias = Annotated[
     float | None, typer.Option("--holdout", help="How often a lesson is withheld to measure what it does; 0: never.")
-]
-
-Trials: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--trials", exists=True, file_okay=False, help="Show on pages the trials whose files lie here."),
 ]
 
 

@@ -214,7 +214,7 @@ def _circumstances(recall: Recall, why: Explanation) -> Sequence[tuple[str, str]
 
 
 def _row(candidate: Explained) -> tuple[object, ...]:
-    from lessonbank.evidence.lift import points, said_of, says_nothing
+    from lessonbank.evidence.effects import points, said_of, says_nothing
 
     evidence = "no evidence yet"
     if candidate.lift is not None:

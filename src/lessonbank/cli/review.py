@@ -27,7 +27,6 @@ def review(
     by: options.MaybeBy = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,
-    trials: options.Trials = None,
     embedder: options.Embedder = None,
 ) -> None:
     """Open the browser on pages that show what was learned, beside its evidence, and let you decide.
@@ -49,4 +48,4 @@ def review(
             webbrowser.open(address)
 
     name = by or getpass.getuser()
-    anyio.run(partial(serve, bank, scope=scope, name=name, port=port, ready=ready, settings=settings, trials=trials))
+    anyio.run(partial(serve, bank, scope=scope, name=name, port=port, ready=ready, settings=settings))

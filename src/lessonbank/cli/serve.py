@@ -51,7 +51,6 @@ def serve(
         list[str] | None,
         typer.Option("--public-url", help="Where people open the pages, such as https://bank.example.com."),
     ] = None,
-    trials: options.Trials = None,
     user_header: Annotated[
         str | None,
         typer.Option("--user-header", help="The header in which a proxy names the people that it signed in."),
@@ -78,8 +77,6 @@ def serve(
         raise UsageError("say which bank with --bank, or try it out with --try")
     if bank is not None and not new and not try_out:
         needs_bank(bank)
-    if trials and (try_out or not (pages or public_url)):
-        raise UsageError("--trials shows trials on the pages of a bank: give --bank and --pages, too")
     with importing("lessonbank serve --try" if try_out else "a server", extra="try" if try_out else "server"):
         from lessonbank.http.service.application import Limits
     logging.basicConfig(format="%(message)s")
@@ -98,7 +95,7 @@ def serve(
     else:
         origins = (public_url or []) if pages or public_url else None
         users = _users(user_header, trusted_proxy, user_scope, user_role)
-        anyio.run(partial(_serve, bank, settings, host, port, Limits(body=largest), origins, users, trials))
+        anyio.run(partial(_serve, bank, settings, host, port, Limits(body=largest), origins, users))
 
 
 def _users(header: str | None, proxies: list[str] | None, scope: str | None, role: str) -> Any:
@@ -143,7 +140,6 @@ async def _serve(
     limits: Any,
     origins: list[str] | None,
     users: Any,
-    trials: Path | None,
 ) -> None:
     from lessonbank import connect_async
     from lessonbank.http.service.application import application
@@ -154,7 +150,7 @@ async def _serve(
 
     def made(url: str) -> FastAPI:
         at = {url, f"http://localhost:{url.rpartition(':')[2]}", *(origins or ())}
-        pages = add_pages(memory, origins=at, users=users, trials=trials) if add_pages else None
+        pages = add_pages(memory, origins=at, users=users) if add_pages else None
         return application(memory, limits=limits, close=True, review=pages, users=users)
 
     await run(made, host=host, port=port, ready=lambda url: say(f"lessonbank serves {url}/v1", to=progress_console))

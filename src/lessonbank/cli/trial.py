@@ -34,7 +34,7 @@ def trial(
     bank: options.Bank = "",
     scope: options.Scope = "",
     tasks: Annotated[
-        Path | None, typer.Option("--tasks", help="A task on each line: its text, or JSON with `task` or `recall`.")
+        Path | None, typer.Option("--tasks", help="A task on each line: its text, or JSON with `task`.")
     ] = None,
     agent: Annotated[
         str, typer.Option("--agent", metavar=_FUNCTION, help="Does a task: (task, memory) to a run or its messages.")
@@ -46,7 +46,6 @@ def trial(
         str | None, typer.Option("--without", help="A lesson or group to leave out, instead of all memory.")
     ] = None,
     with_: Annotated[str | None, typer.Option("--with", help="A lesson to add to what is shown.")] = None,
-    placebo: Annotated[bool, typer.Option("--placebo", help="Show irrelevant words instead of nothing.")] = False,
     effect: Annotated[float, typer.Option("--effect", help="The smallest effect that matters; 0.1: ten points.")] = 0.1,
     plan: Annotated[bool, typer.Option("--plan", help="Only say how many runs --effect takes.")] = False,
     runs: Annotated[int, typer.Option("--budget-runs", min=2, help="At most so many runs; a pair is two.")] = 400,
@@ -81,7 +80,6 @@ def trial(
         question = {
             "without": _complete_lesson_id(memory, without),
             "with_": _complete_lesson_id(memory, with_),
-            "placebo": placebo,
         }
         budget = {"max_runs": runs, "max_cost": cost, "max_seconds": seconds}
         trial: Trial = run(
@@ -115,7 +113,7 @@ def _read(file: Path) -> list[str]:
 
 
 def _task(line: str, number: int) -> str:
-    """The text of a task, or the id of a recall."""
+    """The text of a task."""
     if not line.lstrip().startswith(('{"', '"', "{ ")):
         return line.strip()
     try:
@@ -123,10 +121,9 @@ def _task(line: str, number: int) -> str:
     except (ValueError, RecursionError):
         return line.strip()  # a task may begin like JSON
     if isinstance(value, dict):
-        fields = cast("dict[str, object]", value)
-        value = fields.get("task", fields.get("recall"))
+        value = cast("dict[str, object]", value).get("task")
     if not isinstance(value, str):
-        raise UsageError(f"line {number} of the tasks names no task: write its text, or JSON with `task` or `recall`")
+        raise UsageError(f"line {number} of the tasks names no task: write its text, or JSON with `task`")
     return value
 
 

@@ -26,7 +26,7 @@ a thousandth of the evidence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -171,8 +171,7 @@ class CellGains:
 
 
 def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, by_start: bool = True) -> CellGains:
-    """One look at all scores, from which everything else follows. `filled`: the same rows with other outcomes."""
-    ways = (scores, *filled)
+    """One look at all scores, from which everything else follows. `filled`: what is missing, filled in each way."""
     cell, starts, many = scores.group, 1, 1
     if by_start:
         most = int(scores.rank.max(initial=0)) + 1
@@ -183,14 +182,10 @@ def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, b
         many = int(scores.writer.max(initial=-1)) + 2
         cell = cell * many + scores.writer + 1
     cells, at = compact(cell, scores.groups * starts * many)
-    lowest, highest = np.zeros(scores.groups), np.zeros(scores.groups)
-    for way in ways:
-        np.minimum.at(lowest, way.group, way.lowest)
-        np.maximum.at(highest, way.group, way.highest)
-    made = [_histograms(way, at, len(cells)) for way in ways]
-    up, down = (np.stack(side) for side in zip(*[_gains_both_ways(shares) for shares, _ in made], strict=True))
+    lowest, highest = _extremes(scores, *filled, of=scores.group, size=scores.groups)
+    up, down, scale = map(np.stack, zip(*_gains_each_way(scores, *filled, cell=at, cells=len(cells)), strict=True))
     group, start = np.divmod(cells // many, starts)
-    scale, safe = np.stack([scale for _, scale in made]), (_safe(lowest), _safe(-highest))
+    safe = _safe(lowest), _safe(-highest)
     return CellGains(group, start, cells % many, up, down, scale, safe, scores.log_prior)
 
 
@@ -263,35 +258,53 @@ def _largest(gains: Floats, cells: CellGains, most: int) -> Floats:
     return sums
 
 
-def running(scores: Scores, at: Ints, /) -> tuple[Floats, Floats, Floats]:
+def running(scores: Scores, /, *filled: Scores, at: Ints) -> Iterator[tuple[Floats, Floats, Floats]]:
     """The same of what was won over the first `at` scores, for each of `at`, which ascends; there is one group."""
     first = np.searchsorted(at, np.arange(len(scores)), side="right")
-    shares, scale = _histograms(scores, first, len(at) + 1)
-    lowest, highest = np.zeros(len(at) + 1), np.zeros(len(at) + 1)
-    np.minimum.at(lowest, first, scores.lowest)
-    np.maximum.at(highest, first, scores.highest)
-    up, down = _gains_both_ways(np.cumsum(shares[:-1], axis=0))
+    lowest, highest = _extremes(scores, *filled, of=first, size=len(at) + 1)
     low, high = np.minimum.accumulate(lowest[:-1]), np.maximum.accumulate(highest[:-1])
-    prior = scores.log_prior
-    up, down = np.where(_safe(low), up + prior, -np.inf), np.where(_safe(-high), down + prior, -np.inf)
-    return up, down, np.cumsum(scale[:-1])
+    prior, safe = scores.log_prior, (_safe(low), _safe(-high))
+    for up, down, scale in _gains_each_way(scores, *filled, cell=first, cells=len(at) + 1):
+        up, down = (np.cumsum(gains[:-1], axis=0) + prior for gains in (up, down))
+        yield np.where(safe[0], up, -np.inf), np.where(safe[1], down, -np.inf), np.cumsum(scale[:-1])
 
 
-def _histograms(scores: Scores, cell: Ints, cells: int) -> tuple[Floats, Floats]:
-    """Per cell the histogram of its scores, and the sum of their scales."""
-    size = cells * _BINS
-    shares: Floats = np.zeros(size)
+def _extremes(scores: Scores, /, *filled: Scores, of: Ints, size: int) -> tuple[Floats, Floats]:
+    """(size,), (size,): the least and the most that a score could have been, whatever is filled in; `of`: by score."""
+    lowest, highest = np.zeros(size), np.zeros(size)
+    for way, place in _each_way(of, scores, filled):
+        np.minimum.at(lowest, place, way.lowest)
+        np.maximum.at(highest, place, way.highest)
+    return lowest, highest
+
+
+def _each_way(values: Ints, scores: Scores, filled: Sequence[Scores]) -> list[tuple[Scores, Ints]]:
+    """The scores with `values`, which are by score; then what is filled in, for each way, with the values of these."""
+    if not filled:
+        return [(scores, values)]
+    is_missing = np.zeros(int(scores.row.max(initial=-1)) + 1, np.bool_)
+    is_missing[filled[0].row] = True
+    own = values[is_missing[scores.row]]
+    return [(scores, values), *((way, own) for way in filled)]
+
+
+def _gains_each_way(scores: Scores, /, *filled: Scores, cell: Ints, cells: int) -> list[tuple[Floats, Floats, Floats]]:
+    """What each cell won, betting both ways, and the sum of its scales, for each way. What is missing wins nothing."""
+    first, *more = (_gains(way, own, cells) for way, own in _each_way(cell, scores, filled))
+    return [first, *((first[0] + up, first[1] + down, first[2] + scale) for up, down, scale in more)]
+
+
+def _gains(scores: Scores, cell: Ints, cells: int) -> tuple[Floats, Floats, Floats]:
+    """(cells, stakes) twice, (cells,): by the histogram of each cell."""
+    shares: Floats = np.zeros(cells * _BINS)
     for begin in range(0, len(scores), _BLOCK):  # in blocks that fit into the processor's cache
         block = slice(begin, begin + _BLOCK)
         left, share = _placed(scores.score[block])
         left += cell[block] * _BINS
         np.add.at(shares, left, 1.0 - share)
         np.add.at(shares, left + 1, share)
-    return shares.reshape(cells, _BINS), np.zeros(cells) + np.bincount(cell, scores.scale, cells)
-
-
-def _gains_both_ways(shares: Floats) -> tuple[Floats, Floats]:
-    return shares @ WINS, shares @ WINS[::-1]
+    shares = shares.reshape(cells, _BINS)
+    return shares @ WINS, shares @ WINS[::-1], np.zeros(cells) + np.bincount(cell, scores.scale, cells)
 
 
 def _placed(score: Floats) -> tuple[Ints, Floats]:

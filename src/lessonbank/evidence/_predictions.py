@@ -123,4 +123,4 @@ def compact(keys: Ints, size: int, /) -> tuple[Ints, Ints]:
     distinct_keys = np.flatnonzero(np.bincount(keys, minlength=size))
     place = np.zeros(size, np.int64)
     place[distinct_keys] = np.arange(len(distinct_keys))
-    return distinct_keys, place[keys]
+    return distinct_keys, place.take(keys)

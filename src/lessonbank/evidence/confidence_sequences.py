@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -40,10 +40,9 @@ from ._e_process import LOG_STARTS, CellGains, least_effect, log_total, log_weal
 from ._e_process import Scores as Scores
 from ._predictions import Guesser
 from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
+from .lift import TRUTHS
 
 Basis = Literal["truth", "truth and judge", "judge"]
-TRUTHS = 20
-"""Outcomes of which the truth is known below which, beside a judge, only the judge's opinions are looked at."""
 _WEIGHT = 2.0
 """The squares, of what a judge says beside the truth, that stand for "worth nothing" before any was compared."""
 
@@ -64,18 +63,16 @@ class Outcomes:
     guess: Floats
     basis: Basis
 
-    def filled(self, missing: Flags, value: float, /) -> Outcomes:
-        """The outcomes with `value` for what is missing."""
-        columns = {"change": value - self.guess, "weight": 1.0, "lowest": -self.guess, "highest": 1 - self.guess}
-        return replace(self, **{name: np.where(missing, new, getattr(self, name)) for name, new in columns.items()})
-
 
 def outcomes_each_way(episodes: Episodes, /) -> tuple[Outcomes, ...]:
-    """What the outcomes are; where some are missing, also what they would be if all of these were failures, and if all
-    were successes. All are of the same rows."""
-    original = outcomes(episodes)
-    missing = episodes.missing[original.rows]
-    return (original, *(original.filled(missing, value) for value in (0.0, 1.0))) if missing.any() else (original,)
+    """What the outcomes are; where some are missing, also what these alone would be as failures, and as successes."""
+    known, missing = outcomes(episodes), episodes.missing
+    if not missing.any():
+        return (known,)
+    guess = known.guess[missing[known.rows]]
+    weight, lowest, highest = np.ones(len(guess)), -guess, 1 - guess
+    each = (Outcomes(missing, value - guess, weight, lowest, highest, guess, known.basis) for value in (0.0, 1.0))
+    return (known, *each)
 
 
 def outcomes(episodes: Episodes, /) -> Outcomes:
@@ -151,42 +148,24 @@ def _guessed(episodes: Episodes, rows: Flags, outcome: Floats) -> Floats:
     return Guesser(episodes.cluster[rows], number[placed.row[positions]], placed.treatment[positions]).guess(outcome)
 
 
-def scores(episodes: Episodes, outcomes: Outcomes, /) -> Scores:
+def scores(episodes: Episodes, of: Outcomes, /) -> Scores:
     """The scores of all treatments: memory as a whole, groups, lessons.
 
     Raises:
         UsageError: a chance is outside [0, 1].
     """
-    return scores_each_way(episodes, (outcomes,))[0]
-
-
-def scores_each_way(episodes: Episodes, ways: Sequence[Outcomes], /) -> tuple[Scores, ...]:
-    """The scores for each of several ways to fill in what is missing; all of the same rows."""
-    draws, rows = episodes.draws, ways[0].rows
+    draws, rows = episodes.draws, of.rows
     every = bool(rows.all())  # nothing is copied then
-    selection = slice(None) if every else np.flatnonzero(rows[draws.row])
-    row, chance, shown = (
-        draws.row[selection],
-        _checked(draws.chance[selection], "chance of being shown"),
-        draws.shown[selection],
-    )
-    at, treatment, writer = (
-        row if every else (np.cumsum(rows) - 1)[row],
-        draws.treatment[selection],
-        episodes.told_by[row],
-    )
-    bold = episodes.level == GROUP_LEVEL
-    return tuple(
-        Scores(
-            **_columns(way, at, chance, shown),
-            group=treatment,
-            groups=len(episodes.treatments),
-            writer=writer,
-            row=row,
-            shown=shown,
-            bold=bold,
-        )
-        for way in ways
+    own = slice(None) if every else np.flatnonzero(rows[draws.row])
+    row, chance, shown = draws.row[own], _checked(draws.chance[own], "chance of being shown"), draws.shown[own]
+    return Scores(
+        **_columns(of, row if every else (np.cumsum(rows) - 1)[row], chance, shown),
+        group=draws.treatment[own],
+        groups=len(episodes.treatments),
+        writer=episodes.told_by[row],
+        row=row,
+        shown=shown,
+        bold=episodes.level == GROUP_LEVEL,
     )
 
 
@@ -264,12 +243,12 @@ def _widest(intervals: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]
     return np.min(lows, axis=0), np.max(highs, axis=0)
 
 
-def path(scores: Sequence[Scores], /, *, level: float = 0.95, at: Ints) -> tuple[Floats, Floats]:
+def path(scores: Scores, /, *filled: Scores, level: float = 0.95, at: Ints) -> tuple[Floats, Floats]:
     """(len(at),), (len(at),): the bounds of a single group as they stood after the first `at` scores, for each of `at`.
 
-    `at` ascends. `scores`: the same rows, one for each way to fill in what is missing.
+    `at` ascends. `filled`: what is missing, one for each way to fill it in.
     """
-    return _widest([_interval(running(way, at), level, np.zeros(len(at))) for way in scores])
+    return _widest([_interval(gained, level, np.zeros(len(at))) for gained in running(scores, *filled, at=at)])
 
 
 def _interval(gained: tuple[Floats, Floats, Floats], level: float, paid: Floats) -> tuple[Floats, Floats]:

@@ -30,7 +30,6 @@ SHELL: Final[Mapping[str, str]] = {
     "(bank.lessons.proposals)": "(`lessonbank lessons list --proposals`)",
     "bank.runs.unlabelled(), then bank.runs.correct(…)": "`lessonbank runs audit` lists, `lessonbank tell` answers",
     "bank.runs.audit(30) draws": "`lessonbank runs audit` draws",
-    "(bank.runs.audit)": "(`lessonbank runs audit`)",
     "bank.lessons.retire(id, reason=…), or Learning(keep_lessons=…) does it": (
         "`lessonbank lessons retire`, or the setting `keep_lessons`, does it"
     ),

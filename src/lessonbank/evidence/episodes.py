@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,6 @@ class Placed:
     row: Ints
     treatment: Ints
     shown: Flags
-    cited: Flags
-    """Whether the agent named it among what it used: adherence, which is not effect."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -60,7 +59,7 @@ class Restart:
     """Its draws with an outcome that no longer count."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what follows from the columns is computed once
 class Episodes:
     """One row per recall that had something to show, in the order in which the recalls were made.
 
@@ -100,8 +99,6 @@ class Episodes:
     judges: tuple[str, ...] = ()
     at: Floats = field(default_factory=lambda: np.empty(0))
     """When the recall was made, in seconds since 1970; empty where nobody asks."""
-    recall_ids: tuple[str, ...] = ()
-    """By row; empty where nobody asks."""
     writer: Ints = field(default_factory=_whole_numbers)
     """Who told the outcome, as a position in `writers`; -1 where it is unknown. Empty: one writer told all."""
     writers: tuple[str, ...] = ()
@@ -126,34 +123,31 @@ class Episodes:
     """By row: tokens that a model took to fit the lessons to the task; `nan` where none was asked. Empty: nowhere."""
     again: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
     """By row: whether it was made in the middle of a run. Empty: none was."""
-    found_first: Ints = field(default_factory=_whole_numbers)
-    """By treatment: the row in which a task found it first, also where its evidence starts again later; -1: none did.
-    Empty: the first of `placed`."""
 
     def __len__(self) -> int:
         return len(self.outcome)
 
-    @property
+    @cached_property
     def known(self) -> Flags:
         """Which rows have an outcome that counts."""
         return ~np.isnan(self.outcome) & self.due
 
-    @property
+    @cached_property
     def missing(self) -> Flags:
         """Which rows have no outcome although they should have one by now."""
         return np.isnan(self.outcome) & self.due
 
-    @property
+    @cached_property
     def due(self) -> Flags:
         """Which rows count: those before the first one that is waited for, unless their own outcome is."""
         return ~self.waiting if len(self.waiting) else np.ones(len(self), np.bool_)
 
-    @property
+    @cached_property
     def first(self) -> Flags:
         """Which rows began a run."""
         return ~self.again if len(self.again) else np.ones(len(self), np.bool_)
 
-    @property
+    @cached_property
     def told_by(self) -> Ints:
         """By row: the number of who told its outcome."""
         return self.writer if len(self.writer) else np.zeros(len(self), np.int64)

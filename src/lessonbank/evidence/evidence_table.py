@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Final
@@ -89,8 +89,8 @@ class Shares:
         return max(FREE, TWICE * others / days)
 
 
-def _doubles() -> tuple[array[float], ...]:
-    return tuple(array("d") for _ in range(4))
+def _doubles(count: int) -> tuple[array[float], ...]:
+    return tuple(array("d") for _ in range(count))
 
 
 @dataclass(slots=True)
@@ -102,6 +102,8 @@ class EvidenceTable:
     judges: Numbers = field(default_factory=Numbers)
     writers: Numbers = field(default_factory=Numbers)
     shares: Shares = field(default_factory=Shares)
+    shares_again: Shares = field(default_factory=Shares)
+    """The same of recalls in the middle of runs: the outcome of their run has counted already."""
     audits: Audits = field(default_factory=Audits)
     imported: set[str] = field(default_factory=set[str])
     """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
@@ -114,12 +116,10 @@ class EvidenceTable:
     _parents: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     _told: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
     """By name of a column: one number per row."""
-    _drawn: tuple[array[float], ...] = field(default_factory=_doubles)
+    _drawn: tuple[array[float], ...] = field(default_factory=lambda: _doubles(4))
     """Row, treatment, shown, chance: see `treatments.entries`."""
-    _placed: tuple[array[float], ...] = field(default_factory=_doubles)
-    """Row, lesson, shown, cited."""
-    _places: list[int] = field(default_factory=lambda: [0])
-    """Where the places of each row begin; those of a row end where the next begin."""
+    _placed: tuple[array[float], ...] = field(default_factory=lambda: _doubles(3))
+    """Row, lesson, shown."""
 
     def __post_init__(self) -> None:
         """Empty columns."""
@@ -127,7 +127,7 @@ class EvidenceTable:
         self.treatments[WHOLE] = 0
 
     def __len__(self) -> int:
-        return len(self._places) - 1
+        return len(self._rows)
 
     @property
     def empty(self) -> int:
@@ -161,8 +161,7 @@ class EvidenceTable:
             if candidate.placed and is_first:
                 lesson = self.treatments[candidate.lesson_id]
                 self._parents[lesson] = tuple(self.treatments[group] for group in candidate.groups)
-                _append(self._placed, row, lesson, candidate.offered, 0)
-        self._places.append(len(self._placed[0]))
+                _append(self._placed, row, lesson, candidate.offered)
         for entry in entries(recall):
             if is_first or entry.treatment.startswith(AGAIN):
                 _append(self._drawn, row, self.treatments[entry.treatment], entry.shown, entry.chance)
@@ -190,8 +189,7 @@ class EvidenceTable:
             return
         if not self._told["again"][row]:  # of a run one recall is audited: the first
             self.audits.settle(settlement)
-        if settlement.another_task:
-            self._astray.add(settlement.recall_id)
+        (self._astray.add if settlement.another_task else self._astray.discard)(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
         values = _columns_of(settlement, outcome)
         if opinion and self._told["true"][row] and not math.isnan(self._told["outcome"][row]):
@@ -203,7 +201,6 @@ class EvidenceTable:
                 values["judge"] = self.judges[settlement.judge or "judge"]
         for name, value in (values | self._template_and_model(settlement)).items():
             self._told[name][row] = value
-        self._cite(row, settlement.cited)
 
     def _template_and_model(self, settlement: Settlement) -> dict[str, float]:
         """The template and the model of the agent, where the run names them."""
@@ -223,14 +220,9 @@ class EvidenceTable:
         """Note who told a row's outcome. A correction by the same writer takes nothing more of its share."""
         writer = self.writers[settlement.identity]
         if self._told["writer"][row] != writer:
-            counts = self.shares.takes(settlement.identity, (at or settlement.at).date())
+            shares = self.shares_again if self._told["again"][row] else self.shares
+            counts = shares.takes(settlement.identity, (at or settlement.at).date())
             self._told["writer"][row] = writer if counts else _UNCOUNTED
-
-    def _cite(self, row: int, cited: Sequence[str]) -> None:
-        _, lessons, _, named = self._placed
-        wanted = {self.treatments[id] for id in cited if id in self.treatments}
-        for place in range(self._places[row], self._places[row + 1]):
-            named[place] = lessons[place] in wanted
 
     def episodes(self, *, since: Mapping[str, datetime] | None = None) -> Episodes:
         """The columns as they are now, in the order in which recalls were made. Copies: nothing changes them later.
@@ -242,9 +234,8 @@ class EvidenceTable:
         order = order[values["writer"][order] != _UNCOUNTED]
         place = np.full(len(self), -1)
         place[order] = np.arange(len(order))
-        ids, rows = list(self._rows), [int(row) for row in order]
-        recall_ids = [ids[row] for row in rows]
-        audit_odds, audited = self.audits.by_row(recall_ids)
+        ids = list(self._rows)
+        audit_odds, audited = self.audits.by_row([ids[int(row)] for row in order])
         values = {name: column[order] for name, column in values.items()}
         whole = {name: values.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
         flags = {name: values.pop(name) > 0.5 for name in ("true", "broke", "control", "again")}
@@ -252,20 +243,17 @@ class EvidenceTable:
         begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.treatments])
         row, treatment, shown, chance = _in_order(self._drawn, place)
         waiting = rows_that_wait(known, np.bincount(row, minlength=len(known)) > 0)
-        where, lesson, offered, cited = _in_order(self._placed, place)
+        where, lesson, offered = _in_order(self._placed, place)
         current_draws, current_places = at[row] > begun[treatment], at[where] > begun[lesson]
         columns: dict[str, Any] = values | whole | flags
         return Episodes(
             **columns,
             draws=Draws(row[current_draws], treatment[current_draws], shown[current_draws] > 0, chance[current_draws]),
-            placed=Placed(
-                where[current_places], lesson[current_places], offered[current_places] > 0, cited[current_places] > 0
-            ),
+            placed=Placed(where[current_places], lesson[current_places], offered[current_places] > 0),
             treatments=tuple(self.treatments),
             level=(level := np.array([_level(id) for id in self.treatments])),
             turn=_turns(level, treatment, current_draws),
             parents=tuple(self._parents.get(n, ()) for n in range(len(level))),
-            recall_ids=tuple(recall_ids),
             judges=tuple(self.judges),
             writers=tuple(self.writers),
             uncounted=self.shares.uncounted,
@@ -276,19 +264,11 @@ class EvidenceTable:
             restarts=_restarts(begun, treatment[(known & ~waiting)[row] & ~current_draws]),
             waiting=waiting,
             models=tuple(self._models),
-            found_first=_firsts_found(lesson, where, len(self.treatments)),
         )
 
 
 def _level(treatment: str) -> int:
     return WHOLE_LEVEL if treatment == WHOLE else GROUP_LEVEL if "/" in treatment else LESSON_LEVEL
-
-
-def _firsts_found(treatment: Ints, row: Ints, size: int) -> Ints:
-    """By treatment: the first of its rows; -1 where it has none."""
-    first = np.full(size, -1)
-    first[treatment[::-1]] = row[::-1]
-    return first
 
 
 def _turns(level: Ints, treatment: Ints, present: Flags) -> Ints:

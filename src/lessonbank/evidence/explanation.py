@@ -8,8 +8,8 @@ from typing import Any
 from lessonbank.contracts.records import Candidate, Lesson, Match, Outcome, Recall, Record, Settlement
 from lessonbank.guard import one_line
 
+from .effects import LessonLift, points, says_nothing
 from .groups import kind_and_label
-from .lift import LessonLift, points, says_nothing
 
 
 class Explained(Record):

@@ -1,139 +1,38 @@
-"""What memory changed, as records that can be printed, kept and sent: the answer of `bank.lift()`."""
+"""The answer of `bank.lift()`: what memory changed in a scope, and what to do next, as a record and in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Literal
+from typing import Final
 
 from lessonbank._base.plural import plural
-from lessonbank.contracts.records import Kind, Record
 from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
 from .doors import PYTHON, translate_end, translate_for
+from .effects import (
+    Effect,
+    Estimate,
+    GroupLift,
+    JudgeReport,
+    LessonLift,
+    Point,
+    Standing,
+    TreatmentLift,
+    at_most,
+    by_judge,
+    does_nothing,
+    points,
+    said_of,
+    says_nothing,
+    standing_of,
+)
 from .groups import AGAIN
 from .measuring_cost import MeasuringCost, cost_of
 from .shares import Tally, correction, digits, share_of
 
 _ROUNDING: Final = 0.0011
 """What the rounding of two shares to a tenth of a point makes of their difference, at most."""
-Standing = Literal["helps", "harms", "likely helps", "likely harms", "no evidence yet"]
-"""Two grades. "Likely" is printed of about 1 % of lessons that change nothing, and of memory as a whole in at most 5 %
-of scopes where it does. In at most 5 % any "helps" or "harms" is ever wrong, however often one looks."""
-
-
-class Estimate(Record):
-    """An effect with its intervals, in the unit of what is measured (a success rate: 0.05 is five points).
-
-    All `None` where there is too little to say: fewer than five recalls on one of the two sides.
-    """
-
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    """The interval of one look: right 95 times in 100 for whoever looks once."""
-    always_low: float | None = None
-    always_high: float | None = None
-    """The interval that is right however often one looks and whenever one stops; wider. Verdicts go by it."""
-    basis: str = ""
-    """What the outcomes are: `truth`; `truth and judge`: truth drawn by an audit, with a judge's opinions to lessen the
-    noise; `judge`: opinions alone, of which nothing follows."""
-
-    @property
-    def most(self) -> float | None:
-        """How large the effect is at most, up or down, however often one looks; `None` where nothing is known."""
-        if self.value is None or self.always_low is None or self.always_high is None:
-            return None
-        return max(abs(self.always_low), abs(self.always_high))
-
-
-class Effect(Record):
-    """What showing something changes, and what may be said of it."""
-
-    shown: int = 0
-    """Recalls with a known outcome in which it was shown."""
-    withheld: int = 0
-    """Those in which a draw left it out: its own, or one that left out nothing else."""
-    success: Estimate = Estimate()
-    evidence: float = 1.0
-    """An e-value against its having no such effect: 20 is what a test at 5 % asks for, however often one looks."""
-    standing: Standing = "no evidence yet"
-    since: Moment | None = None
-    """Since when it harms, where it did not from the first. The estimate is of the time since then."""
-
-
-class TreatmentLift(Effect):
-    """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
-
-    waiting: int = 0
-    """Recalls that showed it or left it out and do not count yet: an outcome, theirs or an earlier one, is awaited."""
-    missing_shown: float | None = None
-    missing_withheld: float | None = None
-    """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
-
-
-class LessonLift(TreatmentLift):
-    """What one lesson changes in the tasks it is found for."""
-
-    lesson_id: str
-    title: str = ""
-    description: str = ""
-    content: str = ""
-    kind: Kind | None = None
-    groups: tuple[str, ...] = ()
-    """Ids of the groups it was in when it was recalled last, the widest first."""
-    cited: int = 0
-    """Recalls in which the agent named it among what it used. Adherence: never counted as an effect."""
-    retired: bool = False
-    asleep: bool = False
-    """Whether it is retired only until a run meets it again."""
-    part_of: str | None = None
-    """The id of the lesson that has its words since a merge; then it is retired."""
-    quarantined: bool = False
-    proposed: bool = False
-    """Whether a person is asked to retire it, because it is shown to harm, or to approve it, because it helps."""
-    run_ids: tuple[str, ...] = ()
-    """The runs it was drawn from."""
-    recall_ids: tuple[str, ...] = ()
-    """The last recalls that showed it, the newest first; at most five."""
-
-
-class GroupLift(TreatmentLift):
-    """What the lessons of one group change together: those of a source, or of a topic."""
-
-    group: str
-    """Its id."""
-    name: str = ""
-    lessons: int = 0
-    """How many of its lessons were found at least once."""
-
-
-class JudgeReport(Record):
-    """How far a judge agrees with the truth, where the truth was told as well."""
-
-    judge: str
-    """Its model, and its prompt with version."""
-    asked: int
-    """Outcomes it gave."""
-    checked: int
-    """Those of which the truth became known. They should be a random part; a chosen part tells of that part."""
-    agreement: float | None = None
-
-
-class Point(Record):
-    """One moment of a series, for plots."""
-
-    recalls: int
-    with_memory: float | None = None
-    """The share of success so far with memory, and without, weighted as the effect is."""
-    without: float | None = None
-    lift: float | None = None
-    """Their difference: the effect so far."""
-    low: float | None = None
-    high: float | None = None
-    """The interval of the effect so far that is right however often one looks."""
-    lessons: int = 0
-    """How many lessons had been found by then."""
 
 
 class Lift(Effect):
@@ -159,10 +58,6 @@ class Lift(Effect):
     """Outcomes that count and were told; those of runs that broke are counted apart."""
     opinions: int = 0
     """Outcomes that count and are only a judge's opinion."""
-    writers: int = 0
-    """How many keys told these outcomes. Where several did, what the bank retires must harm without each of them."""
-    uncounted: int = 0
-    """Outcomes that did not count, because their writer told more than its share."""
     missing_with: float | None = None
     missing_without: float | None = None
     """The share without a known outcome, among recalls shown and among those withheld whole."""
@@ -203,21 +98,22 @@ PROMISE: Final = (
     "effect is called 'likely' in at most one scope in twenty, a lesson without effect in about one case of a hundred. "
     "The errors of trials come on top."
 )
-LITTLE: Final = 0.05
-"""An effect that is shown to be no larger, up or down, is called nothing: five points."""
 NOTHING: Final = "Nothing. Keep going."
-NOT_YET: Final = "not known yet"
 """The advice where none is needed."""
 OPINIONS: Final = (
-    "Only a judge graded these tasks: the numbers say what it thinks, and promise nothing about the truth."
+    "Only a judge graded these tasks: the numbers say what it thinks, and promise nothing about the truth. Nothing is "
+    "retired or trusted because of them."
 )
-_MIXED: Final = "the numbers mix both, and promise nothing about the truth."
+TRUTHS: Final = 20
+"""Outcomes that were told below which, beside a judge, what the judge said is looked at too."""
+_MIXED: Final = (
+    f"the numbers mix both, and promise nothing about the truth. From {TRUTHS} on only those that were told count; "
+    "until then nothing is retired or trusted."
+)
 _READ, _TITLE = 400, 60
 """Characters of a title that are looked at, and that are printed."""
 _FEW: Final = 3
-_TOO_FEW: Final = ", too few tasks"
 _MANY: Final = 0.8  # with outcomes of fewer recalls, more of these tell more than more tasks
-_ANYTHING: Final = 0.5  # from here on a bound says nothing that a reader did not know
 _BESIDE: Final = (
     "A lesson's effect is what it adds to the others: two that say the same look small, two that need each other large."
 )
@@ -269,24 +165,12 @@ def headline(lift: Lift, /) -> str:
         settled = plural(lift.settled, "known outcome")
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
     since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
-    most = _at_most(lift.success) if lift.standing == "no evidence yet" else ""
+    most = at_most(lift.success) if lift.standing == "no evidence yet" else ""
     answer = _SAYS[lift.standing]
     if lift.success.basis == "judge":  # nothing follows from opinions alone, so they bring no decision
         answer = answer.partition(",")[0]
     answer = "No, it does nothing" if does_nothing(lift) else answer
-    return f"Does memory help? {answer}{since}{_by(lift.success)}{most}: success {points(_as_shown(lift))}."
-
-
-def does_nothing(effect: Effect, /) -> bool:
-    """Whether it is shown that an effect is at most `LITTLE`, up or down."""
-    most = effect.success.most
-    return effect.standing == "no evidence yet" and most is not None and most <= LITTLE
-
-
-def says_nothing(effect: Effect, /) -> bool:
-    """Whether so few tasks are known that any effect fits: a number would look like knowledge."""
-    known = effect.success.value is not None
-    return not known or (effect.standing == "no evidence yet" and _at_most(effect.success) == _TOO_FEW)
+    return f"Does memory help? {answer}{since}{by_judge(lift.success)}{most}: success {points(_as_shown(lift))}."
 
 
 def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
@@ -309,7 +193,8 @@ def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
 
 def distinct_lessons(lift: Lift, /) -> tuple[LessonLift, ...]:
     """The lessons without those that are part of another one here: a lesson and what was joined to it are one row."""
-    return tuple([lesson for lesson in lift.lessons if lesson.part_of not in {each.lesson_id for each in lift.lessons}])
+    ids = {lesson.lesson_id for lesson in lift.lessons}
+    return tuple([lesson for lesson in lift.lessons if lesson.part_of not in ids])
 
 
 def brackets(lift: Lift, /) -> str:
@@ -322,13 +207,10 @@ def promise(lift: Lift, /) -> str:
     """How often what is printed may be wrong."""
     if lift.success.basis != "judge":
         return PROMISE
-    return f"{told_and_judged(lift.truths, lift.opinions)}: {_MIXED}" if lift.truths else OPINIONS
-
-
-def told_and_judged(truths: int, opinions: int, /) -> str:
-    """On what the numbers rest where too few outcomes were told for these to count alone."""
-    few = f"Only {plural(truths, 'outcome was', 'outcomes were')} told"
-    return f"{few}, and {plural(opinions, 'is', 'are')} a judge's opinion"
+    if not lift.truths:
+        return OPINIONS
+    few = f"Only {plural(lift.truths, 'outcome was', 'outcomes were')} told"
+    return f"{few}, and {plural(lift.opinions, 'is', 'are')} a judge's opinion: {_MIXED}"
 
 
 def advice(lift: Lift, /, *, brief: bool = False) -> tuple[str, ...]:
@@ -366,8 +248,10 @@ def _decide(lift: Lift) -> Iterator[str]:
         yield f"Approve what helps: {plural(count, 'lesson waits', 'lessons wait')} for you: bank.lessons.proposals()."
     if count := len(waits) - count:
         yield f"Decide on {plural(count, 'lesson')} shown to harm: bank.lessons.proposals()."
+    if lift.success.basis == "judge":
+        return
     helping = sum(lesson.standing == "helps" and not lesson.retired for lesson in lift.lessons)
-    if helping and lift.standing == "no evidence yet" and lift.success.basis != "judge":  # hardly a task goes without
+    if helping and lift.standing == "no evidence yet":  # hardly a task goes without
         few = f"its effect is known later, from {plural(lift.withheld, 'task')} without it so far"
         yield f"Keep memory: {plural(helping, 'lesson is', 'lessons are')} shown to help. As a whole {few}."
     if lift.standing == "harms":
@@ -391,7 +275,10 @@ def _tell(lift: Lift) -> Iterator[str]:
         )
     if lift.unlabelled:
         runs = plural(lift.unlabelled, "run")
-        yield f"Label {runs} that an audit drew: bank.runs.unlabelled(), then bank.runs.correct(…)."
+        yield (
+            f"Label {runs} that an audit drew, for what comes after the first does not count yet: "
+            "bank.runs.unlabelled(), then bank.runs.correct(…)."
+        )
     elif lift.success.basis == "judge":
         yield "Let a person label some runs: bank.runs.audit(30) draws them at random."
 
@@ -426,63 +313,6 @@ def _wait(lift: Lift, *, brief: bool) -> Iterator[str]:
         yield f"Go on: about {text} (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker."
 
 
-def standing_of(lift: TreatmentLift, /) -> str:
-    """The decision in one sentence: keep, take out, or undecided, and then how large the effect is at most."""
-    if lift.missing_shown is not None and lift.missing_withheld is not None:
-        missing = f"{lift.missing_shown:.0%} of outcomes missing, {lift.missing_withheld:.0%} without it"
-        return f"undecided, no verdict: {missing}"
-    since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
-    open_yet = lift.standing == "no evidence yet"
-    most = _at_most(lift.success) if open_yet else ""
-    decision = "undecided" if open_yet else f"{'keep' if 'helps' in lift.standing else 'take out'}: {lift.standing}"
-    decision = "does nothing" if does_nothing(lift) else decision
-    if lift.success.basis == "judge" and not open_yet:
-        decision = f"undecided: {lift.standing}"  # nothing follows from opinions alone
-    return f"{decision}{since}{_by(lift.success)}{most}"
-
-
-def _at_most(effect: Estimate) -> str:
-    """What can be said of an effect of which nothing is shown."""
-    most, low, high = effect.most, effect.always_low, effect.always_high
-    if most is None or low is None or high is None or fits_anything(low, high):
-        return _TOO_FEW
-    return "" if most >= _ANYTHING else f", at most {100 * most:.0f} points either way"
-
-
-def fits_anything(low: float, high: float, /) -> bool:
-    """Whether an interval of an effect is so wide that it says nothing."""
-    return high - low >= 2 * _ANYTHING
-
-
-def said_of(lesson: LessonLift, /) -> str:
-    """What the evidence says of a lesson, and what became of it, in a few words."""
-    proposed = "approval proposed" if lesson.standing == "helps" else "retirement proposed"
-    states = {
-        "asleep": lesson.asleep,
-        "part of another lesson now": bool(lesson.part_of),
-        "retired": lesson.retired and not (lesson.asleep or lesson.part_of),
-        "quarantined": lesson.quarantined,
-        proposed: lesson.proposed,
-    }
-    return ", ".join([standing_of(lesson), *(word for word, is_so in states.items() if is_so)])
-
-
-def times_of(lift: TreatmentLift, /) -> str:
-    """How often it was shown and left out where that counts, and how often where that does not count yet."""
-    waiting = f"; {lift.waiting:,} more {'does' if lift.waiting == 1 else 'do'} not count yet" if lift.waiting else ""
-    return f"shown {plural(lift.shown, 'time')}, left out {plural(lift.withheld, 'time')}{waiting}"
-
-
-def points(estimate: Estimate, /) -> str:
-    """An effect on a rate in percentage points, with the interval that is right however often one looks."""
-    if estimate.value is None:
-        return NOT_YET
-    low, high = estimate.always_low, estimate.always_high
-    span = "" if low is None or high is None else f" [{100 * low:+z.0f}, {100 * high:+z.0f}]"
-    span = " so far" if low is not None and high is not None and fits_anything(low, high) else span
-    return f"{100 * estimate.value:+z.1f} points{span}"
-
-
 def _as_shown(lift: Lift, /) -> Estimate:
     """The effect as the difference of the two shares beside it, as they are rounded; else as it is."""
     value, given, without = lift.success.value, lift.success_with, lift.success_without
@@ -496,10 +326,6 @@ def _roughly(more: int) -> int:
     """Three digits of it: it is a guess."""
     tail = 10 ** max(len(str(more)) - 3, 0)
     return round(more / tail) * tail
-
-
-def _by(estimate: Estimate) -> str:
-    return ", by the judge" if estimate.basis == "judge" and estimate.value is not None else ""
 
 
 def _sides(lift: Lift) -> list[str]:

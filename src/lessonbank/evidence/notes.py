@@ -11,10 +11,10 @@ from lessonbank._base.plural import plural
 from lessonbank.guard.quote import quoted
 
 from ._e_process import gains_by_cell
-from .confidence_sequences import TRUTHS, Scores, bounds, truths_of
+from .confidence_sequences import Scores, bounds
+from .effects import Estimate, points
 from .episodes import LESSON_LEVEL, Episodes
 from .evidence_table import FREE, TWICE, WINDOW
-from .lift import Estimate, points, told_and_judged
 from .review import Review, left_out
 
 _SHOWN = 3
@@ -30,26 +30,12 @@ _ELSEWHERE = (
 )
 
 
-def notes(
-    episodes: Episodes,
-    review: Review,
-    titles: Sequence[str],
-    /,
-    *,
-    missing: tuple[float | None, float | None],
-) -> tuple[str, ...]:
-    """What a reader must know, one sentence each.
-
-    Args:
-        episodes: what happened.
-        review: what is known of each treatment.
-        titles: by treatment: what a sentence calls it.
-        missing: the shares without an outcome, of recalls with memory and of those without.
-    """
+def notes(episodes: Episodes, review: Review, titles: Sequence[str], /) -> tuple[str, ...]:
+    """What a reader must know besides the answer, one sentence each; `titles`: what it calls each treatment."""
     return (
         *_opinions(episodes, review),
         *_witnesses(episodes),
-        *_missing(review, *missing),
+        *_missing(review),
         *_untold(episodes, review),
         *_restarts(episodes, titles),
         *_models(episodes, review),
@@ -62,20 +48,7 @@ def notes(
 
 def _opinions(episodes: Episodes, review: Review) -> Iterator[str]:
     judged = int((episodes.known & ~episodes.true).sum())
-    truths = truths_of(episodes)
-    if judged and truths and not review.acts:
-        yield (
-            f"{told_and_judged(truths, judged)}: from {TRUTHS} on only those that were told count. Until then every "
-            "number here mixes both, and nothing is retired or trusted because of it. Tell more outcomes, or label "
-            "some of these runs (bank.runs.audit)."
-        )
-    elif judged and not review.acts:
-        yield (
-            f"{plural(judged, 'outcome is', 'outcomes are')} a judge's opinion, so every number here is what the "
-            "judge thinks, and nothing is retired or trusted because of it. Tell outcomes, or label some of these runs "
-            "(bank.runs.audit)."
-        )
-    elif judged:
+    if judged and review.acts:
         truth, opinions = plural(int((review.outcomes.weight > 0).sum()), "outcome"), plural(judged, "is", "are")
         yield f"verdicts rest on {truth} whose truth was told or drawn for; {opinions} only a judge's opinion"
     if len(episodes) and not (episodes.draws.treatment == 0).any():
@@ -100,10 +73,9 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
             f"outcomes come from {plural(len(writers), 'key')}: a lesson is retired automatically only if it harms "
             "without the outcomes of each of them, and what helps waits for a person (bank.lessons.proposals)"
         )
-    elif len(writers) == 1 and episodes.writers:
-        waits = ", so all that follows waits for a person (bank.lessons.proposals)" if left_out(episodes) else ""
-        who = episodes.writers[int(writers[0])] or "unknown"
-        yield f"all outcomes come from one writer ({who}): nobody contradicts it{waits}"
+    elif left_out(episodes):
+        who = episodes.writers[int(writers[0])]
+        yield f"all outcomes come from {who}, so all that follows waits for a person (bank.lessons.proposals)"
     if episodes.uncounted:
         yield (
             f"{plural(episodes.uncounted, 'outcome does', 'outcomes do')} not count: of one writer {FREE} a day do, "
@@ -111,13 +83,8 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
         )
 
 
-def _missing(review: Review, with_memory: float | None, without: float | None) -> Iterator[str]:
+def _missing(review: Review) -> Iterator[str]:
     """Outcomes that are missing more often on one side than chance explains make a difference by themselves."""
-    if review.differs[0]:
-        yield (
-            f"outcomes are missing for {with_memory or 0:.0%} of recalls with memory and {without or 0:.0%} without: "
-            "there is no verdict on memory as a whole until you know why"
-        )
     if lessons := int(review.differs[1:].sum()):
         yield (
             "outcomes are missing more often when "

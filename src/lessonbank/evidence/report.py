@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from lessonbank.contracts.records import Lesson
 from lessonbank.guard.sanitise import one_line
 from lessonbank.guard.trust import MERGE
 
-from ._predictions import Grouped
 from .confidence_sequences import path, truths_of
+from .effects import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Point, Standing, TreatmentLift
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import cost_effect, sides
 from .groups import AGAIN
-from .lift import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Lift, Point, Standing, TreatmentLift
+from .lift import Lift
 from .measuring_cost import MeasuringCost
 from .notes import notes
 from .review import Review, review
@@ -26,9 +27,7 @@ from .shares import Tally
 
 _POINTS = 60
 _MOST = 1e6
-_DECISION = ("success", "evidence", "standing")
-_LAST = 5
-"""Recalls that are named of each lesson."""
+_DECISION = ("success", "standing")
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
 
 
@@ -66,8 +65,6 @@ def report(
         controls=int((has_outcome & control).sum()),
         truths=truths_of(episodes),
         opinions=int((episodes.known & ~episodes.true).sum()),
-        writers=len(np.unique(episodes.told_by[episodes.known])),
-        uncounted=episodes.uncounted,
         missing_with=missing[0],
         missing_without=missing[1],
         missing_differs=bool(findings.differs[0]),
@@ -86,7 +83,7 @@ def report(
         judges=judge_reports(episodes),
         measuring=_cost(episodes, findings),
         series=series,
-        notes=notes(episodes, findings, _titles(episodes, lessons or {}, names or {}), missing=missing),
+        notes=notes(episodes, findings, _titles(episodes, lessons or {}, names or {})),
     )
 
 
@@ -121,18 +118,20 @@ class _Counts:
             _count_by_treatment(draws.treatment, waits[draws.row], size),
         )
         self.waiting = np.where(lessons, *found_in)
-        self.cited = _count_by_treatment(placed.treatment, placed.cited, size)
-        self._last, self._ends = _last_shown(episodes)
 
     def missing(self, treatment: int, *, shown: bool) -> float | None:
         """The share without an outcome, of the recalls in which a draw showed the treatment, or did not."""
-        draws = self.of.draws
-        return _mean(np.isnan(self.of.outcome)[draws.row], (draws.treatment == treatment) & (draws.shown == shown))
+        return _finite(self._missing[treatment, int(shown)])
 
-    def last_recalls(self, treatment: int, /) -> tuple[str, ...]:
-        """The ids of the recalls that showed it last, the newest first."""
-        rows = self._last[self._ends[treatment] : self._ends[treatment + 1]][: -_LAST - 1 : -1]
-        return tuple([self.of.recall_ids[row] for row in map(int, rows)])
+    @cached_property
+    def _missing(self) -> Floats:
+        """(treatments, 2): that share where it was left out, and where it was shown; `nan` where it never was."""
+        draws, size = self.of.draws, 2 * len(self.of.treatments)
+        side = 2 * draws.treatment + draws.shown
+        drawn, missing = (
+            np.bincount(each, minlength=size) for each in (side, side[np.isnan(self.of.outcome)[draws.row]])
+        )
+        return np.divide(missing, drawn, out=np.full(size, np.nan), where=drawn > 0).reshape(-1, 2)
 
     def fields_of(self, treatment: int) -> dict[str, Any]:
         """The fields of a `TreatmentLift`."""
@@ -142,7 +141,6 @@ class _Counts:
             "shown": int(self.shown[treatment]),
             "withheld": int(self.withheld[treatment]),
             "success": self._estimate(treatment),
-            "evidence": _evidence(max(review.log_harm[treatment], review.log_help[treatment])),
             "standing": review.standing[treatment],
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "waiting": int(self.waiting[treatment]),
@@ -217,21 +215,11 @@ def _lesson(
     return LessonLift(
         lesson_id=id,
         groups=tuple(counts.of.treatments[n] for n in counts.of.parents[treatment]) if counts.of.parents else (),
-        cited=int(counts.cited[treatment]),
         proposed=id in proposed,
         part_of=parts.get(id),
-        recall_ids=counts.last_recalls(treatment),
         **known,
         **counts.fields_of(treatment),
     )
-
-
-def _last_shown(episodes: Episodes) -> tuple[Ints, Ints]:
-    """The rows that showed each treatment, in their order, one after the other, and where each begins and ends."""
-    placed, size = episodes.placed, len(episodes.treatments)
-    shown = np.flatnonzero(placed.shown) if len(episodes.recall_ids) and len(episodes.at) else np.empty(0, np.int64)
-    grouped = Grouped(placed.treatment[shown], size)
-    return placed.row[shown][grouped.order], np.concatenate([[0], np.cumsum(grouped.counts)])
 
 
 def _first(episodes: Episodes) -> datetime | None:
@@ -313,17 +301,17 @@ def _tallies(episodes: Episodes, /, *, by_draws: bool) -> dict[str, Tally]:
 
 def _series(episodes: Episodes, review: Review, level: float) -> tuple[Point, ...]:
     """Some sixty moments, evenly spread over the settled recalls."""
-    known = np.flatnonzero(episodes.known)
+    known = np.flatnonzero(episodes.known & episodes.first)
     if not len(known):
         return ()
     at = np.unique(np.linspace(1, len(known), min(_POINTS, len(known))).astype(np.int64))
     whole = review.scores.of(0)
     counts = np.searchsorted(whole.row, known[at - 1], side="right")
-    ways = [way.of(0) for way in review.filled]
+    ways = [way.of(0) for way in review.every]
     if len(whole):
         ways = [way.where(way.row >= whole.row[0]) for way in ways]
     seen = np.searchsorted(ways[0].row, known[at - 1], side="right")
-    low, high = path(ways, level=level, at=seen)
+    low, high = path(*ways, level=level, at=seen)
     low[-1], high[-1] = review.low[0], review.high[0]
     with_memory, without, lift = sides(
         whole,
@@ -336,7 +324,6 @@ def _series(episodes: Episodes, review: Review, level: float) -> tuple[Point, ..
     outcome, control = episodes.outcome[known], _without(episodes)[known]
     with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
     without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
-    grown = np.searchsorted(_found_first(episodes), known[at - 1], side="right")
     return tuple(
         Point(
             recalls=int(n),
@@ -345,19 +332,9 @@ def _series(episodes: Episodes, review: Review, level: float) -> tuple[Point, ..
             lift=_finite(c),
             low=float(lo),
             high=float(hi),
-            lessons=int(k),
         )
-        for n, a, b, c, lo, hi, k in zip(at, with_memory, without, lift, low, high, grown, strict=True)
+        for n, a, b, c, lo, hi in zip(at, with_memory, without, lift, low, high, strict=True)
     )
-
-
-def _found_first(episodes: Episodes) -> Ints:
-    """The rows in which tasks found a lesson for the first time, in order: words that change later change none."""
-    if len(episodes.found_first):
-        return np.sort(episodes.found_first[episodes.found_first >= 0])
-    first = np.full(len(episodes.treatments), len(episodes))
-    np.minimum.at(first, episodes.placed.treatment, episodes.placed.row)
-    return np.sort(first)
 
 
 def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:
@@ -388,7 +365,3 @@ def _finite(value: float) -> float | None:
 
 def _whole_number(value: float) -> int | None:
     return math.ceil(value) if math.isfinite(value) and value < _MOST else None
-
-
-def _evidence(log: float) -> float:
-    return float(math.exp(min(max(float(log), 0.0), 700.0)))

@@ -19,11 +19,11 @@ from .confidence_sequences import (
     log_e,
     missing_scores,
     outcomes_each_way,
-    scores_each_way,
+    scores,
 )
+from .effects import Standing
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import Effects, Pooled, effects, more_needed, pooled
-from .lift import Standing
 
 ALPHA: Final = 0.05
 """The share of banks that ever print a false "helps" or "harms", at most."""
@@ -67,8 +67,8 @@ class Review:
     """Whether outcomes go missing more often on one side, and a verdict would rest on how those would have ended."""
     scores: Scores
     """Of what has an outcome."""
-    filled: tuple[Scores, ...]
-    """Of all that should have one, for each way to fill in what is missing."""
+    every: tuple[Scores, ...]
+    """Of all that should have one; then of what is missing, for each way to fill it in."""
     outcomes: Outcomes
 
     @property
@@ -81,31 +81,31 @@ class Review:
         return self.acts and self.standing[treatment] == standing
 
 
-def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, leave_out: int = 0) -> Review:
+def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) -> Review:
     """What is known of each treatment. Two grades: "likely" (see `likely_from`), and shown.
 
-    Shown means that no more than `alpha` of all banks ever print one that is wrong, however many lessons come: alpha is
+    Shown means that no more than `ALPHA` of all banks ever print one that is wrong, however many lessons come: it is
     divided among the levels, and inside of a level each treatment has a share of it that is fixed when it arrives; all
     shares together are 1, though there is no last treatment. Harm is looked for from many starts on, so that one that
     turns is found. With `leave_out`, verdicts hold without any so many of the keys that told outcomes.
     """
     ways = outcomes_each_way(episodes)
-    outcomes, every = ways[0], scores_each_way(episodes, ways)
-    won = gains_by_cell(*every, by_writer=leave_out > 0)
+    every, *filled = (scores(episodes, way) for way in ways)
+    won = gains_by_cell(every, *filled, by_writer=leave_out > 0)
     log_help = log_e(won, helps=True, leave_out=leave_out)
     log_harm, start = restarted(won, leave_out=leave_out)
     likely = likely_from(episodes)
     start = np.where((log_harm >= likely) & (log_harm > log_help), start, 0)
-    is_present = every[0].rank >= STARTS[start][every[0].group] if start.any() else np.ones(len(every[0]), np.bool_)
-    present = every[0].where(is_present & (every[0].weight > 0))
+    is_present = every.rank >= STARTS[start][every.group] if start.any() else np.ones(len(every), np.bool_)
+    present = every.where(is_present & (every.weight > 0))
     low, high = bounds(won, level=level, start=start)
     made = effects(present, episodes, level=level)
     made = replace(made, estimate=np.clip(made.estimate, low, high))
-    least = shown_from(episodes, alpha=alpha)
+    least = shown_from(episodes)
     grade = _graded(log_help, log_harm, likely, least, made)
     return Review(
         standing=tuple(_WORDS[int(number)] for number in grade),
-        basis=outcomes.basis,
+        basis=ways[0].basis,
         effects=made,
         low=low,
         high=high,
@@ -117,8 +117,8 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
         begun=_begun(episodes, present, start),
         differs=missing_differs(episodes) & (grade == 0),
         scores=present,
-        filled=every,
-        outcomes=outcomes,
+        every=(every, *filled),
+        outcomes=ways[0],
     )
 
 
@@ -156,11 +156,11 @@ def likely_from(episodes: Episodes, /) -> Floats:
     return np.where(episodes.level == LESSON_LEVEL, _LESSON_LIKELY, LIKELY)
 
 
-def shown_from(episodes: Episodes, /, *, alpha: float = ALPHA) -> Floats:
+def shown_from(episodes: Episodes, /) -> Floats:
     """By treatment: the log of the e-value, in one direction, from which on it counts as shown."""
     turn = episodes.turn.astype(float)
     weight = np.where(episodes.level == 0, 1.0, _SLOW / ((turn + _SLOW) * (turn + _SLOW + 1.0)))
-    return np.log(2.0 / (alpha * np.array(_SHARES)[episodes.level] * weight))
+    return np.log(2.0 / (ALPHA * np.array(_SHARES)[episodes.level] * weight))
 
 
 def missing_differs(episodes: Episodes, /) -> Flags:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast, get_args
 
-from .lift import Standing
+from .effects import Standing
 
 _NUMBERS = ("expected", "spread", "found", "most")
 _DEFAULTS = (0.0, 1.0)

@@ -51,13 +51,14 @@ from lessonbank.guard import one_line
 from lessonbank.guard.quote import quoted
 
 from .draws import FollowsEvidence, OrdersByEvidence
+from .effects import LITTLE
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
 from .evidence_table import EvidenceTable
 from .groups import group_label, topic_names
 from .ledger import Acted, Ledger, Met
-from .lift import LITTLE, Lift
+from .lift import Lift
 from .report import report
-from .review import ALPHA, Review, left_out, review
+from .review import Review, left_out, review
 from .review_snapshot import ReviewSnapshot, TreatmentReview
 
 WRITER: Final = "ledger"
@@ -67,10 +68,6 @@ _APART: Final = 3
 _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
 _IMPORTED: Final = "imported recalls: {count}; they and their outcomes do not count here"
-_UNLABELLED: Final = (
-    "audit: {missing} missing, and what comes after the first of them does not count yet; `runs audit` lists "
-    "the runs, `lessonbank tell` labels them"
-)
 _UNFINISHED: Final = 1_000
 """Runs without an outcome that are counted."""
 _REACH: Final = 2
@@ -145,11 +142,9 @@ class _ScopeState:
 class StoredLedger(Ledger):
     """The ledger of a bank: its policy draws, its reviews follow the outcomes, its report reads everything."""
 
-    def __init__(
-        self, store: Store, policy: Withholding, /, *, act: bool = True, trusts: bool = True, alpha: float = ALPHA
-    ) -> None:
+    def __init__(self, store: Store, policy: Withholding, /, *, act: bool = True, trusts: bool = True) -> None:
         self.policy, self._trusts = policy, trusts
-        self._store, self._act, self._alpha, self._locks = store, act, alpha, ScopeLocks()
+        self._store, self._act, self._locks = store, act, ScopeLocks()
         self._states: dict[str, _ScopeState] = {}
         self._snapshots: dict[str, ReviewSnapshot] = {}
         self._unreviewed: dict[str, int] = {}
@@ -225,9 +220,8 @@ class StoredLedger(Ledger):
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
             lift = await to_thread.run_sync(made, episodes)
             waiting, imported = len(state.table.audits.waiting), len(state.table.imported)
-            notes = [_UNLABELLED.format(missing=plural(waiting, "label is", "labels are"))] if waiting else []
-            notes += [_IMPORTED.format(count=imported)] if imported else []
-            notes += [*_contradictions(lessons)]
+            notes = [_IMPORTED.format(count=imported)] if imported else []
+            notes += _contradictions(lessons)
             unfinished = await self._store.runs(RunFilter(status="unfinished", limit=_UNFINISHED), scope=scope)
             counts = {"unlabelled": waiting, "empty": state.table.empty, "unfinished": len(unfinished)}
             return lift.model_copy(update={**counts, "notes": (*lift.notes, *notes)})
@@ -301,8 +295,8 @@ class StoredLedger(Ledger):
         self._unreviewed[scope] = 0
         episodes = await to_thread.run_sync(self._episodes, state)
         apart = left_out(episodes)
-        sure = await to_thread.run_sync(partial(review, episodes, alpha=self._alpha, leave_out=apart))
-        findings = await to_thread.run_sync(partial(review, episodes, alpha=self._alpha)) if apart else sure
+        sure = await to_thread.run_sync(partial(review, episodes, leave_out=apart))
+        findings = await to_thread.run_sync(partial(review, episodes)) if apart else sure
         changes, proposed = await self._decide(state, episodes, findings, sure, scope) if self._act else ([], {})
         earlier = self._snapshots[scope].proposed
         made = [change for change in changes if await self._apply(change, scope)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
@@ -35,7 +34,6 @@ from . import (
     words,
 )
 from . import keys as keys_page
-from . import trials as trials_page
 from .rendering import environment
 from .reports.style import STYLE
 from .security import Guarded, Refused, form_of
@@ -52,7 +50,6 @@ _ROUTES: Final[tuple[tuple[str, Page], ...]] = (
     ("/helps", home.helps),
     ("/taken-back", home.taken_back),
     ("/evidence", home.evidence),
-    ("/trials", trials_page.page),
     ("/lessons", lessons.listing),
     ("/lessons/{id}", lessons.show_lesson),
     ("/lessons/{id}/versions", lessons.versions),
@@ -127,7 +124,6 @@ def application(
     prefix: str = "",
     door: Door | None = None,
     keys: KeyRing | None = None,
-    trials: Path | None = None,
     file: str = "",
 ) -> Starlette:
     """The pages of a bank, for a server that speaks ASGI.
@@ -136,12 +132,11 @@ def application(
     asked for, such as `127.0.0.1:8790`; `origins`: where their forms come from (`http://` and each host). `sessions`
     lets people in: `Sessions.new_token` for `/open?token=…`, or `Sessions.begin` for who is known already. `prefix`:
     where a server mounts the pages, such as `/review`. `door` says whom a key lets in, which people give on a page;
-    `keys`: the server's keys, for its admins. `trials`: a folder of files that `bank.trial(resume=…)` keeps.
-    `file`: the bank's file, which is named to people whose session ended.
+    `keys`: the server's keys, for its admins. `file`: the bank's file, which is named to people whose session ended.
     """
     where = frozenset(origins if origins is not None else (f"http://{host}" for host in hosts))
     lower = frozenset(origin.lower() for origin in where)
-    site = Site(bank, sessions or Sessions(), lower, environment(prefix), prefix, door, keys, trials, file)
+    site = Site(bank, sessions or Sessions(), lower, environment(prefix), prefix, door, keys, file)
     pages = [Route(at, _endpoint(site, page), methods=["GET"]) for at, page in _ROUTES]
     forms = [Route(at, _endpoint(site, page), methods=["POST"]) for at, page in _FORMS]
     made = Starlette(

@@ -9,7 +9,8 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from lessonbank._base.plural import plural
-from lessonbank.evidence.lift import Lift, Standing, spent, weighing
+from lessonbank.evidence.effects import Standing
+from lessonbank.evidence.lift import Lift, spent, weighing
 from lessonbank.evidence.shares import percent, share_of
 
 from .absence import title_in
@@ -55,7 +56,7 @@ async def _told_of_memory(visit: Visit) -> dict[str, Any]:
     lift = await visit.bank.lift()
     counts = await visit.bank.admin.counts()
     proposed = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
-    drawn = Markup("").join(map(Markup, figures(lift.series)[:2])) if lift.series else ""
+    drawn = Markup("").join(map(Markup, figures(lift.series))) if lift.series else ""
     unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
     waiting = counts.quarantined + proposed.besides
     context: dict[str, Any] = {"lead": lead(lift, waiting=waiting)}

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from lessonbank._base.aio import get_or_none
 from lessonbank.contracts.records import Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
+from lessonbank.evidence.effects import Estimate, LessonLift, points, said_of, says_nothing, times_of
 from lessonbank.evidence.groups import topics_named
-from lessonbank.evidence.lift import Estimate, LessonLift, points, said_of, says_nothing, times_of
 
 from .evidence_steps import deciding_steps
 from .reports.forest import Forest

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
@@ -33,20 +32,18 @@ async def serve(
     port: int = 0,
     ready: Callable[[str], object],
     settings: Mapping[str, Any],
-    trials: Path | None = None,
 ) -> None:
     """Serve the pages of the bank at `where` until the process is interrupted.
 
     `scope`: the one that is shown first; without, the one that holds most. `name`: who decides, for the journal.
-    `trials`: a folder of the files of trials. `ready` gets the address with its one-time token. Raises UsageError (the
-    port is taken), StoreError.
+    `ready` gets the address with its one-time token. Raises UsageError (the port is taken), StoreError.
     """
     async with await _opened(where, scope, settings) as bank:
         with closing(_bound(port)) as listener:
             at = listener.getsockname()[1]
             sessions = Sessions(name=name)
             hosts, file = [f"{HOST}:{at}", f"localhost:{at}"], "" if "://" in where else where
-            app = application(bank, hosts=hosts, sessions=sessions, trials=trials, file=file)
+            app = application(bank, hosts=hosts, sessions=sessions, file=file)
             server = server_of(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
             ready(f"{address(listener)}/open?token={sessions.new_token()}")
             await _running(server, listener)

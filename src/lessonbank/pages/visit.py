@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from jinja2 import Environment
@@ -43,7 +42,7 @@ _PAGES: Final = (
 _BELOW: Final[Mapping[str, str]] = {
     **dict.fromkeys(("doctor", "queue", "keys", "purge"), "administration"),
     **dict.fromkeys(("merge", "decide"), "inbox"),
-    **{"trials": "evidence", "compare": "runs", "undo": "history"},
+    **{"compare": "runs", "undo": "history"},
 }
 """The page that leads to another; to what is not here, Home does."""
 _RECORDS: Final[Mapping[str, str]] = {"lessons": "The lesson", "runs": "The run", "why": "The recall", "queue": "Queue"}
@@ -83,8 +82,6 @@ class Site:
     """What stands before the address of each page."""
     door: Door | None = None
     keys: KeyRing | None = None
-    trials: Path | None = None
-    """The folder in which trials keep their files."""
     file: str = ""
     """The bank's file; empty where it is no file, or not to be named."""
 

@@ -11,16 +11,15 @@ from pydantic import Field
 
 from lessonbank._base.checks import a_count, a_number, a_seed, a_share, an_id, set_frozen
 from lessonbank._base.plural import plural
-from lessonbank.contracts.records import Lesson, Match, Record, Usage
+from lessonbank.contracts.records import Candidate, Record, Usage
 from lessonbank.errors import UsageError
 from lessonbank.evidence.draws import uniform
-from lessonbank.evidence.groups import groups_of
-from lessonbank.evidence.lift import Standing
-from lessonbank.guard import canonical, canonical_line, one_line
+from lessonbank.evidence.effects import Standing
+from lessonbank.guard import one_line
 
 from .paired_sequential import PairedTest, plan_trial
 
-Way = Literal["without", "with", "placebo"]
+Way = Literal["without", "with"]
 Arm = Literal["with", "without"]
 Stopped = Literal[
     "effect shown", "too small to matter", "nothing left to run", "not proven", "max_runs", "max_cost", "max_seconds"
@@ -28,22 +27,10 @@ Stopped = Literal[
 OTHER: Final[dict[Arm, Arm]] = {"with": "without", "without": "with"}
 _BLIND: Final = "the budget in money could not be kept: no run says what it cost (usage.cost)"
 
-NEUTRAL: Final = (
-    "The river turns east below the old mill and runs slowly past the orchard.",
-    "In autumn the hills behind the village are red and yellow for a few weeks.",
-    "A clock in the hall strikes the hour, and nobody in the house looks up.",
-    "Bread is left to rise under a cloth while the kitchen grows warm.",
-    "The ferry crosses the bay twice in the morning and once before dark.",
-    "Swallows gather on the roof of the barn when the days become shorter.",
-    "An old map of the coast hangs between two windows of the library.",
-    "Rain fell in the night, and the stones of the square are still wet.",
-)
-"""What a placebo is made of: sentences that no task is about."""
-
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is compared: memory as it is shown, with something and without it, or with irrelevant words instead."""
+    """What is compared: memory as it is shown, with something and without it."""
 
     way: Way = "without"
     treatment: str | None = None
@@ -52,28 +39,22 @@ class Question:
     ids: frozenset[str] = frozenset()
     """Of the lesson, or of the groups, once they are found in the bank: topics may share a name."""
 
-    def covers(self, match: Match, /) -> bool:
-        """Whether the lesson of a match is at stake."""
-        (lesson,) = match.experience.lessons
-        return self.treatment is None or not self.ids.isdisjoint((lesson.id, *groups_of(lesson, match.experience)))
+    def covers(self, candidate: Candidate, /) -> bool:
+        """Whether a lesson that is shown is at stake."""
+        return self.treatment is None or not self.ids.isdisjoint((candidate.lesson_id, *candidate.groups))
 
 
-def asked(*, without: str | None = None, with_: str | None = None, placebo: str | bool = False) -> Question:
-    """The question of a call. None of the three: memory as a whole against no memory.
+def asked(*, without: str | None = None, with_: str | None = None) -> Question:
+    """The question of a call. Neither of the two: memory as a whole against no memory.
 
     Raises:
-        UsageError: several of the three, or something that is no id.
+        UsageError: both, or something that is no id.
     """
-    given: dict[Way, str | bool | None] = {"without": without, "with": with_, "placebo": placebo}
-    named: list[tuple[Way, str | bool]] = [
-        (way, what) for way, what in given.items() if what is not None and what is not False
-    ]
-    if len(named) > 1:
-        raise UsageError("trial compares one thing: give one of without=id, with_=id, placebo=True or placebo=id")
-    way, what = named[0] if named else ("without", True)
-    if what is True and (way == "placebo" or not named):
-        return Question(way)
-    return Question(way, an_id(what, f"{'with_' if way == 'with' else way}="))
+    if without is not None and with_ is not None:
+        raise UsageError("trial compares one thing: give one of without=id, with_=id")
+    if with_ is not None:
+        return Question("with", an_id(with_, "with_="))
+    return Question() if without is None else Question("without", an_id(without, "without="))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,34 +114,11 @@ def order(tasks: Sequence[str], design: Design, /) -> Iterator[Planned]:
             yield Planned(tasks[place], number, int(draw("chance", place) * 2**32), first)
 
 
-def placebo(lesson: Lesson, /, *, start: int) -> Lesson:
-    """`lesson` with an irrelevant text in the place of its own: the same kind, as many lines, each about as long.
-
-    It never takes more room than `lesson`, so whatever fits beside the one fits beside the other.
-    """
-    content = "\n".join(
-        _filler(line, start + n) for n, line in enumerate(canonical(lesson.content).strip().split("\n"))
-    )
-    fields = {"title": _filler(canonical_line(lesson.title), start + 3), "content": content}
-    when = canonical_line(lesson.description)
-    return lesson.model_copy(update={**fields, "description": _filler(when, start + 5) if when else lesson.description})
-
-
-def _filler(line: str, start: int) -> str:
-    """Neutral words in at most as many bytes as `line` has, beginning at the sentence `start`."""
-    room = len(line.encode("utf-8", "replace"))
-    turned = NEUTRAL[start % len(NEUTRAL) :] + NEUTRAL[: start % len(NEUTRAL)]
-    words = " ".join(turned * (room // sum(map(len, NEUTRAL)) + 1))
-    cut = words[:room]
-    whole = cut if len(words) <= room or words[room] == " " else cut.rpartition(" ")[0]
-    return (whole or cut).strip()
-
-
 class TrialRun(Record):
     """One run of a trial: a task, done by one side in one round."""
 
     task: str
-    """The id of the recall, or, for a task that was given as text, an id that follows from it and from its memory."""
+    """An id that follows from the task and from its memory."""
     round: int
     arm: Arm
     seed: int
@@ -313,11 +271,10 @@ def in_words(trial: Trial, /) -> str:
 
 
 def _subject_of(trial: Trial) -> str:
-    """What the trial is about, and against what, where that is not plain."""
-    what = "memory"
-    if trial.treatment:
-        what = f"the {'group' if '/' in trial.treatment else 'lesson'} {one_line(trial.title, limit=80)!r}"
-    return f"{what} (against a placebo in its place)" if trial.way == "placebo" else what
+    """What the trial is about."""
+    if not trial.treatment:
+        return "memory"
+    return f"the {'group' if '/' in trial.treatment else 'lesson'} {one_line(trial.title, limit=80)!r}"
 
 
 def _verdict(trial: Trial) -> Iterator[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from os import PathLike
-from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack
 
 import anyio
 from anyio import to_thread
@@ -17,33 +18,30 @@ from lessonbank._base.aio import gather, get_or_none
 from lessonbank._base.checks import a_text, argument_error, is_instance, nonempty, short_repr
 from lessonbank._base.plural import plural
 from lessonbank.contracts.agents import AnyAgent, Verifier, as_awaitable, check_calls, stated, taken
-from lessonbank.contracts.records import Candidate, Found, Match, Recall, Trajectory, Usage
+from lessonbank.contracts.records import Found, Match, Recall, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
-from lessonbank.contracts.store_calls import experience_of_lesson, get_recall
+from lessonbank.contracts.store_calls import experience_of_lesson
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import TOPIC, group_label, groups_of, topic_names
 from lessonbank.text.messages import trajectory_from
 
-from .design import OTHER, Arm, Design, PairEvidence, Planned, Question, Stopped, Trial, TrialRun, asked, order, placebo
+from .design import OTHER, Arm, Design, PairEvidence, Planned, Question, Stopped, Trial, TrialRun, asked, order
 from .journal import Journal
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Store
     from lessonbank.search.injection import Injector
 
-Tasks: TypeAlias = str | Recall | Iterable[str | Recall]
-"""Texts of tasks, kept recalls, or ids of these."""
+Tasks: TypeAlias = str | Iterable[str]
 Progress: TypeAlias = Callable[[Trial], None]
-_Recaller: TypeAlias = Callable[[str], Awaitable[Recall]]
-"""Recalls for a task what a user would see, and keeps no receipt."""
+_Recaller: TypeAlias = Callable[[str], Awaitable[tuple[Recall, Found]]]
+"""Recalls for a task what a user would see, and keeps no receipt; also gives what it was made from."""
 
 ECHO = "memory_digest"
 """Where a trajectory's metadata may say what was shown: SHA-256 of the memory text (UTF-8), as hex."""
 _WORDS = {"success": 1.0, "failure": 0.0, "unknown": None}
-_ID = 32
-"""Hex digits of the id of a recall. No text of a task looks like it."""
 
 
 class _Parts(Protocol):
@@ -62,7 +60,7 @@ class Bank(Protocol):
     @property
     def parts(self) -> _Parts: ...
 
-    async def _recall_for_trial(self, task: str, /, *, asked: RetrieveOptions) -> Recall:
+    async def _recall_for_trial(self, task: str, /, *, asked: RetrieveOptions) -> tuple[Recall, Found]:
         """What a user would see if nothing were withheld."""
         ...
 
@@ -77,7 +75,6 @@ async def trial(
     verify: Verifier,
     without: str | None = None,
     with_: str | None = None,
-    placebo: str | bool = False,
     max_runs: int = 400,
     max_cost: float | None = None,
     max_seconds: float | None = None,
@@ -93,21 +90,20 @@ async def trial(
     """Do `tasks` with and without memory, in pairs, until it is clear what memory changes. `print` the result.
 
     For worlds that can be reset. Nothing is written into the bank, and nothing is withheld at random. With
-    `without`, `with_` or `placebo` the question is about one lesson or group instead of memory as a whole.
+    `without` or `with_` the question is about one lesson or group instead of memory as a whole.
     `lessonbank.trials.plan_trial(0.1)` says before how many runs it takes to show an effect of ten points.
 
     The agent is handed the text, and that is what is measured. The result says how many runs show that text (in the
     run, or as its SHA-256 in `metadata["memory_digest"]`). A run that shows another text ends the trial.
 
     Args:
-        tasks: their texts; or kept recalls of this scope or their ids, for what was shown then.
+        tasks: their texts.
         agent: `(task, memory)` to a trajectory or its messages, async or not. A parameter `seed` gets the same
             number in both runs of a pair; luck that they share saves most of the runs. What it raises ends the
             trial.
         verify: the world's check of a run: success or not, a score from 0 to 1, or an outcome.
         without: the lesson to leave out of what is shown; or the name of a topic, or the id of a group.
         with_: the lesson to add to what is shown.
-        placebo: what to replace with irrelevant words of its length, named as in `without`; `True`: everything.
         max_runs: the largest number of runs; a pair is two.
         max_cost: no pair begins once the runs cost so many US dollars (where they tell `usage.cost`).
         max_seconds: no pair begins once the call took so long. What is under way is finished.
@@ -119,19 +115,18 @@ async def trial(
         resume: a file that keeps each run as it ends. A trial that was interrupted goes on from there, if tasks,
             memory, question, seed, level and agent are the same; budgets and rounds may be larger.
         progress: called after every pair with the result so far. What it raises ends the trial.
-        options: those of `retrieve`, for the memory of tasks that are given as texts. `fit` counts where memory as a
-            whole is in question, and what it takes is part of what a run with memory costs. Else nothing is fitted.
+        options: those of `retrieve`. `fit` counts where memory as a whole is in question, and what it takes is part of
+            what a run with memory costs. Else nothing is fitted.
 
     Raises:
-        UsageError: several of `without`, `with_` and `placebo`, a lesson or a number that cannot be, no tasks,
-            recalls of another scope, nothing to compare, or the journal of another trial.
-        NotFound: a recall that this scope does not have.
+        UsageError: both `without` and `with_`, a lesson or a number that cannot be, no tasks, nothing to compare, or
+            the journal of another trial.
         StoreUnavailable: the journal cannot be read or written.
     """
     check_calls(agent, progress=progress)
     if not callable(verify):
         raise argument_error("verify=", "takes a function of a run", verify)
-    question = asked(without=without, with_=with_, placebo=placebo)
+    question = asked(without=without, with_=with_)
     if question != Question():  # the two texts differ by a lesson, and a model would choose anew for each of them
         options = {**options, "fit": "none"}
     design = Design(
@@ -148,7 +143,7 @@ async def trial(
     recaller = partial(bank._recall_for_trial, asked=RetrieveOptions(**options))  # pyright: ignore[reportPrivateUsage]
     about, arms = await _Texts(bank, question).of(tasks, design, recaller)
     names = [getattr(function, "__qualname__", type(function).__qualname__) for function in (agent, verify)]
-    journal = await to_thread.run_sync(partial(Journal, resume, trial=_digest(about, arms, names), about=about))
+    journal = await to_thread.run_sync(partial(Journal, resume, trial=_digest(about, arms, names)))
     return await _Play(agent, verify, arms, about=about, design=design, journal=journal, progress=progress).run()
 
 
@@ -159,8 +154,6 @@ class _Arms:
     id: str
     task: str
     texts: dict[Arm, str]
-    as_recorded: bool
-    """Whether one of the texts is the very one that was shown then, where something was."""
     from_itself: bool
     """Whether a lesson in question was learned from this very task."""
     fitting: Usage
@@ -177,7 +170,7 @@ def _digest(about: Trial, arms: Sequence[_Arms], names: Sequence[str]) -> str:
 
 
 class _Texts:
-    """The texts of one trial, made by the injector from one list of lessons: what is shown beside a lesson is the same.
+    """The texts of one trial, made from what one search found: what is shown beside a lesson is the same.
 
     A run that drops its text cannot make an effect that is not there; it can only hide one. Therefore a run need not
     prove what it was shown. A run that contradicts it would compare memory with itself: it ends the trial.
@@ -185,15 +178,18 @@ class _Texts:
 
     def __init__(self, bank: Bank, question: Question, /) -> None:
         self._store, self._injector, self._scope = bank.store, bank.parts.injector, bank.scope
-        self._asked, self._known = question, dict[str, Match | None]()
+        self._asked = question
+        self._added: Match | None = None
+        """The lesson that is shown besides, where the question is about one."""
 
     async def of(self, tasks: Tasks, design: Design, recaller: _Recaller, /) -> tuple[Trial, list[_Arms]]:
         """What is asked, before any run, and the tasks for which the two texts differ. Raises UsageError: none does."""
-        given = _given(tasks)
-        receipts = await self._receipts(given, recaller)
+        texts = nonempty([tasks] if is_instance(tasks, str) else tasks, "trial", str)
+        each = list(dict.fromkeys(a_text(text, "a task", blank=False) for text in texts))
+        recalls = await gather([partial(recaller, text) for text in each])
         self._asked = await self._target()
-        made = [await self._arms(receipt) for receipt in receipts]
-        arms = [task_arms for task_arms in made if not is_instance(task_arms, str)]
+        made = [self._arms(*task_arms) for task_arms in recalls]
+        arms = _with_own_ids([arm for arm in made if not is_instance(arm, str)])
         if not arms:
             raise UsageError(f"there is nothing to compare in these tasks: {made[0]}")
         about = Trial(
@@ -206,30 +202,12 @@ class _Texts:
             level=design.level,
             min_effect=design.min_effect,
             seed=design.seed,
-            notes=tuple(_notes(made, design, len(given))),
+            notes=tuple(_notes(made, design, len(texts))),
         )
         return about, arms
 
-    async def _receipts(self, given: Sequence[str | Recall], recaller: _Recaller) -> list[Recall]:
-        """Return a receipt for each task. Recalls are read as they are kept."""
-        if any(is_instance(entry, Recall) and entry.scope != self._scope for entry in given):
-            raise UsageError("trial takes recalls of its own scope only: name theirs with scoped()")
-        fetch = partial(get_recall, self._store, scope=self._scope)
-        texts = {entry for entry in given if is_instance(entry, str) and not _is_id(entry)}
-        each = dict.fromkeys(entry if is_instance(entry, str) else entry.id for entry in given)
-        return await gather([partial(recaller if name in texts else fetch, name) for name in each])
-
-    async def _match(self, id: str, /, *, score: float = 0.0) -> Match | None:
-        """A lesson alone, read once; `None` for one that is gone, or in quarantine: that is shown to nobody.
-
-        A retired one is shown once more.
-        """
-        if id not in self._known:
-            self._known[id] = await self._read(id)
-        match = self._known[id]
-        return match and match.model_copy(update={"score": score})
-
-    async def _read(self, id: str) -> Match | None:
+    async def _alone(self, id: str) -> Match | None:
+        """A lesson as if it were found alone, also a retired one; `None` for one that is gone, or in quarantine."""
         owner = await get_or_none(experience_of_lesson(self._store, id, scope=self._scope))
         lesson = next((lesson for lesson in owner.lessons if lesson.id == id), None) if owner else None
         if owner is None or lesson is None or lesson.state == "quarantined":
@@ -242,7 +220,8 @@ class _Texts:
         question, treatment = self._asked, self._asked.treatment
         if treatment is None:
             return question
-        if match := await self._match(treatment):
+        if match := await self._alone(treatment):
+            self._added = match if question.way == "with" else None
             return replace(question, title=match.experience.lessons[0].title, ids=frozenset({treatment}))
         if question.way != "with":
             known = [(lesson, e) async for e in self._store.scan(scope=self._scope) for lesson in e.lessons]
@@ -258,118 +237,63 @@ class _Texts:
             "here: it is unknown, erased or in quarantine"
         )
 
-    async def _arms(self, receipt: Recall) -> _Arms | str:
-        """The two texts, or why this task cannot be compared."""
-        if not receipt.task:
-            return f"recall {receipt.id} has no task any more, its run was erased"
-        had = sorted((c for c in receipt.candidates if c.placed), key=lambda c: c.rank)
-        scores = {c.lesson_id: c.score for c in receipt.candidates}
-        ids, treatment = [c.lesson_id for c in had], self._asked.treatment
-        if treatment and self._asked.way == "with" and treatment not in ids:
-            ids.append(treatment)
-        matches = [match for id in ids if (match := await self._match(id, score=scores.get(id, 0.0)))]
-        at_stake = frozenset(match.lesson_id or "" for match in matches if treatment and self._asked.covers(match))
-        if treatment and not at_stake:
-            return f"{_called(receipt)} does not show it"
-        held = _withheld(receipt, had) - at_stake
-        shown = frozenset(match.lesson_id or "" for match in matches) - held
-        if not shown:
-            return f"{_called(receipt)} is empty"
-        made = self._compared(receipt, matches, shown, held, at_stake or shown)
-        return _fitted(made, receipt) if self._asked == Question() and isinstance(made, _Arms) else made
+    def _arms(self, recall: Recall, retrieval: Found) -> _Arms | str:
+        """The two texts, or why this task cannot be compared: one would differ by more or less than what is asked."""
+        shown = [candidate for candidate in recall.candidates if candidate.placed]
+        every = {candidate.lesson_id for candidate in shown}
+        at_stake = frozenset(candidate.lesson_id for candidate in shown if self._asked.covers(candidate))
+        if self._added and not at_stake:
+            retrieval, at_stake = Found(matches=(*retrieval.matches, self._added)), self._asked.ids
+        called = f"the memory for the task {short_repr(recall.task, most=60)}"
+        if not at_stake:
+            return f"{called} {'does not show it' if self._asked.treatment else 'is empty'}"
+        with_, without = (self._recall(recall, retrieval, held) for held in (frozenset[str](), at_stake))
+        if {*with_.shown_ids} != every | at_stake or {*without.shown_ids} != every - at_stake:
+            return f"{called} has no room for it, or shows a lesson that says the same"
+        taught = [
+            match.experience for match in retrieval.matches if match.experience.task.strip() == recall.task.strip()
+        ]
+        own = any(lesson.id in at_stake for experience in taught for lesson in experience.lessons)
+        arms = _Arms(recall.id, recall.task, {"with": with_.text, "without": without.text}, own, Usage())
+        return arms if self._asked.treatment else _fitted(arms, recall, called)
 
-    def _compared(
-        self,
-        receipt: Recall,
-        matches: Sequence[Match],
-        shown: frozenset[str],
-        held: frozenset[str],
-        at_stake: frozenset[str],
-    ) -> _Arms | str:
-        """The texts, unless one of them would differ from the other by more or less than what is asked about."""
-        with_ = self._recall(receipt, matches, held)
-        if self._asked.way == "placebo":
-            without, left = self._recall(receipt, _replaced(matches, at_stake), held), shown
-        else:
-            without, left = self._recall(receipt, matches, held | at_stake), shown - at_stake
-        if _shown_ids(with_) != shown or _shown_ids(without) != left or with_.text == without.text:
-            return f"{_called(receipt)} has no room for it, or shows a lesson that says the same"
-        texts: dict[Arm, str] = {"with": with_.text, "without": without.text}
-        as_recorded = not receipt.kept or receipt.text_digest in map(digest, texts.values())
-        own = any(m.lesson_id in at_stake and m.experience.task.strip() == receipt.task.strip() for m in matches)
-        return _Arms(receipt.id, receipt.task, texts, as_recorded, own, Usage())
-
-    def _recall(self, receipt: Recall, matches: Sequence[Match], held: frozenset[str]) -> Recall:
+    def _recall(self, recall: Recall, retrieval: Found, held: frozenset[str]) -> Recall:
         return self._injector.recall(
-            Found(matches=tuple(matches)),
-            id=receipt.id,
-            task=receipt.task,
-            scope=receipt.scope,
+            retrieval,
+            id=recall.id,
+            task=recall.task,
+            scope=recall.scope,
             assigned=Assignment(withheld=held),
-            retriever=receipt.retriever,
-            space=receipt.space,
+            retriever=recall.retriever,
+            space=recall.space,
         )
 
 
-def _given(tasks: object, /) -> list[str | Recall]:
-    entries = nonempty(
-        [tasks] if is_instance(tasks, (str, Recall)) else tasks,
-        "trial",
-        Recall,
-        or_text=", its id, or the text of a task",
-    )
-    return [
-        entry if is_instance(entry, Recall) else a_text(entry, "a task", blank=False)
-        for entry in cast("list[object]", entries)
-    ]
+def _with_own_ids(made: Sequence[_Arms]) -> list[_Arms]:
+    """`made`, each with an id of its own: tasks that differ in a removed address alone get the same from memory."""
+    times, own = Counter[str](), list[_Arms]()
+    for arms in made:
+        own.append(replace(arms, id=f"{arms.id}-{times[arms.id]}") if times[arms.id] else arms)
+        times[arms.id] += 1
+    return own
 
 
-def _is_id(text: str) -> bool:
-    return len(text) == _ID and all(letter in "0123456789abcdef" for letter in text)
-
-
-def _fitted(arms: _Arms, receipt: Recall) -> _Arms | str:
+def _fitted(arms: _Arms, recall: Recall, called: str) -> _Arms | str:
     """The arms with the text as a model fitted it to the task, where one did."""
-    fit = receipt.fit
+    fit = recall.fit
     if fit is None:
         return arms
     if not fit.is_applied:
         return replace(arms, fitting=fit.usage)
-    if not receipt.text:
-        return f"the model that read the task kept no lesson of {_called(receipt)}"
-    return replace(arms, texts={**arms.texts, "with": receipt.text}, as_recorded=True, fitting=fit.usage)
-
-
-def _called(receipt: Recall) -> str:
-    return f"recall {receipt.id}" if receipt.kept else f"the memory for the task {short_repr(receipt.task, most=60)}"
-
-
-def _withheld(receipt: Recall, had: Sequence[Candidate]) -> frozenset[str]:
-    """What draws for lessons and groups left out. That for the whole is undone: there is nothing beside it."""
-    groups = {draw.group for draw in receipt.groups if draw.withheld}
-    return frozenset(c.lesson_id for c in had if c.withheld or groups.intersection(c.groups))
-
-
-def _replaced(matches: Sequence[Match], at_stake: frozenset[str]) -> list[Match]:
-    """`matches` with placebos in the place of the lessons at stake."""
-    made: list[Match] = []
-    for place, match in enumerate(matches):
-        lesson = match.experience.lessons[0]
-        if lesson.id in at_stake:
-            filled = match.experience.model_copy(update={"lessons": (placebo(lesson, start=place),)})
-            match = match.model_copy(update={"experience": filled})
-        made.append(match)
-    return made
-
-
-def _shown_ids(recall: Recall) -> frozenset[str]:
-    return frozenset(lesson.id for lesson in recall.shown)
+    if not recall.text:
+        return f"the model that read the task kept no lesson of {called}"
+    return replace(arms, texts={**arms.texts, "with": recall.text}, fitting=fit.usage)
 
 
 def _notes(made: Sequence[_Arms | str], design: Design, given: int) -> Iterator[str]:
     left = [reason for reason in made if is_instance(reason, str)]
     arms = [task_arms for task_arms in made if not is_instance(task_arms, str)]
-    other, own = sum(not task_arms.as_recorded for task_arms in arms), sum(task_arms.from_itself for task_arms in arms)
+    own = sum(task_arms.from_itself for task_arms in arms)
     if given > len(made):
         several = ("task was given more than once, and counts once", "tasks were given more than once, and count once")
         yield f"{plural(given - len(made), *several)}: rounds= does each task again"
@@ -378,9 +302,6 @@ def _notes(made: Sequence[_Arms | str], design: Design, given: int) -> Iterator[
     if own:
         among = f"for {own} of {plural(len(made), 'task')}"
         yield f"{among} a lesson was learned from the very same task: elsewhere it may help less"
-    if other:
-        why = "it was withheld whole, or lessons, prompt or budget have changed"
-        yield f"in {other} of {plural(len(made), 'recall')} neither text is the one that was shown then: {why}"
     if design.rounds > 1:
         yield f"each task was done up to {design.rounds} times a side: this speaks of these tasks more than of others"
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from lessonbank.evidence import Estimate, LessonLift
-from lessonbank.evidence.lift import points as points_of
-from lessonbank.evidence.lift import said_of
+from lessonbank.evidence.effects import points as points_of
+from lessonbank.evidence.effects import said_of
 from lessonbank.guard.sanitise import canonical_line
 from lessonbank.pages.reports.forest import Bar, forest
 from lessonbank.pages.reports.plots import LOOKS

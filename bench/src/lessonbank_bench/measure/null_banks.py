@@ -30,8 +30,8 @@ import lessonbank
 from lessonbank import Experience, Extraction, Lesson, Parts, Trajectory
 from lessonbank.contracts.records import Recall, Settlement, Topic
 from lessonbank.evidence import AdaptiveHoldout, Lift
+from lessonbank.evidence.effects import Standing
 from lessonbank.evidence.evidence_table import EvidenceTable
-from lessonbank.evidence.lift import Standing
 from lessonbank.evidence.report import report
 from lessonbank.evidence.review import review
 from lessonbank.evidence.stored_ledger import treatment_reviews

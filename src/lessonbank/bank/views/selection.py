@@ -14,8 +14,8 @@ from lessonbank.contracts.records import Experience, Lesson, Topic, target_of
 from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.contracts.records.repeats import taught_in
 from lessonbank.errors import UsageError
+from lessonbank.evidence.effects import LessonLift, Standing
 from lessonbank.evidence.groups import topic_names
-from lessonbank.evidence.lift import LessonLift, Standing
 from lessonbank.files.block import INTRODUCTION, Entry, written
 from lessonbank.guard.wording import wording_of
 from lessonbank.text.rendering import estimate_tokens

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -32,13 +31,11 @@ def review(
     origins: Collection[str],
     sessions: pages.Sessions | None = None,
     users: ProxyUsers | None = None,
-    trials: Path | None = None,
 ) -> ASGIApp:
     """The pages over `bank` for `application(bank, review=…)`.
 
     `origins`: the addresses under which people open them, such as `https://bank.example.com`. `users`: people whom a
-    proxy signs in, who need no key here. `trials`: a folder of the files of trials, each shown to who may see its
-    scope. Raises UsageError.
+    proxy signs in, who need no key here. Raises UsageError.
     """
     keys, sessions = Keys(bank), sessions or pages.Sessions()
     signed_in = _SignedIn(users, sessions) if users else None
@@ -62,7 +59,6 @@ def review(
         prefix=PREFIX,
         door=door,
         keys=keys,
-        trials=trials,
     )
     return signed_in.before(made) if signed_in else made
 

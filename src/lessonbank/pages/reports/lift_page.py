@@ -8,15 +8,10 @@ from typing import Final
 
 from lessonbank._base.plural import plural
 from lessonbank.evidence.doors import PAGES, SHELL, translate_end, translate_for
+from lessonbank.evidence.effects import NOT_YET, Estimate, GroupLift, JudgeReport, LessonLift, Point
 from lessonbank.evidence.lift import (
-    NOT_YET,
     NOTHING,
-    Estimate,
-    GroupLift,
-    JudgeReport,
-    LessonLift,
     Lift,
-    Point,
     advice,
     brackets,
     changes,
@@ -32,7 +27,7 @@ from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
 from .lift_treatments import NAMES, Address, groups_and_lessons, nowhere, write_interval
-from .plots import LOOKS, SIGN, gain, growth, success, title_of
+from .plots import LOOKS, SIGN, gain, success, title_of
 from .style import STYLE
 
 _MOST: Final = 500
@@ -112,7 +107,7 @@ def so_far(lift: Lift, /) -> str:
     series = lift.series
     if not series:
         return "<h2>So far</h2>\n<p>There is nothing to draw before the first outcome is known.</p>"
-    columns = ("outcomes", "with memory", "without memory", "lift", NAMES[1], "lessons found")
+    columns = ("outcomes", "with memory", "without memory", "lift", NAMES[1])
     rows = [
         (
             f"{p.recalls:,}",
@@ -120,7 +115,6 @@ def so_far(lift: Lift, /) -> str:
             percent(p.without),
             _points(p.lift),
             write_interval(p.low, p.high),
-            str(p.lessons),
         )
         for p in series
     ]
@@ -139,8 +133,8 @@ def where_it_ends(lift: Lift, /) -> str:
     return f"The curves end at outcome {lift.series[-1].recalls:,}: {waits}." if lift.series else ""
 
 
-def figures(series: Sequence[Point], /) -> tuple[str, str, str]:
-    """Success, lift and growth over time; there is at least one point."""
+def figures(series: Sequence[Point], /) -> tuple[str, str]:
+    """Success and lift over time; there is at least one point."""
     lift = (
         "percentage points that memory adds, and their interval once it is narrower than 100 points. When it leaves "
         "the line of no change, memory likely helps or likely harms."
@@ -148,7 +142,6 @@ def figures(series: Sequence[Point], /) -> tuple[str, str, str]:
     return (
         _figure(success(series), "Success", "the share of tasks that succeeded, with memory and without"),
         _figure(gain(series), "Lift", lift),
-        _figure(growth(series), "Growth", "how many lessons had been found for a task"),
     )
 
 

@@ -8,20 +8,18 @@ from html import escape
 from typing import Final, TypeAlias
 
 from lessonbank._base.plural import plural
-from lessonbank.evidence.lift import (
+from lessonbank.evidence.effects import (
     NOT_YET,
     GroupLift,
     LessonLift,
-    Lift,
     TreatmentLift,
-    distinct_groups,
-    distinct_lessons,
     fits_anything,
     points,
     said_of,
     says_nothing,
     standing_of,
 )
+from lessonbank.evidence.lift import Lift, distinct_groups, distinct_lessons
 from lessonbank.guard.sanitise import canonical, canonical_line, one_line
 
 from .forest import Bar, Forest
@@ -41,7 +39,7 @@ _KEY: Final = (
 
 
 Address: TypeAlias = "Callable[[str, str], str]"
-"""Where the page of something is: `lessons`, `runs` or `why` (a recall), and its id. Empty: there is none."""
+"""Where the page of something is: `lessons` or `runs`, and its id. Empty: there is none."""
 
 
 def nowhere(_kind: str, _id: str, /) -> str:
@@ -95,14 +93,12 @@ def _lesson(lesson: LessonLift, scope: str, forest: Forest, address: Address) ->
     known = (
         ("kind", str(lesson.kind or "")),
         *numbers(lesson),
-        ("named by the agent", f"{plural(lesson.cited, 'time')}, which is not an effect"),
     )
     facts = (
         *_escaped(known),
         ("its id", _ids("lessons", (lesson.lesson_id,), address)),
         ("drawn from the runs", _ids("runs", lesson.run_ids, address)),
-        ("shown last by the recalls", _ids("why", lesson.recall_ids, address)),
-        *_escaped([("to see all of them", _command(lesson.lesson_id, scope))]),
+        *_escaped([("to see the recalls that found it", _command(lesson.lesson_id, scope))]),
     )
     inside = f'<div class="inside">{text}{_facts(facts)}</div>'
     return f'\n<details class="treatment"><summary>{summary}</summary>{inside}</details>'

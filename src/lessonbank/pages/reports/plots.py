@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lessonbank._base.plural import plural
-from lessonbank.evidence.lift import (
+from lessonbank.evidence.effects import (
     LessonLift,
     Point,
     Standing,
@@ -85,22 +85,6 @@ def gain(series: Sequence[Point], /) -> str:
     description = f"the lift is {_change(last.lift)}, {_band(last)}"
     description = f"After {plural(last.recalls, 'outcome')} {description}."
     return _plot("gain", "Points of success that memory adds, so far", description, marks)
-
-
-def growth(series: Sequence[Point], /) -> str:
-    """How many lessons had been found for a task by then."""
-    most = max(point.lessons for point in series)
-    x, y = _across(series), Scale(0.0, max(most, 1), HEIGHT - BOTTOM, TOP)
-    tops = [(x(p.recalls), y(p.lessons)) for p in series]
-    marks = [
-        band("area", tops, [(at, y(0.0)) for at, _ in tops]),
-        *axes(x, y, lambda value: f"{value:.0f}", _ALONG, least=1.0),
-        curve("with", tops),
-        *_key("with", f"lessons found so far: {series[-1].lessons}", LEFT),
-    ]
-    lessons = plural(series[-1].lessons, "lesson")
-    description = f"After {plural(series[-1].recalls, 'outcome')} {lessons} had been found for a task."
-    return _plot("growth", "Lessons found for a task, so far", description, marks)
 
 
 def bar(lift: TreatmentLift, /) -> Bar:

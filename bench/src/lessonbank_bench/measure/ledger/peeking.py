@@ -79,7 +79,7 @@ def _whole(run: Run) -> tuple[bool, bool]:
     lift = (hidden.chance_of_everything - hidden.chance_of_nothing)[when]
     row, weight = _drawn(run, 0)
     so_far = _average(lift[row], weight)
-    low, high = path([own], at=np.arange(1, len(own) + 1))
+    low, high = path(own, at=np.arange(1, len(own) + 1))
     return _inside(so_far, low, high), _inside(so_far, *_usual(run.episodes))
 
 
@@ -105,7 +105,7 @@ def _each(world: World, run: Run) -> list[bool]:
     pairs = run.episodes.pairs
     for lesson in range(world.lessons):
         own = _scores(run, lesson + 1)
-        low, high = path([own], at=np.arange(1, len(own) + 1))
+        low, high = path(own, at=np.arange(1, len(own) + 1))
         by_row = np.zeros(len(run.episodes))
         mine = pairs.lesson == lesson
         by_row[pairs.row[mine]] = adds[mine]

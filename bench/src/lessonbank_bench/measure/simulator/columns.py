@@ -104,7 +104,7 @@ class Episodes:
             cost=self.cost,
             seconds=self.seconds,
             draws=ledger.Draws(*(column[kept] for column in columns)),
-            placed=ledger.Placed(pairs.row, treatment, shown, pairs.cited),
+            placed=ledger.Placed(pairs.row, treatment, shown),
             treatments=("*", *self.lessons),
             level=np.array([ledger.WHOLE_LEVEL, *[ledger.LESSON_LEVEL] * size]),
             turn=np.concatenate([[0], _order_of_arrival(pairs.lesson, size)]),

@@ -131,7 +131,7 @@ class Straight:
 
 
 def _places(row: Ints, treatment: Ints, shown: Flags) -> Placed:
-    return Placed(row, treatment, shown, np.zeros(len(row), bool))
+    return Placed(row, treatment, shown)
 
 
 def _turns(level: Ints, treatment: Ints, kept: Flags) -> Ints:

@@ -1,0 +1,198 @@
+"""What showing a lesson, a group or all of memory changes, as records, and how each is said in a few words."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from lessonbank._base.plural import plural
+from lessonbank.contracts.records import Kind, Record
+from lessonbank.contracts.records.record import Moment
+
+Standing = Literal["helps", "harms", "likely helps", "likely harms", "no evidence yet"]
+"""Two grades. "Likely" is printed of about 1 % of lessons that change nothing, and of memory as a whole in at most 5 %
+of scopes where it does. In at most 5 % any "helps" or "harms" is ever wrong, however often one looks."""
+LITTLE: Final = 0.05
+"""An effect that is shown to be no larger, up or down, is called nothing: five points."""
+NOT_YET: Final = "not known yet"
+_TOO_FEW: Final = ", too few tasks"
+_ANYTHING: Final = 0.5  # from here on a bound says nothing that a reader did not know
+
+
+class Estimate(Record):
+    """An effect with its intervals, in the unit of what is measured (a success rate: 0.05 is five points).
+
+    All `None` where there is too little to say: fewer than five recalls on one of the two sides.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    """The interval of one look: right 95 times in 100 for whoever looks once."""
+    always_low: float | None = None
+    always_high: float | None = None
+    """The interval that is right however often one looks and whenever one stops; wider. Verdicts go by it."""
+    basis: str = ""
+    """What the outcomes are: `truth`; `truth and judge`: truth drawn by an audit, with a judge's opinions to lessen the
+    noise; `judge`: opinions alone, of which nothing follows."""
+
+    @property
+    def most(self) -> float | None:
+        """How large the effect is at most, up or down, however often one looks; `None` where nothing is known."""
+        if self.value is None or self.always_low is None or self.always_high is None:
+            return None
+        return max(abs(self.always_low), abs(self.always_high))
+
+
+class Effect(Record):
+    """What showing something changes, and what may be said of it."""
+
+    shown: int = 0
+    """Recalls with a known outcome in which it was shown."""
+    withheld: int = 0
+    """Those in which a draw left it out: its own, or one that left out nothing else."""
+    success: Estimate = Estimate()
+    standing: Standing = "no evidence yet"
+    since: Moment | None = None
+    """Since when it harms, where it did not from the first. The estimate is of the time since then."""
+
+
+class TreatmentLift(Effect):
+    """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
+
+    waiting: int = 0
+    """Recalls that showed it or left it out and do not count yet: an outcome, theirs or an earlier one, is awaited."""
+    missing_shown: float | None = None
+    missing_withheld: float | None = None
+    """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
+
+
+class LessonLift(TreatmentLift):
+    """What one lesson changes in the tasks it is found for."""
+
+    lesson_id: str
+    title: str = ""
+    description: str = ""
+    content: str = ""
+    kind: Kind | None = None
+    groups: tuple[str, ...] = ()
+    """Ids of the groups it was in when it was recalled last, the widest first."""
+    retired: bool = False
+    asleep: bool = False
+    """Whether it is retired only until a run meets it again."""
+    part_of: str | None = None
+    """The id of the lesson that has its words since a merge; then it is retired."""
+    quarantined: bool = False
+    proposed: bool = False
+    """Whether a person is asked to retire it, because it is shown to harm, or to approve it, because it helps."""
+    run_ids: tuple[str, ...] = ()
+    """The runs it was drawn from."""
+
+
+class GroupLift(TreatmentLift):
+    """What the lessons of one group change together: those of a source, or of a topic."""
+
+    group: str
+    """Its id."""
+    name: str = ""
+    lessons: int = 0
+    """How many of its lessons were found at least once."""
+
+
+class JudgeReport(Record):
+    """How far a judge agrees with the truth, where the truth was told as well."""
+
+    judge: str
+    """Its model, and its prompt with version."""
+    asked: int
+    """Outcomes it gave."""
+    checked: int
+    """Those of which the truth became known. They should be a random part; a chosen part tells of that part."""
+    agreement: float | None = None
+
+
+class Point(Record):
+    """One moment of a series, for plots."""
+
+    recalls: int
+    with_memory: float | None = None
+    """The share of success so far with memory, and without, weighted as the effect is."""
+    without: float | None = None
+    lift: float | None = None
+    """Their difference: the effect so far."""
+    low: float | None = None
+    high: float | None = None
+    """The interval of the effect so far that is right however often one looks."""
+
+
+def does_nothing(effect: Effect, /) -> bool:
+    """Whether it is shown that an effect is at most `LITTLE`, up or down; opinions alone show nothing."""
+    most = None if effect.success.basis == "judge" else effect.success.most
+    return effect.standing == "no evidence yet" and most is not None and most <= LITTLE
+
+
+def says_nothing(effect: Effect, /) -> bool:
+    """Whether so few tasks are known that any effect fits: a number would look like knowledge."""
+    known = effect.success.value is not None
+    return not known or (effect.standing == "no evidence yet" and at_most(effect.success) == _TOO_FEW)
+
+
+def standing_of(lift: TreatmentLift, /) -> str:
+    """The decision in one sentence: keep, take out, or undecided, and then how large the effect is at most."""
+    if lift.missing_shown is not None and lift.missing_withheld is not None:
+        missing = f"{lift.missing_shown:.0%} of outcomes missing, {lift.missing_withheld:.0%} without it"
+        return f"undecided, no verdict: {missing}"
+    since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
+    open_yet = lift.standing == "no evidence yet"
+    most = at_most(lift.success) if open_yet else ""
+    decision = "undecided" if open_yet else f"{'keep' if 'helps' in lift.standing else 'take out'}: {lift.standing}"
+    decision = "does nothing" if does_nothing(lift) else decision
+    if lift.success.basis == "judge" and not open_yet:
+        decision = f"undecided: {lift.standing}"  # nothing follows from opinions alone
+    return f"{decision}{since}{by_judge(lift.success)}{most}"
+
+
+def at_most(effect: Estimate, /) -> str:
+    """What is known of an effect of which nothing is shown, as the end of a sentence; empty where that is nothing."""
+    most, low, high = effect.most, effect.always_low, effect.always_high
+    if most is None or low is None or high is None or fits_anything(low, high):
+        return _TOO_FEW
+    return "" if most >= _ANYTHING else f", at most {100 * most:.0f} points either way"
+
+
+def fits_anything(low: float, high: float, /) -> bool:
+    """Whether an interval of an effect is so wide that it says nothing."""
+    return high - low >= 2 * _ANYTHING
+
+
+def said_of(lesson: LessonLift, /) -> str:
+    """What the evidence says of a lesson, and what became of it, in a few words."""
+    proposed = "approval proposed" if lesson.standing == "helps" else "retirement proposed"
+    states = {
+        "asleep": lesson.asleep,
+        "part of another lesson now": bool(lesson.part_of),
+        "retired": lesson.retired and not (lesson.asleep or lesson.part_of),
+        "quarantined": lesson.quarantined,
+        proposed: lesson.proposed,
+    }
+    return ", ".join([standing_of(lesson), *(word for word, is_so in states.items() if is_so)])
+
+
+def times_of(lift: TreatmentLift, /) -> str:
+    """How often it was shown and left out where that counts, and how often where that does not count yet."""
+    waiting = f"; {lift.waiting:,} more {'does' if lift.waiting == 1 else 'do'} not count yet" if lift.waiting else ""
+    return f"shown {plural(lift.shown, 'time')}, left out {plural(lift.withheld, 'time')}{waiting}"
+
+
+def points(estimate: Estimate, /) -> str:
+    """An effect on a rate in percentage points, with the interval that is right however often one looks."""
+    if estimate.value is None:
+        return NOT_YET
+    low, high = estimate.always_low, estimate.always_high
+    span = "" if low is None or high is None else f" [{100 * low:+z.0f}, {100 * high:+z.0f}]"
+    span = " so far" if low is not None and high is not None and fits_anything(low, high) else span
+    return f"{100 * estimate.value:+z.1f} points{span}"
+
+
+def by_judge(estimate: Estimate, /) -> str:
+    """Who says so, where only a judge does, as the end of a sentence."""
+    return ", by the judge" if estimate.basis == "judge" and estimate.value is not None else ""
