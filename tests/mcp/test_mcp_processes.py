@@ -25,6 +25,7 @@ from lessonbank.testing import ModelServer
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
 import httpx2
+from running import lessonbank_cli
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -71,10 +72,9 @@ def kept(folder: Path, scope: str = "t") -> lessonbank.ReasoningBank:
     return lessonbank.connect(folder / "bank.db", scope=scope, embedder="lexical", evidence=Evidence(holdout=None))
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_over_stdio_recalls_and_records(folder: Path, mode: str) -> None:
+async def test_a_client_over_stdio_recalls_and_records(folder: Path) -> None:
     parameters = StdioServerParameters(command=sys.executable, args=list(COMMAND), cwd=folder, env={**os.environ})
-    async with Client(stdio_client(parameters), mode=mode) as client:
+    async with Client(stdio_client(parameters)) as client:
         found = told(await client.call_tool("recall", {"task": TASK}))
         record = {"task": TASK, "steps": STEPS, "recall_id": found["recall_id"]}
         run = told(await client.call_tool("record", record))["run_id"]
@@ -163,7 +163,7 @@ def test_what_was_recorded_is_judged_and_learned_before_the_server_leaves(folder
 def test_a_launch_that_cannot_be_meant_ends_with_one_sentence(folder: Path, words: tuple[str, ...], says: str) -> None:
     (folder / "keys").write_text(KEYS["t"])
     (folder / "short").write_text("secret\n")
-    ended = subprocess.run([sys.executable, *COMMAND, *words], cwd=folder, capture_output=True, text=True, timeout=60)
+    ended = lessonbank_cli(*COMMAND[2:], *words, cwd=folder)
     assert ended.returncode == 2
     assert not ended.stdout
     assert says in ended.stderr
@@ -196,23 +196,23 @@ async def calling(address: str, key: str, mode: str = "auto", **headers: str) ->
         yield client
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_over_http_each_key_opens_its_own_scope_and_no_other(folder: Path, mode: str) -> None:
+async def test_over_http_each_key_opens_its_own_scope_and_no_other(folder: Path) -> None:
     with serving(folder, "--key-file", "keys") as address:
-        async with (
-            calling(address, KEYS["t"], mode) as one,
-            calling(address, KEYS["acme/sales"], mode) as other,
-        ):
-            calls = [client.call_tool("recall", {"task": TASK, "scope": "t"}) for client in (one, other) * 5]
-            titles = [[lesson["title"] for lesson in told(found)["lessons"]] for found in await asyncio.gather(*calls)]
-            assert titles == [["Customs form first"], ["Ask for the size first"]] * 5
-            listed = [await client.read_resource("lessonbank://lessons") for client in (one, other)]
-            assert "Customs" in str(listed[0].contents)
-            assert "Customs" not in str(listed[1].contents)
-            foreign = told(await one.call_tool("recall", {"task": TASK}))["recall_id"]
-            settled = await other.call_tool("record", {"task": TASK, "steps": STEPS, "recall_id": foreign})
-            assert settled.is_error
-            assert "[not_found]" in str(settled.content)
+        for mode in ("auto", "legacy"):
+            async with (
+                calling(address, KEYS["t"], mode) as one,
+                calling(address, KEYS["acme/sales"], mode) as other,
+            ):
+                calls = [client.call_tool("recall", {"task": TASK, "scope": "t"}) for client in (one, other) * 5]
+                titles = [[lesson["title"] for lesson in told(each)["lessons"]] for each in await asyncio.gather(*calls)]
+                assert titles == [["Customs form first"], ["Ask for the size first"]] * 5
+                listed = [await client.read_resource("lessonbank://lessons") for client in (one, other)]
+                assert "Customs" in str(listed[0].contents)
+                assert "Customs" not in str(listed[1].contents)
+                foreign = told(await one.call_tool("recall", {"task": TASK}))["recall_id"]
+                settled = await other.call_tool("record", {"task": TASK, "steps": STEPS, "recall_id": foreign})
+                assert settled.is_error
+                assert "[not_found]" in str(settled.content)
 
 
 async def test_over_http_the_recall_of_one_session_is_not_settled_by_another_of_the_same_key(folder: Path) -> None:
