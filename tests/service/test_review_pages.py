@@ -6,10 +6,10 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,19 @@ pytest.importorskip("fastapi", reason="needs the extra server")
 pytest.importorskip("jinja2", reason="needs the extra pages")
 
 import httpx2
+from anyio.from_thread import start_blocking_portal
+from running import COMMAND, lessonbank_cli
 
 import lessonbank
 from lessonbank.contracts.records import Step, Trajectory
+from lessonbank.http.service.application import application
 from lessonbank.http.service.keys import Keys
 from lessonbank.http.service.review import review
+from lessonbank.http.service.serving import listening, server_of
 
 PUBLIC = "https://bank.example.com"
 SECRET = "Discounts end in May"
+by_the_command = pytest.mark.parametrize("site", ["command"], indirect=True)
 pytestmark = [pytest.mark.full, pytest.mark.skipif(os.name == "nt", reason="this system has no SIGTERM")]
 
 
@@ -55,7 +60,8 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Generator[Site]:
+def site(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
+    """Served in this process; `command` serves it as a program of its own."""
     path = tmp_path / "bank.db"
     with lessonbank.connect(path, scope="acme/support", embedder="lexical") as bank:
         step = Step(action="cancel(#7)", observation="error: it is packed")
@@ -69,16 +75,34 @@ def site(tmp_path: Path) -> Generator[Site]:
         lesson = bank.lessons.get(found.id)
     (trials / "broken-of-theirs.jsonl").write_text("nothing", encoding="utf-8")
     keys = anyio.run(_keys, path)
-    command = [sys.executable, "-m", "lessonbank.cli", "serve", "--bank", str(path), "--port", "0"]
-    command += ["--pages", "--trials", str(trials)]
+    with served_here(path, trials) if getattr(request, "param", "here") == "here" else served(path, trials) as url:
+        yield Site(url, keys, {name: key.split("_")[1] for name, key in keys.items()}, lesson, path)
+
+
+@contextmanager
+def served(bank: Path, trials: Path) -> Generator[str]:
+    """The address of a server as `lessonbank serve` starts it."""
+    command = [*COMMAND, "serve", "--bank", str(bank), "--port", "0", "--pages", "--trials", str(trials)]
     with subprocess.Popen([*command, "--public-url", PUBLIC], stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         line = next(line for line in server.stderr if "serves" in line)
-        url = line.split()[-1].removesuffix("/v1")
-        ids = {name: key.split("_")[1] for name, key in keys.items()}
-        yield Site(url, keys, ids, lesson, path)
+        yield line.split()[-1].removesuffix("/v1")
         server.send_signal(signal.SIGTERM)
         server.communicate(timeout=30)
+
+
+@contextmanager
+def served_here(bank: Path, trials: Path) -> Generator[str]:
+    """The same in a thread of this process."""
+    with start_blocking_portal() as portal, closing(listening("127.0.0.1", 0)) as listener:
+        memory = portal.call(partial(lessonbank.connect_async, bank, scope="default"))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        pages = review(memory, origins={url, PUBLIC}, trials=trials)
+        server = server_of(application(memory, close=True, review=pages))
+        running = portal.start_task_soon(partial(server.serve, sockets=[listener]))
+        yield url
+        server.should_exit = True
+        running.result()
 
 
 def _answers(task: str, memory: str) -> Trajectory:
@@ -126,6 +150,7 @@ def test_the_key_of_an_agent_or_a_reader_shows_and_decides_nothing(
         assert browser.get("/v1", headers={"Authorization": f"Bearer {site.keys['Ann']}"}).status_code == 200
 
 
+@by_the_command
 def test_trials_are_shown_to_those_who_may_see_their_scope(site: Site) -> None:
     with site.entered("Ana") as browser:
         assert "/review/trials" in browser.get("/review/evidence").text
@@ -139,10 +164,7 @@ def test_trials_are_shown_to_those_who_may_see_their_scope(site: Site) -> None:
 
 
 def test_trials_without_pages_are_refused_and_not_forgotten(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "lessonbank.cli", "serve", "--bank", str(tmp_path / "b.db"), "--new"]
-    done = subprocess.run(
-        [*command, "--trials", str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = lessonbank_cli("serve", "--bank", "b.db", "--new", "--trials", tmp_path, cwd=tmp_path)
     assert done.returncode != 0
     assert "give --bank and --pages, too" in done.stderr
 
@@ -201,6 +223,7 @@ def test_a_key_that_ended_ends_its_sessions(site: Site) -> None:
         assert browser.get("/review/lessons").status_code == 401
 
 
+@by_the_command
 def test_other_sites_and_names_sign_nobody_in(site: Site) -> None:
     with site.browser() as browser:
         told = {"key": site.keys["Ana"], "next": "//evil.example/x"}
