@@ -25,11 +25,11 @@ from lessonbank.testing import ModelServer
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
 import httpx2
-from running import lessonbank_cli
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
+from running import lessonbank_cli
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 TASK = "Ship a parcel abroad"
@@ -204,7 +204,9 @@ async def test_over_http_each_key_opens_its_own_scope_and_no_other(folder: Path)
                 calling(address, KEYS["acme/sales"], mode) as other,
             ):
                 calls = [client.call_tool("recall", {"task": TASK, "scope": "t"}) for client in (one, other) * 5]
-                titles = [[lesson["title"] for lesson in told(each)["lessons"]] for each in await asyncio.gather(*calls)]
+                titles = [
+                    [lesson["title"] for lesson in told(each)["lessons"]] for each in await asyncio.gather(*calls)
+                ]
                 assert titles == [["Customs form first"], ["Ask for the size first"]] * 5
                 listed = [await client.read_resource("lessonbank://lessons") for client in (one, other)]
                 assert "Customs" in str(listed[0].contents)
