@@ -34,7 +34,14 @@ _OFFLINE = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
-_LONGEST = {"test_types.py", "test_chaos.py", "test_failing_memory.py", "test_two_sessions.py", "test_long_lessons.py"}
+_LONGEST = {
+    "test_types.py",
+    "test_reproduce.py",
+    "test_chaos.py",
+    "test_failing_memory.py",
+    "test_two_sessions.py",
+    "test_long_lessons.py",
+}
 _OPEN_HOSTS = {"", "localhost", "localhost.localdomain", "ip6-localhost"}
 
 
@@ -118,7 +125,7 @@ _write_to_memory()
 settings.register_profile(
     "repeatable",
     deadline=None,
-    max_examples=40,
+    max_examples=30,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
