@@ -50,12 +50,23 @@ COMMAND = (
 KEYS = {scope: f"key-of-{scope}-{'0123456789' * 3}" for scope in ("t", "acme/sales")}
 
 
+def filled(folder: Path) -> Path:
+    for scope, title in (("t", "Customs form first"), ("acme/sales", "Ask for the size first")):
+        with lessonbank.connect(folder / "bank.db", scope=scope, embedder="lexical") as bank:
+            bank.lessons.add(title=title, content="Do this before the rest.", task=TASK, by="Ana")
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for scope, title in (("t", "Customs form first"), ("acme/sales", "Ask for the size first")):
-        with lessonbank.connect(tmp_path / "bank.db", scope=scope, embedder="lexical") as bank:
-            bank.lessons.add(title=title, content="Do this before the rest.", task=TASK, by="Ana")
-    return tmp_path
+    return filled(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def for_one_key(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """The address of a server over HTTP that one key opens."""
+    with serving(filled(tmp_path_factory.mktemp("one-key")), LESSONBANK_MCP_KEY=KEYS["t"]) as address:
+        yield address
 
 
 def told(result: CallToolResult) -> dict[str, Any]:
@@ -217,12 +228,11 @@ async def test_over_http_each_key_opens_its_own_scope_and_no_other(folder: Path)
                 assert "[not_found]" in str(settled.content)
 
 
-async def test_over_http_the_recall_of_one_session_is_not_settled_by_another_of_the_same_key(folder: Path) -> None:
-    with serving(folder, LESSONBANK_MCP_KEY=KEYS["t"]) as address:
-        async with calling(address, KEYS["t"], "legacy") as one, calling(address, KEYS["t"], "legacy") as other:
-            found = told(await one.call_tool("recall", {"task": TASK}))["recall_id"]
-            strange = told(await other.call_tool("record", {"task": TASK, "steps": STEPS, "answer": "mine"}))
-            own = told(await one.call_tool("record", {"task": TASK, "steps": STEPS}))
+async def test_over_http_the_recall_of_one_session_is_not_settled_by_another_of_the_same_key(for_one_key: str) -> None:
+    async with calling(for_one_key, KEYS["t"], "legacy") as one, calling(for_one_key, KEYS["t"], "legacy") as other:
+        found = told(await one.call_tool("recall", {"task": TASK}))["recall_id"]
+        strange = told(await other.call_tool("record", {"task": TASK, "steps": STEPS, "answer": "mine"}))
+        own = told(await one.call_tool("record", {"task": TASK, "steps": STEPS}))
     assert strange["recall_id"] == ""
     assert own["recall_id"] == found
 
@@ -243,19 +253,18 @@ async def test_over_http_each_of_several_keys_of_a_scope_is_a_writer_of_its_own(
     assert tellers["acme/sales"] == [of_process()], "whoever alone has a key is the owner"
 
 
-async def test_over_http_nobody_without_a_key_and_no_foreign_name_gets_in(folder: Path) -> None:
-    with serving(folder, LESSONBANK_MCP_KEY=KEYS["t"]) as address:
-        for bad in ("", "0" * 40, KEYS["acme/sales"], KEYS["t"][:-1]):
-            with pytest.raises((MCPError, httpx2.HTTPStatusError, ExceptionGroup)):
-                async with calling(address, bad) as client:
-                    await client.call_tool("recall", {"task": TASK})
-        key = {"authorization": f"Bearer {KEYS['t']}", "accept": "application/json, text/event-stream"}
-        body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-        async with httpx2.AsyncClient(headers=key) as http:
-            assert (await http.post(address, json=body, headers={"authorization": ""})).status_code == 401
-            assert (await http.post(address, json=body, headers={"host": "evil.example:80"})).status_code == 421
-            assert (await http.post(address, json=body, headers={"origin": "https://evil.example"})).status_code == 403
-            assert (await http.post(address, content=b"x" * 5_000_000)).status_code == 413
+async def test_over_http_nobody_without_a_key_and_no_foreign_name_gets_in(for_one_key: str) -> None:
+    for bad in ("", "0" * 40, KEYS["acme/sales"], KEYS["t"][:-1]):
+        with pytest.raises((MCPError, httpx2.HTTPStatusError, ExceptionGroup)):
+            async with calling(for_one_key, bad) as client:
+                await client.call_tool("recall", {"task": TASK})
+    key = {"authorization": f"Bearer {KEYS['t']}", "accept": "application/json, text/event-stream"}
+    body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    async with httpx2.AsyncClient(headers=key) as http:
+        assert (await http.post(for_one_key, json=body, headers={"authorization": ""})).status_code == 401
+        assert (await http.post(for_one_key, json=body, headers={"host": "evil.example:80"})).status_code == 421
+        assert (await http.post(for_one_key, json=body, headers={"origin": "https://evil.example"})).status_code == 403
+        assert (await http.post(for_one_key, content=b"x" * 5_000_000)).status_code == 413
 
 
 async def test_a_key_that_is_taken_out_of_the_file_ends_its_session_and_its_stream(folder: Path) -> None:
