@@ -45,4 +45,6 @@ async def test_a_megabyte_costs_the_event_loop_milliseconds(name: str) -> None:
             begun = time.thread_time()
             await CALLS[name](bank, text)
             took.append(time.thread_time() - begun)
+            if took[-1] < MOST:
+                break
     assert min(took) < MOST, took

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from running import lessonbank_cli
 
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
@@ -108,16 +107,6 @@ def test_what_was_taught_again_is_named_by_eight_characters_and_a_field_has_the_
     assert first.id[-8:] in note
 
 
-def cli(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "lessonbank.cli", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **environment},
-    )
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("arguments", "missing"),
@@ -129,8 +118,8 @@ def cli(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         (("lessons", "retire", "abcd", "--bank", "x", "--scope", "t", "--by", "Ana"), "Missing option '--reason'"),
     ],
 )
-def test_a_command_names_everything_that_it_lacks(arguments: tuple[str, ...], missing: str) -> None:
-    done = cli(*arguments)
+def test_a_command_names_everything_that_it_lacks(arguments: tuple[str, ...], missing: str, tmp_path: Path) -> None:
+    done = lessonbank_cli(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert missing in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -141,9 +130,9 @@ def test_a_command_names_everything_that_it_lacks(arguments: tuple[str, ...], mi
 def test_each_command_takes_its_bank_by_one_option(command: str, tmp_path: Path) -> None:
     missing = str(tmp_path / "no.db")
     for arguments in ((command, "--bank", missing), (command, missing)):
-        done = cli(*arguments)
+        done = lessonbank_cli(*arguments, cwd=tmp_path)
         assert (done.returncode, "there is no bank at" in done.stderr) == (2, True), done.stderr
-    assert "--bank bank.db" in cli(command).stderr
+    assert "--bank bank.db" in lessonbank_cli(command, cwd=tmp_path).stderr
 
 
 def may_not_write(_path: object, mode: int) -> bool:

@@ -101,8 +101,8 @@ def test_any_text_is_read_and_what_is_json_is_read_as_it_is(text: str) -> None:
 @pytest.mark.parametrize(
     "unit", ["{", "{}", '{"a":', "{a: b} ", '{"a": "{"b": 1}"} ', '{"', "{'", "<think>", "\\", '"']
 )
-def test_a_megabyte_of_anything_is_read_in_linear_time(unit: str) -> None:
-    assert growth(lambda text: found(spoken(text)), unit, size=100_000) <= FAR
+def test_a_long_reply_of_anything_is_read_in_linear_time(unit: str) -> None:
+    assert growth(lambda text: found(spoken(text)), unit, size=25_000) <= FAR
 
 
 # --- what its readers gain -------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ def test_an_agent_that_is_stuck_reads_what_a_second_look_says(desk: World) -> No
     assert count.tokens > stream(desk, PIECES[BASE], 100, 15).tokens
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_every_piece_runs_in_a_world_with_commands(tmp_path: Path) -> None:
     pytest.importorskip("minisweagent")
     assert main(["--world", "repo-desk", "--seeds", "1", "--tasks", "2", "--data", str(tmp_path), "--json"]) == 0

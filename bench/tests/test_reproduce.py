@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 pytest.importorskip("openai", reason="the openai SDK is not installed")
 
@@ -203,39 +203,32 @@ def answers(body: dict[str, Any]) -> Answer:
     return Answer(Server().said(system, shown)[1])
 
 
-@pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Result]]:
-    """What every command of the page printed: first what plays, then what reads it. Two tasks each, one server."""
-    folder = tmp_path_factory.mktemp("page")
+@pytest.mark.full
+def test_every_command_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First what plays, then what reads it. One task each, one server."""
     for split in ("task", "website", "domain"):
-        (folder / "mind2web" / f"test_{split}").mkdir(parents=True)
+        (tmp_path / "mind2web" / f"test_{split}").mkdir(parents=True)
         tasks = [task(f"t{n}", [action(f"{n}", "CLICK", "", [candidate("12", 1)], OTHERS)]) for n in range(2)]
-        (folder / "mind2web" / f"test_{split}" / f"test_{split}_0.json").write_text(json.dumps(tasks))
+        (tmp_path / "mind2web" / f"test_{split}" / f"test_{split}_0.json").write_text(json.dumps(tasks))
     ranks = {f"t{n}_{n}": {"12": 1, "14": 3, "15": 60} for n in range(2)}
-    (folder / "ranks.json").write_text(json.dumps(ranks))
-    with pytest.MonkeyPatch.context() as patch, ModelServer(default=answers) as server:
-        patch.setenv("OPENAI_API_KEY", "sk-none")
-        patch.chdir(folder)
-        patch.setattr(desk, "StandIn", StandIn, raising=False)
-        for name in ("webarena", "swebench"):
-            patch.setitem(ENVIRONMENTS, name, "desk:StandIn")  # type: ignore[arg-type]
-        model = ["--model", "openai:gpt-4o", "--base-url", server.base_url, "--tasks", "2"]
+    (tmp_path / "ranks.json").write_text(json.dumps(ranks))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(desk, "StandIn", StandIn, raising=False)
+    for name in ("webarena", "swebench"):
+        monkeypatch.setitem(ENVIRONMENTS, name, "desk:StandIn")  # type: ignore[arg-type]
+    with ModelServer(default=answers) as server:
+        model = ["--model", "openai:gpt-4o", "--base-url", server.base_url, "--tasks", "1"]
         plays = [words for words in COMMANDS if words[2] in ("run", "scale")]
         reads = [words for words in COMMANDS if words[2] not in ("run", "scale")]
-        told = [(words, [*words[2:], *model]) for words in plays] + [(words, words[2:]) for words in reads]
-        yield {" ".join(words): CliRunner().invoke(bench, given) for words, given in told}
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[2:]))
-def test_every_command_of_the_page_runs(words: list[str], played: dict[str, Result]) -> None:
-    done = played[" ".join(words)]
-    assert done.exit_code == (3 if words[2] == "plan" else 0), (done.output, done.exception)
-    if words[2] == "table":
-        assert all(f"{folder}, 95 % over tasks" in done.stdout for folder in words[3:])
-        assert ("Overall" in done.stdout) is (len(words) > 4)
-    if words[2] == "scale":
-        assert "Pass@1" in done.stdout
+        for words, more in [*((words, model) for words in plays), *((words, list[str]()) for words in reads)]:
+            done = CliRunner().invoke(bench, [*words[2:], *more])
+            assert done.exit_code == (3 if words[2] == "plan" else 0), (words, done.output, done.exception)
+            if words[2] == "table":
+                assert all(f"{folder}, 95 % over tasks" in done.stdout for folder in words[3:]), words
+                assert ("Overall" in done.stdout) is (len(words) > 4), words
+            if words[2] == "scale":
+                assert "Pass@1" in done.stdout, words
 
 
 def test_what_is_played_is_printed() -> None:

@@ -228,8 +228,8 @@ def test_an_interval_that_leaves_the_truth_and_a_late_verdict_miss(monkeypatch: 
     assert "by 3,000" not in missed
 
 
-OFTEN = ("effects", "silence", "poisoned")
-"""The parts that run often, one of each kind of bank; the others run in the longest set."""
+OFTEN = ("effects", "silence")
+"""The parts that run often; the others run in the longest set."""
 
 
 @pytest.mark.full

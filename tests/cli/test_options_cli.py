@@ -10,10 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from running import lessonbank_cli, lessonbank_process
 
 import lessonbank
 from lessonbank import Step, Trajectory
+from lessonbank.cli import _narrowed, app
 from lessonbank.cli.doctor import leaving
 
 pytestmark = pytest.mark.full
@@ -35,6 +37,12 @@ def test_the_environment_stands_for_the_bank_and_the_scope(folder: Path) -> None
     assert len(json.loads(done.stdout)) == 1
     other = lessonbank_cli("lessons", "list", "--json", "--scope", "u", cwd=folder, **named)
     assert json.loads(other.stdout) == []
+
+
+@pytest.mark.parametrize("word", ["doctor", "lessons"])
+def test_a_call_makes_its_own_command_and_no_other(word: str) -> None:
+    assert {*typer.main.get_command(_narrowed(word)).commands} == {word}  # type: ignore[attr-defined]
+    assert {_narrowed(), _narrowed("doktor"), _narrowed("bench"), _narrowed("--help")} == {app}
 
 
 @pytest.mark.parametrize(

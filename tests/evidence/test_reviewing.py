@@ -76,7 +76,7 @@ def test_all_false_verdicts_together_are_bounded_though_lessons_never_stop_comin
     assert (np.diff(spent[4:]) < 0).all()
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_a_bank_without_effects_prints_hardly_ever_a_verdict_however_often_one_looks() -> None:
     likely, wrong, runs, names = 0, 0, 40, 10
     for seed in range(runs):
@@ -275,7 +275,7 @@ def test_a_group_is_estimated_as_one_and_its_lessons_lean_on_it() -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("odds", "n"), [(0.5, 3000), (0.1, 8000)])
+@pytest.mark.parametrize(("odds", "n"), [(0.5, 3000), pytest.param(0.1, 8000, marks=pytest.mark.release)])
 def test_the_verdict_arrives_within_the_number_that_is_said_in_four_of_five_cases(odds: float, n: int) -> None:
     said, came, runs = [], 0, 60
     for seed in range(runs):

@@ -91,7 +91,7 @@ def test_the_command_prints_it_and_names_what_waits(bank: ReasoningBank, tmp_pat
     printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert f"lessonbank review {tmp_path / 'bank.db'} --scope {SHOP}" in printed.replace("\n", " ")
     told = json.loads(subprocess.run([*words, "--json"], capture_output=True, text=True, check=True).stdout)
-    assert told["told"] == 1
+    assert told["cures_shown"] == 1
     assert told["sessions"] == ["s-1", "s-2"]
 
 

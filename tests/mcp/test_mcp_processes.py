@@ -29,6 +29,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
+from running import lessonbank_cli
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 TASK = "Ship a parcel abroad"
@@ -49,12 +50,23 @@ COMMAND = (
 KEYS = {scope: f"key-of-{scope}-{'0123456789' * 3}" for scope in ("t", "acme/sales")}
 
 
+def filled(folder: Path) -> Path:
+    for scope, title in (("t", "Customs form first"), ("acme/sales", "Ask for the size first")):
+        with lessonbank.connect(folder / "bank.db", scope=scope, embedder="lexical") as bank:
+            bank.lessons.add(title=title, content="Do this before the rest.", task=TASK, by="Ana")
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for scope, title in (("t", "Customs form first"), ("acme/sales", "Ask for the size first")):
-        with lessonbank.connect(tmp_path / "bank.db", scope=scope, embedder="lexical") as bank:
-            bank.lessons.add(title=title, content="Do this before the rest.", task=TASK, by="Ana")
-    return tmp_path
+    return filled(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def for_one_key(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """The address of a server over HTTP that one key opens."""
+    with serving(filled(tmp_path_factory.mktemp("one-key")), LESSONBANK_MCP_KEY=KEYS["t"]) as address:
+        yield address
 
 
 def told(result: CallToolResult) -> dict[str, Any]:
@@ -71,10 +83,9 @@ def kept(folder: Path, scope: str = "t") -> lessonbank.ReasoningBank:
     return lessonbank.connect(folder / "bank.db", scope=scope, embedder="lexical", evidence=Evidence(holdout=None))
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_over_stdio_recalls_and_records(folder: Path, mode: str) -> None:
+async def test_a_client_over_stdio_recalls_and_records(folder: Path) -> None:
     parameters = StdioServerParameters(command=sys.executable, args=list(COMMAND), cwd=folder, env={**os.environ})
-    async with Client(stdio_client(parameters), mode=mode) as client:
+    async with Client(stdio_client(parameters)) as client:
         found = told(await client.call_tool("recall", {"task": TASK}))
         record = {"task": TASK, "steps": STEPS, "recall_id": found["recall_id"]}
         run = told(await client.call_tool("record", record))["run_id"]
@@ -163,7 +174,7 @@ def test_what_was_recorded_is_judged_and_learned_before_the_server_leaves(folder
 def test_a_launch_that_cannot_be_meant_ends_with_one_sentence(folder: Path, words: tuple[str, ...], says: str) -> None:
     (folder / "keys").write_text(KEYS["t"])
     (folder / "short").write_text("secret\n")
-    ended = subprocess.run([sys.executable, *COMMAND, *words], cwd=folder, capture_output=True, text=True, timeout=60)
+    ended = lessonbank_cli(*COMMAND[2:], *words, cwd=folder)
     assert ended.returncode == 2
     assert not ended.stdout
     assert says in ended.stderr
@@ -196,31 +207,32 @@ async def calling(address: str, key: str, mode: str = "auto", **headers: str) ->
         yield client
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_over_http_each_key_opens_its_own_scope_and_no_other(folder: Path, mode: str) -> None:
+async def test_over_http_each_key_opens_its_own_scope_and_no_other(folder: Path) -> None:
     with serving(folder, "--key-file", "keys") as address:
-        async with (
-            calling(address, KEYS["t"], mode) as one,
-            calling(address, KEYS["acme/sales"], mode) as other,
-        ):
-            calls = [client.call_tool("recall", {"task": TASK, "scope": "t"}) for client in (one, other) * 5]
-            titles = [[lesson["title"] for lesson in told(found)["lessons"]] for found in await asyncio.gather(*calls)]
-            assert titles == [["Customs form first"], ["Ask for the size first"]] * 5
-            listed = [await client.read_resource("lessonbank://lessons") for client in (one, other)]
-            assert "Customs" in str(listed[0].contents)
-            assert "Customs" not in str(listed[1].contents)
-            foreign = told(await one.call_tool("recall", {"task": TASK}))["recall_id"]
-            settled = await other.call_tool("record", {"task": TASK, "steps": STEPS, "recall_id": foreign})
-            assert settled.is_error
-            assert "[not_found]" in str(settled.content)
+        for mode in ("auto", "legacy"):
+            async with (
+                calling(address, KEYS["t"], mode) as one,
+                calling(address, KEYS["acme/sales"], mode) as other,
+            ):
+                calls = [client.call_tool("recall", {"task": TASK, "scope": "t"}) for client in (one, other) * 5]
+                titles = [
+                    [lesson["title"] for lesson in told(each)["lessons"]] for each in await asyncio.gather(*calls)
+                ]
+                assert titles == [["Customs form first"], ["Ask for the size first"]] * 5
+                listed = [await client.read_resource("lessonbank://lessons") for client in (one, other)]
+                assert "Customs" in str(listed[0].contents)
+                assert "Customs" not in str(listed[1].contents)
+                foreign = told(await one.call_tool("recall", {"task": TASK}))["recall_id"]
+                settled = await other.call_tool("record", {"task": TASK, "steps": STEPS, "recall_id": foreign})
+                assert settled.is_error
+                assert "[not_found]" in str(settled.content)
 
 
-async def test_over_http_the_recall_of_one_session_is_not_settled_by_another_of_the_same_key(folder: Path) -> None:
-    with serving(folder, LESSONBANK_MCP_KEY=KEYS["t"]) as address:
-        async with calling(address, KEYS["t"], "legacy") as one, calling(address, KEYS["t"], "legacy") as other:
-            found = told(await one.call_tool("recall", {"task": TASK}))["recall_id"]
-            strange = told(await other.call_tool("record", {"task": TASK, "steps": STEPS, "answer": "mine"}))
-            own = told(await one.call_tool("record", {"task": TASK, "steps": STEPS}))
+async def test_over_http_the_recall_of_one_session_is_not_settled_by_another_of_the_same_key(for_one_key: str) -> None:
+    async with calling(for_one_key, KEYS["t"], "legacy") as one, calling(for_one_key, KEYS["t"], "legacy") as other:
+        found = told(await one.call_tool("recall", {"task": TASK}))["recall_id"]
+        strange = told(await other.call_tool("record", {"task": TASK, "steps": STEPS, "answer": "mine"}))
+        own = told(await one.call_tool("record", {"task": TASK, "steps": STEPS}))
     assert strange["recall_id"] == ""
     assert own["recall_id"] == found
 
@@ -241,19 +253,18 @@ async def test_over_http_each_of_several_keys_of_a_scope_is_a_writer_of_its_own(
     assert tellers["acme/sales"] == [of_process()], "whoever alone has a key is the owner"
 
 
-async def test_over_http_nobody_without_a_key_and_no_foreign_name_gets_in(folder: Path) -> None:
-    with serving(folder, LESSONBANK_MCP_KEY=KEYS["t"]) as address:
-        for bad in ("", "0" * 40, KEYS["acme/sales"], KEYS["t"][:-1]):
-            with pytest.raises((MCPError, httpx2.HTTPStatusError, ExceptionGroup)):
-                async with calling(address, bad) as client:
-                    await client.call_tool("recall", {"task": TASK})
-        key = {"authorization": f"Bearer {KEYS['t']}", "accept": "application/json, text/event-stream"}
-        body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-        async with httpx2.AsyncClient(headers=key) as http:
-            assert (await http.post(address, json=body, headers={"authorization": ""})).status_code == 401
-            assert (await http.post(address, json=body, headers={"host": "evil.example:80"})).status_code == 421
-            assert (await http.post(address, json=body, headers={"origin": "https://evil.example"})).status_code == 403
-            assert (await http.post(address, content=b"x" * 5_000_000)).status_code == 413
+async def test_over_http_nobody_without_a_key_and_no_foreign_name_gets_in(for_one_key: str) -> None:
+    for bad in ("", "0" * 40, KEYS["acme/sales"], KEYS["t"][:-1]):
+        with pytest.raises((MCPError, httpx2.HTTPStatusError, ExceptionGroup)):
+            async with calling(for_one_key, bad) as client:
+                await client.call_tool("recall", {"task": TASK})
+    key = {"authorization": f"Bearer {KEYS['t']}", "accept": "application/json, text/event-stream"}
+    body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    async with httpx2.AsyncClient(headers=key) as http:
+        assert (await http.post(for_one_key, json=body, headers={"authorization": ""})).status_code == 401
+        assert (await http.post(for_one_key, json=body, headers={"host": "evil.example:80"})).status_code == 421
+        assert (await http.post(for_one_key, json=body, headers={"origin": "https://evil.example"})).status_code == 403
+        assert (await http.post(for_one_key, content=b"x" * 5_000_000)).status_code == 413
 
 
 async def test_a_key_that_is_taken_out_of_the_file_ends_its_session_and_its_stream(folder: Path) -> None:

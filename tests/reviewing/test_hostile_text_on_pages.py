@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.full
-SAMPLE, WHOLE = 5, 1
+SAMPLE, WHOLE = 20, 1
 on_every_store = pytest.mark.parametrize(
     ("bank_file", "every"),
     [

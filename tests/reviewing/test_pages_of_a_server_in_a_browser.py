@@ -6,10 +6,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from running import COMMAND, lessonbank_cli
 from seeding import SCOPE
 from test_pages_in_a_browser import on_every_store, violations
 
@@ -19,16 +22,16 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(sys.platform == "win32", reason="this system has no SIGTERM")]
-CLI = (sys.executable, "-m", "lessonbank.cli")
 
 
 @pytest.fixture
 def server(bank_file: Path) -> Generator[tuple[str, str]]:
     """The address of a server's pages, and the key of an admin."""
     bank = ("--bank", str(bank_file))
-    made = [*CLI, "keys", "add", "Root", *bank, "--whole-bank", "--role", "admin"]
-    key = subprocess.run(made, check=True, capture_output=True, text=True, timeout=120).stdout.split()[0]
-    command = [*CLI, "serve", *bank, "--port", "0", "--pages"]
+    add = partial(lessonbank_cli, "keys", "add", "Root", *bank, "--whole-bank", "--role", "admin", cwd=bank_file.parent)
+    with ThreadPoolExecutor(1) as thread:  # where Playwright runs, no other event loop can
+        key = thread.submit(add).result().stdout.split()[0]
+    command = [*COMMAND, "serve", *bank, "--port", "0", "--pages"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         line = next(line for line in running.stderr if "serves" in line)

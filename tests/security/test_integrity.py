@@ -8,8 +8,6 @@ import hashlib
 import json
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 
 import pytest
 from attacks import Case, cases
+from running import lessonbank_cli
 from sharing import folder
 
 import lessonbank
@@ -136,11 +135,10 @@ async def test_a_file_that_was_cut_is_refused_or_found_out(quick: Path, share: f
 async def test_the_doctor_says_what_was_tampered_with_and_fails(quick: Path) -> None:
     path = quick / "bank.db"
     await filled(path)
-    doctor = [sys.executable, "-m", "lessonbank.cli", "doctor", "--verify", "--bank", str(path), "--scope", MINE]
-    doctor += ["--embedder", "lexical", "--reindex"]
-    assert subprocess.run(doctor, check=False, timeout=120).returncode == 0
+    doctor = ("doctor", "--verify", "--bank", path, "--scope", MINE, "--embedder", "lexical", "--reindex")
+    assert lessonbank_cli(*doctor, cwd=quick).returncode == 0
     tampered(path, {"kind": "file", "sql": "UPDATE lessons SET retired = 0"})
-    assert subprocess.run(doctor, check=False, timeout=120).returncode == 1
+    assert lessonbank_cli(*doctor, cwd=quick).returncode == 1
 
 
 # --- an export from a stranger ---------------------------------------------------------------------------------------

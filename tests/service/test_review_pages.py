@@ -6,10 +6,10 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,19 @@ pytest.importorskip("fastapi", reason="needs the extra server")
 pytest.importorskip("jinja2", reason="needs the extra pages")
 
 import httpx2
+from anyio.from_thread import start_blocking_portal
+from running import COMMAND
 
 import lessonbank
 from lessonbank.contracts.records import Step, Trajectory
+from lessonbank.http.service.application import application
 from lessonbank.http.service.keys import Keys
 from lessonbank.http.service.review import review
+from lessonbank.http.service.serving import listening, server_of
 
 PUBLIC = "https://bank.example.com"
 SECRET = "Discounts end in May"
+by_the_command = pytest.mark.parametrize("site", ["command"], indirect=True)
 pytestmark = [pytest.mark.full, pytest.mark.skipif(os.name == "nt", reason="this system has no SIGTERM")]
 
 
@@ -55,7 +60,8 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Generator[Site]:
+def site(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
+    """Served in this process; `command` serves it as a program of its own."""
     path = tmp_path / "bank.db"
     with lessonbank.connect(path, scope="acme/support", embedder="lexical") as bank:
         step = Step(action="cancel(#7)", observation="error: it is packed")
@@ -65,15 +71,34 @@ def site(tmp_path: Path) -> Generator[Site]:
         bank.lessons.quarantine(found.id, by="Ben", reason="to be read")
         lesson = bank.lessons.get(found.id)
     keys = anyio.run(_keys, path)
-    command = [sys.executable, "-m", "lessonbank.cli", "serve", "--bank", str(path), "--port", "0"]
-    with subprocess.Popen([*command, "--pages", "--public-url", PUBLIC], stderr=subprocess.PIPE, text=True) as server:
+    with served_here(path) if getattr(request, "param", "here") == "here" else served(path) as url:
+        yield Site(url, keys, {name: key.split("_")[1] for name, key in keys.items()}, lesson, path)
+
+
+@contextmanager
+def served(bank: Path) -> Generator[str]:
+    """The address of a server as `lessonbank serve` starts it."""
+    command = [*COMMAND, "serve", "--bank", str(bank), "--port", "0", "--pages"]
+    with subprocess.Popen([*command, "--public-url", PUBLIC], stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         line = next(line for line in server.stderr if "serves" in line)
-        url = line.split()[-1].removesuffix("/v1")
-        ids = {name: key.split("_")[1] for name, key in keys.items()}
-        yield Site(url, keys, ids, lesson, path)
+        yield line.split()[-1].removesuffix("/v1")
         server.send_signal(signal.SIGTERM)
         server.communicate(timeout=30)
+
+
+@contextmanager
+def served_here(bank: Path) -> Generator[str]:
+    """The same in a thread of this process."""
+    with start_blocking_portal() as portal, closing(listening("127.0.0.1", 0)) as listener:
+        memory = portal.call(partial(lessonbank.connect_async, bank, scope="default"))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        pages = review(memory, origins={url, PUBLIC})
+        server = server_of(application(memory, close=True, review=pages))
+        running = portal.start_task_soon(partial(server.serve, sockets=[listener]))
+        yield url
+        server.should_exit = True
+        running.result()
 
 
 async def _keys(path: Path) -> dict[str, str]:
@@ -167,6 +192,7 @@ def test_a_key_that_ended_ends_its_sessions(site: Site) -> None:
         assert browser.get("/review/lessons").status_code == 401
 
 
+@by_the_command
 def test_other_sites_and_names_sign_nobody_in(site: Site) -> None:
     with site.browser() as browser:
         told = {"key": site.keys["Ana"], "next": "//evil.example/x"}

@@ -84,7 +84,7 @@ def test_equal_rows_tie_exactly_wherever_they_lie() -> None:
 
 
 @pytest.mark.full
-@settings(max_examples=settings().max_examples // 8, deadline=None)
+@settings(max_examples=settings().max_examples // 6, deadline=None)
 @given(seed=st.integers(0, 2**32), shift=st.sampled_from([0.0, 3.0]))
 def test_bits_choose_nearly_all_of_the_closest_rows_even_far_from_the_origin(seed: int, shift: float) -> None:
     chance = np.random.default_rng(seed)

@@ -25,10 +25,12 @@ from lessonbank.testing.store_samples import MINE, added, experience
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 OTHER = """
-import sys, lessonbank
-with lessonbank.connect(sys.argv[1], scope="a", embedder="lexical") as bank:
-    bank.learn([{"role": "user", "content": "Find the other order"}], outcome="success")
+import sqlite3, sys
+bank = sqlite3.connect(sys.argv[1])
+bank.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+bank.close()
 """
+"""Whoever closes a bank that nobody else seems to use takes its log away."""
 
 
 def linked(path: Path) -> Path:

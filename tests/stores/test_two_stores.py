@@ -26,6 +26,6 @@ async def walk(steps: list[tuple[str, int]]) -> None:
 
 
 @given(steps=STEPS)
-@settings(max_examples=settings().max_examples // 13)
+@settings(max_examples=settings().max_examples // 10)
 def test_two_stores_of_one_file_and_the_reference_always_agree(steps: list[tuple[str, int]]) -> None:
     asyncio.run(walk(steps))

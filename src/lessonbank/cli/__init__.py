@@ -7,6 +7,7 @@ some lines were skipped or some runs wait for another try, and the report says w
 from __future__ import annotations
 
 import sys
+from copy import copy
 from typing import Annotated, Any, cast
 
 import typer
@@ -84,7 +85,7 @@ def main() -> None:
     """Run a command. An error is one sentence on stderr and an exit code, never a traceback."""
     replace_unknown_letters()
     try:
-        code = app(prog_name="lessonbank", standalone_mode=False)
+        code = _narrowed(*sys.argv[1:2])(prog_name="lessonbank", standalone_mode=False)
     except LessonbankError as error:
         sys.exit(_failed(str(error), error.code, exit_code=2 if isinstance(error, UsageError) else 1))
     except _WRONG_CALL as error:
@@ -95,6 +96,14 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(0)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _narrowed(word: str = "", /) -> typer.Typer:
+    """The command line with the command that is called alone: to make all of them takes a twentieth of a second."""
+    narrow = copy(app)
+    narrow.registered_commands = [command for command in app.registered_commands if command.name == word]
+    narrow.registered_groups = [group for group in app.registered_groups if group.name == word]
+    return narrow if narrow.registered_commands or narrow.registered_groups else app
 
 
 def _failed(sentence: str, code: str, /, *, exit_code: int) -> int:

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, Final, TypeAlias, cast, get_origin
 from urllib.parse import unquote
 
@@ -161,6 +161,7 @@ def _signature(operation: Operation) -> inspect.Signature:
     return inspect.Signature([inspect.Parameter(name, keyword, annotation=kind) for name, kind in names])
 
 
+@cache
 def _query(operation: Operation) -> type[Record]:
     """The arguments of a call as they stand in an address: mappings as JSON."""
     fields = {each.name: (_flat(each.kind), each.default) for each in arguments_of(operation) if each.place == "query"}

@@ -1,8 +1,0 @@
-"""Lets the tests of workers import how the command line is run in tests."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
