@@ -8,7 +8,7 @@ from lessonbank.contracts.records import Json, Usage
 
 from ._payloads import decoded
 from ._reading import Data, count, first_of, listing, mapping, name_in
-from ._traces import Step, traces
+from ._traces import Step, instant, traces
 
 _CALLS = ("GENERATION",)
 _KINDS = {
@@ -61,7 +61,7 @@ def _step(row: Data) -> Step:
     spent = mapping(decoded(first_of(row, "usageDetails", "usage_details", "usage")))
     return Step(
         trace=name_in(row, "traceId", "trace_id"),
-        start=name_in(row, "startTime", "start_time"),
+        start=instant(name_in(row, "startTime", "start_time")),
         is_call=row.get("type") in _CALLS,
         is_root=not first_of(row, "parentObservationId", "parent_observation_id"),
         is_tool=row.get("type") == "TOOL",
