@@ -19,7 +19,6 @@ from ._reading import (
     Run,
     at,
     attempt,
-    count,
     issue_in,
     listing,
     mapping,
@@ -135,8 +134,8 @@ def _messages(steps: list[Json]) -> tuple[list[Json], dict[str, int]]:
             messages.append(message)
         for result in _results(step):
             messages.append(result)
-            if (code := at(result, "exit_code")) is not None:
-                exit_codes[words(at(result, "tool_call_id"))] = count(code)
+            if isinstance(code := at(result, "exit_code"), int):
+                exit_codes[words(at(result, "tool_call_id"))] = code
     return messages, exit_codes
 
 
