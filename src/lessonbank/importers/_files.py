@@ -192,6 +192,8 @@ class Source:
         file: io.BufferedReader[Any] = open_regular(self.path, inside=self.inside)
         if file.peek(2).startswith(b"\x1f\x8b"):
             file = io.BufferedReader(_Unpacked(file))
+        if file.peek(3).startswith(codecs.BOM_UTF8):
+            file.read(len(codecs.BOM_UTF8))
         encoding = next((name for mark, name in _MARKS if file.peek(4).startswith(mark)), None)
         return cast("BinaryIO", file if encoding is None else _Recoded(file, encoding))
 
