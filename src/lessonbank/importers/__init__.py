@@ -52,7 +52,7 @@ from ._cures import Failure, error_in, failure_of, failures_in, opens_with_error
 from ._evidence import WENT_ON, has_reverts, replaced_by, reverted_by, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
-from ._reading import Entry, Format, Imported, Run, entries, tool_call, tool_result
+from ._reading import TOO_DEEP, Entry, Format, Imported, Run, entries, tool_call, tool_result
 from ._sessions import sessions
 from ._shell import calls_of, doing, doing_of
 
@@ -125,7 +125,7 @@ EXTENSIONS: Final = "lessonbank.importers"
 """The group of entry points by which other distributions bring formats."""
 _SAMPLE = 20
 _MOST_IN_VAIN = 10_000
-_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".pb", ".binpb", ".otlp")
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".pb", ".binpb", ".otlp", aider.FILE, opencode.FILE)
 
 
 def read(
@@ -229,9 +229,11 @@ def _recognised(source: Source, order: Sequence[Format] = _ORDER) -> Format | Sk
         if not isinstance(row, Row):
             broken = broken or row
             continue
-        for format in order:
-            if format.matches(row.value, source.name):
+        try:
+            if format := next((format for format in order if format.matches(row.value, source.name)), None):
                 return format
+        except RecursionError:
+            return Skipped(source.path, row.line, TOO_DEEP)
         unknown = f"is in no known format: known are {', '.join(_BY_NAME)}"
         if changed := _changed(row.value):
             broken = broken or Skipped(source.path, row.line, changed)
@@ -249,7 +251,7 @@ def _changed(value: Json) -> str:
 
 def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterator[Entry]:
     """Many files do not say how the run ended; a test report beside them may, or what happened in the run."""
-    for entry in _while_some_are_runs(format.read(source)):
+    for entry in _while_some_are_runs(_read(format, source)):
         if isinstance(entry, Imported) and entry.verdict is None and format in _JUDGED_ELSEWHERE:
             instance = str(entry.trajectory.metadata.get("task_id", ""))
             yield replace(entry, verdict=outcomes.verdict(entry.path, instance))
@@ -257,6 +259,13 @@ def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterat
             yield _with_evidence(entry)
         else:
             yield entry
+
+
+def _read(format: Format, source: Source) -> Iterator[Entry]:
+    try:
+        yield from format.read(source)
+    except RecursionError:
+        yield Skipped(source.path, 1, TOO_DEEP)
 
 
 def _with_evidence(entry: Imported) -> Imported:
@@ -338,9 +347,7 @@ def _places(folder: Path, inside: Path | None) -> Iterator[Path | Skipped]:
             below.clear()
             yield place
             continue
-        yield from (
-            place / name for name in sorted(files) if name.removesuffix(".gz").endswith((*_ENDINGS, aider.FILE))
-        )
+        yield from (place / name for name in sorted(files) if name.casefold().removesuffix(".gz").endswith(_ENDINGS))
         yield from (Skipped(place / name, 1, LEADS_OUT) for name in below if _leads_out(place / name, inside))
     for error in closed:
         yield Skipped(Path(error.filename or folder), 1, f"the folder cannot be read: {error.strerror or error}")
