@@ -86,33 +86,13 @@ __all__ = [
 ]
 
 # The first that matches wins, so the particular come before the general.
-_ORDER: tuple[Format, ...] = (
-    atif.FORMAT,
-    adk.FORMAT,
-    openai_agents.FORMAT,
-    tau2.FORMAT,
-    tau_bench.FORMAT,
-    mini_swe_agent.FORMAT,
-    swe_agent.FORMAT,
-    openhands.FORMAT,
-    inspect_ai.FORMAT,
-    langfuse.FORMAT,
-    langsmith.FORMAT,
-    otel.FORMAT,
-    browsergym.FORMAT,
-    cline.FORMAT,
-    codex.FORMAT,
-    codex_exec.FORMAT,
-    copilot_cli.FORMAT,
-    gemini_cli.FORMAT,
-    qwen_code.FORMAT,
-    claude_stream.FORMAT,
-    claude_code.FORMAT,
-    neutral.FORMAT,
-    swe_bench.FORMAT,
-    opencode.FORMAT,
-    messages.FORMAT,
-    aider.FORMAT,
+_ORDER: tuple[Format, ...] = tuple(
+    reader.FORMAT
+    for reader in (
+        *(atif, adk, openai_agents, tau2, tau_bench, mini_swe_agent, swe_agent, openhands, inspect_ai, langfuse),
+        *(langsmith, otel, browsergym, cline, codex, codex_exec, copilot_cli, gemini_cli, qwen_code, claude_stream),
+        *(claude_code, neutral, swe_bench, opencode, messages, aider),
+    )
 )
 _FOLDERS = (browsergym, tau2, openhands)
 """Those of which a folder can be one result."""
@@ -165,8 +145,9 @@ def read(
     place, success_at = a_path(path), checked_threshold(success_at)
     a_flag(follow_links, "follow_links")
     wanted = str.__str__(format) if is_instance(format, str) else ""
-    foreign = format if is_instance(format, Format) else _foreign(wanted)
-    if foreign is None and wanted not in ("auto", *_BY_NAME):
+    is_ours = wanted in ("auto", *_BY_NAME)
+    foreign: Any = format if is_instance(format, Format) else None if is_ours else extension(EXTENSIONS, wanted)
+    if foreign is None and not is_ours:
         raise FormatError(f"there is no format {short_repr(format)}: use auto or one of {', '.join(_BY_NAME)}")
     if not _holds(place.exists):
         raise FormatError(f"there is no file or folder {short_path(place)}")
@@ -181,11 +162,6 @@ def read(
     inside = place if place.is_dir() and not follow_links else None
     source = Source(place, inside=inside, success_at=success_at)
     return _with_outcomes(chosen, source, Outcomes(inside=inside, follow_links=follow_links))
-
-
-def _foreign(name: str) -> Any:
-    """What a distribution brings under a name that is none of ours."""
-    return None if name in ("auto", *_BY_NAME) else extension(EXTENSIONS, name)
 
 
 def detect(path: str | os.PathLike[str], /) -> str:
@@ -251,7 +227,7 @@ def _changed(value: Json) -> str:
 
 def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterator[Entry]:
     """Many files do not say how the run ended; a test report beside them may, or what happened in the run."""
-    for entry in _while_some_are_runs(_read(format, source)):
+    for entry in _while_some_are_runs(format, source):
         if isinstance(entry, Imported) and entry.verdict is None and format in _JUDGED_ELSEWHERE:
             instance = str(entry.trajectory.metadata.get("task_id", ""))
             yield replace(entry, verdict=outcomes.verdict(entry.path, instance))
@@ -259,13 +235,6 @@ def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterat
             yield _with_evidence(entry)
         else:
             yield entry
-
-
-def _read(format: Format, source: Source) -> Iterator[Entry]:
-    try:
-        yield from format.read(source)
-    except RecursionError:
-        yield Skipped(source.path, 1, TOO_DEEP)
 
 
 def _with_evidence(entry: Imported) -> Imported:
@@ -277,28 +246,25 @@ def _with_evidence(entry: Imported) -> Imported:
     return replace(entry, verdict=verdict, trajectory=entry.trajectory.model_copy(update={"metadata": metadata}))
 
 
-def _while_some_are_runs(entries: Iterator[Entry]) -> Iterator[Entry]:
+def _while_some_are_runs(format: Format, source: Source) -> Iterator[Entry]:
     """Every entry, until too many in a row are no runs: a small archive may hold millions of such lines."""
     in_vain = 0
-    for entry in entries:
-        yield entry
-        in_vain = in_vain + 1 if isinstance(entry, Skipped) else 0
-        if isinstance(entry, Skipped) and in_vain == _MOST_IN_VAIN:
-            yield replace(entry, reason=f"{_MOST_IN_VAIN:,} entries in a row are no runs: the file is not read further")
-            return
+    try:
+        for entry in format.read(source):
+            yield entry
+            in_vain = in_vain + 1 if isinstance(entry, Skipped) else 0
+            if isinstance(entry, Skipped) and in_vain == _MOST_IN_VAIN:
+                why = f"{_MOST_IN_VAIN:,} entries in a row are no runs: the file is not read further"
+                yield replace(entry, reason=why)
+                return
+    except RecursionError:
+        yield Skipped(source.path, 1, TOO_DEEP)
 
 
 _JUDGED_ELSEWHERE = (mini_swe_agent.FORMAT, swe_agent.FORMAT, openhands.FORMAT)
 _CODING_AGENTS = (
-    claude_code.FORMAT,
-    claude_stream.FORMAT,
-    cline.FORMAT,
-    codex.FORMAT,
-    codex_exec.FORMAT,
-    copilot_cli.FORMAT,
-    gemini_cli.FORMAT,
-    opencode.FORMAT,
-    qwen_code.FORMAT,
+    *(claude_code.FORMAT, claude_stream.FORMAT, cline.FORMAT, codex.FORMAT, codex_exec.FORMAT, copilot_cli.FORMAT),
+    *(gemini_cli.FORMAT, opencode.FORMAT, qwen_code.FORMAT),
 )
 
 

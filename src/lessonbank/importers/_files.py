@@ -93,6 +93,11 @@ class Source:
         """Another file that belongs to this one, under the same conditions."""
         return Source(path, inside=self.inside, success_at=self.success_at)
 
+    def first(self) -> Json:
+        """Its first value; `None` where there is none that can be read."""
+        row = next(self.rows(), None)
+        return row.value if isinstance(row, Row) else None
+
     def rows(self) -> Iterator[Row | Skipped]:
         """Every JSON value: one for each line, or the one value the file is."""
         if self._is_packed:

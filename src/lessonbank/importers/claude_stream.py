@@ -96,7 +96,8 @@ class _Stream:
 
 
 def _run(session: _Session, end: Data, left: tuple[str, ...], source: Source, *, is_child: bool) -> Run:
-    has_text = any(at(block, "type") == "text" for block in _blocks(session, "user"))
+    users = (message for message in session.messages if at(message, "role") == "user")
+    has_text = any(at(block, "type") == "text" for message in users for block in listing(at(message, "content")))
     asked = None if is_child or has_text else prompt_beside(source)
     spent = list(session.usage.values())
     return Run(
@@ -110,15 +111,6 @@ def _run(session: _Session, end: Data, left: tuple[str, ...], source: Source, *,
         usage=spent_on(spent, _INPUTS, "output_tokens", cost=None if is_child else end.get("total_cost_usd")),
         left=left,
     )
-
-
-def _blocks(session: _Session, role: str) -> list[Json]:
-    return [
-        block
-        for message in session.messages
-        if at(message, "role") == role
-        for block in listing(at(message, "content"))
-    ]
 
 
 def _error(end: Data) -> str | None:

@@ -66,7 +66,8 @@ class _Chat:
                 yield {"role": "user", "content": text}
             elif message["type"] == "gemini":
                 calls = [mapping(call) for call in listing(message.get("toolCalls"))]
-                yield {"role": "assistant", "content": text, "tool_calls": [_call(call) for call in calls]}
+                made = [tool_call(call.get("id"), call.get("name"), mapping(call.get("args"))) for call in calls]
+                yield {"role": "assistant", "content": text, "tool_calls": list[Json](made)}
                 yield from (_result(call) for call in calls if call.get("status") or call.get("result"))
 
 
@@ -74,10 +75,6 @@ def _text(content: Json) -> str:
     """What was said, without what hooks added: also memory speaks there."""
     parts = [content] if isinstance(content, str) else [words(at(part, "text")) for part in listing(content)]
     return without_blocks("\n".join(words(part) for part in parts if part), *_HOOK, blanks="").strip()
-
-
-def _call(call: Data) -> Data:
-    return tool_call(call.get("id"), call.get("name"), mapping(call.get("args")))
 
 
 def _output(call: Data) -> str:

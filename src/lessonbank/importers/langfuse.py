@@ -42,7 +42,7 @@ def _steps(value: Json) -> Iterable[Step]:
     for row, trace in _observations(value):
         step = _step(row)
         yield step
-        if trace.get("id") == step.trace and step.trace not in seen and _is_trace(trace):
+        if trace.get("id") == step.trace and step.trace not in seen and {"input", "output"} & trace.keys():
             seen.add(step.trace)
             yield _trace_step(step.trace, trace)
 
@@ -50,10 +50,6 @@ def _steps(value: Json) -> Iterable[Step]:
 def _trace_step(id: str, trace: Data) -> Step:
     """The trace itself."""
     return Step(id, "", is_call=False, is_root=True, is_trace=True, sent=trace.get("input"), back=trace.get("output"))
-
-
-def _is_trace(row: Data) -> bool:
-    return "input" in row or "output" in row
 
 
 def _step(row: Data) -> Step:

@@ -51,7 +51,10 @@ class _Chat:
         self.run_id = words(line.get("sessionId")) or self.run_id
         text = "\n".join(words(part.get("text")) for part in parts if part.get("text") and not part.get("thought"))
         if kind == "assistant":
-            calls: list[Json] = [_call(mapping(part["functionCall"])) for part in parts if "functionCall" in part]
+            made = [mapping(part["functionCall"]) for part in parts if "functionCall" in part]
+            calls: list[Json] = [
+                tool_call(call.get("id"), call.get("name"), mapping(call.get("args"))) for call in made
+            ]
             self.messages.append({"role": "assistant", "content": text, "tool_calls": calls})
             self.spent.append(mapping(line.get("usageMetadata")))
             self.model = words(line.get("model")) or self.model
@@ -69,10 +72,6 @@ class _Chat:
         ):
             is_users = words(line.get("provenance")) in ("", "real_user") and not line.get("subtype")
             self.messages.append({"role": "user" if is_users else "environment", "content": text})
-
-
-def _call(call: Data) -> Data:
-    return tool_call(call.get("id"), call.get("name"), mapping(call.get("args")))
 
 
 def _result(result: Data, status: str) -> Data:
