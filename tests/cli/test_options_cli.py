@@ -55,6 +55,8 @@ def test_the_environment_stands_for_the_bank_and_the_scope(folder: Path) -> None
         (("tell", "x", "unknown", *WHERE, "--by", "Ana"), "a person says success or failure, as in"),
         (("tell", "x", "--reward", "0.5", *WHERE, "--by", "Ana"), "to give a reward, leave out --by and unset"),
         (("tell", "abcd", *WHERE), "success or failure, or give --reward"),
+        (("history", "diff", "0", "2026-01-01T10:00", *WHERE), "a time with its zone"),
+        (("reflect", *WHERE), "--model"),
         (("doctor", "--bank", "bank.db", "--base-url", "http://127.0.0.1:1"), "--model"),
         (("learn", LONG, *WHERE), "there is no file"),
         (("learn", LONG, "--dry-run"), "there is no file"),
