@@ -83,7 +83,7 @@ def test_diff_and_rollback_go_by_number_or_time(folder: Path) -> None:
     [
         (("history", "rollback", "99", "--reason", "x", *BY), 1, "no change 99"),
         (("history", "rollback", "yesterday", "--reason", "x", *BY), 2, "no moment"),
-        (("history", "diff", "1", "2026-01-01"), 2, "time zone"),
+        (("history", "diff", "1", "2026-01-01"), 2, "a time with its zone"),
         (("history", "diff"), 2, "two moments"),
         (("history", "diff", "0", "1", "--other-bank", "bank.db"), 2, "leave out A, B and --check"),
         (("history", "diff", "5", "5", "--check", "true"), 2, "the smaller one first"),

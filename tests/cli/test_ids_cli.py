@@ -121,3 +121,13 @@ def test_changes_of_one_experience_are_found_by_a_part_of_its_id(folder: Path) -
     found = json.loads(told(folder, "history", "list", "--experience", part, "--json"))
     assert added["sequence"] in [change["sequence"] for change in found]
     assert len(found) < len(entries)
+
+
+def test_a_part_of_an_id_that_a_run_and_a_recall_share_names_neither(folder: Path) -> None:
+    with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+        recall = bank.recalls.list()[0].id
+        bank.learn(Trajectory(id=f"{recall[:6]}-a-run", task="Sweep", steps=(Step(action="sweep"),)), outcome="failure")
+    done = lessonbank_cli("tell", recall[:6], "success", *WHERE, cwd=folder)
+    assert done.returncode == 2
+    assert "give the last 8 characters of one" in done.stderr
+    told(folder, "tell", recall[-12:], "success")

@@ -257,3 +257,19 @@ def test_lessons_that_contradict_each_other_are_named_wherever_a_person_looks(tm
         assert bank.lessons.proposals() == ()
         assert "contradicts “" not in str(bank.lift())
         assert {lesson.id for lesson in bank.recalls.preview("open the valve", limit=5).shown} == {new.id}
+
+
+@pytest.mark.parametrize("text", [b"no line of dashes", b"title: \xe9\n---\ncontent"])
+def test_a_draft_that_cannot_be_read_is_still_there(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "words").write_bytes(text)
+    write = f"cp {tmp_path / 'words'}"
+    done = lessonbank_cli("lessons", "add", *WHERE, cwd=tmp_path, EDITOR=write)
+    draft = Path(done.stderr.partition("what you wrote is in ")[2].removesuffix(" [usage]\n"))
+    assert (done.returncode, draft.read_bytes()) == (2, text)
+
+
+def test_a_mark_that_an_editor_writes_first_is_no_field(tmp_path: Path) -> None:
+    words = "\ufefftitle: Close it\nwhen: after work\ntask: close the valve\n---\nTurn it.\n"
+    (tmp_path / "words").write_text(words, encoding="utf-8")
+    lesson = json_of(tmp_path, "lessons", "add", EDITOR=f"cp {tmp_path / 'words'}")
+    assert lesson["title"] == "Close it"

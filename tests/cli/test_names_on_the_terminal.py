@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from running import lessonbank_cli
 
+import lessonbank
+
 pytestmark = [
     pytest.mark.full,
     pytest.mark.skipif(os.name != "posix", reason="file names with control characters are POSIX"),
@@ -48,3 +50,17 @@ def test_what_went_well_shows_names_escaped(tmp_path: Path) -> None:
         done = lessonbank_cli(*words, cwd=tmp_path)
         assert done.returncode in (0, 3), done.stderr
         assert all(c.isprintable() or c == "\n" for c in done.stdout + done.stderr), (words, done.stdout)
+
+
+@pytest.mark.parametrize("name", [f"{NAME}.db", "[b]/[/b].db"])
+@pytest.mark.parametrize("columns", ["200", "10"])
+def test_a_bank_in_a_title_is_shown_as_it_is_written(name: str, columns: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    for path, title in ((name, "Open the valve"), ("b.db", "Shut the valve")):
+        with lessonbank.connect(tmp_path / path, scope="t", embedder="lexical") as bank:
+            bank.lessons.add(title=title, content="By hand.", task="valve", by="Ana")
+    words = ("history", "diff", "--bank", name, "--other-bank", "b.db", "--scope", "t")
+    done = lessonbank_cli(*words, cwd=tmp_path, COLUMNS=columns)
+    assert done.returncode == 0, done.stderr
+    assert all(c.isprintable() or c == "\n" for c in done.stdout), done.stdout
+    assert "[b]" not in name or name in done.stdout.replace("\n", "")

@@ -16,11 +16,15 @@ from running import lessonbank_cli, lessonbank_process
 import lessonbank
 from lessonbank import Step, Trajectory
 from lessonbank.cli import _narrowed, app
+from lessonbank.cli._reviewing import key_of
 from lessonbank.cli.doctor import leaving
+from lessonbank.errors import UsageError
 
 pytestmark = pytest.mark.full
 
 WHERE = ("--bank", "bank.db", "--scope", "t")
+LONG = "a" * 300
+"""A name that no file can have."""
 RUN = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
 
 
@@ -58,7 +62,14 @@ def test_a_call_makes_its_own_command_and_no_other(word: str) -> None:
         (("tell", "x", "sucess", *WHERE, "--by", "Ana"), "sucess"),
         (("tell", "x", "unknown", *WHERE, "--by", "Ana"), "a person says success or failure, as in"),
         (("tell", "x", "--reward", "0.5", *WHERE, "--by", "Ana"), "to give a reward, leave out --by and unset"),
+        (("tell", "abcd", *WHERE), "success or failure, or give --reward"),
+        (("history", "diff", "0", "2026-01-01T10:00", *WHERE), "a time with its zone"),
+        (("reflect", *WHERE), "--model"),
         (("doctor", "--bank", "bank.db", "--base-url", "http://127.0.0.1:1"), "--model"),
+        (("learn", LONG, *WHERE), "there is no file"),
+        (("learn", LONG, "--dry-run"), "there is no file"),
+        (("import", "~nobody-here/x", *WHERE), "there is no file"),
+        (("lessons", "list", "--bank", "~nobody-here/bank.db", "--scope", "t"), "there is no bank"),
     ],
 )
 def test_a_wrong_call_is_one_sentence_that_names_what_is_wrong(
@@ -72,6 +83,11 @@ def test_a_wrong_call_is_one_sentence_that_names_what_is_wrong(
     assert named in sentence
 
 
+def test_a_key_file_of_a_user_who_is_not_there_is_named() -> None:
+    with pytest.raises(UsageError, match="nobody-here"):
+        key_of("Ana", Path("~nobody-here/key"))
+
+
 def test_a_group_without_a_command_shows_its_help(tmp_path: Path) -> None:
     done = lessonbank_cli("lessons", cwd=tmp_path)
     assert done.returncode == 2
@@ -79,9 +95,11 @@ def test_a_group_without_a_command_shows_its_help(tmp_path: Path) -> None:
 
 
 def test_a_bank_that_is_switched_off_is_neither_read_nor_written(folder: Path) -> None:
-    done = lessonbank_cli("lessons", "list", *WHERE, cwd=folder, LESSONBANK_OFF="1")
-    assert done.returncode == 2
-    assert "unset LESSONBANK_OFF" in done.stderr
+    (folder / "runs.jsonl").write_text('{"task": "t", "messages": [{"role": "user", "content": "x"}]}')
+    for words in (("lessons", "list"), ("learn", "runs.jsonl")):
+        done = lessonbank_cli(*words, *WHERE, cwd=folder, LESSONBANK_OFF="1")
+        assert done.returncode == 2
+        assert "unset LESSONBANK_OFF" in done.stderr
 
 
 def completed(folder: Path, line: str) -> list[str]:

@@ -145,3 +145,11 @@ def test_what_aider_asks_in_the_users_name_is_not_the_task(first: str, task: str
     (run,) = read(written(tmp_path, chat))
     assert isinstance(run, Imported)
     assert run.trajectory.task == task
+
+
+def test_a_mark_before_the_first_chat_hides_it_from_nobody(tmp_path: Path) -> None:
+    marked = written(tmp_path, f"\ufeff{CHAT.lstrip()}", "history.md")
+    assert detect(marked) == "aider"
+    (run,) = read(marked)
+    assert isinstance(run, Imported)
+    assert run.trajectory.metadata["run_id"] == f"{tmp_path.name}/2025-06-02 11:58:11"

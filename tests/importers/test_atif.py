@@ -153,3 +153,10 @@ def test_results_without_a_name_belong_to_the_calls_of_their_step(tmp_path: Path
     assert isinstance(run, Imported)
     named = [(seen.call_id, seen.text) for step in run.trajectory.steps for seen in step.observations][1:]
     assert named == [("a", "one"), ("b", "two"), ("d", "screen")]
+
+
+def test_a_command_that_a_signal_ended_has_its_code(tmp_path: Path) -> None:
+    killed = acted("Test.", ("a", "pytest"), seen=[{"source_call_id": "a", "extra": {"exit_code": -9}}])
+    (run,) = read(written(tmp_path, trajectory(asked(), killed)))
+    assert isinstance(run, Imported)
+    assert run.exit_codes == {"a": -9}

@@ -311,6 +311,11 @@ def test_a_session_that_opencode_exports_is_read_as_its_database_is(tmp_path: Pa
     assert isinstance(entry, Imported)
     assert (entry.trajectory.task, dict(entry.exit_codes)) == ("Fix add", {"b": 1})
     assert entry.trajectory.metadata["run_id"] == "s-0/s-1"
+    state["status"] = "running"
+    file.write_text(json.dumps({"info": {"id": "s-1"}, "messages": messages}))
+    (entry,) = read(file)
+    assert isinstance(entry, Imported)
+    assert entry.account.unanswered == 1
 
 
 def test_a_database_of_another_program_is_skipped(tmp_path: Path) -> None:
@@ -397,3 +402,41 @@ def test_what_codex_says_in_the_users_name_is_no_task(tmp_path: Path) -> None:
     (run,) = read(path)
     assert isinstance(run, Imported)
     assert run.trajectory.task == "Fix add"
+
+
+def _written(folder: Path, rows: Iterable[Row]) -> list[Imported]:
+    (folder / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return [entry for entry in read(folder / "s.jsonl") if isinstance(entry, Imported)]
+
+
+def test_what_a_tool_of_codex_gave_is_whole_though_it_speaks_of_outputs(tmp_path: Path) -> None:
+    rows = list(_codex())
+    text = "# Usage\nIt exited with code 1\nOutput:\nfoo"
+    rows[9]["payload"]["output"] = text
+    (run,) = _written(tmp_path, rows)
+    seen = run.trajectory.steps[-2].observations[-1]
+    assert (seen.text, seen.is_error, "b" in run.exit_codes) == (text, False, False)
+
+
+def test_a_command_of_codex_that_names_a_code_has_its_own(tmp_path: Path) -> None:
+    rows = list(_codex())
+    head = "Command: /bin/sh -c 'echo exit code 3'\nWall time: 1 seconds\nProcess exited with code 1\nOutput:\n"
+    rows[9]["payload"]["output"] = f"{head}FAILED"
+    (run,) = _written(tmp_path, rows)
+    assert (run.exit_codes["b"], run.trajectory.steps[-2].observations[-1].text) == (1, "FAILED")
+
+
+def test_what_was_taken_back_of_a_chat_of_gemini_did_not_happen(tmp_path: Path) -> None:
+    undone = [{"id": "6", "type": "user", "content": "Drop the tables"}, {"id": "7", "type": "gemini", "content": "Ok"}]
+    rest = [{"id": "8", "type": "user", "content": "And the docs"}, {"id": "9", "type": "gemini", "content": "Done"}]
+    (run,) = _written(tmp_path, [*_gemini(), *undone, {"$rewindTo": "6"}, *rest])
+    assert "Drop" not in run.trajectory.model_dump_json()
+    assert (run.trajectory.task, run.trajectory.answer) == ("Fix add", "Done")
+    assert not _written(tmp_path, [*_gemini(), {"$rewindTo": "of another session"}])
+
+
+def test_a_call_that_is_not_at_its_end_has_no_result(tmp_path: Path) -> None:
+    *rows, failed, _ = _gemini()
+    del failed["toolCalls"][0]["result"], failed["toolCalls"][0]["status"]
+    (run,) = _written(tmp_path, [*rows, failed])
+    assert (run.account.calls, run.account.unanswered) == (2, 1)

@@ -12,9 +12,12 @@ import zlib
 from pathlib import Path
 
 import pytest
+from linear import too_slow
 
 from lessonbank.errors import FormatError
-from lessonbank.importers import Entry, Imported, Skipped, detect, read
+from lessonbank.importers import Entry, Imported, Skipped, claude_code, detect, gemini_cli, qwen_code, read
+from lessonbank.importers._reading import without_blocks, without_memory, without_trailer
+from lessonbank.importers.memories import awm
 
 ROW = json.dumps({"task": "t", "messages": [{"role": "user", "content": "x"}]}) + "\n"
 LIMIT = "lessonbank.importers._files.RECORD_LIMIT"
@@ -191,3 +194,40 @@ def test_bombs_of_every_kind_take_little_memory_and_time(tmp_path: Path) -> None
     assert "values in one record" in told["values.json"]
     assert "cannot be read further" in told["zeros.json"]
     assert "cannot be read further" in told["sparse.jsonl"]
+
+
+@pytest.mark.parametrize("whole", ["[" * 900 + "]" * 900, '{"messages":' * 450 + "1" + "}" * 450])
+def test_a_file_that_is_nested_too_deep_costs_no_other_file_its_runs(whole: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(whole)
+    (tmp_path / "b.jsonl").write_text(ROW)
+    assert tasks(list(read(tmp_path))) == ["t"]
+    with pytest.raises(FormatError):
+        detect(tmp_path / "a.json")
+
+
+def test_names_in_capitals_and_the_database_of_opencode_are_met_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "A.JSONL").write_text(ROW)
+    (tmp_path / "B.Json.GZ").write_bytes(gzip.compress(ROW.encode()))
+    (tmp_path / "opencode.db").write_bytes(b"no database")
+    entries = list(read(tmp_path))
+    assert tasks(entries) == ["t", "t"]
+    assert "no database of opencode" in reasons(entries)["opencode.db"]
+
+
+OPENED = ("<lessonbank>", "\n<lessonbank>", "<hook_context>", "<qwen:user-prompt-submit-context>", "<command-args>")
+SPOKEN = ("\nExit Code: 0", "\nError: (none)", "\n", " ", "\t")
+
+
+@pytest.mark.full
+def test_what_programs_add_to_a_text_is_taken_out_in_linear_time() -> None:
+    calls = {
+        "memory": lambda text: without_memory(f"lessonbank{text}"),
+        "trailer": lambda text: without_trailer(f"{text}x"),
+        "gemini": lambda text: without_blocks(text, *gemini_cli._HOOK, blanks=""),
+        "qwen": lambda text: without_blocks(text, *qwen_code._HOOK, blanks=None),
+        "claude": lambda text: claude_code._typed(
+            f"<command-name>/x</command-name>{text}", [], [{"role": "assistant"}]
+        ),
+        "awm": lambda text: awm.FORMAT.of_text(text),
+    }
+    assert not too_slow(calls, pieces=(*OPENED, *SPOKEN), size=20_000)

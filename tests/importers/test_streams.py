@@ -189,3 +189,29 @@ def test_other_items_of_codex_are_calls_too(tmp_path: Path) -> None:
     ]
     assert run.trajectory.error == "usage limit"
     assert run.account.left == ("`new_kind` is not known here and was left out",)
+
+
+def test_what_two_calls_of_claude_printed_into_one_file_are_two_runs(tmp_path: Path) -> None:
+    failed = line("result", subtype="error_max_turns", is_error=True, total_cost_usd=0.5)
+    lines = (*CLAUDE, *({**row, "session_id": "s2"} for row in (INIT, said("m9", TEXT), failed)))
+    ends = [(run.trajectory.metadata["run_id"], run.trajectory.error) for run in runs(written(tmp_path, *lines))]
+    assert ends == [("s1", None), ("s2", "error_max_turns")]
+
+
+def test_what_two_calls_of_codex_printed_into_one_file_are_two_runs(tmp_path: Path) -> None:
+    failed = {"type": "turn.failed", "error": {"message": "usage limit"}}
+    lines = (*CODEX, {"type": "thread.started", "thread_id": "t2"}, item("i0", "agent_message", text="Hm."), failed)
+    ends = [(run.trajectory.metadata["run_id"], run.trajectory.error) for run in runs(written(tmp_path, *lines))]
+    assert ends == [("t1", None), ("t2", "usage limit")]
+
+
+def test_of_two_calls_with_one_id_neither_has_the_code_of_the_other(tmp_path: Path) -> None:
+    lines = (*CODEX[:6], ran("i3", "make", "", 2, "failed"), CODEX[0], ran("i3", "ls", "", 0), *CODEX[8:])
+    (run,) = runs(written(tmp_path, *lines))
+    assert run.exit_codes == {"i1": 1}
+    assert run.verdict is None
+
+
+def test_a_prompt_beside_a_stream_may_begin_with_a_mark(tmp_path: Path) -> None:
+    path = written(tmp_path, *CODEX, task="\ufeffMake the tests pass")
+    assert [run.trajectory.task for run in runs(path)] == ["Make the tests pass"]

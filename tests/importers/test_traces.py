@@ -238,3 +238,65 @@ def test_whatever_a_trace_file_holds_it_is_read_or_skipped(tmp_path: Path) -> No
         except FormatError:
             continue
     assert read_ones > 100
+
+
+def requests(service: str, first: str, second: str) -> list[dict[str, Any]]:
+    """Two calls of a model as a service keeps them, the later one first."""
+    asked, answer = {"role": "user", "content": "Fix it"}, {"role": "assistant", "content": "Fixed"}
+    more, last = {"role": "user", "content": "And the docs"}, {"role": "assistant", "content": "Both"}
+    kept: list[dict[str, Any]] = []
+    for id, start, sent, back in (("b", second, [asked, answer, more], last), ("a", first, [asked], answer)):
+        whole = {"messages": [{"role": m["role"], "parts": [{"type": "text", "content": m["content"]}]} for m in sent]}
+        reply = {"role": "assistant", "parts": [{"type": "text", "content": back["content"]}]}
+        attributes = {"gen_ai.input.messages": whole["messages"], "gen_ai.output.messages": [reply]}
+        kept.append(
+            {
+                "langfuse": {
+                    "id": id,
+                    "type": "GENERATION",
+                    "traceId": "t",
+                    "startTime": start,
+                    "input": sent,
+                    "output": back,
+                },
+                "langsmith": {
+                    "id": id,
+                    "trace_id": "t",
+                    "run_type": "llm",
+                    "start_time": start,
+                    "inputs": {"messages": sent},
+                    "outputs": {"output": back},
+                },
+                "otel": {"traceId": "t", "spanId": id, "start_time": start, "attributes": attributes},
+            }[service]
+        )
+    return kept
+
+
+@pytest.mark.parametrize("service", ["langfuse", "langsmith", "otel"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("2026-01-01T10:00:00Z", "2026-01-01T10:00:00.5Z"),
+        ("2026-01-01T10:00:00.100000Z", "2026-01-01T10:00:01Z"),
+        ("2026-01-01T10:00:00.9Z", "2026-01-01T10:00:00.9001Z"),
+        ("2026-01-01T10:00:00+02:00", "2026-01-01T09:00:00Z"),
+        ("2026-01-01 10:00:00.000", "2026-01-01T10:00:01"),
+    ],
+)
+def test_calls_stand_in_their_order_whatever_the_form_and_zone_of_their_times(
+    service: str, first: str, second: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, requests(service, first, second))))
+    assert detect(tmp_path / "a.jsonl") == service
+    [run] = runs(list(read(tmp_path / "a.jsonl")))
+    assert [step.action.text for step in run.steps if step.action.text] == ["Fixed", "Both"]
+
+
+def test_a_tool_of_inspect_that_failed_without_words_failed(tmp_path: Path) -> None:
+    log = json.loads((STORED / "inspect.json").read_text())
+    [message] = [m for m in log["samples"][0]["messages"] if m["role"] == "tool"]
+    message["error"] = {"type": "timeout", "message": ""}
+    (tmp_path / "a.json").write_text(json.dumps(log))
+    run = runs(list(read(tmp_path / "a.json")))[0]
+    assert [seen.is_error for step in run.steps for seen in step.observations if seen.source == "tool"] == [True]

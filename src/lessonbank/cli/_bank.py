@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,9 +34,14 @@ def opened(bank: str, scope: str, /, *, make: bool = False, **settings: Any) -> 
     if not make:
         needs_bank(bank)
     with lessonbank.connect(_place(bank), scope=scope, **settings) as memory:
-        if "off" in memory.settings:
-            raise UsageError("memory is switched off: unset LESSONBANK_OFF to use this command")
+        check_on(memory.settings)
         yield memory
+
+
+def check_on(settings: Mapping[str, object], /) -> None:
+    """Refuse a bank of which nothing can be read and in which nothing is kept. Raises UsageError."""
+    if "off" in settings:
+        raise UsageError("memory is switched off: unset LESSONBANK_OFF to use this command")
 
 
 def _place(bank: str) -> Any:
@@ -69,14 +74,14 @@ def is_database(bank: str, /) -> bool:
 def is_there(path: Path, /) -> bool:
     """Whether there is something at `path`. A name that no file can have names nothing."""
     try:
-        return path.exists()
-    except (OSError, ValueError):
+        return path.expanduser().exists()
+    except (OSError, RuntimeError, ValueError):
         return False
 
 
 def path_of(bank: str, /) -> Path:
     """The file that a bank's name means."""
-    return Path(bank.removeprefix("sqlite:")).expanduser()
+    return Path(os.path.expanduser(bank.removeprefix("sqlite:")))  # noqa: PTH111 - the other raises without such a user
 
 
 def warn_where_empty(memory: ReasoningBank, /) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lessonbank.contracts.records import Kind
-from lessonbank.errors import LessonbankError, UsageError
+from lessonbank.errors import UsageError
 
 from ._output import warn
 
@@ -65,7 +65,7 @@ class Draft:
         """Delete the file, unless the bank refuses the lesson: then say where it is."""
         try:
             yield
-        except LessonbankError:
+        except BaseException:  # such as a key that nobody typed
             if self.file:
                 warn(f"what you wrote is in {self.file}")
             raise
@@ -87,7 +87,10 @@ def written(draft: Draft, /, *, missing: str) -> Draft:
     with os.fdopen(handle, "w", encoding="utf-8") as out:
         out.write(draft.text)
     _edit(command, path)
-    new = replace(_read(path.read_text(encoding="utf-8"), draft), file=path)
+    try:
+        new = replace(_read(path.read_text(encoding="utf-8-sig"), draft), file=path)
+    except (UnicodeDecodeError, UsageError) as error:
+        raise UsageError(f"{error}; what you wrote is in {path}") from error
     same = _read(draft.text, draft)
     if (new.words, new.task) == (same.words, same.task):
         path.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from lessonbank._base.ids import SHOWN
@@ -42,6 +43,11 @@ def run_id(memory: ReasoningBank, given: str, /) -> str:
 def recall_id(memory: ReasoningBank, given: str, /) -> str:
     """The whole id of a recall. Raises NotFound, UsageError."""
     return _complete("recall", given, memory.recalls.get, _recalls(memory))
+
+
+def run_or_recall_id(memory: ReasoningBank, given: str, /) -> str:
+    """The whole id of a run or a recall. Raises NotFound, UsageError."""
+    return _complete("record", given, memory.runs.get, chain(_runs(memory), _recalls(memory)))
 
 
 def experience_id(memory: ReasoningBank, given: str, /) -> str:

@@ -180,9 +180,11 @@ def moment(text: str, /) -> int | datetime:
     try:
         if text.isascii() and text.isdigit():
             return int(text)
-        return datetime.fromisoformat(text)
+        if (when := datetime.fromisoformat(text)).tzinfo:
+            return when
     except ValueError:
-        raise UsageError(f"{text[:80]!r} is no moment: give a change's number, or a time with its zone") from None
+        pass  # it is neither
+    raise UsageError(f"{text[:80]!r} is no moment: give a change's number, or a time with its zone")
 
 
 def pairs(given: list[str] | None, /) -> dict[str, JsonValue] | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -41,6 +42,13 @@ def _made() -> _Console:
 
 console = _made()
 progress_console = Console(stderr=True, highlight=False)
+
+
+def progress_bar() -> Progress:
+    """What is done so far, on stderr, where it is a terminal."""
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    hidden = not progress_console.is_terminal
+    return Progress(SpinnerColumn(), *columns, console=progress_console, transient=True, disable=hidden)
 
 
 def replace_unknown_letters() -> None:
@@ -78,7 +86,7 @@ def show_table(
     if sum(widths[:-1]) + GAP * len(widths) + min(widths[-1], _LAST) > to.width:
         _show_list(title, columns, cells, to)
         return
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table = Table(title=Text(clean(title)), title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column, *below in zip(columns, *cells, strict=True):
         right = bool(below) and all(map(str.isdecimal, below))
         table.add_column(column, overflow="fold", no_wrap=column != columns[-1], justify="right" if right else "left")
@@ -88,7 +96,7 @@ def show_table(
 
 
 def _show_list(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], to: Console) -> None:
-    to.print(Text(title, style="bold"), soft_wrap=True)
+    to.print(Text(clean(title), style="bold"), soft_wrap=True)
     for row in rows:
         for column, cell in zip(columns, row, strict=True):
             to.print(Text(f"{column}: {cell}"), soft_wrap=True)

@@ -77,7 +77,7 @@ def key_of(by: str, key_file: Path | None, /) -> str:
     if key_file is not None:
         try:
             return key_file.expanduser().read_text(encoding="utf-8-sig").strip()
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, RuntimeError, UnicodeDecodeError) as error:
             raise UsageError(f"the key in {short_path(key_file)} cannot be read: {type(error).__name__}") from None
     if not sys.stdin.isatty():
         raise NotAllowed("this needs the key of a reviewer, and there is no terminal to ask at: give --key-file")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
-from rich.progress import Progress
 
 from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Counts, QueueStatus
@@ -17,7 +16,7 @@ from lessonbank.contracts.records.attempts import used_by_agents
 
 from . import _options as options
 from ._bank import is_server, opened
-from ._output import progress_console, show_json, show_table
+from ._output import progress_bar, progress_console, show_json, show_table
 from ._reviewing import UNPROTECTED, KeyFile, Reviewer, owning
 
 if TYPE_CHECKING:
@@ -169,7 +168,7 @@ def _waiting(queue: QueueStatus) -> list[tuple[str, str]]:
 
 def _reindex(memory: ReasoningBank, scope: str) -> int:
     admin = memory.scoped(scope).admin
-    with Progress(console=progress_console, transient=True, disable=not progress_console.is_terminal) as bar:
+    with progress_bar() as bar:
         row = bar.add_task(f"embedding {scope}", total=admin.counts().experiences)
         return admin.reindex(progress=lambda done: bar.update(row, completed=done))
 

@@ -146,6 +146,7 @@ def _holds(state: FileState) -> str:
 
 
 def export(
+    context: typer.Context,
     files: Annotated[
         list[Path], typer.Argument(help="Where to write; with --format skill or atif, a folder.", metavar="FILE")
     ],
@@ -181,6 +182,9 @@ def export(
         raise typer.BadParameter("give one file; with --sync several", param_hint="FILE")
     (file,) = files
     form = format or _format_by_name(file)
+    of_lessons = {"all", "budget"} & options.on_the_line(context).keys()
+    if of_lessons and form in ("jsonl", "atif"):
+        raise typer.BadParameter(f"it is for lessons, and {form} has all of them", param_hint=f"--{min(of_lessons)}")
     with opened(bank, scope) as memory:
         with progress_console.status(f"exporting {scope}"):
             written = memory.admin.export(file, format=form, budget=budget, all=all)
@@ -235,7 +239,7 @@ def import_(
     What somebody changed in a file of lessons becomes proposals (`lessons list --proposals`). What people wrote
     elsewhere for an agent comes in on probation.
     """
-    if not is_there(file.expanduser()):
+    if not is_there(file):
         raise typer.BadParameter(f"there is no file {short_path(file)}", param_hint="FILE")
     with opened(bank, scope, make=True) as memory:
         admin = owning(memory, by or approved_by, key_file).admin

@@ -102,6 +102,8 @@ def scope(
     """
     from lessonbank.hosts.repositories import Repositories
 
+    if move and share:
+        raise typer.BadParameter("share first, and move with a second command", param_hint="--move")
     if move:
         _move(Repositories(), by)
     elif share:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import anyio
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from lessonbank import importers
 from lessonbank._base.aio import gather
@@ -23,9 +22,9 @@ from lessonbank.errors import FormatError, ModelUnavailable, printable
 
 from . import _options as options
 from ._accounts import Accounts
-from ._bank import opened
+from ._bank import check_on, is_there, opened
 from ._ids import run_id
-from ._output import progress_console, say, show_json, show_table, warn
+from ._output import progress_bar, progress_console, say, show_json, show_table, warn
 from ._report import Report, show
 
 if TYPE_CHECKING:
@@ -130,9 +129,8 @@ def learn(
         _show_formats(as_json=as_json)
         return
     if dry_run:
-        _show_accounts(
-            context, files or [], format=format, success_at=success_at, follow_links=follow_links, as_json=as_json
-        )
+        reading = {"format": format, "success_at": success_at, "follow_links": follow_links}
+        _show_accounts(context, files or [], reading, as_json=as_json)
         return
     options.needs(
         {"--bank": bank, "--scope": scope, "FILES": files or waiting}, "learn needs it; --formats and --dry-run do not"
@@ -172,23 +170,15 @@ def _show_formats(*, as_json: bool) -> None:
         show_table("Formats", ("name", "what"), [(name, what.replace("`", "")) for name, what in importers.FORMATS])
 
 
-def _show_accounts(
-    context: typer.Context,
-    files: list[Path],
-    *,
-    format: str,
-    success_at: float,
-    follow_links: bool,
-    as_json: bool,
-) -> None:
+def _show_accounts(context: typer.Context, files: list[Path], reading: dict[str, Any], *, as_json: bool) -> None:
     """The account of files that are only read: no bank is opened, and no model asked."""
     options.needs({"FILES": files}, "--dry-run reads them")
     if unmeant := options.on_the_line(context).keys() & _OF_LEARNING:
         raise typer.BadParameter(f"nothing is learned: leave out {', '.join(sorted(unmeant))}", param_hint="--dry-run")
-    _check(files, format=format, outcome=None, judge_all=False, model=None)
+    _check(files, format=reading["format"], outcome=None, judge_all=False, model=None)
     accounts = Accounts()
     for file in files:
-        accounts.read(file, format=format, success_at=success_at, follow_links=follow_links, alone=len(files) == 1)
+        accounts.read(file, alone=len(files) == 1, **reading)
     accounts.show(as_json=as_json)
     if accounts.skipped:
         raise typer.Exit(3)
@@ -247,21 +237,14 @@ def _check(files: list[Path], *, format: str, outcome: str | None, judge_all: bo
     known = ("auto", *(name for name, _ in importers.FORMATS), *extension_names(importers.EXTENSIONS))
     if format not in known:
         raise typer.BadParameter(f"use one of {', '.join(known)}", param_hint="--format")
-    if missing := [f for f in files if not f.exists()]:
+    if missing := [file for file in files if not is_there(file)]:
         raise typer.BadParameter(f"there is no file {short_path(missing[0])}", param_hint="FILES")
 
 
 async def _run(plan: Plan, report: Report, open_bank: Callable[[], Coroutine[Any, Any, AsyncReasoningBank]]) -> None:
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    hidden = not progress_console.is_terminal
     async with await open_bank() as bank:
-        with Progress(*columns, console=progress_console, transient=True, disable=hidden) as bar:
+        check_on(bank.settings)
+        with progress_bar() as bar:
             row = bar.add_task("", total=None)
             for file in plan.files:
                 bar.update(row, description=f"learning {printable(file.name, most=60)}")

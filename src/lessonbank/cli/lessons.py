@@ -55,16 +55,9 @@ def list_(
     into a file: `approve` does what it proposes, `retire` drops it. Two lessons that say nearly the same: `merge`
     them, or `approve` the newer one to keep both. Two that contradict each other: `approve` or `retire` one.
     """
-    filters: dict[str, Any] = {
-        "state": state,
-        "kind": kind,
-        "writer": writer,
-        "topic": topic,
-        "text": text,
-        "after": after,
-    }
+    filters: dict[str, Any] = {"state": state, "kind": kind, "writer": writer, "topic": topic, "text": text}
     limited = "limit" in options.on_the_line(context)
-    if proposals and (metadata or retired or limited or any(filters.values())):
+    if proposals and (metadata or retired or limited or after or any(filters.values())):
         raise typer.BadParameter("it lists every proposal: leave out filters and --limit", param_hint="--proposals")
     with opened(bank, scope) as memory:
         if proposals:

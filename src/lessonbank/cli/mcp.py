@@ -29,6 +29,7 @@ _Origins = Annotated[
 
 @options.takes_retrieve_options
 def mcp(
+    context: typer.Context,
     bank: options.Bank,
     scope: Annotated[
         str | None,
@@ -74,7 +75,9 @@ def mcp(
 
     if not scope and not repository:
         raise typer.BadParameter("say whose memory it is, or --repository", param_hint="--scope")
-    scope = scope or _of_repository(bank)
+    if repository and "scope" in options.on_the_line(context):
+        raise typer.BadParameter("give --scope or --repository, not both", param_hint="--repository")
+    scope = _of_repository(bank) if repository or not scope else scope
     judge = options.model_of(model, base_url, timeout)
     settings = options.settings_of(judge, domain=domain, embedder=embedder, trust=trust, holdout=holdout)
     settings |= {"retrieve": RetrieveOptions(**options.given(asked)), "without": without}

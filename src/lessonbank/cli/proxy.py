@@ -16,6 +16,7 @@ from ._output import warn
 
 @options.takes_retrieve_options
 def proxy(
+    context: typer.Context,
     bank: options.Bank,
     upstream: Annotated[
         str, typer.Option("--upstream", help="The model's server, such as https://api.openai.com.", show_default=False)
@@ -52,6 +53,8 @@ def proxy(
     from lessonbank.proxy.server import Settings, serve
 
     if keys is not None:
+        if "scope" in options.on_the_line(context):
+            raise typer.BadParameter("the keys say whose memory it is: leave it out", param_hint="--scope")
         scope = None  # a scope of the environment is that of the commands
     options.model_of(model, base_url, timeout)
     named = {"name": model, "base_url": base_url, "timeout": timeout} if model else None

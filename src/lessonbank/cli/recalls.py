@@ -43,13 +43,9 @@ def recalls(
     if as_json:
         show_json(recalls)
         return
-    rows = [(short(r.id), _when(r), _shown_of_candidates(r), r.task) for r in recalls]
+    rows = [(short(r.id), f"{r.created_at:%Y-%m-%dT%H:%M:%SZ}", _shown_of_candidates(r), r.task) for r in recalls]
     show_table(f"{plural(len(recalls), 'recall')} in {scope}", ("id", "when", "lessons", "task"), rows)
     warn_of_more([recall.id for recall in recalls], limit)
-
-
-def _when(recall: Recall) -> str:
-    return recall.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _shown_of_candidates(recall: Recall) -> str:

@@ -10,7 +10,7 @@ from lessonbank._base.plural import plural
 from lessonbank.guard import one_line
 
 from . import _options as options
-from ._bank import opened
+from ._bank import is_server, opened
 from ._ids import short
 from ._output import say, show_json, warn
 
@@ -31,6 +31,8 @@ def reflect(
 
     A general lesson is kept beside those it covers, and has evidence of its own.
     """
+    if not is_server(bank):
+        options.needs({"--model": model}, "general lessons are drawn by a model")
     with opened(bank, scope, model=options.model_of(model, base_url, timeout)) as memory:
         reflection = memory.reflect(topic=topic, runs=runs, budget=budget, dry_run=dry_run)
     if as_json:

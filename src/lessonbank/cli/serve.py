@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 def serve(
+    context: typer.Context,
     bank: Annotated[
         str | None,
         typer.Option("--bank", envvar="LESSONBANK_BANK", help="The bank's file or URL.", show_default=False),
@@ -75,6 +76,8 @@ def serve(
     """
     if bank is None and not try_out:
         raise UsageError("say which bank with --bank, or try it out with --try")
+    if try_out and "bank" in options.on_the_line(context):
+        raise UsageError("--try makes a bank of its own: give --bank or --try, not both")
     if bank is not None and not new and not try_out:
         needs_bank(bank)
     with importing("lessonbank serve --try" if try_out else "a server", extra="try" if try_out else "server"):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lessonbank.contracts.records import Learned, Outcome
-from lessonbank.errors import NotFound, UsageError
+from lessonbank.errors import UsageError
 
 from . import _options as options
 from ._bank import opened
-from ._ids import recall_id, run_id, short
+from ._ids import run_id, run_or_recall_id, short
 from ._output import say, show_json, warn
 from ._reviewing import KeyFile, reviewing
 
@@ -37,9 +37,10 @@ def tell(
     With --by it is your word as a person, and the journal keeps your name and reason. Without, it is what a program
     found out. The lessons of the run stay until somebody retires them.
     """
+    options.needs({"OUTCOME": outcome or reward is not None}, "say success or failure, or give --reward")
     with opened(bank, scope) as memory:
         if by is None:
-            named = _complete_id(memory, id)
+            named = run_or_recall_id(memory, id)
             learned = memory.tell(named, outcome=outcome, reward=reward)
         else:
             named, learned = _by_person(memory, id, outcome, reward, by, reason, key_file)
@@ -67,11 +68,3 @@ def _by_person(
         raise UsageError(f"a person says success or failure, as in: lessonbank tell {id} success --by NAME")
     whole = run_id(memory, id)
     return whole, reviewing(memory, by, key_file).runs.correct(whole, outcome=outcome, by=by, reason=reason)
-
-
-def _complete_id(memory: ReasoningBank, id: str) -> str:
-    """The whole id of a run, or of a recall. Raises NotFound, UsageError."""
-    try:
-        return run_id(memory, id)
-    except NotFound:
-        return recall_id(memory, id)

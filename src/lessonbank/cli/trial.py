@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lessonbank._base.checks import short_path, short_repr
 from lessonbank.errors import NotFound, UsageError
@@ -20,7 +19,7 @@ from lessonbank.errors import NotFound, UsageError
 from . import _options as options
 from ._bank import opened
 from ._ids import lesson_id
-from ._output import progress_console, show_json, show_text
+from ._output import progress_bar, show_json, show_text
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
@@ -155,9 +154,7 @@ def _function(name: str, option: str) -> Callable[..., Any]:
 @contextmanager
 def _bar() -> Generator[Callable[[Trial], None]]:
     """Progress on stderr, where it is a terminal."""
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    hidden = not progress_console.is_terminal
-    with Progress(*columns, console=progress_console, transient=True, disable=hidden) as bar:
+    with progress_bar() as bar:
         row = bar.add_task("runs", total=None)
 
         def show_progress(trial: Trial) -> None:

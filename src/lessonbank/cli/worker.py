@@ -12,7 +12,7 @@ import typer
 from lessonbank._base.plural import plural
 
 from . import _options as options
-from ._bank import needs_bank
+from ._bank import check_on, needs_bank
 from ._output import say, show_json, warn
 
 if TYPE_CHECKING:
@@ -89,12 +89,10 @@ def worker(
 
 async def _work(bank: str, settings: dict[str, Any], about: dict[str, Any], *, drain: bool) -> Worked:
     import lessonbank
-    from lessonbank.errors import UsageError
     from lessonbank.http.workers import Worker
 
     async with await lessonbank.connect_async(bank, scope="default", **settings) as memory:
-        if "off" in memory.settings:
-            raise UsageError("memory is switched off: unset LESSONBANK_OFF to use this command")
+        check_on(memory.settings)
         worker = Worker(memory, **about)
         _stop_on_signals(worker)
         if not drain:

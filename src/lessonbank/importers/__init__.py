@@ -52,7 +52,7 @@ from ._cures import Failure, error_in, failure_of, failures_in, opens_with_error
 from ._evidence import WENT_ON, has_reverts, replaced_by, reverted_by, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
-from ._reading import Entry, Format, Imported, Run, entries, tool_call, tool_result
+from ._reading import TOO_DEEP, Entry, Format, Imported, Run, entries, tool_call, tool_result
 from ._sessions import sessions
 from ._shell import calls_of, doing, doing_of
 
@@ -86,33 +86,13 @@ __all__ = [
 ]
 
 # The first that matches wins, so the particular come before the general.
-_ORDER: tuple[Format, ...] = (
-    atif.FORMAT,
-    adk.FORMAT,
-    openai_agents.FORMAT,
-    tau2.FORMAT,
-    tau_bench.FORMAT,
-    mini_swe_agent.FORMAT,
-    swe_agent.FORMAT,
-    openhands.FORMAT,
-    inspect_ai.FORMAT,
-    langfuse.FORMAT,
-    langsmith.FORMAT,
-    otel.FORMAT,
-    browsergym.FORMAT,
-    cline.FORMAT,
-    codex.FORMAT,
-    codex_exec.FORMAT,
-    copilot_cli.FORMAT,
-    gemini_cli.FORMAT,
-    qwen_code.FORMAT,
-    claude_stream.FORMAT,
-    claude_code.FORMAT,
-    neutral.FORMAT,
-    swe_bench.FORMAT,
-    opencode.FORMAT,
-    messages.FORMAT,
-    aider.FORMAT,
+_ORDER: tuple[Format, ...] = tuple(
+    reader.FORMAT
+    for reader in (
+        *(atif, adk, openai_agents, tau2, tau_bench, mini_swe_agent, swe_agent, openhands, inspect_ai, langfuse),
+        *(langsmith, otel, browsergym, cline, codex, codex_exec, copilot_cli, gemini_cli, qwen_code, claude_stream),
+        *(claude_code, neutral, swe_bench, opencode, messages, aider),
+    )
 )
 _FOLDERS = (browsergym, tau2, openhands)
 """Those of which a folder can be one result."""
@@ -125,7 +105,7 @@ EXTENSIONS: Final = "lessonbank.importers"
 """The group of entry points by which other distributions bring formats."""
 _SAMPLE = 20
 _MOST_IN_VAIN = 10_000
-_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".pb", ".binpb", ".otlp")
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".pb", ".binpb", ".otlp", aider.FILE, opencode.FILE)
 
 
 def read(
@@ -165,8 +145,9 @@ def read(
     place, success_at = a_path(path), checked_threshold(success_at)
     a_flag(follow_links, "follow_links")
     wanted = str.__str__(format) if is_instance(format, str) else ""
-    foreign = format if is_instance(format, Format) else _foreign(wanted)
-    if foreign is None and wanted not in ("auto", *_BY_NAME):
+    is_ours = wanted in ("auto", *_BY_NAME)
+    foreign: Any = format if is_instance(format, Format) else None if is_ours else extension(EXTENSIONS, wanted)
+    if foreign is None and not is_ours:
         raise FormatError(f"there is no format {short_repr(format)}: use auto or one of {', '.join(_BY_NAME)}")
     if not _holds(place.exists):
         raise FormatError(f"there is no file or folder {short_path(place)}")
@@ -181,11 +162,6 @@ def read(
     inside = place if place.is_dir() and not follow_links else None
     source = Source(place, inside=inside, success_at=success_at)
     return _with_outcomes(chosen, source, Outcomes(inside=inside, follow_links=follow_links))
-
-
-def _foreign(name: str) -> Any:
-    """What a distribution brings under a name that is none of ours."""
-    return None if name in ("auto", *_BY_NAME) else extension(EXTENSIONS, name)
 
 
 def detect(path: str | os.PathLike[str], /) -> str:
@@ -229,9 +205,11 @@ def _recognised(source: Source, order: Sequence[Format] = _ORDER) -> Format | Sk
         if not isinstance(row, Row):
             broken = broken or row
             continue
-        for format in order:
-            if format.matches(row.value, source.name):
+        try:
+            if format := next((format for format in order if format.matches(row.value, source.name)), None):
                 return format
+        except RecursionError:
+            return Skipped(source.path, row.line, TOO_DEEP)
         unknown = f"is in no known format: known are {', '.join(_BY_NAME)}"
         if changed := _changed(row.value):
             broken = broken or Skipped(source.path, row.line, changed)
@@ -249,7 +227,7 @@ def _changed(value: Json) -> str:
 
 def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterator[Entry]:
     """Many files do not say how the run ended; a test report beside them may, or what happened in the run."""
-    for entry in _while_some_are_runs(format.read(source)):
+    for entry in _while_some_are_runs(format, source):
         if isinstance(entry, Imported) and entry.verdict is None and format in _JUDGED_ELSEWHERE:
             instance = str(entry.trajectory.metadata.get("task_id", ""))
             yield replace(entry, verdict=outcomes.verdict(entry.path, instance))
@@ -268,28 +246,25 @@ def _with_evidence(entry: Imported) -> Imported:
     return replace(entry, verdict=verdict, trajectory=entry.trajectory.model_copy(update={"metadata": metadata}))
 
 
-def _while_some_are_runs(entries: Iterator[Entry]) -> Iterator[Entry]:
+def _while_some_are_runs(format: Format, source: Source) -> Iterator[Entry]:
     """Every entry, until too many in a row are no runs: a small archive may hold millions of such lines."""
     in_vain = 0
-    for entry in entries:
-        yield entry
-        in_vain = in_vain + 1 if isinstance(entry, Skipped) else 0
-        if isinstance(entry, Skipped) and in_vain == _MOST_IN_VAIN:
-            yield replace(entry, reason=f"{_MOST_IN_VAIN:,} entries in a row are no runs: the file is not read further")
-            return
+    try:
+        for entry in format.read(source):
+            yield entry
+            in_vain = in_vain + 1 if isinstance(entry, Skipped) else 0
+            if isinstance(entry, Skipped) and in_vain == _MOST_IN_VAIN:
+                why = f"{_MOST_IN_VAIN:,} entries in a row are no runs: the file is not read further"
+                yield replace(entry, reason=why)
+                return
+    except RecursionError:
+        yield Skipped(source.path, 1, TOO_DEEP)
 
 
 _JUDGED_ELSEWHERE = (mini_swe_agent.FORMAT, swe_agent.FORMAT, openhands.FORMAT)
 _CODING_AGENTS = (
-    claude_code.FORMAT,
-    claude_stream.FORMAT,
-    cline.FORMAT,
-    codex.FORMAT,
-    codex_exec.FORMAT,
-    copilot_cli.FORMAT,
-    gemini_cli.FORMAT,
-    opencode.FORMAT,
-    qwen_code.FORMAT,
+    *(claude_code.FORMAT, claude_stream.FORMAT, cline.FORMAT, codex.FORMAT, codex_exec.FORMAT, copilot_cli.FORMAT),
+    *(gemini_cli.FORMAT, opencode.FORMAT, qwen_code.FORMAT),
 )
 
 
@@ -338,9 +313,7 @@ def _places(folder: Path, inside: Path | None) -> Iterator[Path | Skipped]:
             below.clear()
             yield place
             continue
-        yield from (
-            place / name for name in sorted(files) if name.removesuffix(".gz").endswith((*_ENDINGS, aider.FILE))
-        )
+        yield from (place / name for name in sorted(files) if name.casefold().removesuffix(".gz").endswith(_ENDINGS))
         yield from (Skipped(place / name, 1, LEADS_OUT) for name in below if _leads_out(place / name, inside))
     for error in closed:
         yield Skipped(Path(error.filename or folder), 1, f"the folder cannot be read: {error.strerror or error}")

@@ -93,6 +93,11 @@ class Source:
         """Another file that belongs to this one, under the same conditions."""
         return Source(path, inside=self.inside, success_at=self.success_at)
 
+    def first(self) -> Json:
+        """Its first value; `None` where there is none that can be read."""
+        row = next(self.rows(), None)
+        return row.value if isinstance(row, Row) else None
+
     def rows(self) -> Iterator[Row | Skipped]:
         """Every JSON value: one for each line, or the one value the file is."""
         if self._is_packed:
@@ -192,6 +197,8 @@ class Source:
         file: io.BufferedReader[Any] = open_regular(self.path, inside=self.inside)
         if file.peek(2).startswith(b"\x1f\x8b"):
             file = io.BufferedReader(_Unpacked(file))
+        if file.peek(3).startswith(codecs.BOM_UTF8):
+            file.read(len(codecs.BOM_UTF8))
         encoding = next((name for mark, name in _MARKS if file.peek(4).startswith(mark)), None)
         return cast("BinaryIO", file if encoding is None else _Recoded(file, encoding))
 

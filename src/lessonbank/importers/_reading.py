@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,14 +23,16 @@ from ._files import Skipped, Source
 
 Data: TypeAlias = dict[str, Json]
 Read = TypeVar("Read")
-SHELL_TRAILER = re.compile(
+_SHELL_TRAILER = re.compile(
     r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|"
     r"Process Group PGID: [^\n]*))+\s*\Z"
 )
 """What the shell of Gemini CLI, and of Qwen Code, which was made of it, writes below an output when all went well."""
+_LONGEST_TRAILER = 1000
 
 
-_MEMORY = re.compile(r"\n*(?:<|&lt;)lessonbank(?:>|&gt;).*?(?:<|&lt;)/lessonbank(?:>|&gt;)", re.DOTALL)
+_MEMORY = re.compile(r"(?:<|&lt;)lessonbank(?:>|&gt;)"), re.compile(r"(?:<|&lt;)/lessonbank(?:>|&gt;)")
+TOO_DEEP = "the run is nested too deep"
 FAILED = "the reader failed"
 """How the reason begins where a reader met an entry that it did not expect."""
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,5}|\(none\))\s*$", re.MULTILINE)
@@ -225,7 +228,21 @@ def tool_result(id: Json, content: str, /, *, failed: bool, stated: bool = False
 
 def without_memory(text: str, /) -> str:
     """What a command gave, without what memory told after it: some programs keep both as one text."""
-    return _MEMORY.sub("", text) if "lessonbank" in text else text
+    return without_blocks(text, *_MEMORY, blanks="\n")
+
+
+def without_blocks(text: str, opening: re.Pattern[str], closing: re.Pattern[str], /, *, blanks: str | None) -> str:
+    """A text without what stands from each opening to the next closing, and without the `blanks` before it."""
+    parts, place = list[str](), 0
+    while (begin := opening.search(text, place)) and (end := closing.search(text, begin.end())):
+        parts.append(text[place : begin.start()].rstrip(blanks))
+        place = end.end()
+    return "".join((*parts, text[place:]))
+
+
+def without_trailer(text: str, /) -> str:
+    """What a command gave, without what the shell of Gemini CLI or Qwen Code writes below it."""
+    return text[:-_LONGEST_TRAILER] + _SHELL_TRAILER.sub("", text[-_LONGEST_TRAILER:])
 
 
 def shell_exit_code(text: str, /) -> int | None:
@@ -272,12 +289,14 @@ def _entries(
     try:
         for run in build():
             verdict = run.verdict or truth(run.success, run.reward, reason=run.reason, success_at=source.success_at)
+            trajectory = _trajectory(run, format, given)
+            uses = Counter(call.id or "" for step in trajectory.steps for call in step.action.calls)
             yield Imported(
-                _trajectory(run, format, given),
+                trajectory,
                 verdict,
                 source.path,
                 line,
-                run.exit_codes,
+                {id: code for id, code in run.exit_codes.items() if uses[id] == 1},  # an id may come again
                 format=format,
                 speakers=run.speakers,
                 left=run.left,
@@ -286,7 +305,7 @@ def _entries(
     except FormatError as error:
         yield Skipped(source.path, line, str(error))
     except RecursionError:
-        yield Skipped(source.path, line, "the run is nested too deep")
+        yield Skipped(source.path, line, TOO_DEEP)
     except (LookupError, TypeError, ValueError, AttributeError) as error:  # a reader that somebody else wrote
         yield Skipped(source.path, line, f"{FAILED}: {type(error).__name__}: {quoted(error, limit=120)}")
 

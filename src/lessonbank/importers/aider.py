@@ -46,7 +46,7 @@ def is_store(path: Path, /) -> bool:
     if path.suffix != ".md":
         return False
     with open_regular(path) as file:
-        return _BEGINS.search(file.read(_HEAD).decode("utf-8", "replace")) is not None
+        return _BEGINS.search(file.read(_HEAD).decode("utf-8-sig", "replace")) is not None
 
 
 def _read(source: Source) -> Iterator[Entry]:

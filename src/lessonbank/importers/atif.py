@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lessonbank.contracts.records import Json, Verdict
 
-from ._files import Row, Skipped, Source
+from ._files import Skipped, Source
 from ._reading import (
     Data,
     Entry,
@@ -19,7 +19,6 @@ from ._reading import (
     Run,
     at,
     attempt,
-    count,
     issue_in,
     listing,
     mapping,
@@ -81,8 +80,7 @@ def _continued(whole: Data, source: Source) -> list[Json]:
         if len(seen) > _MOST_PARTS:
             break
         seen.add(name)
-        row = next(source.beside(source.path.with_name(name)).rows(), None)
-        whole = mapping(row.value) if isinstance(row, Row) else {}
+        whole = mapping(source.beside(source.path.with_name(name)).first())
         steps += [step for step in listing(whole.get("steps")) if at(step, "is_copied_context") is not True]
     return steps
 
@@ -135,8 +133,8 @@ def _messages(steps: list[Json]) -> tuple[list[Json], dict[str, int]]:
             messages.append(message)
         for result in _results(step):
             messages.append(result)
-            if (code := at(result, "exit_code")) is not None:
-                exit_codes[words(at(result, "tool_call_id"))] = count(code)
+            if isinstance(code := at(result, "exit_code"), int):
+                exit_codes[words(at(result, "tool_call_id"))] = code
     return messages, exit_codes
 
 
@@ -182,9 +180,10 @@ def _trial(source: Source) -> Data:
     """What Harbor says of the trial that a trajectory is of."""
     folder = source.folder
     for place in (folder, folder.parent) if folder.name == "agent" else (folder,):
-        row = next(source.beside(place / "result.json").rows(), None) if (place / "result.json").is_file() else None
-        if isinstance(row, Row) and {"verifier_result", "task_name"} & mapping(row.value).keys():
-            return mapping(row.value)
+        file = place / "result.json"
+        result = mapping(source.beside(file).first()) if file.is_file() else {}
+        if {"verifier_result", "task_name"} & result.keys():
+            return result
     return {}
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError
 
-from ._files import Row, Source
-from ._reading import Data, Entry, Format, Run, attempt, mapping, words
+from ._files import Source
+from ._reading import Entry, Format, Run, attempt, mapping, words
 
 NAME = "browsergym"
 LOG = "experiment.log"
@@ -60,7 +60,7 @@ def _records(source: Source) -> Iterator[_Record]:
 
 
 def _build(log: Source, folder: Path) -> Run:
-    summary = _summary(log)
+    summary = mapping(log.beside(log.path.with_name(SUMMARY)).first())
     env = _environment(folder)
     crash = words(summary.get("err_msg"))
     messages, goal, failed = _messages(_records(log))
@@ -81,11 +81,6 @@ def _environment(folder: Path) -> str:
     env = folder.name.rpartition("_on_")[2]
     name, _, seed = env.rpartition("_")
     return name if seed.isdigit() and name else env
-
-
-def _summary(log: Source) -> Data:
-    first = next(log.beside(log.path.with_name(SUMMARY)).rows(), None)
-    return mapping(first.value) if isinstance(first, Row) else {}
 
 
 def _messages(records: Iterator[_Record]) -> tuple[list[Json], str, str]:

@@ -24,7 +24,7 @@ _SPEAKERS = {"user", "assistant"}
 _WRAPPER: Final = re.compile(r"\s*(?:<(?:command|local-command|bash|system|task|user|ide|background)-[\w-]+>|Caveat: )")
 """The program's own words in the user's name."""
 _COMMAND: Final = re.compile(r"<command-name>\s*(/?[^<\n]{1,200}?)\s*</command-name>")
-_ARGUMENTS: Final = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_ARGUMENTS: Final = "<command-args>"
 _OWN_CALL: Final = re.compile(r"a[a-z]+(?:_[a-z]+)*-[0-9a-f]+")
 """The agent id of a call that the program made for itself, such as a summary of the session: no task of anybody."""
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -186,12 +186,12 @@ def _as_spoken(message: Data, messages: list[Data], place: int) -> Data:
 
 def _typed(text: str, before: list[Data], after: list[Data]) -> str:
     """A command that asks the agent for something, as it was typed; empty for one that the program carries out."""
-    name, arguments = _COMMAND.search(text), _ARGUMENTS.search(text)
+    name, (arguments, closed, _) = _COMMAND.search(text), text.partition(_ARGUMENTS)[2].partition("</command-args>")
     answered = any(message["role"] != "user" for message in after)
     beside = (_text(message["content"]).lstrip() for message in (*before, *after) if message["role"] != "assistant")
     if name is None or not answered or any(content.startswith("<local-command-") for content in beside):
         return ""
-    return f"/{name.group(1).lstrip('/')} {arguments.group(1).strip() if arguments else ''}".strip()
+    return f"/{name.group(1).lstrip('/')} {arguments.strip() if closed else ''}".strip()
 
 
 def _task(messages: list[Json]) -> str | None:

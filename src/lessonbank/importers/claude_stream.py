@@ -76,25 +76,28 @@ def _exit_code(result: Data) -> int | None:
 class _Stream:
     """What the lines of a file come to."""
 
-    sessions: dict[str, _Session] = field(default_factory=dict[str, _Session])
-    end: Data = field(default_factory=dict[str, Json])
+    session: str = ""
+    """The id of the session that the last line is of."""
+    sessions: dict[tuple[str, str], _Session] = field(default_factory=dict[tuple[str, str], _Session])
+    ends: dict[str, Data] = field(default_factory=dict[str, Data])
     unknown: dict[str, None] = field(default_factory=dict[str, None])
 
     def add(self, line: Data) -> None:
         """Take a line in."""
-        kind = words(line.get("type"))
+        kind, self.session = words(line.get("type")), words(line.get("session_id")) or self.session
         if kind == "result":
-            self.end = line
+            self.ends[self.session] = line
         elif kind in _SPEAKERS and isinstance(line.get("message"), dict):
             above = words(line.get("parent_tool_use_id"))
-            id = "/".join(filter(None, (words(line.get("session_id")), above)))
-            self.sessions.setdefault(above, _Session(id)).add(line)
+            id = "/".join(filter(None, (self.session, above)))
+            self.sessions.setdefault((self.session, above), _Session(id)).add(line)
         elif kind not in _SILENT:
             self.unknown[kind or "a line without a type"] = None
 
 
-def _run(session: _Session, stream: _Stream, source: Source, *, is_child: bool) -> Run:
-    has_text = any(at(block, "type") == "text" for block in _blocks(session, "user"))
+def _run(session: _Session, end: Data, left: tuple[str, ...], source: Source, *, is_child: bool) -> Run:
+    users = (message for message in session.messages if at(message, "role") == "user")
+    has_text = any(at(block, "type") == "text" for message in users for block in listing(at(message, "content")))
     asked = None if is_child or has_text else prompt_beside(source)
     spent = list(session.usage.values())
     return Run(
@@ -103,20 +106,11 @@ def _run(session: _Session, stream: _Stream, source: Source, *, is_child: bool) 
         run_id=session.id or source.stem,
         task=asked,
         model=session.model or None,
-        error=None if is_child else _error(stream.end),
+        error=None if is_child else _error(end),
         exit_codes=session.exit_codes,
-        usage=spent_on(spent, _INPUTS, "output_tokens", cost=None if is_child else stream.end.get("total_cost_usd")),
-        left=unread(stream.unknown),
+        usage=spent_on(spent, _INPUTS, "output_tokens", cost=None if is_child else end.get("total_cost_usd")),
+        left=left,
     )
-
-
-def _blocks(session: _Session, role: str) -> list[Json]:
-    return [
-        block
-        for message in session.messages
-        if at(message, "role") == role
-        for block in listing(at(message, "content"))
-    ]
 
 
 def _error(end: Data) -> str | None:
@@ -134,7 +128,8 @@ def _read(source: Source) -> Iterator[Entry]:
         NAME,
         stream.add,
         lambda: [
-            partial(_run, session, stream, source, is_child=bool(above)) for above, session in stream.sessions.items()
+            partial(_run, session, stream.ends.get(id, {}), unread(stream.unknown), source, is_child=bool(above))
+            for (id, above), session in stream.sessions.items()
         ],
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lessonbank.contracts.records import Json
 
-from ._files import Row, Skipped, Source
+from ._files import Skipped, Source
 from ._reading import Data, Entry, Format, Run, at, attempts, listing, mapping, spent_on, words
 from ._sessions import prompts_in, tasks_of
 
@@ -95,11 +95,8 @@ def _has_session(compacted: Data, source: Source) -> bool:
 
 
 def _beside(id: str, source: Source) -> bool:
-    for path in sorted(source.path.parent.glob("*.messages.json"))[:_MOST_BESIDE]:
-        row = next(source.beside(path).rows(), None)
-        if isinstance(row, Row) and words(at(row.value, "sessionId")) == id:
-            return True
-    return False
+    files = sorted(source.path.parent.glob("*.messages.json"))[:_MOST_BESIDE]
+    return any(words(at(source.beside(file).first(), "sessionId")) == id for file in files)
 
 
 FORMAT = Format(NAME, "Cline sessions (`*.messages.json`)", _matches, _read)

@@ -19,6 +19,8 @@ _WRAPPED = (
     "<recommended_plugins>",
 )
 _EXIT = re.compile(r"(?:exited with code|[Ee]xit code:?) (-?\d+)")
+_HEAD = re.compile(r"Exit code: |Wall time|Chunk ID: |Command: |Script ")
+"""How the program's words around an output begin; `Wall time` is in all of them."""
 _OUTPUT = "Output:\n"
 _NESTED = re.compile(r"\btools\.exec_command\(\s*\{")
 _FIELD = re.compile(r"""[{,]\s*["']?(cmd|workdir)["']?\s*:\s*(?=["'`])""")
@@ -121,14 +123,17 @@ def _output(item: Data) -> tuple[str, int | None]:
         value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     ]
     objects = [match for part in parts if (match := _object(part))]
-    head, marked, body = "\n".join(parts).partition(_OUTPUT)
+    whole = "\n".join(parts)
+    head, marked, body = whole.partition(_OUTPUT)
+    if not (_HEAD.match(head) and "Wall time" in head):
+        head, marked, body = whole, "", ""
     if len(objects) == 1:
         code = objects[0].get("exit_code", at(objects[0], "metadata", "exit_code"))
         output = objects[0].get("output")
         return output if isinstance(output, str) else body or head, code if isinstance(code, int) else None
-    match = _EXIT.search(head[:1000]) if marked and not objects else None
+    codes = _EXIT.findall(head[-1000:]) if marked and not objects else []
     text = body.removeprefix("\n" * (len(parts) > 1)) if marked else head
-    return text, int(match.group(1)) if match else None
+    return text, int(codes[-1]) if codes else None
 
 
 def _object(text: str) -> Data:

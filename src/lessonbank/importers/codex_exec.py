@@ -146,8 +146,15 @@ def _run(thread: _Thread, source: Source) -> Run:
 
 
 def _read(source: Source) -> Iterator[Entry]:
-    thread = _Thread(source.stem)
-    return streamed(source, NAME, thread.add, lambda: [partial(_run, thread, source)])
+    threads = [_Thread(source.stem)]
+
+    def add(line: Data) -> None:
+        id = words(line.get("thread_id")) or threads[-1].id
+        if id != threads[-1].id and threads[-1].messages:  # what several calls printed may be in one file
+            threads.append(_Thread(id))
+        threads[-1].add(line)
+
+    return streamed(source, NAME, add, lambda: [partial(_run, thread, source) for thread in threads])
 
 
 FORMAT = Format(NAME, "what `codex exec --json` prints", _matches, _read)

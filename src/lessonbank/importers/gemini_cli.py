@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from lessonbank.contracts.records import Json
 
 from ._reading import (
-    SHELL_TRAILER,
     Data,
     Run,
     at,
@@ -19,11 +18,13 @@ from ._reading import (
     spent_on,
     tool_call,
     tool_result,
+    without_blocks,
+    without_trailer,
     words,
 )
 from ._sessions import prompts_in, sessions
 
-_HOOK = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
+_HOOK = re.compile(r"<hook_context>"), re.compile(r"</hook_context>")
 _WRAPPER = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
 _SHELL = "run_shell_command"
 _FAILED = re.compile(r"^(?:Exit Code: -?[1-9]|Error: (?!\(none\)))", re.MULTILINE)
@@ -48,6 +49,10 @@ class _Chat:
         whole = changed.get("messages", line.get("messages"))
         if isinstance(whole, list):
             self.messages = {}
+        if id := words(line.get("$rewindTo")):
+            places = list(self.messages)
+            for place in places[places.index(id) if id in places else 0 :]:
+                del self.messages[place]
         for message in [*listing(whole), line]:
             row = mapping(message)
             if words(row.get("id")) and words(row.get("type")):
@@ -61,30 +66,27 @@ class _Chat:
                 yield {"role": "user", "content": text}
             elif message["type"] == "gemini":
                 calls = [mapping(call) for call in listing(message.get("toolCalls"))]
-                yield {"role": "assistant", "content": text, "tool_calls": [_call(call) for call in calls]}
-                yield from map(_result, calls)
+                made = [tool_call(call.get("id"), call.get("name"), mapping(call.get("args"))) for call in calls]
+                yield {"role": "assistant", "content": text, "tool_calls": list[Json](made)}
+                yield from (_result(call) for call in calls if call.get("status") or call.get("result"))
 
 
 def _text(content: Json) -> str:
     """What was said, without what hooks added: also memory speaks there."""
     parts = [content] if isinstance(content, str) else [words(at(part, "text")) for part in listing(content)]
-    return _HOOK.sub("", "\n".join(words(part) for part in parts if part)).strip()
-
-
-def _call(call: Data) -> Data:
-    return tool_call(call.get("id"), call.get("name"), mapping(call.get("args")))
+    return without_blocks("\n".join(words(part) for part in parts if part), *_HOOK, blanks="").strip()
 
 
 def _output(call: Data) -> str:
     responses = [mapping(at(part, "functionResponse", "response")) for part in listing(call.get("result"))]
     text = "\n".join(words(response.get("output")) or words(response.get("error")) for response in responses)
-    text = _HOOK.sub("", text)  # a cure that was told after the command
+    text = without_blocks(text, *_HOOK, blanks="")  # a cure that was told after the command
     wrapped = _WRAPPER.match(text)
     return wrapped.group(1) if wrapped else text
 
 
 def _result(call: Data) -> Data:
-    text = SHELL_TRAILER.sub("", _output(call).removeprefix("Output: "))
+    text = without_trailer(_output(call).removeprefix("Output: "))
     status, code = call.get("status"), shell_exit_code(_output(call)) if call.get("name") == _SHELL else None
     in_words = status is None or call.get("name") == _SHELL
     failed = bool(code) if code is not None else in_words and bool(_FAILED.search(text))

@@ -70,8 +70,8 @@ def _message(row: Data, attached: Data) -> Json:
         message["tool_calls"] = calls
     if row.get("role") == "tool":
         message |= {"tool_call_id": row.get("tool_call_id"), "name": row.get("function")}
-        if problem := words(at(row, "error", "message")):
-            message |= {"content": message["content"] or problem, "is_error": True}
+        if problem := mapping(row.get("error")):
+            message |= {"content": message["content"] or problem.get("message"), "is_error": True}
     return message
 
 

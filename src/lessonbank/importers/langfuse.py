@@ -8,7 +8,7 @@ from lessonbank.contracts.records import Json, Usage
 
 from ._payloads import decoded
 from ._reading import Data, count, first_of, listing, mapping, name_in
-from ._traces import Step, traces
+from ._traces import Step, instant, traces
 
 _CALLS = ("GENERATION",)
 _KINDS = {
@@ -42,7 +42,7 @@ def _steps(value: Json) -> Iterable[Step]:
     for row, trace in _observations(value):
         step = _step(row)
         yield step
-        if trace.get("id") == step.trace and step.trace not in seen and _is_trace(trace):
+        if trace.get("id") == step.trace and step.trace not in seen and {"input", "output"} & trace.keys():
             seen.add(step.trace)
             yield _trace_step(step.trace, trace)
 
@@ -52,16 +52,12 @@ def _trace_step(id: str, trace: Data) -> Step:
     return Step(id, "", is_call=False, is_root=True, is_trace=True, sent=trace.get("input"), back=trace.get("output"))
 
 
-def _is_trace(row: Data) -> bool:
-    return "input" in row or "output" in row
-
-
 def _step(row: Data) -> Step:
     failed = row.get("level") == "ERROR"
     spent = mapping(decoded(first_of(row, "usageDetails", "usage_details", "usage")))
     return Step(
         trace=name_in(row, "traceId", "trace_id"),
-        start=name_in(row, "startTime", "start_time"),
+        start=instant(name_in(row, "startTime", "start_time")),
         is_call=row.get("type") in _CALLS,
         is_root=not first_of(row, "parentObservationId", "parent_observation_id"),
         is_tool=row.get("type") == "TOOL",

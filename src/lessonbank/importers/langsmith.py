@@ -8,7 +8,7 @@ from lessonbank.contracts.records import Json
 
 from ._payloads import decoded
 from ._reading import Data, at, listing, mapping, spent_on, words
-from ._traces import Step, traces
+from ._traces import Step, instant, traces
 
 
 def _matches(value: Json, name: str) -> bool:
@@ -32,7 +32,7 @@ def _step(row: Data) -> Step:
     model = at(row, "extra", "metadata", "ls_model_name") or at(row, "extra", "invocation_params", "model")
     return Step(
         trace=words(row.get("trace_id")) or words(row.get("id")),
-        start=words(row.get("dotted_order")) or words(row.get("start_time")),
+        start=words(row.get("dotted_order")) or instant(words(row.get("start_time"))),
         is_call=row.get("run_type") == "llm",
         is_root=not row.get("parent_run_id"),
         is_tool=row.get("run_type") == "tool",

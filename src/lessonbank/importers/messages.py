@@ -8,7 +8,7 @@ from dataclasses import replace
 from lessonbank.contracts.records import Json
 
 from ._account import changed_shape, ends_in, unread
-from ._files import Row, Skipped, Source
+from ._files import Skipped, Source
 from ._reading import (
     Data,
     Entry,
@@ -81,8 +81,7 @@ def _left(row: Data) -> tuple[str, ...]:
 
 
 def _read(source: Source) -> Iterator[Entry]:
-    first = next(source.rows(), None)
-    if isinstance(first, Row) and _is_message(first.value):
+    if _is_message(source.first()):
         return _one_conversation(source)
     return each(source, format=NAME, split=_split, build=_build)
 

@@ -31,7 +31,7 @@ from ._reading import (
 from ._sessions import prompts_in, tasks_of
 
 NAME = "opencode"
-_FILE: Final = "opencode.db"
+FILE: Final = "opencode.db"
 _TABLES: Final = ("session", "message", "part")
 _LONGEST: Final = 16 * 2**20
 _SESSIONS: Final = "SELECT id, parent_id FROM session ORDER BY time_created, id"
@@ -42,7 +42,7 @@ _PARTS: Final = """SELECT message.id, message.data, part.data FROM message JOIN 
 
 def is_store(path: Path, /) -> bool:
     """Whether a file is opencode's database, by its name."""
-    return path.name == _FILE and path.is_file()
+    return path.name == FILE and path.is_file()
 
 
 def _session(database: sqlite3.Connection, session: str, parent: str) -> Run:
@@ -89,7 +89,7 @@ def _turns(role: str, parts: list[Data]) -> Iterator[Json]:
     elif role == "assistant":
         calls = [part for part in parts if part.get("type") == "tool"]
         yield {"role": "assistant", "content": text, "tool_calls": [_call(call) for call in calls]}
-        yield from map(_result, calls)
+        yield from (_result(call) for call in calls if at(call, "state", "status") not in ("pending", "running"))
 
 
 def _call(part: Data) -> Data:

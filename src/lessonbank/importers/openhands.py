@@ -10,7 +10,7 @@ from lessonbank.contracts.records import Json, Usage, Verdict
 from lessonbank.errors import FormatError
 
 from ._account import unread
-from ._files import Row, Skipped, Source
+from ._files import Skipped, Source
 from ._openhands_v1 import is_event, talk_of
 from ._reading import (
     Data,
@@ -173,7 +173,8 @@ def _call(event: Data) -> tuple[str, str | None, Json]:
 def _observation(event: Data) -> Json:
     kind = words(event.get("observation"))
     meta = mapping(event.get("tool_call_metadata"))
-    text = words(event.get("content")) or _content(event.get("content"))
+    content = event.get("content")
+    text = words(content) or ("" if content is None else json.dumps(content, ensure_ascii=False))
     code = event.get("exit_code", at(event, "extras", "metadata", "exit_code"))
     if isinstance(code, int) and code not in (0, -1) and "exit code" not in text:
         text = f"{text}\n[exit code {code}]"
@@ -182,10 +183,6 @@ def _observation(event: Data) -> Json:
     failed = kind == "error" or (isinstance(code, int) and code not in (0, -1))
     message: Data = {"role": "tool", "content": text, "name": name, "tool_call_id": call_id, "is_error": failed}
     return {**message, "is_success": True} if code == 0 and not failed else message
-
-
-def _content(value: Json) -> str:
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def is_run(folder: Path, /) -> bool:
@@ -197,16 +194,14 @@ def _read(source: Source) -> Iterator[Entry]:
     """`source` may be a conversation's folder, its state, a file with one event a line, or one of several runs."""
     if source.path.is_dir() or source.name == STATE:
         return _conversation(source, source.path if source.path.is_dir() else source.path.parent)
-    first = next(source.rows(), None)
-    if isinstance(first, Row) and is_event(first.value):
+    if is_event(source.first()):
         return _one_run(source, source, row={})
     return each(source, format=NAME, split=lambda value: each_with("history", value), build=_build)
 
 
 def _conversation(source: Source, folder: Path) -> Iterator[Entry]:
-    state = next(source.beside(folder / STATE).rows(), None)
+    known = mapping(source.beside(folder / STATE).first())
     files = [source.beside(path) for path in sorted((folder / EVENTS).glob("event-*.json"))]
-    known = mapping(state.value) if isinstance(state, Row) else {}
     row: Data = {"id": words(known.get("id")) or folder.name, "metadata": {"llm": at(known, "agent", "llm")}}
     return _one_run(source.beside(folder / STATE), *files, row=row)
 

@@ -13,7 +13,7 @@ from ._files import Skipped, Source
 from ._openinference import as_gen_ai, as_span
 from ._payloads import decoded
 from ._reading import Data, Entry, Format, Run, at, attempt, listing, mapping, spent_on, words
-from ._traces import by_trace
+from ._traces import by_trace, instant
 
 NAME = "otel"
 _TOOL = "execute_tool"
@@ -33,7 +33,7 @@ class _Span:
     trace: str
     id: str
     parent: str
-    start: int
+    start: str
     attributes: Data
     events: list[Data]
     error: str
@@ -102,7 +102,7 @@ def _span(row: Data) -> _Span:
         trace=_first(context, "traceId", "trace_id"),
         id=_first(context, "spanId", "span_id"),
         parent=_first(context, "parentSpanId", "parent_span_id", "parent_id"),
-        start=_instant(context),
+        start=_start(context),
         attributes=attributes,
         events=[
             {**_attributes(at(event, "attributes")), "event": words(at(event, "name"))}
@@ -116,10 +116,9 @@ def _first(row: Data, *keys: str) -> str:
     return next((text for key in keys if (text := words(row.get(key)))), "")
 
 
-def _instant(row: Data) -> int:
-    """Nanoseconds; of an ISO time only the digits, which sort the same way."""
-    digits = "".join(filter(str.isdecimal, _first(row, "startTimeUnixNano", "start_time_unix_nano", "start_time")))
-    return int(digits[:30] or 0)
+def _start(row: Data) -> str:
+    text = _first(row, "startTimeUnixNano", "start_time_unix_nano", "start_time")[:80]
+    return text.rjust(30, "0") if text.isdecimal() else instant(text)
 
 
 def _attributes(value: Json) -> Data:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from lessonbank.contracts.records import Json
 
 from ._reading import (
-    SHELL_TRAILER,
     Data,
     Run,
     at,
@@ -18,13 +17,15 @@ from ._reading import (
     spent_on,
     tool_call,
     tool_result,
+    without_blocks,
     without_memory,
+    without_trailer,
     words,
 )
 from ._sessions import prompts_in, sessions
 
 _WRAPPED = ("<system-reminder>", "<qwen:")
-_HOOK = re.compile(r"\s*<qwen:user-prompt-submit-context>.*?</qwen:user-prompt-submit-context>", re.DOTALL)
+_HOOK = re.compile(r"<qwen:user-prompt-submit-context>"), re.compile(r"</qwen:user-prompt-submit-context>")
 """In a terminal session it stands in the user's own message."""
 
 
@@ -50,7 +51,10 @@ class _Chat:
         self.run_id = words(line.get("sessionId")) or self.run_id
         text = "\n".join(words(part.get("text")) for part in parts if part.get("text") and not part.get("thought"))
         if kind == "assistant":
-            calls: list[Json] = [_call(mapping(part["functionCall"])) for part in parts if "functionCall" in part]
+            made = [mapping(part["functionCall"]) for part in parts if "functionCall" in part]
+            calls: list[Json] = [
+                tool_call(call.get("id"), call.get("name"), mapping(call.get("args"))) for call in made
+            ]
             self.messages.append({"role": "assistant", "content": text, "tool_calls": calls})
             self.spent.append(mapping(line.get("usageMetadata")))
             self.model = words(line.get("model")) or self.model
@@ -61,13 +65,13 @@ class _Chat:
             self.exit_codes |= {
                 words(result.get("id")): code for result in results if (code := _exit_code(result)) is not None
             }
-        elif kind == "user" and (text := _HOOK.sub("", text)).strip() and not text.startswith(_WRAPPED):
+        elif (
+            kind == "user"
+            and (text := without_blocks(text, *_HOOK, blanks=None)).strip()
+            and not text.startswith(_WRAPPED)
+        ):
             is_users = words(line.get("provenance")) in ("", "real_user") and not line.get("subtype")
             self.messages.append({"role": "user" if is_users else "environment", "content": text})
-
-
-def _call(call: Data) -> Data:
-    return tool_call(call.get("id"), call.get("name"), mapping(call.get("args")))
 
 
 def _result(result: Data, status: str) -> Data:
@@ -76,7 +80,7 @@ def _result(result: Data, status: str) -> Data:
     code = _exit_code(result)
     failed = "error" in response or status == "error" or bool(code)
     _, marked, output = text.partition("\nOutput: ")
-    output = SHELL_TRAILER.sub("", output) if marked and text.startswith("Command: ") else text
+    output = without_trailer(output) if marked and text.startswith("Command: ") else text
     return tool_result(
         result.get("id"), "" if output == "(empty)" else output, failed=failed, stated=code == 0 or status == "success"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from lessonbank.contracts.records import Json, Usage
 from lessonbank.errors import FormatError
 
-from ._files import Row, Skipped, Source
+from ._files import Skipped, Source
 from ._reading import (
     Data,
     Entry,
@@ -56,28 +56,23 @@ def _split(value: Json, context: Data | None = None) -> Iterator[Json]:
 
 def is_run(folder: Path, /) -> bool:
     """Whether a folder holds results with a file for each simulation."""
-    return (folder / SIMULATIONS).is_dir() and _is_index(_first(Source(folder / RESULTS, inside=folder)))
-
-
-def _first(source: Source) -> Json:
-    row = next(source.rows(), None)
-    return row.value if isinstance(row, Row) else None
+    return (folder / SIMULATIONS).is_dir() and _is_index(Source(folder / RESULTS, inside=folder).first())
 
 
 def _read(source: Source) -> Iterator[Entry]:
     """`source` may be a folder, its file of results, one simulation of it, or a file that holds them all."""
     if source.path.is_dir():
         return _folder(source, source.path)
-    first = _first(source)
+    first = source.first()
     if _is_simulation(first):
-        return _simulation(source, mapping(_first(source.beside(source.path.parent.parent / RESULTS))))
+        return _simulation(source, mapping(source.beside(source.path.parent.parent / RESULTS).first()))
     if _is_index(first) and not listing(at(first, "simulations")) and (source.path.parent / SIMULATIONS).is_dir():
         return _folder(source, source.path.parent)
     return each(source, format=NAME, split=_split, build=_build)
 
 
 def _folder(source: Source, folder: Path) -> Iterator[Entry]:
-    index = mapping(_first(source.beside(folder / RESULTS)))
+    index = mapping(source.beside(folder / RESULTS).first())
     missing = {words(at(simulation, "id")) for simulation in listing(index.get("simulation_index"))}
     for path in sorted(path for path in (folder / SIMULATIONS).iterdir() if path.name.endswith(_ENDINGS)):
         file = source.beside(path)

@@ -10,7 +10,7 @@ from ._memory import Format, Memory, memory
 
 _HEADING: Final = re.compile(r"^(?:#+[ \t]*)?(?:(?:Workflow[ \t]+\d+|Query(?:[ \t]+#?\d+)?)[ \t]*:|##)[ \t]*(\S.*)$")
 _ACTION: Final = re.compile(r"^<action>[ \t]*$|[ \t]->[ \t](?:CLICK|TYPE|SELECT|HOVER|ENTER)\b", re.M)
-_FOOTER: Final = re.compile(r"\n+click\('id'\) # input string id value for all actions[\s\S]*$")
+_FOOTER: Final = "\nclick('id') # input string id value for all actions"
 """What its induction writes below the workflows: how to write an action."""
 
 _TAG: Final = re.compile(r"^</?(?:think|action)>[ \t]*\n?", re.M)
@@ -20,7 +20,7 @@ _TAG: Final = re.compile(r"^</?(?:think|action)>[ \t]*\n?", re.M)
 def _read(text: str) -> Sequence[Memory]:
     return [
         memory(_TAG.sub("", steps), title=name.replace("_", " "), task=name.replace("_", " "))
-        for name, steps in _workflows(_FOOTER.sub("", text))
+        for name, steps in _workflows(text.partition(_FOOTER)[0])
         if _ACTION.search(steps)
     ]
 
