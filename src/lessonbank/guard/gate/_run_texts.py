@@ -32,7 +32,7 @@ LOOKS: Final = re.compile(
     r"|cat|ls|grep|rg|head|tail|sed -n|pwd|cd|git (?:log|diff|show|status))(?!(?-i:[a-z]|(?<=[A-Z]{2})[A-Z]))",
     re.IGNORECASE,
 )
-"""How the name of a tool, or a line of a shell, begins that only looks: `read_file`, `readFile`; `reader` is another."""
+"""How the name of a tool, or a line of a shell, begins that only looks: `read_file`, `readFile`; not `reader`."""
 _COMMAND = re.compile(r"(?:bash_|shell_)?(?:command|cmd|script|code)s?")
 PAIR_OR_WORDS = Sought(
     r"""["']([^\W\d]\w{0,40}+)["']\s{0,4}:\s{0,4}(?:"([^"\n]{1,300})"|'([^'\n]{1,300})'|(-?\d[\d.]{0,30}))"""
