@@ -26,7 +26,7 @@ from ._turns import (
     thought_of,
 )
 
-_ROLES: dict[str, Role] = {
+ROLES: dict[str, Role] = {
     "system": "instructions",
     "developer": "instructions",
     "user": "user",
@@ -44,6 +44,8 @@ _ROLES: dict[str, Role] = {
 }
 _ASKED = {"action", "code", "queries", "query", "operation"}
 """Where tools that the provider runs keep what the agent asked of them."""
+_DRAWS = "image_generation_call"
+"""Its result is the image itself, in base64."""
 _KEYS = 4
 """Keys of a message without a role that an error names."""
 _LANGCHAIN = {"human", "ai", "system", "tool", "function", "chat", "AIMessageChunk", "HumanMessageChunk"}
@@ -96,8 +98,8 @@ def usage_of(message: Json, /) -> tuple[int, int] | None:
 
 def _chat(message: Data, role: str) -> list[Turn]:
     """A message with a role: OpenAI, Anthropic, OpenTelemetry (`parts`), or plain."""
-    speaker = _ROLES.get(role.strip().lower())
-    content = message.get("content", message.get("parts"))
+    speaker = ROLES.get(role.strip().lower())
+    content = message.get("content") or message.get("parts", message.get("content"))
     if speaker == "assistant":
         return _assistant(message, content)
     if speaker == "tool":
@@ -148,9 +150,9 @@ def _tool(message: Data, content: Json) -> list[Turn]:
 
 def _calls(message: Data, made: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
     """Calls beside the content; some SDKs list again those that stand in the content."""
-    extra = message.get("additional_kwargs")
-    listed = message.get("tool_calls") or (extra.get("tool_calls") if isinstance(extra, dict) else None) or []
-    legacy = message.get("function_call")
+    beside: Data = extra if isinstance(extra := message.get("additional_kwargs"), dict) else {}
+    listed = message.get("tool_calls") or beside.get("tool_calls") or []
+    legacy = message.get("function_call") or (None if listed or made else beside.get("function_call"))
     broken = message.get("invalid_tool_calls") or []
     if not isinstance(listed, list) or not isinstance(broken, list):
         raise FormatError("has tool_calls that are not a list")
@@ -256,7 +258,8 @@ def _hosted_call(message: Data, kind: str) -> list[Turn]:
     turns = [Turn("assistant", calls=(call,), fragment=True)]
     output = next((message[k] for k in ("output", "outputs", "results", "result", "error") if message.get(k)), None)
     if output is not None:
-        turns.append(Turn("tool", text_of(output), call_id=call.id, is_error=bool(message.get("error"))))
+        text = part_text({"type": kind}) if kind == _DRAWS and isinstance(output, str) else text_of(output)
+        turns.append(Turn("tool", text, call_id=call.id, is_error=bool(message.get("error"))))
     return turns
 
 

@@ -30,7 +30,7 @@ def as_messages(message: Data, /) -> list[Data]:
         message = _of_blocks(message)
     parts = message.get("parts")
     if isinstance(parts, list) and any(_is_tool_part(part) or _is_mark(part) for part in parts):
-        message = {**message, "parts": _of_parts(parts)}
+        message = {**message, "content": _of_parts(parts)}  # what it says beside them, they say as well
     meta = message.get("meta")
     if isinstance(meta, dict) and {"tool_calls", "tool_results"} & meta.keys():
         message = {name: meta[name] for name in _META if name in meta} | message
