@@ -44,8 +44,6 @@ ROLES: dict[str, Role] = {
 }
 _ASKED = {"action", "code", "queries", "query", "operation"}
 """Where tools that the provider runs keep what the agent asked of them."""
-_DRAWS = "image_generation_call"
-"""Its result is the image itself, in base64."""
 _KEYS = 4
 """Keys of a message without a role that an error names."""
 _LANGCHAIN = {"human", "ai", "system", "tool", "function", "chat", "AIMessageChunk", "HumanMessageChunk"}
@@ -76,8 +74,8 @@ def _turns_of(message: Data) -> list[Turn]:
         return _pydantic_ai(message, parts)
     if message.get("lc") and isinstance(message.get("kwargs"), dict):
         return _langchain_constructor(message)
-    if isinstance(message.get("output"), list) and message.get("object") == "response":
-        return [turn for item in _as_list(message["output"]) for turn in turns_of(item)]
+    if isinstance(output := message.get("output"), list) and message.get("object") == "response":
+        return [turn for item in output for turn in turns_of(item)]
     if isinstance(kind, str):
         return _langchain(message, kind) if kind in _LANGCHAIN else _item(message, kind)
     keys = ", ".join(repr(key[:30]) for key in list(message)[:_KEYS]) or "nothing"
@@ -258,13 +256,10 @@ def _hosted_call(message: Data, kind: str) -> list[Turn]:
     turns = [Turn("assistant", calls=(call,), fragment=True)]
     output = next((message[k] for k in ("output", "outputs", "results", "result", "error") if message.get(k)), None)
     if output is not None:
-        text = part_text({"type": kind}) if kind == _DRAWS and isinstance(output, str) else text_of(output)
+        is_image = kind == "image_generation_call" and output is message.get("result")  # in base64
+        text = "[image]" if is_image else text_of(output)
         turns.append(Turn("tool", text, call_id=call.id, is_error=bool(message.get("error"))))
     return turns
-
-
-def _as_list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
 
 
 def _short_json(value: Json) -> str:
