@@ -136,7 +136,7 @@ def _fields_of(records: Sequence[Record]) -> tuple[set[tuple[str, str]], bool]:
             data = cast("dict[str, Json]", value)
             for key, child in data.items():
                 fields.add(("", key))
-                waiting.append((_named(data, name) if key.lower() == "value" else key, child))
+                waiting.append((_name_of_value(data, name) if key.lower() == "value" else key, child))
         elif isinstance(value, int | float) and (digits := _digits(value, name)):
             fields.add(("" if name in _NEUTRAL else name, digits))
     return fields, trimmed
@@ -226,13 +226,13 @@ def _mapping(data: dict[str, Json], field: Field, name: str) -> dict[str, Json]:
         while free in mapping:
             twins[base] += 1
             free = f"{base} ({twins[base] + 1})"
-        inner = _named(data, name) if key.lower() == "value" else key
+        inner = _name_of_value(data, name) if key.lower() == "value" else key
         mapping[free] = new = cast("Json", _redact_value(value, field, inner))
         same = same and new is value and free is key
     return data if same else mapping
 
 
-def _named(data: dict[str, Json], around: str) -> str:
+def _name_of_value(data: dict[str, Json], around: str) -> str:
     """The name of a `value`: what stands beside it, or around it."""
     low = {key.lower(): value for key, value in data.items()}
     return next((v for k in _NAMES if isinstance(v := low.get(k), str) and len(v) < 80), around or "value")
