@@ -153,12 +153,12 @@ class Redaction:
 
 
 def _may_be(kind: str, value: str) -> bool:
-    """Whether a whole field can be a secret. People choose passwords freely; a PIN is digits, a token no word."""
+    """Whether a whole field can be a secret. People choose passwords freely; a PIN may be digits, a token no word."""
     if len(value) < 3 or harmless(value.strip()) or PLACEHOLDER.search(value):
         return False
-    if kind == CODE:
-        return value.isdigit() and len(value) < 9
-    return kind == "password" or random_looking(value) or (len(value) >= 12 and not re.search(r"\s", value))
+    if kind == "password" or (kind == CODE and value.isdigit()):
+        return True
+    return random_looking(value) or (len(value) >= 12 and not re.search(r"\s", value))
 
 
 def _is_number(text: str, span: Span) -> bool:
