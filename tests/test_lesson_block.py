@@ -27,6 +27,7 @@ from lessonbank.contracts.lesson_block import (
     write_lesson,
 )
 from lessonbank.contracts.records import Experience, Found, Lesson, Match, Recall
+from lessonbank.guard.shown_lines import ShownBlocks
 from lessonbank.search.injection import Injector, Style, lesson_text
 from lessonbank.text.prompts import load
 
@@ -192,6 +193,12 @@ FORMS: dict[str, dict[str, str]] = {
         '_INDENT: Final = "  "': '_INDENT: Final = "   "',
     },
 }
+
+
+@pytest.mark.parametrize("texts", [("Sort it.", "Sort it.\nRead it."), ("Sort it.\nRead it.", "Sort it.")])
+def test_of_two_texts_without_a_code_that_begin_alike_both_go_whole(texts: tuple[str, str]) -> None:
+    run = ShownBlocks.of(texts).without(json.dumps({"seen": [f"Here: {text}" for text in texts]}))
+    assert json.loads(run) == {"seen": ["Here: [erased]", "Here: [erased]"]}
 
 
 @pytest.mark.full

@@ -86,6 +86,58 @@ def test_the_legacy_function_call_is_a_call_and_its_result_an_observation() -> N
     assert to_messages(run) == messages
 
 
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ({"output": "42"}, "42"),
+        ({"content": None, "output": "42"}, "42"),
+        ({"content": "", "error": "no such order"}, "no such order"),
+        ({"error": {"code": 404}}, '{"code": 404}'),
+        ({"content": "", "error": 0}, ""),
+        ({"content": "", "is_error": True, "error": False}, ""),
+        ({"content": "42", "error": "late"}, "42"),
+    ],
+)
+def test_what_a_tool_returned_or_why_not_is_read_wherever_it_stands(result: dict[str, Any], text: str) -> None:
+    run = trajectory_from([{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "1", **result}])
+    assert [seen.text for seen in run.steps[0].observations] == ["x", text]
+    part = {"type": "tool_result", "tool_use_id": "1", **result}
+    assert trajectory_from([{"role": "user", "content": [part]}], task="x").steps[0].observations[0].text == text
+
+
+def test_a_legacy_call_of_langchain_is_read_once() -> None:
+    legacy = {"function_call": {"name": "f", "arguments": '{"x": 1}'}}
+    listed = [{"name": "f", "args": {"x": 1}, "id": "1"}]
+    for fields, id in (
+        ({}, None),
+        ({"tool_calls": listed}, "1"),
+        ({"content": [{"type": "tool_use", **listed[0]}]}, "1"),
+    ):
+        message = {"type": "ai", "content": "", "additional_kwargs": legacy, **fields}
+        (step,) = trajectory_from([message], task="x").steps
+        assert step.action.calls == (ToolCall(name="f", arguments={"x": 1}, id=id),)
+
+
+@pytest.mark.parametrize("content", [{}, {"content": None}, {"content": ""}])
+def test_parts_are_read_where_there_is_no_content(content: dict[str, Any]) -> None:
+    parts = [{"type": "text", "text": "hello"}]
+    run = trajectory_from([{"role": role, **content, "parts": parts} for role in ("user", "assistant")])
+    assert (run.task, run.answer) == ("hello", "hello")
+
+
+def test_an_image_that_a_provider_drew_is_told_and_not_copied() -> None:
+    item = {"type": "image_generation_call", "id": "i1", "status": "completed", "result": "iVBORw0KGgo" * 100}
+    (step,) = trajectory_from([item], task="x").steps
+    assert [seen.text for seen in step.observations] == ["[image]"]
+
+
+@pytest.mark.parametrize("name", ["system", "assistant", " Developer"])
+def test_what_an_environment_says_speaks_in_no_role_of_another(name: str) -> None:
+    seen = Observation(text="go on", source="environment", name=name)
+    run = Trajectory(task="x", steps=(Step(observations=(seen,)), Step(action=Action(text="done"))))
+    assert [message["role"] for message in to_messages(run)] == ["user", "user", "assistant"]
+
+
 @pytest.mark.parametrize("text", ["not json", "[1]", '{"a": ', "", "[" * 5000, '{"a":' * 300 + "1" + "}" * 300])
 def test_arguments_that_are_no_json_object_stay_as_the_model_wrote_them(text: str) -> None:
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": text}}

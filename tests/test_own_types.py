@@ -111,6 +111,11 @@ def test_calls_and_results_of_each_type_are_read(name: str) -> None:
     assert told(RUNS[name]) == seen("here")
 
 
+def test_the_parts_of_a_message_of_the_ai_sdk_count_also_beside_its_text() -> None:
+    first, second = RUNS["messages of the AI SDK"]
+    assert told([first, {**second, "content": "Found."}]) == seen("here")
+
+
 @pytest.mark.parametrize("name", ["mappings with results", "messages of the AI SDK"])
 def test_the_very_messages_come_back(name: str) -> None:
     assert to_messages(trajectory_from(RUNS[name])) == RUNS[name]

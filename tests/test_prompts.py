@@ -86,6 +86,16 @@ def test_a_file_that_is_not_there_is_a_prompt_error(tmp_path: Path) -> None:
         prompts.load_file(tmp_path / "none.md")
 
 
+def test_a_name_that_no_file_can_have_is_a_prompt_error() -> None:
+    with pytest.raises(PromptError, match="cannot be read"):
+        prompts.load_file("mine\0.md")
+
+
+def test_a_file_that_begins_with_the_mark_of_its_encoding_is_read(tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text(GOOD, encoding="utf-8-sig")
+    assert prompts.load_file(tmp_path / "mine.md") == prompts.load_file(written(tmp_path, GOOD))
+
+
 def test_a_file_that_is_not_text_is_a_prompt_error(tmp_path: Path) -> None:
     (tmp_path / "mine.md").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PromptError, match="cannot be read"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from linear import FAR, growth
 
 from lessonbank.learning.extraction._commands import reads, tries_again
 from lessonbank.text.shell_commands import only_looks, only_reads
@@ -37,6 +38,13 @@ def test_what_asks_a_machine_or_runs_nothing_looks_and_reads_no_file(command: st
 @pytest.mark.parametrize("command", ACTS)
 def test_what_acts_does_not_look(command: str) -> None:
     assert not only_looks(command)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("piece", ["A=1 ", "word", "文"])
+def test_four_times_as_long_a_command_takes_about_four_times_as_long(piece: str) -> None:
+    assert growth(lambda text: only_looks(f"cat {text}"), piece) <= FAR
+    assert growth(lambda text: only_looks(f"A=1 {text}"), piece) <= FAR
 
 
 def test_a_line_reads_if_each_of_its_commands_does() -> None:

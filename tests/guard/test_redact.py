@@ -204,6 +204,38 @@ def test_arguments_are_redacted_by_their_names_and_keep_their_shape() -> None:
     assert (call.name, call.id) == ("login", "call_1")
 
 
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ({"pin": "4831"}, {"pin": "[security code 1]"}),
+        ({"card_pin": 4831, "cvv": "123"}, {"card_pin": "[security code 1]", "cvv": "[security code 2]"}),
+        ({"otp": "482913", "pin": "GPIO17"}, {"otp": "[security code 1]", "pin": "GPIO17"}),
+        ({"db_password": {"type": "t", "value": "blue?42"}}, {"db_password": {"type": "t", "value": "[password 1]"}}),
+        ({"Name": "/prod/db/password", "Value": "blue?42"}, {"Name": "/prod/db/password", "Value": "[password 1]"}),
+        ({"size": {"value": "blue?42"}}, {"size": {"value": "blue?42"}}),
+        ({"card": 4111111111111111.0, "ratio": 4111111111.5}, {"card": "[card 1]", "ratio": 4111111111.5}),
+        ({"phone": 491711234567.0, "share": 1e300}, {"phone": "[phone 1]", "share": 1e300}),
+    ],
+)  # fmt: skip
+def test_a_field_is_read_by_its_name_or_the_one_around_it_and_a_number_in_any_form(given: Any, left: Any) -> None:
+    for arguments in (given, {"rows": [given]}):
+        step = Step(action=Action(calls=(ToolCall(name="f", arguments=arguments),)))
+        known = redacted(Trajectory(task="t", steps=(step,)), redact).steps[0].action.calls[0].arguments
+        assert known == (left if arguments is given else {"rows": [left]})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{\n  "db_password": {\n    "sensitive": true,\n    "type": "string",\n    "value": "SECRET"\n  }\n}',
+        '{"Parameter": {"Name": "/prod/db/password", "Type": "SecureString", "Value": "SECRET", "Version": 1}}',
+        r'"{\"db_password\": {\"sensitive\": true, \"value\": \"SECRET\"}}"',
+    ],
+)
+def test_a_password_in_printed_data_is_known_by_the_name_around_it_or_beside_it(text: str) -> None:
+    assert redact(text.replace("SECRET", "blue?42x")) == text.replace("SECRET", "[password 1]")
+
+
 def test_every_text_of_a_run_is_redacted_and_its_id_stays() -> None:
     mail = "jane@example.org"
     full = run(

@@ -115,12 +115,16 @@ def _shortened(text: str, limit: int) -> str:
 
 def canonical_line(text: str, /, *, limit: int | None = None) -> str:
     """`canonical` text with all white space folded to single blanks: fit for the title of a memory."""
-    return " ".join(canonical(text, limit=limit).split())
+    form = canonical(text, limit=limit)
+    line = " ".join(form.split())
+    return line if line == form else canonical(line)  # other blanks make other code, and another beginning of a line
 
 
 def one_line(text: str, /, *, limit: int | None = None) -> str:
     """`clean` text with all white space folded to single blanks: fit for a title, a log line, a table cell."""
-    return " ".join(clean(text, limit=limit).split())
+    form = clean(text, limit=limit)
+    line = " ".join(form.split())
+    return line if line == form else clean(line)
 
 
 def nonce() -> str:

@@ -26,6 +26,7 @@ class ShownBlocks:
         """From the texts of receipts."""
         by_code = {text: codes_in([text]).most_common(1) for text in texts if text.strip()}
         plain = [json.dumps(text, ensure_ascii=False)[1:-1] for text, codes in by_code.items() if not codes]
+        plain.sort(key=len, reverse=True)  # one may stand in another
         return cls({codes[0][0] for codes in by_code.values() if codes}, plain)
 
     def __bool__(self) -> bool:

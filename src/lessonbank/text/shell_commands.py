@@ -55,6 +55,8 @@ _ASKS: Final = re.compile(
 _SAYS: Final = re.compile(r"\S+ (?:-V|--version|--help)|(?:node|npm|ruby|php|perl|java|bun|deno) -v")
 """What tells about a program alone."""
 RUNS: Final = re.compile(r"\s*((?:\S*/)?(?:python[\d.]*|node|ruby))\s")
+_READ: Final = 4_000
+"""Characters of a command in which its program stands: to split all of it takes longer than in proportion."""
 _ENDING: Final = re.compile(r"\.(?:exe|bat|cmd|sh)$")
 _PART: Final = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s=\"']+|[\"']")
 _OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
@@ -119,6 +121,7 @@ def unwrapped(text: str, /) -> str:
 
 def program_of(text: str, /) -> str:
     """The program of a command, with its sub-command: `git push`, `npm run build`; of a script its name."""
+    text = text[:_READ]
     while wrapped := _WRAPS.match(text):
         text = text[wrapped.end() :]
     words = words_of(text)

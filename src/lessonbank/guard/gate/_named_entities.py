@@ -109,18 +109,9 @@ _ADDRESSES = tuple(
             rf"(?i:\d(?<![\w.].)\d{{0,4}}[a-z]?(?:[-/]\d{{1,4}})?\s+(?:[^\W\d][\w'’.-]{{0,30}}\s+){{1,4}}?(?:{_STREET})\b\.?"
             rf"(?:,?\s*(?:apt|apartment|suite|unit|flat|ste|no)\b\.?\s*#?\w{{1,8}})?){_CITY}",
         ),
-        (
-            _GERMANIC,
-            rf"(?i:\b[^\W\d_][\w.-]{{0,30}}{_GERMANIC}\d{{0,4}}(?:\s?[a-z]\b)?){_CITY}",
-        ),
-        (
-            rf"{_GERMANIC_END}\b",
-            rf"\d(?<![\w.].)\d{{0,4}}[a-z]?,?\s+[^\W\d_a-z][\w.-]{{0,30}}{_GERMANIC_END}\b{_CITY}",
-        ),
-        (
-            _ROMANCE,
-            rf"(?i:\b{_ROMANCE}\s*(?:[\w'’.-]{{1,30}}\s+){{0,4}}?[\w'’.-]{{1,30}},?\s+\d{{1,5}}\b){_CITY}",
-        ),
+        (_GERMANIC, rf"(?i:\b[^\W\d_][\w.-]{{0,30}}{_GERMANIC}\d{{0,4}}(?:\s?[a-z]\b)?){_CITY}"),
+        (rf"{_GERMANIC_END}\b", rf"\d(?<![\w.].)\d{{0,4}}[a-z]?,?\s+[^\W\d_a-z][\w.-]{{0,30}}{_GERMANIC_END}\b{_CITY}"),
+        (_ROMANCE, rf"(?i:\b{_ROMANCE}\s*(?:[\w'’.-]{{1,30}}\s+){{0,4}}?[\w'’.-]{{1,30}},?\s+\d{{1,5}}\b){_CITY}"),
         (
             rf"\s{_FRENCH}\s",
             rf"(?i:\d(?<![\w.].)\d{{0,4}},?\s+(?:bis\s+)?{_FRENCH}\s+"

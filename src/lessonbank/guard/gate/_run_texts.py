@@ -29,10 +29,10 @@ _DIGIT = re.compile(r"\d")
 nfc: Final = partial(unicodedata.normalize, "NFC")
 LOOKS: Final = re.compile(
     r"(?:get|list|search|find|read|view|show|look|check|query|fetch|count|describe|think|calculate|scroll|noop|wait"
-    r"|cat|ls|grep|rg|head|tail|sed -n|pwd|cd|git (?:log|diff|show|status))(?![a-z])",
+    r"|cat|ls|grep|rg|head|tail|sed -n|pwd|cd|git (?:log|diff|show|status))(?!(?-i:[a-z]|(?<=[A-Z]{2})[A-Z]))",
     re.IGNORECASE,
 )
-"""How the name of a tool, or a line of a shell, begins that only looks."""
+"""How the name of a tool, or a line of a shell, begins that only looks: `read_file`, `readFile`; not `reader`."""
 _COMMAND = re.compile(r"(?:bash_|shell_)?(?:command|cmd|script|code)s?")
 PAIR_OR_WORDS = Sought(
     r"""["']([^\W\d]\w{0,40}+)["']\s{0,4}:\s{0,4}(?:"([^"\n]{1,300})"|'([^'\n]{1,300})'|(-?\d[\d.]{0,30}))"""
@@ -102,10 +102,15 @@ def parts_of(run: Trajectory, /) -> list[Part]:
         for number, seen in enumerate(returned):
             called = calls[number] if number < len(calls) else (calls[0] if len(calls) == 1 else None)
             tool = seen.name or names.get(seen.call_id or "", "") or (called.name if called else "")
-            source = f"{_NOT_IN_A_SLOT.sub(' ', tool[:_TOOL])}'s result" if tool else "an earlier result"
+            source = result_of(tool) if tool else "an earlier result"
             data = parsed(seen.text)
             parts.append(Part(step, source, seen.text, data, data is None and any(map(is_command, calls))))
     return [*parts, Part(len(run.steps), "", run.answer)] if run.answer else parts
+
+
+def result_of(tool: str, /) -> Source:
+    """What a tool returned, as a slot tells it."""
+    return f"{_NOT_IN_A_SLOT.sub(' ', tool[:_TOOL])}'s result"
 
 
 def is_command(call: ToolCall, /) -> bool:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from lessonbank.contracts.records import Json, Lesson, Trajectory
 
-from ._run_texts import LOOKS, asked, ends, is_command, leaves, parsed, parts_of
+from ._run_texts import LOOKS, asked, ends, is_command, leaves, parsed, parts_of, result_of
 from .run_values import words_of
 
 _MOST: Final = 200
@@ -93,10 +93,8 @@ def _asked_for(run: Trajectory) -> Iterator[str]:
     values = list(_values(run))
     results = list(_results(run)) if values else []
     for value in values:
-        brought = (
-            result for result in results if result.step < value.step and result.source != f"{value.tool}'s result"
-        )
-        if any(_is_of_a_sentence(value.text, result) for result in brought):
+        own = result_of(value.tool)
+        if any(_is_of_a_sentence(value.text, it) for it in results if it.step < value.step and it.source != own):
             yield value.tool
 
 

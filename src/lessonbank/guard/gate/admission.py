@@ -11,7 +11,7 @@ from typing import Final
 from lessonbank._base.plural import plural
 from lessonbank.contracts.records import EXTRACTIVE as EXTRACTIVE
 from lessonbank.contracts.records import UNCHECKED, Extraction, Lesson, Rejected, Rule, Run, Trajectory
-from lessonbank.guard.sanitise import canonical, one_line
+from lessonbank.guard.sanitise import canonical, canonical_line, one_line
 
 from ._echo import ShownMemory
 from ._empty import is_vague, says_nothing
@@ -116,18 +116,13 @@ def _emptied(bare: Lesson) -> tuple[Rule, str] | None:
 
 def in_form(lesson: Lesson, /) -> Lesson:
     """Put the fields of `lesson` in canonical form and cut them to their length."""
-    title = _in_form(lesson.title, limit=TITLE, line=True)
-    description = _in_form(lesson.description, limit=DESCRIPTION, line=True)
-    content = _in_form(lesson.content, limit=CONTENT)
+    title = canonical_line(lesson.title, limit=TITLE)
+    description = canonical_line(lesson.description, limit=DESCRIPTION)
+    content = canonical(lesson.content, limit=CONTENT)
+    if (bare := content.strip()) != content:  # to a reader of code it can be another text then
+        content = canonical(bare)
     fields = {"title": title or "-", "description": description, "content": content or "-"}
     return claimed(lesson.model_copy(update=fields))
-
-
-def _in_form(text: str, *, limit: int, line: bool = False) -> str:
-    form = canonical(text, limit=limit)
-    bare = " ".join(form.split()) if line else form.strip()
-    # Without the blanks around it, a text can be another one to a reader of code.
-    return form if bare == form else canonical(bare)
 
 
 def _no_lesson(lesson: Lesson, *, quotes: bool) -> tuple[Rule, str] | None:

@@ -16,7 +16,7 @@ from lessonbank.errors import UsageError
 from lessonbank.guard._characters import before_backspaces, odd_in, plain
 
 from ._redactor import PerRun, Redacting, Redaction
-from ._words import kind_of_name
+from ._words import CODE, kind_of_name
 
 R = TypeVar("R", bound=Record)
 Field: TypeAlias = Callable[[str, str], str]
@@ -39,17 +39,8 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
     types.RunRef: ("verdict",),
     types.Verdict: ("reason",),
     types.Lesson: (
-        *(
-            "title",
-            "description",
-            "content",
-            "applies_to",
-            "choice",
-            "rests_on",
-            "only_for_tasks",
-            "place",
-            "provenance",
-        ),
+        *("title", "description", "content", "applies_to", "choice", "rests_on"),
+        *("only_for_tasks", "place", "provenance"),
     ),
     types.AppliesTo: ("name",),
     types.Choice: ("about", "excluded", "open", "confirmed"),
@@ -140,9 +131,9 @@ def _fields_of(records: Sequence[Record]) -> tuple[set[tuple[str, str]], bool]:
             data = cast("dict[str, Json]", value)
             for key, child in data.items():
                 fields.add(("", key))
-                waiting.append((_beside(data) if key == "value" else key, child))
-        elif isinstance(value, int) and _may_go(value, name):
-            fields.add(("" if name in _NEUTRAL else name, str(value)))
+                waiting.append((_name_of_value(data, name) if key.lower() == "value" else key, child))
+        elif isinstance(value, int | float) and (digits := _digits(value, name)):
+            fields.add(("" if name in _NEUTRAL else name, digits))
     return fields, trimmed
 
 
@@ -206,19 +197,21 @@ def _redact_value(value: object, field: Field, name: str = "") -> object:
             return cast("object", value)
         return tuple(redaction) if isinstance(value, tuple) else redaction
     if isinstance(value, dict):
-        return _mapping(cast("dict[str, Json]", value), field)
-    if isinstance(value, int) and _may_go(value, name):
-        redaction = field("" if name in _NEUTRAL else name, str(value))
-        return value if redaction == str(value) else redaction
+        return _mapping(cast("dict[str, Json]", value), field, name)
+    if isinstance(value, int | float) and (digits := _digits(value, name)):
+        redaction = field("" if name in _NEUTRAL else name, digits)
+        return value if redaction == digits else redaction
     return value
 
 
-def _may_go(value: int, name: str) -> bool:
-    """Cards and telephone numbers come as numbers, too; a count or a price is never one."""
-    return not isinstance(value, bool) and (abs(value) >= _LARGE or kind_of_name(name) == "password")
+def _digits(value: float, name: str) -> str:
+    """Cards and telephone numbers come as numbers, too, of tables as `4e15`; a count or a price is never one."""
+    if isinstance(value, bool) or value % 1 or not (abs(value) >= _LARGE or kind_of_name(name) in ("password", CODE)):
+        return ""
+    return str(int(value))
 
 
-def _mapping(data: dict[str, Json], field: Field) -> dict[str, Json]:
+def _mapping(data: dict[str, Json], field: Field, name: str) -> dict[str, Json]:
     """`{"name": "password", "value": …}` names its value. Where two keys become one, the later has a number."""
     mapping: dict[str, Json] = {}
     twins: Counter[str] = Counter()
@@ -228,10 +221,13 @@ def _mapping(data: dict[str, Json], field: Field) -> dict[str, Json]:
         while free in mapping:
             twins[base] += 1
             free = f"{base} ({twins[base] + 1})"
-        mapping[free] = new = cast("Json", _redact_value(value, field, _beside(data) if key == "value" else key))
+        inner = _name_of_value(data, name) if key.lower() == "value" else key
+        mapping[free] = new = cast("Json", _redact_value(value, field, inner))
         same = same and new is value and free is key
     return data if same else mapping
 
 
-def _beside(data: dict[str, Json]) -> str:
-    return next((v for k in _NAMES if isinstance(v := data.get(k), str) and len(v) < 80), "value")
+def _name_of_value(data: dict[str, Json], around: str) -> str:
+    """The name of a `value`: what stands beside it, or around it."""
+    low = {key.lower(): value for key, value in data.items()}
+    return next((v for k in _NAMES if isinstance(v := low.get(k), str) and len(v) < 80), around or "value")

@@ -14,7 +14,7 @@ from ._detect import DETECTORS, found_in, found_near, found_together
 from ._numbers import LEAST, known_numbers
 from ._spans import PLACEHOLDER, Detector, Span, merged
 from ._views import without
-from ._words import harmless, is_unpronounceable, kind_of_name, random_looking
+from ._words import CODE, harmless, is_unpronounceable, kind_of_name, random_looking
 
 _ROUNDS = 4
 """What is left of a text may look like another secret, so it is read again, at most so many times."""
@@ -153,10 +153,12 @@ class Redaction:
 
 
 def _may_be(kind: str, value: str) -> bool:
-    """Whether a whole field can be a secret. People choose passwords freely, but a token is never a word."""
+    """Whether a whole field can be a secret. People choose passwords freely; a PIN may be digits, a token no word."""
     if len(value) < 3 or harmless(value.strip()) or PLACEHOLDER.search(value):
         return False
-    return kind == "password" or random_looking(value) or (len(value) >= 12 and not re.search(r"\s", value))
+    if kind == "password" or (kind == CODE and value.isdigit()):
+        return True
+    return random_looking(value) or (len(value) >= 12 and not re.search(r"\s", value))
 
 
 def _is_number(text: str, span: Span) -> bool:

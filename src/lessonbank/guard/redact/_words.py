@@ -32,9 +32,9 @@ STEMS = (
 )  # fmt: skip
 """How a core begins that is no key."""
 _CORE = re.compile(CORE)
-_FIELDS = re.compile(
-    r"(?:card[_-]?|user[_-]?)?(?:pin|otp|cvv2?|cvc)(?:[_-]?code)?|(?:php)?sess(?:ion)?[_-]?id|connection[_-]?string"
-)
+CODE = "security code"
+_CODES = re.compile(r"(?:card[_-]?|user[_-]?)?(?:pin|otp|cvv2?|cvc)(?:[_-]?code)?")
+_FIELDS = re.compile(r"(?:php)?sess(?:ion)?[_-]?id|connection[_-]?string")
 """Fields that hold a secret by their whole name; inside a sentence the same words are too usual."""
 _ABROAD = re.compile(ABROAD)
 _COUNTS = re.compile(
@@ -91,6 +91,8 @@ _LONG = 16
 def kind_of_name(name: str, /) -> str | None:
     """The kind of secret that a field of this name holds, or `None`."""
     low = name.lower()
+    if _CODES.fullmatch(low):
+        return CODE
     if _FIELDS.fullmatch(low):
         return "secret"
     return next((kind for core in _CORE.finditer(low) if (kind := kind_of_core(low, *core.span()))), None)

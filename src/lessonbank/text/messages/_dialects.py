@@ -26,7 +26,7 @@ from ._turns import (
     thought_of,
 )
 
-_ROLES: dict[str, Role] = {
+ROLES: dict[str, Role] = {
     "system": "instructions",
     "developer": "instructions",
     "user": "user",
@@ -74,8 +74,8 @@ def _turns_of(message: Data) -> list[Turn]:
         return _pydantic_ai(message, parts)
     if message.get("lc") and isinstance(message.get("kwargs"), dict):
         return _langchain_constructor(message)
-    if isinstance(message.get("output"), list) and message.get("object") == "response":
-        return [turn for item in _as_list(message["output"]) for turn in turns_of(item)]
+    if isinstance(output := message.get("output"), list) and message.get("object") == "response":
+        return [turn for item in output for turn in turns_of(item)]
     if isinstance(kind, str):
         return _langchain(message, kind) if kind in _LANGCHAIN else _item(message, kind)
     keys = ", ".join(repr(key[:30]) for key in list(message)[:_KEYS]) or "nothing"
@@ -96,8 +96,8 @@ def usage_of(message: Json, /) -> tuple[int, int] | None:
 
 def _chat(message: Data, role: str) -> list[Turn]:
     """A message with a role: OpenAI, Anthropic, OpenTelemetry (`parts`), or plain."""
-    speaker = _ROLES.get(role.strip().lower())
-    content = message.get("content", message.get("parts"))
+    speaker = ROLES.get(role.strip().lower())
+    content = message.get("content") or message.get("parts", message.get("content"))
     if speaker == "assistant":
         return _assistant(message, content)
     if speaker == "tool":
@@ -148,9 +148,9 @@ def _tool(message: Data, content: Json) -> list[Turn]:
 
 def _calls(message: Data, made: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
     """Calls beside the content; some SDKs list again those that stand in the content."""
-    extra = message.get("additional_kwargs")
-    listed = message.get("tool_calls") or (extra.get("tool_calls") if isinstance(extra, dict) else None) or []
-    legacy = message.get("function_call")
+    beside: Data = extra if isinstance(extra := message.get("additional_kwargs"), dict) else {}
+    listed = message.get("tool_calls") or beside.get("tool_calls") or []
+    legacy = message.get("function_call") or (None if listed or made else beside.get("function_call"))
     broken = message.get("invalid_tool_calls") or []
     if not isinstance(listed, list) or not isinstance(broken, list):
         raise FormatError("has tool_calls that are not a list")
@@ -256,12 +256,10 @@ def _hosted_call(message: Data, kind: str) -> list[Turn]:
     turns = [Turn("assistant", calls=(call,), fragment=True)]
     output = next((message[k] for k in ("output", "outputs", "results", "result", "error") if message.get(k)), None)
     if output is not None:
-        turns.append(Turn("tool", text_of(output), call_id=call.id, is_error=bool(message.get("error"))))
+        is_image = kind == "image_generation_call" and output is message.get("result")  # in base64
+        text = "[image]" if is_image else text_of(output)
+        turns.append(Turn("tool", text, call_id=call.id, is_error=bool(message.get("error"))))
     return turns
-
-
-def _as_list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
 
 
 def _short_json(value: Json) -> str:

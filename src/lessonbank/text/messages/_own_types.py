@@ -30,7 +30,7 @@ def as_messages(message: Data, /) -> list[Data]:
         message = _of_blocks(message)
     parts = message.get("parts")
     if isinstance(parts, list) and any(_is_tool_part(part) or _is_mark(part) for part in parts):
-        message = {**message, "parts": _of_parts(parts)}
+        message = {**message, "content": _of_parts(parts)}  # what it says beside them, they say as well
     meta = message.get("meta")
     if isinstance(meta, dict) and {"tool_calls", "tool_results"} & meta.keys():
         message = {name: meta[name] for name in _META if name in meta} | message
@@ -137,12 +137,9 @@ def _of_tool_part(part: Data) -> list[Json]:
         "input": part.get("input", part.get("rawInput")),
     }
     result: Data = {"type": "tool_result", "toolCallId": id, "toolName": name}
-    if state == "output-available":
-        return [call, {**result, "output": part.get("output"), "is_error": False}]
-    if state == "output-error":
-        return [call, {**result, "output": part.get("errorText"), "is_error": True}]
-    if state == "output-denied":
-        approval = part.get("approval")
-        reason = approval.get("reason") if isinstance(approval, dict) else None
-        return [call, {**result, "output": f"[denied] {reason or ''}".strip(), "is_error": False}]
-    return [call]
+    reason = approval.get("reason") if isinstance(approval := part.get("approval"), dict) else None
+    denied = f"[denied] {reason or ''}".strip()
+    fields = {"output-available": part.get("output"), "output-error": part.get("errorText"), "output-denied": denied}
+    if state not in list(fields):
+        return [call]
+    return [call, {**result, "output": fields[str(state)], "is_error": state == "output-error"}]

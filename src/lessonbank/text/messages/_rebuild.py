@@ -6,6 +6,8 @@ import json
 
 from lessonbank.contracts.records import Action, Json, Observation, Step, ToolCall, Trajectory
 
+from ._dialects import ROLES
+
 
 def rebuild(trajectory: Trajectory, /) -> list[dict[str, Json]]:
     """OpenAI chat messages that tell the same run. Calls without an id get `call_<step>_<number>`."""
@@ -59,7 +61,7 @@ def _observe(seen: Observation, waiting: list[ToolCall], names: dict[str | None,
     """An observation that does not say which call it answers, answers the next one that waits."""
     if seen.source == "user":
         return _with_name({"role": "user", "content": seen.text}, seen.name)
-    if seen.source == "environment" and seen.name:
+    if seen.source == "environment" and seen.name and seen.name.strip().lower() not in ROLES:
         return {"role": seen.name, "content": seen.text}
     call_id = seen.call_id or (waiting.pop().id if waiting else None)
     if call_id is not None:

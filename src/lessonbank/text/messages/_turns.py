@@ -179,10 +179,11 @@ def arguments_of(value: Json, /) -> dict[str, Json] | str:
 def result_of(value: Data, /) -> Turn:
     """What a tool returned, in any provider's spelling."""
     inner = next((i for k in _RESULTS if (i := _data_of(value.get(k)))), value)
-    raw = next((inner[key] for key in ("content", "output", "response", "result") if key in inner), None)
+    raw = next((inner[key] for key in ("content", "output", "response", "result") if inner.get(key) is not None), None)
+    error = inner.get("error")
     return Turn(
         role="user" if value.get("requestor") == "user" else "tool",
-        text=_result_text(raw),
+        text=_result_text(raw) or (_result_text(error) if isinstance(error, str | dict) else ""),
         name=first_string(inner, "name", "tool_name", "toolName"),
         call_id=first_string(value, *_ID_KEYS) or first_string(inner, *_ID_KEYS),
         is_error=_has_failed(value) or _has_failed(inner) or "error_code" in _data_of(raw) or _says_error(inner),

@@ -86,8 +86,8 @@ def load_file(path: str | Path, /) -> Prompt:
         PromptError: the file cannot be read, or is not in the form described above.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
         raise PromptError(f"Prompt file {path} cannot be read: {error}.") from error
     return _parse(text, where=str(path))
 

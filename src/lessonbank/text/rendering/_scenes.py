@@ -185,9 +185,9 @@ def _speaker(observation: Observation, /) -> str:
 
 
 def as_json(value: Json, /) -> str:
-    """A value on one line."""
+    """A value on one line: JSON escapes only some of the signs that begin another."""
     try:
-        return json.dumps(value, ensure_ascii=False)
+        return " ".join(json.dumps(value, ensure_ascii=False).splitlines())
     except RecursionError:
         return "(nested too deeply to show)"
 
@@ -288,7 +288,7 @@ def _rows(value: Json, name: str, near: Rank, level: int, /) -> Iterator[Line]:
         yield from pieces(f"{name}{as_json({**short, **long})}", Rank.CHANGE)
         for key, part in value.items():
             if key not in short:
-                yield from _rows(part, f"{name}{key}: ", near, level + 1)
+                yield from _rows(part, f"{name}{' '.join(key.split())}: ", near, level + 1)
     else:
         yield Line(f"{name}{len(value)} rows", Rank.CONTEXT)
         for i, row in enumerate(value):
