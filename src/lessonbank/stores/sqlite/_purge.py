@@ -9,7 +9,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from lessonbank.contracts.records import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
+from lessonbank.contracts.records import (
+    Erased,
+    Erasure,
+    Experience,
+    Forgotten,
+    JournalEntry,
+    Purge,
+    Recall,
+    Trajectory,
+)
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.settings import ZEROED, keys_of
 from lessonbank.guard.shown_lines import ShownBlocks
@@ -40,7 +49,7 @@ from lessonbank.stores._texts import checked, records_with_sums, with_sum
 
 from . import _lesson_words
 from ._checks import stored
-from ._derived import RECALL, derive, forget_words, recount, reindex_words, settle_all, underive, untag, upto
+from ._derived import RECALL, RUN, derive, forget_words, recount, reindex_words, settle_all, tag, underive, untag, upto
 from ._read import counts, setting
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_in, find_scope, journal_number, make_scope
 from ._vectors import drop, forget
@@ -342,8 +351,12 @@ def _scrub_runs(connection: sqlite3.Connection, scope: ScopeRow, shown: ShownBlo
     if not shown:
         return
     rows = connection.execute(f"SELECT number, {stored('record')} FROM trajectories WHERE scope = ?", (scope.number,))
-    left = [(*with_sum(text), number) for number, text in runs_without(_checked(rows), shown)]
-    connection.executemany("UPDATE trajectories SET record = ?, record_sum = ? WHERE number = ?", left)
+    left = dict(runs_without(_checked(rows), shown))
+    texts = [(*with_sum(text), number) for number, text in left.items()]
+    connection.executemany("UPDATE trajectories SET record = ?, record_sum = ? WHERE number = ?", texts)
+    untag(connection, RUN, left)
+    for number, text in left.items():
+        tag(connection, RUN, number, loaded(Trajectory, text))
 
 
 def _checked(rows: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
