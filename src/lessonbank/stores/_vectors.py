@@ -20,7 +20,7 @@ def unit(vector: Any, /, *, what: str) -> Vectors:
     """
     try:
         row = np.asarray(vector, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise UsageError(f"the vector of {what} is not a row of numbers") from None
     if row.ndim != 1 or not row.size:
         raise UsageError(f"the vector of {what} has the shape {row.shape}: one row of numbers is needed")

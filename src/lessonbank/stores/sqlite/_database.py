@@ -25,7 +25,7 @@ from ._checks import check_rows
 from ._connection import Connection, connect, patiently, transaction
 from ._creation import create
 from ._erased_bytes import overwrite_unused
-from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
+from ._errors import IMPOSSIBLE, impossible, is_busy, shows_damage, unavailable
 from ._jobs import Job, outcome
 from ._log import Checkpoint, checkpoint
 from ._looks import claim_look, is_looked_over, note_looked_over
@@ -400,7 +400,7 @@ class Database:
                 return
             outcomes = [(None, error)] * len(jobs)
         for job, (result, error) in zip(jobs, outcomes, strict=True):
-            if isinstance(error, StoreDamaged):
+            if shows_damage(error):
                 self.damaged(str(error))
             if error is None:
                 job.future.set_result(result)
