@@ -23,7 +23,7 @@ from psycopg.types.string import StrBinaryDumper, StrDumper
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from lessonbank._base.aio import seconds_left
-from lessonbank.errors import LessonbankError, ReadOnly, StoreUnavailable
+from lessonbank.errors import LessonbankError, ReadOnly, StoreUnavailable, UsageError
 from lessonbank.stores._threads import Threads
 
 T = TypeVar("T")
@@ -549,6 +549,8 @@ def translated() -> Generator[None]:
         raise StoreUnavailable(
             f"the database took longer than may be waited for ({first_line(error)}): try again"
         ) from error
+    except psycopg.errors.ProgramLimitExceeded as error:
+        raise UsageError(f"an id, a name or a vector is longer than PostgreSQL keeps ({first_line(error)})") from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise ReadOnly("the database takes no writes, as a standby does: connect to the primary") from error
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.InvalidSchemaName) as error:
