@@ -132,31 +132,29 @@ def keep(
     """Insert trajectories by id; the ids that were new. `together`: see `Records.save_runs`."""
     scope, held = make_scope(connection, scope_name).number, records_with_sums(runs)
     at, new = microseconds(now()), list[str]()
-    start = present(connection, at)
+    later = present(connection, at) + wait_of(wait)
     leader = held[0][0].id if together and len(held) > 1 else None
     for run, columns in held:
-        due = None if run.unfinished else start + wait_of(wait)
+        due = None if run.unfinished else later
         first = None if run.id == leader else leader
         done = connection.execute(_KEEP, (scope, at, run.id, *columns, checksum(scope, at, run.id), due, first))
         if done.rowcount == 1:
             new.append(run.id)
             tag(connection, RUN, done.lastrowid or 0, run)
         elif run.submission:
-            _note_again(connection, scope, run, due=due)
+            _note_again(connection, scope, run, due=later)
     return new
 
 
-def _note_again(connection: sqlite3.Connection, scope: int, run: Trajectory, *, due: int | None) -> None:
+def _note_again(connection: sqlite3.Connection, scope: int, run: Trajectory, *, due: int) -> None:
     """Keep what is said now of a run that waits. Workers may take it from `due` on, if it was unfinished."""
     sql = f"SELECT number, due, {stored('record')} FROM trajectories WHERE scope = ? AND id = ? AND pending = 1"
     row = connection.execute(sql, (scope, run.id)).fetchone()
     previous = row and loaded(Trajectory, checked(row[2]))
     if previous and (again := noted_again(previous, run)):
         ((again, text),) = records_with_sums([again])
-        due = due if previous.unfinished else row[1]
-        connection.execute(
-            "UPDATE trajectories SET record = ?, record_sum = ?, due = ? WHERE number = ?", (*text, due, row[0])
-        )
+        values = *text, due if previous.unfinished else row[1], row[0]
+        connection.execute("UPDATE trajectories SET record = ?, record_sum = ?, due = ? WHERE number = ?", values)
         connection.execute("DELETE FROM tags WHERE kind = ? AND record = ?", (RUN, row[0]))
         tag(connection, RUN, row[0], again)
 
