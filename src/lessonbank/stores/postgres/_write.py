@@ -99,14 +99,7 @@ def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:
     receipts = [entry.settlement.recall_id for entry, _ in batch.entries if isinstance(entry, Settle)]
     known = ask(connection, _RECEIPTS, batch.scope, receipts) if receipts else None
     scope = told_scope(connection, batch.scope, asked)
-    draft = planned(
-        batch.changes,
-        present,
-        scope=batch.scope,
-        if_unlearned=batch.if_unlearned,
-        if_unchanged=batch.if_unchanged,
-        unique_wording=batch.unique_wording,
-    )
+    draft = planned(batch, present)
     there = {id for (id,) in known} if known else set[str]()
     if unknown := [id for id in receipts if id not in there]:
         raise NotFound(f"no recall {unknown[0]!r} in this scope")

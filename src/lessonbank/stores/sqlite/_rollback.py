@@ -12,7 +12,7 @@ from lessonbank._base.iterate import batches
 from lessonbank.contracts.records import Experience, JournalEntry, Rollback
 from lessonbank.contracts.records.timeline import Entry, folded, live
 from lessonbank.errors import StoreDamaged
-from lessonbank.stores._changes import check_target, handed_on, held_again, held_back
+from lessonbank.stores._changes import check_basis, check_target, handed_on, held_again, held_back
 from lessonbank.stores._texts import checked, records_with_sums
 
 from ._checks import stored
@@ -46,9 +46,11 @@ def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, 
 
     Raises:
         NotFound: there is no such entry.
+        Conflict: what it was decided upon is not so any more.
     """
     scope = make_scope(connection, batch.scope)
     check_target(rollback, sequence=scope.sequence)
+    check_basis(batch, Present(connection, scope))
     jumps = _rollbacks(connection, scope)
     now, then = live(jumps, scope.sequence), live(jumps, rollback.to)
     if now != then:

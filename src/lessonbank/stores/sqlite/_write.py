@@ -172,15 +172,9 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
     Raises:
         NotFound, Conflict, SpaceMismatch, UsageError: see `Records.apply`.
     """
-    scope, changes = make_scope(connection, batch.scope), batch.changes
-    draft = planned(
-        changes,
-        Present(connection, scope, new=[change.experience for change in changes if isinstance(change, Add)]),
-        scope=batch.scope,
-        if_unlearned=batch.if_unlearned,
-        if_unchanged=batch.if_unchanged,
-        unique_wording=batch.unique_wording,
-    )
+    scope = make_scope(connection, batch.scope)
+    new = [change.experience for change in batch.changes if isinstance(change, Add)]
+    draft = planned(batch, Present(connection, scope, new=new))
     return _applied(connection, scope, batch, draft)
 
 
