@@ -185,11 +185,12 @@ def settle_pending(connection: sqlite3.Connection, scope: int, trajectory_ids: I
 
 def settle_all(connection: sqlite3.Connection, /, *, scope: int | None = None) -> None:
     """Settle every run of a scope, or of the file."""
+    waits = (
+        "NOT EXISTS (SELECT 1 FROM attempts a"
+        " WHERE a.scope = trajectories.scope AND a.trajectory = trajectories.id AND a.waiting = 0)"
+    )
     connection.execute(
-        "UPDATE trajectories SET pending = NOT pending WHERE (?1 IS NULL OR scope = ?1) AND pending = EXISTS ("
-        "SELECT 1 FROM attempts a"
-        " WHERE a.scope = trajectories.scope AND a.trajectory = trajectories.id AND a.waiting = 0)",
-        (scope,),
+        f"UPDATE trajectories SET pending = {waits} WHERE (?1 IS NULL OR scope = ?1) AND pending <> {waits}", (scope,)
     )
 
 
