@@ -138,7 +138,8 @@ class PostgresStore(StoreCalls[Database]):
 
     async def _note(self, scope: str, space: str, upto: int | None, *, lessons: bool) -> None:
         if upto is not None and not self._database.read_only:
-            await self._change(scope, partial(_vectors.note_checked, scope=scope, space=space, lessons=lessons))
+            note = partial(_vectors.note_checked, scope=scope, space=space, lessons=lessons)
+            await result(self._database.write(note, scope=scope, lock="free"))
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str, replace: bool = False) -> None:
         """See `Index.index`."""

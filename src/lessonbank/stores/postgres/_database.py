@@ -29,7 +29,7 @@ from lessonbank.stores._threads import Threads
 T = TypeVar("T")
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 Answer: TypeAlias = "psycopg.Cursor[tuple[Any, ...]]"
-Lock: TypeAlias = Literal["none", "shared", "alone"]
+Lock: TypeAlias = Literal["none", "free", "shared", "alone"]
 
 CLOCK: Final = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 """The present moment in microseconds by the clock of the database: those of its clients differ."""
@@ -239,7 +239,10 @@ class Database:
         return self.call(self._ask, sql, values, scope)
 
     def write(self, work: Callable[[Connection], T], /, *, scope: str = "", lock: Lock = "alone") -> Future[T]:
-        """What `work` returns, once all it wrote is on disk. Writers of one scope take turns, unless they share."""
+        """What `work` returns, once all it wrote is on disk. Writers of one scope take turns, unless they share.
+
+        One that is `free` waits for no other, see `is_alone`.
+        """
         self._check_writable()
         return self.call(self._do, work, scope, lock)
 
@@ -438,6 +441,7 @@ _ENDED: Final = "the database ends every connection: ask who runs it"
 _LOCK_KEY: Final = "hashtextextended('lessonbank ' || %(scope)s, 0)"
 _LOCKS: Final[dict[Lock, str]] = {
     "none": "",
+    "free": "",
     "shared": f", pg_advisory_xact_lock_shared({_LOCK_KEY})",
     "alone": f", pg_advisory_xact_lock({_LOCK_KEY})",
 }
@@ -473,6 +477,11 @@ def _begin(connection: Connection, scope: str, lock: Lock, left: float, *, wait:
 def _limits(left: float, wait: float = _PATIENCE, absent: float = 0) -> dict[str, str]:
     limits = {"wait": min(wait, left), "work": min(_LONGEST, left), "absent": absent}
     return {name: f"{math.ceil(1000 * seconds)}ms" for name, seconds in limits.items()}
+
+
+def is_alone(connection: Connection, scope: str, /) -> bool:
+    """Whether a transaction has its scope alone from now on. It does not wait for whoever else has it."""
+    return row(connection, f"SELECT pg_try_advisory_xact_lock({_LOCK_KEY})", {"scope": scope}) == (True,)
 
 
 def enter_scope(connection: Connection, scope: str, /) -> None:
