@@ -58,7 +58,7 @@ def change_over(connection: Connection, scope: ScopeRow, then: Sequence[range], 
 
     An experience's record follows from the last entry that wrote it, so only other versions are written anew.
     """
-    wanted = _versions(connection, scope.name, then)
+    wanted = versions(connection, scope.name, then)
     sql = "SELECT number, gone, entry FROM lessonbank.experiences WHERE scope = %s"
     states = {number: (is_removed, entry) for number, is_removed, entry in rows(connection, sql, scope.name)}
     other = {n for n, (_, entry) in states.items() if n in wanted and wanted[n] != entry}
@@ -100,7 +100,7 @@ def _entries_of(connection: Connection, scope: str, *kinds: str) -> dict[int, En
     return {sequence: entry_of(checked(blob)) for sequence, blob in records}
 
 
-def _versions(connection: Connection, scope: str, spans: Sequence[range]) -> dict[int, int]:
+def versions(connection: Connection, scope: str, spans: Sequence[range], /) -> dict[int, int]:
     """The last entry that wrote each experience, for those that the entries of `spans` leave in being."""
     last: dict[int, int] = {}
     for sequence, whole, part in _touched(connection, scope, spans):
