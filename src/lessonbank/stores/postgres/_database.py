@@ -247,13 +247,7 @@ class Database:
         return self.call(self._do, work, scope, lock)
 
     def write_together(
-        self,
-        work: Callable[[Connection], Callable[[], T]],
-        /,
-        *,
-        scope: str,
-        lock: Lock = "alone",
-        waits: bool = True,
+        self, work: Callable[[Connection], Callable[[], T]], /, *, scope: str, lock: Lock = "alone", waits: bool = True
     ) -> Future[T]:
         """Write with `work` that opens no server-side cursor: what it does not wait for goes with the commit.
 

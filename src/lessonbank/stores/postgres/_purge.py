@@ -7,16 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from lessonbank.contracts.records import (
-    Erased,
-    Erasure,
-    Experience,
-    Forgotten,
-    JournalEntry,
-    Purge,
-    Recall,
-    Trajectory,
-)
+from lessonbank.contracts.records import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall, Trajectory
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.settings import keys_of
 from lessonbank.guard.shown_lines import ShownBlocks
@@ -46,9 +37,10 @@ from lessonbank.stores._mentions import (
 )
 from lessonbank.stores._records import json_of, loaded, microseconds
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
+from lessonbank.stores._vectors import stale_places
 
 from ._database import Connection, do, many, row, rows, stored
-from ._derived import derive, recount, refresh_shown, settle_pending, stale_places, underive
+from ._derived import derive, recount, refresh_shown, settle_pending, underive
 from ._postings import unindex_words
 from ._read import counts, setting
 from ._rows import find_scope, make_scope

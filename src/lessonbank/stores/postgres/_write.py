@@ -16,10 +16,11 @@ from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import noted_again, tags_of
 from lessonbank.stores._records import encodable, json_of, loaded, microseconds, moment, wait_of
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
+from lessonbank.stores._vectors import stale_places
 from lessonbank.text.bm25 import words
 
 from ._database import CLOCK, Connection, ask, do, many, rows, stored
-from ._derived import derive, refresh, settle_pending, settle_runs, stale_places, underive
+from ._derived import derive, refresh, settle_pending, settle_runs, underive
 from ._postings import index_words, unindex_words
 from ._present import Earlier, Present, foreseen
 from ._rows import VISIBLE, ScopeRow, add_scope, asked_scope, reserve_numbers, told_scope
@@ -27,13 +28,7 @@ from ._vectors import forget, place
 
 
 def keep(
-    connection: Connection,
-    /,
-    *,
-    scope: str,
-    runs: Sequence[Trajectory],
-    wait: float = IN_HAND,
-    together: bool = True,
+    connection: Connection, /, *, scope: str, runs: Sequence[Trajectory], wait: float = IN_HAND, together: bool = True
 ) -> Callable[[], list[str]]:
     """Insert trajectories by id; what tells the ids that were new. `together`: see `Records.save_runs`."""
     add_scope(connection, scope)

@@ -384,9 +384,7 @@ class Database:
             with (
                 self._lease(self._writers, ending=True) as connection,
                 transaction(
-                    connection,
-                    patience=self.patience,
-                    given_up=partial(self._is_late, jobs, time.monotonic()),
+                    connection, patience=self.patience, given_up=partial(self._is_late, jobs, time.monotonic())
                 ),
             ):
                 self._wal_identity.check_view(check_version(connection, self.path))

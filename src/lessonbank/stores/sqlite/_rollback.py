@@ -51,7 +51,8 @@ def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, 
     scope = make_scope(connection, batch.scope)
     check_target(rollback, sequence=scope.sequence)
     check_basis(batch, Present(connection, scope))
-    jumps = _rollbacks(connection, scope)
+    rollbacks = _entries_of(connection, scope, "rollback")
+    jumps = {sequence: entry.to for sequence, entry in rollbacks.items() if isinstance(entry, Rollback)}
     now, then = live(jumps, scope.sequence), live(jumps, rollback.to)
     if now != then:
         change_over(connection, scope, batch.scope, then)
@@ -100,11 +101,6 @@ def change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then
         write(connection, here, rows_for(connection, here, written))
     recount(connection, scope=scope.number)
     settle_all(connection, scope=scope.number)
-
-
-def _rollbacks(connection: sqlite3.Connection, scope: ScopeRow) -> dict[int, int]:
-    entries = _entries_of(connection, scope, "rollback")
-    return {sequence: entry.to for sequence, entry in entries.items() if isinstance(entry, Rollback)}
 
 
 def _entries_of(connection: sqlite3.Connection, scope: ScopeRow, *kinds: str) -> dict[int, Entry]:

@@ -9,16 +9,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
 from lessonbank._base.iterate import batches
-from lessonbank.contracts.records import (
-    Add,
-    Edit,
-    Experience,
-    JournalEntry,
-    Lesson,
-    Recall,
-    Settle,
-    Trajectory,
-)
+from lessonbank.contracts.records import Add, Edit, Experience, JournalEntry, Lesson, Recall, Settle, Trajectory
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.settings import REVIEW
@@ -28,6 +19,7 @@ from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import noted_again
 from lessonbank.stores._records import encodable, json_of, loaded, microseconds, wait_of
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
+from lessonbank.stores._vectors import stale_places
 from lessonbank.text.bm25 import words
 
 from . import _lesson_words
@@ -37,7 +29,6 @@ from ._derived import RUN, change_words, derive, index_tail, note_shown, settle_
 from ._journal import AS_BEFORE, Batch, journal
 from ._rows import (
     AMONG_IDS,
-    NOWHERE,
     PARTS,
     ScopeRow,
     among_ids,
@@ -135,8 +126,7 @@ def keep(
     later = present(connection, at) + wait_of(wait)
     leader = held[0][0].id if together and len(held) > 1 else None
     for run, columns in held:
-        due = None if run.unfinished else later
-        first = None if run.id == leader else leader
+        due, first = None if run.unfinished else later, None if run.id == leader else leader
         done = connection.execute(_KEEP, (scope, at, run.id, *columns, checksum(scope, at, run.id), due, first))
         if done.rowcount == 1:
             new.append(run.id)
@@ -210,9 +200,7 @@ def index(
 def record(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
     """Keep a receipt; a known one stays as it is. Whether it was new."""
     ((recall, columns),) = records_with_sums([receipt])
-    scope = find_scope(connection, recall.scope)
-    if scope is NOWHERE:
-        scope = make_scope(connection, recall.scope)
+    scope = make_scope(connection, recall.scope)
     done = connection.execute(
         "INSERT OR IGNORE INTO recalls (scope, created_at, id, record, record_sum) VALUES (?, ?, ?, ?, ?)",
         (scope.number, microseconds(recall.created_at), recall.id, *columns),
@@ -245,13 +233,13 @@ def set_setting(connection: sqlite3.Connection, key: str, value: str | None, /) 
 
 
 def _settle(connection: sqlite3.Connection, scope: ScopeRow, recall_id: str, sequence: int) -> None:
-    known = connection.execute("SELECT 1 FROM recalls WHERE scope = ? AND id = ?", (scope.number, recall_id)).fetchone()
-    if known is None:
-        raise NotFound(f"no recall {recall_id!r} in this scope")
-    connection.execute(
-        "INSERT OR REPLACE INTO settlements (scope, recall, entry) VALUES (?, ?, ?)",
+    done = connection.execute(
+        "INSERT OR REPLACE INTO settlements (scope, recall, entry)"
+        " SELECT scope, id, ?3 FROM recalls WHERE scope = ?1 AND id = ?2",
         (scope.number, recall_id, journal_number(scope.number, sequence)),
     )
+    if not done.rowcount:
+        raise NotFound(f"no recall {recall_id!r} in this scope")
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,6 +426,5 @@ def _tell_repeating(connection: sqlite3.Connection, scope: ScopeRow, old: Mappin
 
 
 def stale_lessons(number: int, before: Sequence[Lesson], after: Sequence[Lesson], /) -> set[int]:
-    """Keys of lessons that are not there any more or say something else. Retiring one changes nothing."""
-    says, old_texts = [(i.id, i.text) for i in after], [(i.id, i.text) for i in before[: PARTS - 1]]
-    return {number * PARTS + at for at, text in enumerate(old_texts, 1) if at > len(says) or says[at - 1] != text}
+    """Keys of lessons that are not there any more or say something else."""
+    return {number * PARTS + at for at in stale_places(before[: PARTS - 1], after)}
