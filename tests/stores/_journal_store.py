@@ -49,7 +49,6 @@ from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.guard import check_scope
 from lessonbank.guard.wording import wording_of
 from lessonbank.stores._changes import (
-    check_basis,
     check_settlement,
     check_target,
     handed_on,
@@ -244,9 +243,9 @@ class JournalStore:
         with self._change(scope) as here:
             batch = _batch(here, changes, if_unlearned, if_unchanged, unique_wording=unique_wording)
             if rollback := lone_rollback(changes, vectors, settlement):
-                check_basis(batch, here)
+                planned(batch, here, ())
                 return _rolled_back(here, rollback, writer)
-            planned(batch, here)
+            planned(batch, here, changes)
             told = [here.add(change, writer) for change in changes]
             if any(isinstance(change, Edit) for change in changes):
                 self._forget_settings(keys_of(here.name, derived=True))
@@ -403,7 +402,7 @@ class JournalStore:
             if erasures == [("scope", "")]:
                 self._forget_settings(keys_of(here.name))
                 return [_emptied(here, writer, reason)]
-            planned(_batch(here, changes, (), if_unchanged), here)
+            planned(_batch(here, changes, (), if_unchanged), here, changes)
             for change in changes:
                 here.add(change, writer)
             self._forget_settings(keys_of(here.name, derived=True))

@@ -197,28 +197,23 @@ def _marked(lesson: Lesson, change: Change) -> Lesson:
     return change.mark(lesson)
 
 
-def planned(batch: Batch, present: View, /) -> Draft:
-    """All changes of a batch, made on paper.
+def planned(batch: Batch, present: View, changes: Sequence[Change], /) -> Draft:
+    """The changes of a batch, made on paper; those that a store makes by itself, as a rollback, are left out.
 
     Raises:
         NotFound, Conflict, UsageError: one of them does not fit, or what they were decided upon is not so any more;
             the store must then write nothing.
     """
-    check_basis(batch, present)
-    draft, changes = Draft(present, scope=batch.scope), batch.changes
+    if quicker := present.settled_runs(batch.if_unlearned):
+        raise Conflict(f"learned meanwhile, by somebody else: {', '.join(sorted(quicker))}; nothing was changed")
+    if moved := [e.id for e in batch.if_unchanged if present.experience(e.id) != e]:
+        raise Conflict(f"changed meanwhile, by somebody else: {', '.join(moved)}; nothing was changed")
+    draft = Draft(present, scope=batch.scope)
     for change in changes:
         draft.do(change)
     if batch.unique_wording:
         draft.check_wordings(changes)
     return draft
-
-
-def check_basis(batch: Batch, present: View, /) -> None:
-    """Refuse what was decided upon something that is not so any more. Raises Conflict."""
-    if quicker := present.settled_runs(batch.if_unlearned):
-        raise Conflict(f"learned meanwhile, by somebody else: {', '.join(sorted(quicker))}; nothing was changed")
-    if moved := [e.id for e in batch.if_unchanged if present.experience(e.id) != e]:
-        raise Conflict(f"changed meanwhile, by somebody else: {', '.join(moved)}; nothing was changed")
 
 
 def vouched(experience: Experience, trusted: Mapping[str, str], /, *, by: str) -> Trust | None:

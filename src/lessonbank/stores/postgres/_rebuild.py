@@ -97,11 +97,9 @@ def _tag(connection: Connection, scope: str, table: str, records: Mapping[int, R
 
 
 def _rename_journal(connection: Connection, scope: str) -> None:
-    """Say anew, beside every journal entry, which experiences it wrote; and which entry wrote each of them, and settled
-    each receipt, last."""
-    settled, jumps, last = dict[str, int](), dict[int, int](), 0
+    """Say anew which experiences each entry wrote; and which entry wrote each, and settled each receipt, last."""
+    settled, jumps, sequence = dict[str, int](), dict[int, int](), 0
     for sequence, entry, whole, part in link_experiences(_entries(connection, scope), _ids(connection, scope)):
-        last = sequence
         if isinstance(entry, Settle):
             settled[entry.settlement.recall_id] = sequence
         elif isinstance(entry, Rollback):
@@ -112,7 +110,7 @@ def _rename_journal(connection: Connection, scope: str) -> None:
     sql = "UPDATE lessonbank.recalls SET settled = %s WHERE scope = %s AND id = %s"
     many(connection, sql, ((sequence, scope, id) for id, sequence in settled.items()))
     sql = "UPDATE lessonbank.experiences SET entry = %s WHERE scope = %s AND number = %s AND NOT gone"
-    wrote = versions(connection, scope, live(jumps, last))
+    wrote = versions(connection, scope, live(jumps, sequence))
     many(connection, sql, ((sequence, scope, number) for number, sequence in wrote.items()))
     do(connection, _LAST, scope)
 

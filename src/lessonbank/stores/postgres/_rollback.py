@@ -9,7 +9,7 @@ from itertools import chain
 from lessonbank.contracts.records import Experience, JournalEntry, Rollback
 from lessonbank.contracts.records.timeline import Entry, folded, live
 from lessonbank.errors import StoreDamaged
-from lessonbank.stores._changes import check_basis, check_target, handed_on, held_again, held_back
+from lessonbank.stores._changes import check_target, handed_on, held_again, held_back, planned
 from lessonbank.stores._entries import Batch, entry_of
 from lessonbank.stores._texts import checked, records_with_sums
 
@@ -30,7 +30,7 @@ def roll_back(connection: Connection, batch: Batch, rollback: Rollback, /) -> Se
     """
     scope = make_scope(connection, batch.scope)
     check_target(rollback, sequence=scope.sequence)
-    check_basis(batch, Present(connection, batch.scope))
+    planned(batch, Present(connection, batch.scope), ())
     rollbacks = _entries_of(connection, scope.name, "rollback")
     jumps = {sequence: entry.to for sequence, entry in rollbacks.items() if isinstance(entry, Rollback)}
     then = live(jumps, rollback.to)

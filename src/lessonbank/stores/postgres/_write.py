@@ -94,7 +94,7 @@ def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:
     receipts = [entry.settlement.recall_id for entry, _ in batch.entries if isinstance(entry, Settle)]
     known = ask(connection, _RECEIPTS, batch.scope, receipts) if receipts else None
     scope = told_scope(connection, batch.scope, asked)
-    draft = planned(batch, present)
+    draft = planned(batch, present, batch.changes)
     there = {id for (id,) in known} if known else set[str]()
     if unknown := [id for id in receipts if id not in there]:
         raise NotFound(f"no recall {unknown[0]!r} in this scope")

@@ -398,7 +398,7 @@ class Database:
                 return
             outcomes = [(None, error)] * len(jobs)
         for job, (result, error) in zip(jobs, outcomes, strict=True):
-            if shows_damage(error):
+            if error is not None and shows_damage(error):
                 self.damaged(str(error))
             if error is None:
                 job.future.set_result(result)

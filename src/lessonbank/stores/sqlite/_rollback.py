@@ -12,7 +12,7 @@ from lessonbank._base.iterate import batches
 from lessonbank.contracts.records import Experience, JournalEntry, Rollback
 from lessonbank.contracts.records.timeline import Entry, folded, live
 from lessonbank.errors import StoreDamaged
-from lessonbank.stores._changes import check_basis, check_target, handed_on, held_again, held_back
+from lessonbank.stores._changes import check_target, handed_on, held_again, held_back, planned
 from lessonbank.stores._texts import checked, records_with_sums
 
 from ._checks import stored
@@ -50,7 +50,7 @@ def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, 
     """
     scope = make_scope(connection, batch.scope)
     check_target(rollback, sequence=scope.sequence)
-    check_basis(batch, Present(connection, scope))
+    planned(batch, Present(connection, scope), ())
     rollbacks = _entries_of(connection, scope, "rollback")
     jumps = {sequence: entry.to for sequence, entry in rollbacks.items() if isinstance(entry, Rollback)}
     now, then = live(jumps, scope.sequence), live(jumps, rollback.to)

@@ -29,6 +29,7 @@ from ._derived import RUN, change_words, derive, index_tail, note_shown, settle_
 from ._journal import AS_BEFORE, Batch, journal
 from ._rows import (
     AMONG_IDS,
+    NOWHERE,
     PARTS,
     ScopeRow,
     among_ids,
@@ -162,9 +163,9 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
     Raises:
         NotFound, Conflict, SpaceMismatch, UsageError: see `Records.apply`.
     """
-    scope = make_scope(connection, batch.scope)
-    new = [change.experience for change in batch.changes if isinstance(change, Add)]
-    draft = planned(batch, Present(connection, scope, new=new))
+    scope, changes = make_scope(connection, batch.scope), batch.changes
+    new = [change.experience for change in changes if isinstance(change, Add)]
+    draft = planned(batch, Present(connection, scope, new=new), changes)
     return _applied(connection, scope, batch, draft)
 
 
@@ -200,7 +201,8 @@ def index(
 def record(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
     """Keep a receipt; a known one stays as it is. Whether it was new."""
     ((recall, columns),) = records_with_sums([receipt])
-    scope = make_scope(connection, recall.scope)
+    scope = find_scope(connection, recall.scope)
+    scope = make_scope(connection, recall.scope) if scope is NOWHERE else scope
     done = connection.execute(
         "INSERT OR IGNORE INTO recalls (scope, created_at, id, record, record_sum) VALUES (?, ?, ?, ?, ?)",
         (scope.number, microseconds(recall.created_at), recall.id, *columns),
