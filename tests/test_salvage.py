@@ -417,6 +417,43 @@ def test_a_value_that_no_bank_can_hold_gives_no_other_error(sound: Path, tmp_pat
         assert bank.admin.verify()
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("log", [b"7", b"7" * 23, b"7" * 8 + (4099).to_bytes(4) + b"7" * 5000])
+def test_a_log_that_is_cut_off_or_damaged_holds_up_no_salvage(sound: Path, tmp_path: Path, log: bytes) -> None:
+    path = copied(sound, tmp_path)
+    path.with_name(f"{path.name}-wal").write_bytes(log)
+    assert check(lessonbank.salvage(path, tmp_path / "new.db"), contents(sound)) == set()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("number", ["(SELECT number FROM scopes WHERE name = 'elsewhere')", "7"])
+@pytest.mark.parametrize("table", ["recalls", "experiences"])
+def test_a_damaged_number_of_a_scope_brings_nothing_to_another_one(
+    sound: Path, tmp_path: Path, table: str, number: str
+) -> None:
+    path = copied(sound, tmp_path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute(f"UPDATE {table} SET scope = {number} WHERE number = 5")
+    assert not lessonbank.salvage(path, tmp_path / "new.db").notes
+    with connect(sound) as before, connect(tmp_path / "new.db") as after:
+        assert after.admin.verify() == ()
+        for scope in ("t", "elsewhere"):
+            banks = [bank.scoped(scope) for bank in (before, after)]
+            assert len({tuple(i.id for i in bank.lessons.list(limit=99, retired=True)) for bank in banks}) == 1
+            assert len({tuple(r.id for r in bank.recalls.list(limit=99)) for bank in banks}) == 1
+
+
+@pytest.mark.full
+def test_a_rebuild_mends_a_damaged_mark_of_a_run(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute("UPDATE trajectories SET pending = 7")
+    with connect(path) as bank:
+        assert bank.admin.verify()
+        bank.admin.rebuild()
+        assert bank.admin.verify() == ()
+
+
 def test_salvage_says_what_is_wrong_with_its_arguments(sound: Path, tmp_path: Path) -> None:
     path = copied(sound, tmp_path)
     with pytest.raises(UsageError, match="there is no file"):

@@ -238,3 +238,11 @@ def test_a_huge_run_is_shown_in_parts_and_quickly(site: Site, bank_file: Path) -
     assert 'id="step-200"' in first.text
     assert 'id="step-201"' not in first.text
     assert 'id="step-450"' in last.text
+
+
+def test_a_number_that_no_float_holds_breaks_no_list_of_runs(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        bank.submit(Trajectory(id="endless", task="Do a lot", metadata={"seconds": 10**400, "user": 10**400}))
+    site.enter()
+    for at in ("/runs", "/runs/endless", "/runs?format=csv", "/compare?a=run-001&b=endless"):
+        assert site.get(at).status == 200, at

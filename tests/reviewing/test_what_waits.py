@@ -116,6 +116,21 @@ def test_undo_names_what_it_takes_back_and_shows_it(site: Site, bank_file: Path 
     assert "Undo" not in words(site.get("/topics"))
 
 
+def test_undo_on_a_page_of_before_takes_back_nothing_else(site: Site, bank_file: Path | str) -> None:
+    with opened(bank_file) as bank:
+        first, second, *_ = bank.lessons.list(state="quarantined")
+    csrf = site.enter().get("/inbox").csrf
+    for lesson in (first, second):
+        decided = {"csrf": csrf, "do": "retire", "lesson": f"{lesson.version}:{lesson.id}", "back": "/topics"}
+        page = shown_after(site, site.post("/decide", decided))
+    (what,) = set(re.findall(r'name="what" value="(\w+)"', page.text))
+    assert site.post("/undo", {"csrf": csrf, "what": what}).status == 303
+    again = site.post("/undo", {"csrf": csrf, "what": what})
+    assert (again.status, "taken back already" in words(again)) == (409, True)
+    with opened(bank_file) as bank:
+        assert [bank.lessons.get(lesson.id).retired for lesson in (first, second)] == [True, False]
+
+
 @on_every_store
 def test_the_inbox_asks_how_a_run_ended_where_nobody_said(site: Site, bank_file: Path | str) -> None:
     from seeding import run_of

@@ -96,7 +96,7 @@ def _given(bank: lessonbank.ReasoningBank, folder: Path) -> dict[str, Any]:
         "source": MESSAGES,
         "attempts": [Run(trajectory=run.trajectory, verdict=Verdict(outcome="success"))],
         "experience": Experience(scope="acme", task="t", lessons=(Lesson(title="a", content="b"),)),
-        "tasks": [one for one in bank.recalls.list() if one.candidates],
+        "tasks": [recall.task for recall in bank.recalls.list() if recall.candidates],
         "recall": recall,
         "of": run.trajectory.id,
         "agent": _agent,

@@ -58,7 +58,7 @@ from lessonbank.stores._changes import (
     lone_rollback,
     planned,
 )
-from lessonbank.stores._entries import entry_of, erased_since, may_name
+from lessonbank.stores._entries import Batch, entry_of, erased_since, may_name
 from lessonbank.stores._erasure import (
     OUTLIVE,
     SALT,
@@ -243,16 +243,11 @@ class JournalStore:
         if not (changes or vectors or settlement):
             return []
         with self._change(scope) as here:
+            batch = _batch(here, changes, if_unlearned, if_unchanged, unique_wording=unique_wording)
             if rollback := lone_rollback(changes, vectors, settlement):
+                planned(batch, here, ())
                 return _rolled_back(here, rollback, writer)
-            planned(
-                changes,
-                here,
-                scope=here.name,
-                if_unlearned=if_unlearned,
-                if_unchanged=if_unchanged,
-                unique_wording=unique_wording,
-            )
+            planned(batch, here, changes)
             told = [here.add(change, writer) for change in changes]
             if any(isinstance(change, Edit) for change in changes):
                 self._forget_settings(keys_of(here.name, derived=True))
@@ -411,7 +406,7 @@ class JournalStore:
             if erasures == [("scope", "")]:
                 self._forget_settings(keys_of(here.name))
                 return [_emptied(here, writer, reason)]
-            planned(changes, here, scope=here.name, if_unchanged=if_unchanged)
+            planned(_batch(here, changes, (), if_unchanged), here, changes)
             for change in changes:
                 here.add(change, writer)
             self._forget_settings(keys_of(here.name, derived=True))
@@ -467,6 +462,18 @@ class JournalStore:
                 here.spaces.pop(space, None)
             if vectors:
                 here.place(vectors, space)
+
+
+def _batch(
+    here: _Scope,
+    changes: Sequence[Change],
+    if_unlearned: Collection[str],
+    if_unchanged: Sequence[Experience],
+    *,
+    unique_wording: bool = False,
+) -> Batch:
+    entries = [(change, ("", 0)) for change in changes]
+    return Batch(here.name, "", entries, {}, None, tuple(if_unlearned), if_unchanged, unique_wording)
 
 
 def _rolled_back(here: _Scope, rollback: Rollback, writer: str) -> list[JournalEntry]:

@@ -120,20 +120,29 @@ async def correct(visit: Visit) -> Response:
 
 async def undo(visit: Visit) -> Response:
     """Take back the last decision of this session that was made in this scope, and show what it was about."""
-    await visit.form()
-    done = visit.last
+    what, done = first(await visit.form(), "what"), visit.last
     if done is None:
         raise Conflict("there is nothing to undo: what was decided before is on the page History")
+    if what not in ("", done.id):
+        raise Conflict("it was taken back already, or you decided something else since: reload the page to see what")
+    visit.session.done.remove(done)  # before anything is waited for: of a form that is sent twice, one counts
+    try:
+        await _take_back(visit, done)
+    except BaseException:
+        visit.session.done.insert(0, done)
+        raise
+    again, where = await _again(visit, done)
+    visit.session.message = f"Taken back: {again}"
+    return visit.go(where)
+
+
+async def _take_back(visit: Visit, done: Done) -> None:
     if done.back is not None:
         await done.back(visit.bank)
     elif await visit.bank.history.list(after=done.sequence, limit=1):
         raise Conflict("other changes came after this decision: the page History shows them and the way back")
     else:
         await visit.bank.history.rollback(to=done.sequence - 1, reason=UNDO, by=visit.session.name)
-    visit.session.done.remove(done)
-    again, where = await _again(visit, done)
-    visit.session.message = f"Taken back: {again}"
-    return visit.go(where)
 
 
 async def _again(visit: Visit, done: Done) -> tuple[str, str]:

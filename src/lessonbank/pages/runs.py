@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +34,8 @@ _COLUMNS: Final = (
 _ID: Final = re.compile(r"0[0-9a-f]{11}7[0-9a-f]{3}[89ab][0-9a-f]{15}")
 _USER: Final = 100
 """Characters of a user's name."""
+_ENDLESS: Final = 1e12
+"""Seconds that no run took: whoever hands one in may say any number."""
 _WORDS: Final = 400
 """Characters of a task that its runs are looked for by."""
 
@@ -98,7 +99,7 @@ def _lasting(seconds: float) -> str:
 def facts_of(run: Run, /) -> Facts:
     """What a run says of itself, and when it began, which the id of its recall or its own id tells."""
     usage, seconds, user = run.trajectory.usage, run.metadata.get("seconds"), run.metadata.get("user")
-    known = isinstance(seconds, int | float) and not isinstance(seconds, bool) and math.isfinite(seconds)
+    known = isinstance(seconds, int | float) and not isinstance(seconds, bool) and abs(seconds) < _ENDLESS
     return Facts(
         at=_time_in(run.recall_id or run.trajectory.recall_id or "") or _time_in(run.trajectory.id),
         seconds=float(seconds) if known and isinstance(seconds, int | float) else None,

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from lessonbank.contracts.records.ids import new_id
+
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
 
@@ -67,6 +69,8 @@ class Done:
     run: str = ""
     count: int = 1
     """How many lessons it was about."""
+    id: str = field(default_factory=new_id)
+    """By which a form says that it takes back this one."""
 
 
 @dataclass(slots=True)

@@ -184,6 +184,8 @@ def _value(payload: bytes, at: int, kind: int) -> tuple[Any, int]:
 def _logged(data: bytes) -> dict[int, bytes]:
     """The pages of a log's whole transactions, up to the first that is not what was written."""
     size, salts = int.from_bytes(data[8:12]), data[16:24]
+    if len(data) < 32 or size % 8:
+        return {}
     order = ">" if data[3:4] == b"\x83" else "<"
     done: dict[int, bytes] = {}
     waiting: dict[int, bytes] = {}

@@ -96,7 +96,15 @@ class Wreck:
                     wreck._take(table, at or 0, dict(zip(shapes[table], values, strict=True)))
                 elif table := _table(values, before):
                     wreck._take_packed(table, at or 0, dict(zip(before[table], values, strict=True)))
+        wreck._bring_home()
         return wreck
+
+    def _bring_home(self) -> None:
+        """Give receipts the scope that they name: the number beside them has no checksum."""
+        numbers = {name: number for number, name in self.scopes.items()}
+        numbers |= {w.entry.brings.scope: n >> 32 for n, w in self.journal.items() if w.entry.brings}
+        for row, recall in self.recalls.values():
+            row["scope"] = numbers.setdefault(recall.scope, row["scope"])
 
     def _take_packed(self, table: str, number: int, row: dict[str, Any]) -> None:
         """Take a row of format 10."""
@@ -145,7 +153,8 @@ class Wreck:
         self.named["experiences"].setdefault((row["scope"], row["id"]), number)
         record = _record(Experience, row) if row["record"] is not None else None
         if row["sum"] == checksum(number, row["entry"]) and (record is None or record.id == row["id"]):
-            self.experiences.setdefault(number, ExperienceRow(row["scope"], row["id"], row["entry"], record))
+            scope = row["entry"] >> 32 if row["scope"] > 0 else -(row["entry"] >> 32)  # its own has no checksum
+            self.experiences.setdefault(number, ExperienceRow(scope, row["id"], row["entry"], record))
 
     def _run(self, number: int, row: dict[str, Any]) -> None:
         self.named["trajectories"].setdefault((row["scope"], row["id"]), number)

@@ -21,6 +21,8 @@ from lessonbank.contracts.records.timeline import Entry, taken_out
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.wording import wording_of
 
+from ._entries import Batch
+
 SETTLED: Final = "settled meanwhile, by somebody else; nothing was changed"
 _STAYS: Final = "it was in quarantine before a rollback, and only an approval ends that"
 
@@ -196,30 +198,21 @@ def _marked(lesson: Lesson, change: Change) -> Lesson:
     return change.mark(lesson)
 
 
-def planned(
-    changes: Sequence[Change],
-    present: View,
-    /,
-    *,
-    scope: str,
-    if_unlearned: Collection[str] = (),
-    if_unchanged: Sequence[Experience] = (),
-    unique_wording: bool = False,
-) -> Draft:
-    """All of `changes`, made on paper.
+def planned(batch: Batch, present: View, changes: Sequence[Change], /) -> Draft:
+    """The changes of a batch, made on paper; those that a store makes by itself, as a rollback, are left out.
 
     Raises:
         NotFound, Conflict, UsageError: one of them does not fit, or what they were decided upon is not so any more;
             the store must then write nothing.
     """
-    if quicker := present.settled_runs(if_unlearned):
+    if quicker := present.settled_runs(batch.if_unlearned):
         raise Conflict(f"learned meanwhile, by somebody else: {', '.join(sorted(quicker))}; nothing was changed")
-    if moved := [e.id for e in if_unchanged if present.experience(e.id) != e]:
+    if moved := [e.id for e in batch.if_unchanged if present.experience(e.id) != e]:
         raise Conflict(f"changed meanwhile, by somebody else: {', '.join(moved)}; nothing was changed")
-    draft = Draft(present, scope=scope)
+    draft = Draft(present, scope=batch.scope)
     for change in changes:
         draft.do(change)
-    if unique_wording:
+    if batch.unique_wording:
         draft.check_wordings(changes)
     return draft
 

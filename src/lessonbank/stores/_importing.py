@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
@@ -201,6 +201,15 @@ def _ahead(things: Iterable[T], /) -> Iterator[T]:
     rest = iter(things)
     with ThreadPoolExecutor(1, thread_name_prefix="lessonbank-import") as pool:
         coming = pool.submit(next, rest, None)
-        while (thing := coming.result()) is not None:
+        while (thing := _result(coming)) is not None:
             coming = pool.submit(next, rest, None)
             yield thing
+
+
+def _result(coming: Future[T], /) -> T:
+    """What comes next. Raises UsageError: a part of the caller's own, such as a redactor, raised an error."""
+    try:
+        return coming.result()
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        what = f"the records to import cannot be had ({type(error).__name__}: {error!s:.100})"
+        raise UsageError(f"{what}: mend what gives them; nothing was written") from error

@@ -1,7 +1,8 @@
-"""What a vector must be before a store keeps it: one row of finite numbers that fits its space."""
+"""What a vector must be before a store keeps it, one row of finite numbers that fits its space; and what ends it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from lessonbank.errors import SpaceMismatch, UsageError
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Vectors
+    from lessonbank.contracts.records import Lesson
 
 
 def unit(vector: Any, /, *, what: str) -> Vectors:
@@ -20,7 +22,7 @@ def unit(vector: Any, /, *, what: str) -> Vectors:
     """
     try:
         row = np.asarray(vector, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise UsageError(f"the vector of {what} is not a row of numbers") from None
     if row.ndim != 1 or not row.size:
         raise UsageError(f"the vector of {what} has the shape {row.shape}: one row of numbers is needed")
@@ -45,3 +47,9 @@ def check_dimensions(row: Vectors, /, *, space: str, dimensions: int | None) -> 
             "name the embedder that filled it, or call `reindex`"
         )
     return int(row.size)
+
+
+def stale_places(before: Sequence[Lesson], after: Sequence[Lesson], /) -> set[int]:
+    """Places of lessons that are not there any more or say something else. Retiring one changes nothing."""
+    says, old_texts = [(i.id, i.text) for i in after], [(i.id, i.text) for i in before]
+    return {at for at, text in enumerate(old_texts, 1) if at > len(says) or says[at - 1] != text}

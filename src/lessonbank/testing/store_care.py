@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from lessonbank.contracts.ports import Store
+from collections.abc import Iterator
+
+from lessonbank.contracts.ports import Imported, Store
 from lessonbank.contracts.records import Retire, Rollback
-from lessonbank.contracts.store_calls import care_of, drop_index, experience_of_lesson
-from lessonbank.errors import StoreUnavailable
+from lessonbank.contracts.store_calls import care_of, drop_index, experience_of_lesson, list_scopes
+from lessonbank.errors import StoreUnavailable, UsageError
 
 from .store_lessons import LESSONS, along, lessons_in, missing
 from .store_repeating import add_along_axes, find_repeating, repeating
@@ -70,6 +72,20 @@ class CareTests(StoreTests):
             storage = (await care_of(store).verify(tables=False)).storage
             assert storage
             assert all(name and text for name, text in storage.items())
+
+    async def test_an_error_in_what_gives_records_to_import_is_no_damage_and_nothing_is_written(self) -> None:
+        async with self.opened() as store:
+            for broken in (ValueError("a redactor's"), KeyError("a reader's"), TypeError("a part's")):
+
+                def portions(broken: Exception = broken) -> Iterator[Imported]:
+                    yield Imported(experiences=[experience()])
+                    raise broken
+
+                with refused(UsageError):
+                    await care_of(store).import_records(portions, scope=MINE, writer="tests")
+            assert await list_scopes(store) == []
+            await added(store, experience())
+            await check_sound(store)
 
     async def test_a_rebuild_keeps_the_vectors_of_lessons(self) -> None:
         async with self.opened() as store:

@@ -295,7 +295,8 @@ class PurgingTests(StoreTests):
             await save_recall_of(store, stays, text=other)
             plain = trajectory("Plain", answer="8742e352 is a number")
             with_code = trajectory("Quoted", answer=f"> {shown_text}Done. {other}")
-            without = trajectory("Copied", answer=f"It said: Without a code: {SECRET}. Done.")
+            copied = f"It said: Without a code: {SECRET}. Done."
+            without = Trajectory(task="Copied", answer=copied, metadata={"prompt": copied})
             await store.save_runs([plain, with_code, without], scope=MINE)
             await purge_one(store, "lesson", secret.id, scope=MINE, writer="ana", reason="asked to")
             assert SECRET not in await everything(store)
@@ -305,6 +306,8 @@ class PurgingTests(StoreTests):
                 f"> Notes.\n8742e352| [erased]\n8742e352| [erased]\nDone. {other}",
                 "It said: [erased]. Done.",
             ]
+            wanted = RunFilter(metadata={"prompt": "It said: [erased]. Done."})
+            assert [run.trajectory.task for run in await store.runs(wanted, scope=MINE)] == ["Copied"]
             await check_sound(store)
 
     async def test_what_went_with_a_record_is_no_unknown_one_of_the_same_purge(self) -> None:

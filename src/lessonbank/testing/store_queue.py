@@ -172,13 +172,15 @@ class QueueTests(StoreTests):
 
     async def test_an_unfinished_run_of_which_something_is_said_can_be_claimed(self) -> None:
         async with self.opened() as store:
-            run = trajectory().model_copy(update={"unfinished": True, "metadata": {"user": "u"}})
-            await store.save_runs([run], scope=MINE)
-            assert await queue_of(store).claim(worker="w", limit=1, seconds=60, scope=MINE) == []
-            revision = run.model_copy(update={"submission": Submission(recall_id="r1"), "unfinished": False})
-            assert await store.save_runs([revision], scope=MINE, wait=0.0) == []
-            (claim,) = await queue_of(store).claim(worker="w", limit=1, seconds=60, scope=MINE)
-            assert claim.trajectory == revision
+            for still in (False, True):  # what is said of it ends it, whatever the run itself says
+                run = trajectory().model_copy(update={"unfinished": True, "metadata": {"user": "u"}})
+                await store.save_runs([run], scope=MINE)
+                assert await queue_of(store).claim(worker="w", limit=1, seconds=60, scope=MINE) == []
+                revision = run.model_copy(update={"submission": Submission(recall_id="r1"), "unfinished": False})
+                again = revision.model_copy(update={"unfinished": still})
+                assert await store.save_runs([again], scope=MINE, wait=0.0) == []
+                (claim,) = await queue_of(store).claim(worker="w", limit=1, seconds=60, scope=MINE)
+                assert claim.trajectory == revision
 
     async def test_runs_that_are_kept_together_are_claimed_by_the_first_of_them(self) -> None:
         async with self.opened() as store:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import numpy as np
 
@@ -143,6 +144,9 @@ class RankingTests(LessonSpaceTests):
                     await store.index({known.id: vector}, scope=MINE, space=SPACE)
                 with refused(UsageError):
                     await store.nearest(vector, scope=MINE, space=SPACE, limit=1)
+            huge: Any = [10**400]  # no array holds it
+            with refused(UsageError):
+                await store.index({known.id: huge}, scope=MINE, space=SPACE)
             with refused(NotFound):
                 await store.index({new.id: towards(0)}, scope=MINE, space=SPACE)
             with refused(UsageError):

@@ -336,5 +336,7 @@ class RewindingTests(StoreTests):
                 await store.apply([Add(experience=experience()), back], scope=MINE, writer="tests")
             with refused(UsageError):
                 await store.apply([back], scope=MINE, writer="tests", vectors={known.id: towards(0)}, space=SPACE)
+            with refused(Conflict):  # as with any other change
+                await store.apply([back], scope=MINE, writer="tests", if_unchanged=[experience()])
             assert len(await collected(store.journal(scope=MINE))) == 1
             assert await collected(store.scan(scope=MINE)) == [known]

@@ -8,8 +8,11 @@ import psycopg
 import pytest
 
 from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Trajectory
+from lessonbank.errors import UsageError
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.testing import CareContract, QueueContract, StoreContract
+from lessonbank.testing.store_samples import MINE
 
 pytestmark = pytest.mark.full
 
@@ -32,3 +35,9 @@ class TestPostgresStore(StoreContract, QueueContract, CareContract):
                     raw.execute(f"DELETE FROM lessonbank.{table}".encode())
                 raw.execute("UPDATE lessonbank.journal SET whole = '{}', part = '{}'")
                 raw.execute("UPDATE lessonbank.scopes SET documents = 0, words = 0")
+
+    async def test_an_id_that_no_index_takes_is_refused_for_good(self) -> None:
+        async with self.opened() as store:
+            long = "".join(chr(0x4E00 + n) for n in range(3000))
+            with pytest.raises(UsageError, match="longer than PostgreSQL keeps"):
+                await store.save_runs([Trajectory(id=long, task="t")], scope=MINE)

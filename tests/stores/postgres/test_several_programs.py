@@ -12,6 +12,8 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Extraction, Lesson, Parts, ReasoningBank, Step, Trajectory
+from lessonbank.stores.postgres import PostgresStore
+from lessonbank.testing.store_samples import MINE, SPACE, added, experience, towards
 
 pytestmark = pytest.mark.full
 
@@ -47,6 +49,23 @@ def test_a_retrieve_does_not_wait_for_a_lock_and_learn_keeps_its_receipt(postgre
         told = bank.learn(a_run(f"{TASK} 0"), recall=recalls[0], outcome="failure")
         assert "not measured" not in " ".join(told.notes)
         assert bank.recalls.explain(recalls[0].id).outcome == "failure"
+
+
+@pytest.mark.anyio
+async def test_a_search_by_meaning_does_not_wait_for_who_writes_to_the_scope(postgres_bank: Callable[..., str]) -> None:
+    address = postgres_bank()
+    store = await PostgresStore.open(address)
+    await added(store, *(experience(minute=n) for n in range(100)), along=[towards(n % 8) for n in range(100)])
+    with psycopg.connect(address) as other:  # an import of another program, which takes its time
+        other.execute("SELECT pg_advisory_xact_lock(hashtextextended('lessonbank ' || %s, 0))", (MINE,))
+        nearest = await store.nearest(towards(0), scope=MINE, space=SPACE, limit=1)
+        assert (len(nearest.matches), nearest.is_complete) == (1, True)
+        assert await store.unindexed(scope=MINE, space=SPACE, limit=1) == []
+        other.rollback()
+        await store.nearest(towards(0), scope=MINE, space=SPACE, limit=1)
+        other.execute("SELECT set_config('lessonbank.scope', %s, true)", (MINE,))
+        assert other.execute("SELECT tasks_checked FROM lessonbank.spaces").fetchall() == [(100,)]
+    await store.close()
 
 
 def test_connections_that_teach_the_same_at_once_leave_one_lesson(postgres_bank: Callable[..., str]) -> None:

@@ -154,7 +154,7 @@ class Records(Protocol):
     ) -> Sequence[str]:
         """Save runs before anything can go wrong with them. Returns the new ids; known runs are untouched.
 
-        But one that waits takes what is said of it now (`SUBMITTED` in its metadata); what is not said again stays. No
+        But one that waits takes what is said of it now (`submission`); what is not said again stays. No
         other writer changes how one said that it ended. An unfinished run is not unfinished any more.
 
         No worker claims them for `wait` seconds, for whoever saves a run mostly learns from it at once. Runs that are

@@ -138,7 +138,8 @@ class PostgresStore(StoreCalls[Database]):
 
     async def _note(self, scope: str, space: str, upto: int | None, *, lessons: bool) -> None:
         if upto is not None and not self._database.read_only:
-            await self._change(scope, partial(_vectors.note_checked, scope=scope, space=space, lessons=lessons))
+            note = partial(_vectors.note_checked, scope=scope, space=space, lessons=lessons)
+            await result(self._database.write(note, scope=scope, lock="free"))
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str, replace: bool = False) -> None:
         """See `Index.index`."""
@@ -159,12 +160,7 @@ class PostgresStore(StoreCalls[Database]):
         return is_saved if returned else True
 
     def journal(
-        self,
-        *,
-        scope: str,
-        since: int = 0,
-        kinds: Collection[str] | None = None,
-        naming: Collection[str] | None = None,
+        self, *, scope: str, since: int = 0, kinds: Collection[str] | None = None, naming: Collection[str] | None = None
     ) -> AsyncIterator[JournalEntry]:
         """See `Records.journal`."""
         where, first = check_scope(scope), min(max(since, 0), 1 << 62)

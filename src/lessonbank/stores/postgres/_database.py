@@ -23,13 +23,13 @@ from psycopg.types.string import StrBinaryDumper, StrDumper
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from lessonbank._base.aio import seconds_left
-from lessonbank.errors import LessonbankError, ReadOnly, StoreUnavailable
+from lessonbank.errors import LessonbankError, ReadOnly, StoreUnavailable, UsageError
 from lessonbank.stores._threads import Threads
 
 T = TypeVar("T")
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 Answer: TypeAlias = "psycopg.Cursor[tuple[Any, ...]]"
-Lock: TypeAlias = Literal["none", "shared", "alone"]
+Lock: TypeAlias = Literal["none", "free", "shared", "alone"]
 
 CLOCK: Final = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 """The present moment in microseconds by the clock of the database: those of its clients differ."""
@@ -239,18 +239,15 @@ class Database:
         return self.call(self._ask, sql, values, scope)
 
     def write(self, work: Callable[[Connection], T], /, *, scope: str = "", lock: Lock = "alone") -> Future[T]:
-        """What `work` returns, once all it wrote is on disk. Writers of one scope take turns, unless they share."""
+        """What `work` returns, once all it wrote is on disk. Writers of one scope take turns, unless they share.
+
+        One that is `free` waits for no other, see `is_alone`.
+        """
         self._check_writable()
         return self.call(self._do, work, scope, lock)
 
     def write_together(
-        self,
-        work: Callable[[Connection], Callable[[], T]],
-        /,
-        *,
-        scope: str,
-        lock: Lock = "alone",
-        waits: bool = True,
+        self, work: Callable[[Connection], Callable[[], T]], /, *, scope: str, lock: Lock = "alone", waits: bool = True
     ) -> Future[T]:
         """Write with `work` that opens no server-side cursor: what it does not wait for goes with the commit.
 
@@ -438,6 +435,7 @@ _ENDED: Final = "the database ends every connection: ask who runs it"
 _LOCK_KEY: Final = "hashtextextended('lessonbank ' || %(scope)s, 0)"
 _LOCKS: Final[dict[Lock, str]] = {
     "none": "",
+    "free": "",
     "shared": f", pg_advisory_xact_lock_shared({_LOCK_KEY})",
     "alone": f", pg_advisory_xact_lock({_LOCK_KEY})",
 }
@@ -473,6 +471,11 @@ def _begin(connection: Connection, scope: str, lock: Lock, left: float, *, wait:
 def _limits(left: float, wait: float = _PATIENCE, absent: float = 0) -> dict[str, str]:
     limits = {"wait": min(wait, left), "work": min(_LONGEST, left), "absent": absent}
     return {name: f"{math.ceil(1000 * seconds)}ms" for name, seconds in limits.items()}
+
+
+def is_alone(connection: Connection, scope: str, /) -> bool:
+    """Whether a transaction has its scope alone from now on. It does not wait for whoever else has it."""
+    return row(connection, f"SELECT pg_try_advisory_xact_lock({_LOCK_KEY})", {"scope": scope}) == (True,)
 
 
 def enter_scope(connection: Connection, scope: str, /) -> None:
@@ -549,6 +552,8 @@ def translated() -> Generator[None]:
         raise StoreUnavailable(
             f"the database took longer than may be waited for ({first_line(error)}): try again"
         ) from error
+    except psycopg.errors.ProgramLimitExceeded as error:
+        raise UsageError(f"an id, a name or a vector is longer than PostgreSQL keeps ({first_line(error)})") from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise ReadOnly("the database takes no writes, as a standby does: connect to the primary") from error
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.InvalidSchemaName) as error:

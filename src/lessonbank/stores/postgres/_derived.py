@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from lessonbank.contracts.records import Experience, Lesson
+from lessonbank.contracts.records import Experience
 from lessonbank.contracts.records.attempts import attempts_of
 from lessonbank.stores._listing import listed
 
@@ -116,9 +116,3 @@ def recount(connection: Connection, scope: str, /) -> None:
         {"scope": scope},
     )
     do(connection, "UPDATE lessonbank.spaces SET tasks_checked = 0, lessons_checked = 0 WHERE scope = %s", scope)
-
-
-def stale_places(before: Sequence[Lesson], after: Sequence[Lesson], /) -> set[int]:
-    """Places of lessons that are not there any more or say something else. Retiring one changes nothing."""
-    says, old_texts = [(i.id, i.text) for i in after], [(i.id, i.text) for i in before]
-    return {at for at, text in enumerate(old_texts, 1) if at > len(says) or says[at - 1] != text}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from lessonbank.contracts.records import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
+from lessonbank.contracts.records import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall, Trajectory
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.settings import keys_of
 from lessonbank.guard.shown_lines import ShownBlocks
@@ -37,9 +37,10 @@ from lessonbank.stores._mentions import (
 )
 from lessonbank.stores._records import json_of, loaded, microseconds
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
+from lessonbank.stores._vectors import stale_places
 
 from ._database import Connection, do, many, row, rows, stored
-from ._derived import derive, recount, refresh_shown, settle_pending, stale_places, underive
+from ._derived import derive, recount, refresh_shown, settle_pending, underive
 from ._postings import unindex_words
 from ._read import counts, setting
 from ._rows import find_scope, make_scope
@@ -261,9 +262,12 @@ def _scrub_recalls(connection: Connection, scope: str, recalls: dict[int, bytes]
 def _scrub_runs(connection: Connection, scope: str, shown: ShownBlocks) -> None:
     if not shown:
         return
-    left = [(*with_sum(text), scope, number) for number, text in runs_without(_texts(connection, _RUNS, scope), shown)]
-    sql = "UPDATE lessonbank.trajectories SET record_json = %s, record_sum = %s WHERE scope = %s AND number = %s"
-    many(connection, sql, left)
+    left = [
+        (*with_sum(text), list(tags_of(loaded(Trajectory, text))), scope, number)
+        for number, text in runs_without(_texts(connection, _RUNS, scope), shown)
+    ]
+    table = "UPDATE lessonbank.trajectories"
+    many(connection, f"{table} SET record_json = %s, record_sum = %s, tags = %s WHERE scope = %s AND number = %s", left)
 
 
 def tables_of(connection: Connection, scope: str, /) -> list[str]:

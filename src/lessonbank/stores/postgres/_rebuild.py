@@ -19,6 +19,7 @@ from lessonbank.text.bm25 import words
 from ._database import Connection, do, many, row, rows, stored
 from ._derived import attempt_rows, derive, lesson_rows, recount, refresh_shown, settle_pending
 from ._postings import every_place, index_words, term_rows
+from ._rollback import versions
 from ._rows import VISIBLE, experience_of
 from ._write import note_shown
 
@@ -46,14 +47,25 @@ def rebuild(connection: Connection, scope: str, /) -> None:
         connection, f"SELECT number, {stored('record')} FROM lessonbank.trajectories WHERE scope = %s", scope
     ):
         _tag(connection, scope, "trajectories", {n: loaded(Trajectory, checked(blob)) for n, blob in batch})
-    do(connection, f"DELETE FROM lessonbank.vectors v WHERE scope = %s AND {_OF_NOTHING}", scope)
+    do(connection, f"DELETE FROM lessonbank.vectors v WHERE scope = %s AND ({_OF_NOTHING} OR {_UNFIT})", scope)
+    do(connection, f"DELETE FROM lessonbank.spaces s WHERE scope = %s AND {_EMPTY}", scope)
     recount(connection, scope)
     settle_pending(connection, scope, None)
     everything = [number for (number,) in rows(connection, _NUMBERS, scope)]
     refresh_shown(connection, scope, everything)
 
 
-_NUMBERS: Final = "SELECT number FROM lessonbank.experiences WHERE scope = %s AND NOT gone"
+_NUMBERS: Final = "SELECT number FROM lessonbank.experiences WHERE scope = %s"
+_LAST: Final = (
+    "UPDATE lessonbank.scopes s SET numbers = greatest(numbers,"
+    " (SELECT max(number) FROM lessonbank.experiences e WHERE e.scope = s.scope)), sequence = greatest(sequence,"
+    " (SELECT max(j.sequence) FROM lessonbank.journal j WHERE j.scope = s.scope)) WHERE s.scope = %s"
+)
+_UNFIT: Final = (
+    "NOT EXISTS (SELECT 1 FROM lessonbank.spaces s WHERE s.scope = v.scope AND s.space = v.space"
+    " AND s.dimensions = vector_dims(v.unit))"
+)
+_EMPTY: Final = "NOT EXISTS (SELECT 1 FROM lessonbank.vectors v WHERE v.scope = s.scope AND v.space = s.space)"
 _OF_NOTHING: Final = (
     "NOT EXISTS (SELECT 1 FROM lessonbank.experiences e WHERE e.scope = v.scope AND e.number = v.experience"
     " AND (e.gone OR v.place = 0 OR EXISTS (SELECT 1 FROM lessonbank.lessons l WHERE l.scope = v.scope"
@@ -85,16 +97,22 @@ def _tag(connection: Connection, scope: str, table: str, records: Mapping[int, R
 
 
 def _rename_journal(connection: Connection, scope: str) -> None:
-    """Say anew, beside every journal entry, which experiences it wrote; and which entry settled each receipt last."""
-    settled: dict[str, int] = {}
+    """Say anew which experiences each entry wrote; and which entry wrote each, and settled each receipt, last."""
+    settled, jumps, sequence = dict[str, int](), dict[int, int](), 0
     for sequence, entry, whole, part in link_experiences(_entries(connection, scope), _ids(connection, scope)):
         if isinstance(entry, Settle):
             settled[entry.settlement.recall_id] = sequence
+        elif isinstance(entry, Rollback):
+            jumps[sequence] = entry.to
         sql = "UPDATE lessonbank.journal SET kind = %s, whole = %s, part = %s WHERE scope = %s AND sequence = %s"
         do(connection, sql, entry.kind, whole, part, scope, sequence)
     do(connection, "UPDATE lessonbank.recalls SET settled = NULL WHERE scope = %s", scope)
     sql = "UPDATE lessonbank.recalls SET settled = %s WHERE scope = %s AND id = %s"
     many(connection, sql, ((sequence, scope, id) for id, sequence in settled.items()))
+    sql = "UPDATE lessonbank.experiences SET entry = %s WHERE scope = %s AND number = %s AND NOT gone"
+    wrote = versions(connection, scope, live(jumps, sequence))
+    many(connection, sql, ((sequence, scope, number) for number, sequence in wrote.items()))
+    do(connection, _LAST, scope)
 
 
 def _entries(connection: Connection, scope: str) -> Iterator[tuple[int, Entry]]:
@@ -143,8 +161,16 @@ def _faults_of_records(connection: Connection, scope: str) -> Iterator[tuple[str
 
 _COUNTED: Final = {
     "gaps in the journal": (
-        "scopes s WHERE scope = %(scope)s AND sequence <> (SELECT count(*) FROM lessonbank.journal j"
-        " WHERE j.scope = %(scope)s AND j.sequence BETWEEN 1 AND s.sequence)"
+        "scopes s WHERE scope = %(scope)s AND (sequence, sequence) <> (SELECT count(*), coalesce(max(j.sequence), 0)"
+        " FROM lessonbank.journal j WHERE j.scope = %(scope)s)"
+    ),
+    "numbers that would be given twice": (
+        "scopes WHERE scope = %(scope)s AND numbers < (SELECT max(number) FROM lessonbank.experiences"
+        " WHERE scope = %(scope)s)"
+    ),
+    "spaces that are said to lack no vector of later changes": (
+        "spaces WHERE scope = %(scope)s AND greatest(tasks_checked, lessons_checked) >"
+        " (SELECT sequence FROM lessonbank.scopes WHERE scope = %(scope)s)"
     ),
     "wrong word counts": (
         "scopes s WHERE scope = %(scope)s AND (documents, words) <> (SELECT count(*), coalesce(sum(words), 0)"
@@ -155,10 +181,7 @@ _COUNTED: Final = {
         " WHERE a.scope = t.scope AND a.trajectory = t.id AND NOT a.waiting)"
     ),
     "vectors without an experience or lesson": f"vectors v WHERE scope = %(scope)s AND {_OF_NOTHING}",
-    "vectors that do not fit their space": (
-        "vectors v LEFT JOIN lessonbank.spaces s ON s.scope = v.scope AND s.space = v.space"
-        " WHERE v.scope = %(scope)s AND vector_dims(v.unit) IS DISTINCT FROM s.dimensions"
-    ),
+    "vectors that do not fit their space": f"vectors v WHERE v.scope = %(scope)s AND {_UNFIT}",
     "settlements without a journal entry": (
         "recalls r LEFT JOIN lessonbank.journal j ON j.scope = r.scope AND j.sequence = r.settled"
         " WHERE r.scope = %(scope)s AND r.settled IS NOT NULL AND j.kind IS DISTINCT FROM 'settle'"
@@ -256,8 +279,11 @@ def _unlike_journal(connection: Connection, scope: str, unread: Counter[str]) ->
             settled[entry.settlement.recall_id] = sequence
     yield "journal entries that do not say which experiences they wrote", untold
     spans = live(jumps, max(beside, default=0))
-    sql = "SELECT id FROM lessonbank.experiences WHERE scope = %s AND NOT gone"
-    there = {id for (id,) in rows(connection, sql, scope)}
+    sql = "SELECT id, number, entry FROM lessonbank.experiences WHERE scope = %s AND NOT gone"
+    present = rows(connection, sql, scope)
+    there, wrote = {id for id, _, _ in present}, versions(connection, scope, spans)
+    wrong_entries = sum(wrote.get(number, entry) != entry for _, number, entry in present)
+    yield "experiences that do not name the journal entry that wrote them last", wrong_entries
     journal_ids = {id for at, id in held.items() if any(at in span for span in spans)}
     yield (
         "experiences that are not there as the journal tells",

@@ -9,7 +9,7 @@ from itertools import chain
 from lessonbank.contracts.records import Experience, JournalEntry, Rollback
 from lessonbank.contracts.records.timeline import Entry, folded, live
 from lessonbank.errors import StoreDamaged
-from lessonbank.stores._changes import check_target, handed_on, held_again, held_back
+from lessonbank.stores._changes import check_target, handed_on, held_again, held_back, planned
 from lessonbank.stores._entries import Batch, entry_of
 from lessonbank.stores._texts import checked, records_with_sums
 
@@ -26,9 +26,11 @@ def roll_back(connection: Connection, batch: Batch, rollback: Rollback, /) -> Se
 
     Raises:
         NotFound: there is no such entry.
+        Conflict: what it was decided upon is not so any more.
     """
     scope = make_scope(connection, batch.scope)
     check_target(rollback, sequence=scope.sequence)
+    planned(batch, Present(connection, batch.scope), ())
     rollbacks = _entries_of(connection, scope.name, "rollback")
     jumps = {sequence: entry.to for sequence, entry in rollbacks.items() if isinstance(entry, Rollback)}
     then = live(jumps, rollback.to)
@@ -56,7 +58,7 @@ def change_over(connection: Connection, scope: ScopeRow, then: Sequence[range], 
 
     An experience's record follows from the last entry that wrote it, so only other versions are written anew.
     """
-    wanted = _versions(connection, scope.name, then)
+    wanted = versions(connection, scope.name, then)
     sql = "SELECT number, gone, entry FROM lessonbank.experiences WHERE scope = %s"
     states = {number: (is_removed, entry) for number, is_removed, entry in rows(connection, sql, scope.name)}
     other = {n for n, (_, entry) in states.items() if n in wanted and wanted[n] != entry}
@@ -98,7 +100,7 @@ def _entries_of(connection: Connection, scope: str, *kinds: str) -> dict[int, En
     return {sequence: entry_of(checked(blob)) for sequence, blob in records}
 
 
-def _versions(connection: Connection, scope: str, spans: Sequence[range]) -> dict[int, int]:
+def versions(connection: Connection, scope: str, spans: Sequence[range], /) -> dict[int, int]:
     """The last entry that wrote each experience, for those that the entries of `spans` leave in being."""
     last: dict[int, int] = {}
     for sequence, whole, part in _touched(connection, scope, spans):

@@ -13,7 +13,7 @@ from lessonbank.errors import NotFound, UsageError
 from lessonbank.stores._records import encodable
 from lessonbank.stores._vectors import check_dimensions, unit
 
-from ._database import Connection, UnitRow, do, many, row, rows
+from ._database import Connection, UnitRow, do, is_alone, many, row, rows
 from ._rows import VISIBLE, experiences_at, find_scope, found_at, numbers_of
 
 if TYPE_CHECKING:
@@ -248,7 +248,12 @@ def _id_and_text(experience: Any, at: int) -> tuple[str, str]:
 
 
 def note_checked(connection: Connection, /, *, scope: str, space: str, lessons: bool) -> None:
-    """Write down that nothing lacks a vector, where that is so: what is known need not be looked through again."""
+    """Write down that nothing lacks a vector, where that is so: what is known need not be looked through again.
+
+    Not while somebody else writes: whoever asks has the answer, and a later question will do.
+    """
+    if not is_alone(connection, scope):
+        return
     _, upto = unindexed(connection, scope=scope, space=space, limit=1, lessons=lessons)
     if upto is not None:
         column = "lessons_checked" if lessons else "tasks_checked"

@@ -16,10 +16,11 @@ from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import noted_again, tags_of
 from lessonbank.stores._records import encodable, json_of, loaded, microseconds, moment, wait_of
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
+from lessonbank.stores._vectors import stale_places
 from lessonbank.text.bm25 import words
 
 from ._database import CLOCK, Connection, ask, do, many, rows, stored
-from ._derived import derive, refresh, settle_pending, settle_runs, stale_places, underive
+from ._derived import derive, refresh, settle_pending, settle_runs, underive
 from ._postings import index_words, unindex_words
 from ._present import Earlier, Present, foreseen
 from ._rows import VISIBLE, ScopeRow, add_scope, asked_scope, reserve_numbers, told_scope
@@ -27,13 +28,7 @@ from ._vectors import forget, place
 
 
 def keep(
-    connection: Connection,
-    /,
-    *,
-    scope: str,
-    runs: Sequence[Trajectory],
-    wait: float = IN_HAND,
-    together: bool = True,
+    connection: Connection, /, *, scope: str, runs: Sequence[Trajectory], wait: float = IN_HAND, together: bool = True
 ) -> Callable[[], list[str]]:
     """Insert trajectories by id; what tells the ids that were new. `together`: see `Records.save_runs`."""
     add_scope(connection, scope)
@@ -99,14 +94,7 @@ def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:
     receipts = [entry.settlement.recall_id for entry, _ in batch.entries if isinstance(entry, Settle)]
     known = ask(connection, _RECEIPTS, batch.scope, receipts) if receipts else None
     scope = told_scope(connection, batch.scope, asked)
-    draft = planned(
-        batch.changes,
-        present,
-        scope=batch.scope,
-        if_unlearned=batch.if_unlearned,
-        if_unchanged=batch.if_unchanged,
-        unique_wording=batch.unique_wording,
-    )
+    draft = planned(batch, present, batch.changes)
     there = {row[0]: row[1] for row in known} if known else {}
     if unknown := [id for id in receipts if id not in there]:
         raise NotFound(f"no recall {unknown[0]!r} in this scope")

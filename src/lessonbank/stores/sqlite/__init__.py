@@ -139,12 +139,7 @@ class SqliteStore(StoreCalls[Database | InMemory]):
         return True
 
     def journal(
-        self,
-        *,
-        scope: str,
-        since: int = 0,
-        kinds: Collection[str] | None = None,
-        naming: Collection[str] | None = None,
+        self, *, scope: str, since: int = 0, kinds: Collection[str] | None = None, naming: Collection[str] | None = None
     ) -> AsyncIterator[JournalEntry]:
         """See `Records.journal`."""
         where, first = check_scope(scope), min(max(since, 0), 1 << 32)

@@ -25,7 +25,7 @@ from ._checks import check_rows
 from ._connection import Connection, connect, patiently, transaction
 from ._creation import create
 from ._erased_bytes import overwrite_unused
-from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
+from ._errors import IMPOSSIBLE, impossible, is_busy, shows_damage, unavailable
 from ._jobs import Job, outcome
 from ._log import Checkpoint, checkpoint
 from ._looks import claim_look, is_looked_over, note_looked_over
@@ -375,9 +375,7 @@ class Database:
             with (
                 self._lease(self._writers, ending=True) as connection,
                 transaction(
-                    connection,
-                    patience=self.patience,
-                    given_up=partial(self._is_late, jobs, time.monotonic()),
+                    connection, patience=self.patience, given_up=partial(self._is_late, jobs, time.monotonic())
                 ),
             ):
                 self._wal_identity.check_view(check_version(connection, self.path))
@@ -391,7 +389,7 @@ class Database:
                 return
             outcomes = [(None, error)] * len(jobs)
         for job, (result, error) in zip(jobs, outcomes, strict=True):
-            if isinstance(error, StoreDamaged):
+            if error is not None and shows_damage(error):
                 self.damaged(str(error))
             if error is None:
                 job.future.set_result(result)

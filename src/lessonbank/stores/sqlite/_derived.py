@@ -171,26 +171,22 @@ def _index(connection: sqlite3.Connection, rows: Iterable[tuple[int, int, str]])
     )
 
 
+_WAITS: Final = (
+    "NOT EXISTS (SELECT 1 FROM attempts a"
+    " WHERE a.scope = trajectories.scope AND a.trajectory = trajectories.id AND a.waiting = 0)"
+)
+
+
 def settle_pending(connection: sqlite3.Connection, scope: int, trajectory_ids: Iterable[str], /) -> None:
     """Set whether each of these runs still waits: it does while no experience has settled it."""
-    those = [(scope, id) for id in trajectory_ids]
-    if those:
-        connection.executemany(
-            "UPDATE trajectories SET pending = NOT EXISTS (SELECT 1 FROM attempts a"
-            " WHERE a.scope = trajectories.scope AND a.trajectory = trajectories.id AND a.waiting = 0)"
-            " WHERE scope = ? AND id = ?",
-            those,
-        )
+    sql = f"UPDATE trajectories SET pending = {_WAITS} WHERE scope = ? AND id = ?"
+    connection.executemany(sql, [(scope, id) for id in trajectory_ids])
 
 
 def settle_all(connection: sqlite3.Connection, /, *, scope: int | None = None) -> None:
     """Settle every run of a scope, or of the file."""
-    connection.execute(
-        "UPDATE trajectories SET pending = NOT pending WHERE (?1 IS NULL OR scope = ?1) AND pending = EXISTS ("
-        "SELECT 1 FROM attempts a"
-        " WHERE a.scope = trajectories.scope AND a.trajectory = trajectories.id AND a.waiting = 0)",
-        (scope,),
-    )
+    sql = f"UPDATE trajectories SET pending = {_WAITS} WHERE (?1 IS NULL OR scope = ?1) AND pending <> {_WAITS}"
+    connection.execute(sql, (scope,))
 
 
 def recount(connection: sqlite3.Connection, /, *, scope: int | None = None) -> None:

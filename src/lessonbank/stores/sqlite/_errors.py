@@ -81,6 +81,11 @@ IMPOSSIBLE: Final = (ArithmeticError, LookupError, TypeError, ValueError)
 """What Python raises for such values. Arguments are checked before they come here."""
 
 
+def shows_damage(error: BaseException | None, /) -> bool:
+    """Whether what is stored is not what was written. What Python raised may also come of an argument."""
+    return isinstance(error, StoreDamaged) and not isinstance(error.__cause__, IMPOSSIBLE)
+
+
 def is_busy(error: BaseException | None, /) -> bool:
     """Whether somebody else held a lock all the time."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from lessonbank.contracts.records import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
+from lessonbank.contracts.records import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall, Trajectory
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.settings import ZEROED, keys_of
 from lessonbank.guard.shown_lines import ShownBlocks
@@ -40,7 +40,7 @@ from lessonbank.stores._texts import checked, records_with_sums, with_sum
 
 from . import _lesson_words
 from ._checks import stored
-from ._derived import RECALL, derive, forget_words, recount, reindex_words, settle_all, underive, untag, upto
+from ._derived import RECALL, RUN, derive, forget_words, recount, reindex_words, settle_all, tag, underive, untag, upto
 from ._read import counts, setting
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_in, find_scope, journal_number, make_scope
 from ._vectors import drop, forget
@@ -163,7 +163,7 @@ def _find_mentions(connection: sqlite3.Connection, scope: ScopeRow, probes: Sequ
     """Every table is read once for all that goes."""
     entries = entries_naming(lambda upto: _entries(connection, scope, upto), probes)
     rows = connection.execute(f"SELECT number, {stored('record')} FROM recalls WHERE scope = ?", (scope.number,))
-    recalls = naming(((number, checked(blob)) for number, blob in rows), shown_ids(probes))
+    recalls = naming(_checked(rows), shown_ids(probes))
     return _Mentions(entries, _experiences(connection, scope, entries, every_id(probes)), dict(recalls))
 
 
@@ -192,7 +192,7 @@ def forget_old(connection: sqlite3.Connection, name: str, before: datetime, writ
     if not (change.runs or change.recalls):
         return []
     entry = _append(connection, name, writer, change)
-    _leave_bytes(connection)
+    set_setting(connection, UNFINISHED, new_id())
     return [entry]
 
 
@@ -225,10 +225,6 @@ def _append(connection: sqlite3.Connection, name: str, writer: str, change: Purg
     return journal(connection, find_scope(connection, name), batch, touched=[{}])[0]
 
 
-def _leave_bytes(connection: sqlite3.Connection) -> None:
-    set_setting(connection, UNFINISHED, new_id())
-
-
 def _finish(connection: sqlite3.Connection, name: str) -> None:
     # A new experience may get the number of one that went: it is in no index then.
     connection.execute("UPDATE indexed SET upto = min(upto, (SELECT coalesce(max(number), 0) FROM experiences))")
@@ -236,7 +232,7 @@ def _finish(connection: sqlite3.Connection, name: str) -> None:
     recount(connection, scope=scope.number)
     settle_all(connection, scope=scope.number)
     _drop_settings(connection, keys_of(name, derived=True))
-    _leave_bytes(connection)
+    set_setting(connection, UNFINISHED, new_id())
 
 
 def _drop_settings(connection: sqlite3.Connection, keys: Sequence[str]) -> None:
@@ -254,7 +250,7 @@ def _entries(connection: sqlite3.Connection, scope: ScopeRow, upto: int) -> Iter
         f"SELECT number, {stored('entry')} FROM journal WHERE number BETWEEN ? AND ? ORDER BY number",
         (first, min(last, upto - 1)),
     )
-    return ((number, checked(blob)) for number, blob in rows)
+    return _checked(rows)
 
 
 def _scrub_journal(connection: sqlite3.Connection, scope: ScopeRow, entries: dict[int, bytes], erasing: Erasing) -> int:
@@ -342,8 +338,12 @@ def _scrub_runs(connection: sqlite3.Connection, scope: ScopeRow, shown: ShownBlo
     if not shown:
         return
     rows = connection.execute(f"SELECT number, {stored('record')} FROM trajectories WHERE scope = ?", (scope.number,))
-    left = [(*with_sum(text), number) for number, text in runs_without(_checked(rows), shown)]
-    connection.executemany("UPDATE trajectories SET record = ?, record_sum = ? WHERE number = ?", left)
+    left = dict(runs_without(_checked(rows), shown))
+    texts = [(*with_sum(text), number) for number, text in left.items()]
+    connection.executemany("UPDATE trajectories SET record = ?, record_sum = ? WHERE number = ?", texts)
+    untag(connection, RUN, left)
+    for number, text in left.items():
+        tag(connection, RUN, number, loaded(Trajectory, text))
 
 
 def _checked(rows: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:

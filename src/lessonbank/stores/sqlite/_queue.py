@@ -64,12 +64,7 @@ def extend(
     rows = connection.execute(
         f"UPDATE trajectories SET due = ? WHERE scope = ? AND id {AMONG_IDS} AND worker = ? AND pending = 1"
         " RETURNING id",
-        (
-            present(connection) + wait_of(seconds),
-            find_scope(connection, scope).number,
-            among_ids(ids),
-            worker,
-        ),
+        (present(connection) + wait_of(seconds), find_scope(connection, scope).number, among_ids(ids), worker),
     )
     held = {id for (id,) in rows}
     return {id for id in ids if encodable(id) in held}

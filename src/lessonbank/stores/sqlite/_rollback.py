@@ -12,7 +12,7 @@ from lessonbank._base.iterate import batches
 from lessonbank.contracts.records import Experience, JournalEntry, Rollback
 from lessonbank.contracts.records.timeline import Entry, folded, live
 from lessonbank.errors import StoreDamaged
-from lessonbank.stores._changes import check_target, handed_on, held_again, held_back
+from lessonbank.stores._changes import check_target, handed_on, held_again, held_back, planned
 from lessonbank.stores._texts import checked, records_with_sums
 
 from ._checks import stored
@@ -46,10 +46,13 @@ def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, 
 
     Raises:
         NotFound: there is no such entry.
+        Conflict: what it was decided upon is not so any more.
     """
     scope = make_scope(connection, batch.scope)
     check_target(rollback, sequence=scope.sequence)
-    jumps = _rollbacks(connection, scope)
+    planned(batch, Present(connection, scope), ())
+    rollbacks = _entries_of(connection, scope, "rollback")
+    jumps = {sequence: entry.to for sequence, entry in rollbacks.items() if isinstance(entry, Rollback)}
     now, then = live(jumps, scope.sequence), live(jumps, rollback.to)
     if now != then:
         change_over(connection, scope, batch.scope, then)
@@ -98,11 +101,6 @@ def change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then
         write(connection, here, rows_for(connection, here, written))
     recount(connection, scope=scope.number)
     settle_all(connection, scope=scope.number)
-
-
-def _rollbacks(connection: sqlite3.Connection, scope: ScopeRow) -> dict[int, int]:
-    entries = _entries_of(connection, scope, "rollback")
-    return {sequence: entry.to for sequence, entry in entries.items() if isinstance(entry, Rollback)}
 
 
 def _entries_of(connection: sqlite3.Connection, scope: ScopeRow, *kinds: str) -> dict[int, Entry]:

@@ -298,10 +298,7 @@ def _unlike(actual: Mapping[str, int], other: Mapping[str, int]) -> set[str]:
 
 
 def _readable(
-    connection: sqlite3.Connection,
-    scope: int,
-    beside: dict[int, tuple[str | None, str | None]],
-    faults: Counter[str],
+    connection: sqlite3.Connection, scope: int, beside: dict[int, tuple[str | None, str | None]], faults: Counter[str]
 ) -> Iterator[tuple[int, Entry]]:
     for number, kind, whole, part, blob in journal_of(connection, scope):
         entry = readable_entry(blob)

@@ -8,16 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
-from lessonbank.contracts.records import (
-    Add,
-    Edit,
-    Experience,
-    JournalEntry,
-    Lesson,
-    Recall,
-    Settle,
-    Trajectory,
-)
+from lessonbank.contracts.records import Add, Edit, Experience, JournalEntry, Lesson, Recall, Settle, Trajectory
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.settings import REVIEW
@@ -27,6 +18,7 @@ from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import noted_again
 from lessonbank.stores._records import json_of, loaded, microseconds, wait_of
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
+from lessonbank.stores._vectors import stale_places
 from lessonbank.text.bm25 import words
 
 from . import _lesson_words
@@ -129,31 +121,28 @@ def keep(
     """Insert trajectories by id; the ids that were new. `together`: see `Records.save_runs`."""
     scope, held = make_scope(connection, scope_name).number, records_with_sums(runs)
     at, new = microseconds(now()), list[str]()
-    start = present(connection, at)
+    later = present(connection, at) + wait_of(wait)
     leader = held[0][0].id if together and len(held) > 1 else None
     for run, columns in held:
-        due = None if run.unfinished else start + wait_of(wait)
-        first = None if run.id == leader else leader
+        due, first = None if run.unfinished else later, None if run.id == leader else leader
         done = connection.execute(_KEEP, (scope, at, run.id, *columns, checksum(scope, at, run.id), due, first))
         if done.rowcount == 1:
             new.append(run.id)
             tag(connection, RUN, done.lastrowid or 0, run)
         elif run.submission:
-            _note_again(connection, scope, run, due=due)
+            _note_again(connection, scope, run, due=later)
     return new
 
 
-def _note_again(connection: sqlite3.Connection, scope: int, run: Trajectory, *, due: int | None) -> None:
+def _note_again(connection: sqlite3.Connection, scope: int, run: Trajectory, *, due: int) -> None:
     """Keep what is said now of a run that waits. Workers may take it from `due` on, if it was unfinished."""
     sql = f"SELECT number, due, {stored('record')} FROM trajectories WHERE scope = ? AND id = ? AND pending = 1"
     row = connection.execute(sql, (scope, run.id)).fetchone()
     previous = row and loaded(Trajectory, checked(row[2]))
     if previous and (again := noted_again(previous, run)):
         ((again, text),) = records_with_sums([again])
-        due = due if previous.unfinished else row[1]
-        connection.execute(
-            "UPDATE trajectories SET record = ?, record_sum = ?, due = ? WHERE number = ?", (*text, due, row[0])
-        )
+        values = *text, due if previous.unfinished else row[1], row[0]
+        connection.execute("UPDATE trajectories SET record = ?, record_sum = ?, due = ? WHERE number = ?", values)
         connection.execute("DELETE FROM tags WHERE kind = ? AND record = ?", (RUN, row[0]))
         tag(connection, RUN, row[0], again)
 
@@ -172,14 +161,8 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         NotFound, Conflict, SpaceMismatch, UsageError: see `Records.apply`.
     """
     scope, changes = make_scope(connection, batch.scope), batch.changes
-    draft = planned(
-        changes,
-        Present(connection, scope, new=[change.experience for change in changes if isinstance(change, Add)]),
-        scope=batch.scope,
-        if_unlearned=batch.if_unlearned,
-        if_unchanged=batch.if_unchanged,
-        unique_wording=batch.unique_wording,
-    )
+    new = [change.experience for change in changes if isinstance(change, Add)]
+    draft = planned(batch, Present(connection, scope, new=new), changes)
     return _applied(connection, scope, batch, draft)
 
 
@@ -216,8 +199,7 @@ def record(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
     """Keep a receipt; a known one stays as it is. Whether it was new."""
     ((recall, columns),) = records_with_sums([receipt])
     scope = find_scope(connection, recall.scope)
-    if scope is NOWHERE:
-        scope = make_scope(connection, recall.scope)
+    scope = make_scope(connection, recall.scope) if scope is NOWHERE else scope
     done = connection.execute(
         "INSERT OR IGNORE INTO recalls (scope, created_at, id, record, record_sum) VALUES (?, ?, ?, ?, ?)",
         (scope.number, microseconds(recall.created_at), recall.id, *columns),
@@ -441,6 +423,5 @@ def _tell_repeating(connection: sqlite3.Connection, scope: ScopeRow, old: Mappin
 
 
 def stale_lessons(number: int, before: Sequence[Lesson], after: Sequence[Lesson], /) -> set[int]:
-    """Keys of lessons that are not there any more or say something else. Retiring one changes nothing."""
-    says, old_texts = [(i.id, i.text) for i in after], [(i.id, i.text) for i in before[: PARTS - 1]]
-    return {number * PARTS + at for at, text in enumerate(old_texts, 1) if at > len(says) or says[at - 1] != text}
+    """Keys of lessons that are not there any more or say something else."""
+    return {number * PARTS + at for at in stale_places(before[: PARTS - 1], after)}
