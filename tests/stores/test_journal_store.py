@@ -72,6 +72,30 @@ class SlowStore(JournalStore):
         return await super().save_runs(trajectories, **options)
 
 
+class BusyStore(JournalStore):
+    """Lets a submitted run be learned only once somebody has told how it ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = anyio.Event()
+
+    async def save_runs(self, trajectories: Sequence[Trajectory], /, **options: Any) -> Sequence[str]:
+        is_known = bool(await self.runs(RunFilter(ids=(RUN.id,)), scope="acme/support"))
+        verdict = trajectories[0].submission and trajectories[0].submission.verdict
+        if is_known and (verdict is None or verdict.outcome == "failure"):
+            await self.told.wait()
+        return await super().save_runs(trajectories, **options)
+
+
+async def test_what_is_told_of_a_submitted_run_is_not_said_otherwise_by_its_own_learning() -> None:
+    async with bank_on(store := BusyStore()) as bank:
+        await bank.submit(RUN, outcome="failure")
+        await bank.tell(RUN.id, outcome="success")
+        store.told.set()
+        await bank.drain()
+        assert (await bank.runs.get(RUN.id)).verdict.outcome == "success"
+
+
 async def test_a_word_that_is_kept_only_after_the_run_was_learned_corrects_it() -> None:
     store = SlowStore()
 

@@ -268,11 +268,11 @@ class AsyncReasoningBank:
             is_held = self.options.submits_here or not learn
             waiting = await keeper.keep(runs, report, wait=IN_HAND if is_held else 0.0)
             if learn:
-                await self._learn_submitted(runs, waiting, report, outcome=outcome, reward=reward)
+                await self._learn_submitted(runs, waiting, report)
         return tuple(run.id for run in runs)
 
     async def _learn_submitted(
-        self, runs: Sequence[Trajectory], waiting: Sequence[Trajectory], report: RunReport, /, **truth: Any
+        self, runs: Sequence[Trajectory], waiting: Sequence[Trajectory], report: RunReport, /
     ) -> None:
         known = await settled_runs(self.store, [run.id for run in waiting], scope=self.scope) if waiting else ()
         if known:  # no queue holds these: what is said of them now corrects them, and asks no model
@@ -283,7 +283,8 @@ class AsyncReasoningBank:
                 outcome=cast("Any", [verdict for _, verdict in outcomes]),
             )
         if self.options.submits_here and len(known) < len(runs):
-            learn = partial(self.learn, runs, recall=report.receipt, **truth)
+            # How they ended is kept: said once more, it would take the place of what somebody tells until then.
+            learn = partial(self.learn, runs, recall=report.receipt)
             self.in_background(learn, lost="a submitted run stays pending")
 
     async def _hand_in(

@@ -208,9 +208,9 @@ async def _reflect(t: BankTenant, chance: random.Random) -> Any:
 
 
 async def _trial(t: BankTenant, chance: random.Random) -> Any:
-    receipt, lesson = await t.receipt(chance), await t.lesson(chance)
+    lesson = await t.lesson(chance)
     return await t.handle.trial(
-        [receipt],
+        ["Where is the order?"],
         lambda task, memory: Trajectory(id="again", task=task, instructions=memory, answer=f"as {t.mark} did"),
         verify=lambda run: bool(run.answer),
         without=lesson,

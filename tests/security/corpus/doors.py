@@ -64,10 +64,6 @@ class Door:
     knock: Callable[[AsyncReasoningBank, str, Ids], Awaitable[Any]]
 
 
-def _own(scope: str, id: str = "own-recall") -> Recall:
-    return Recall(id=id, scope=scope, task="t")
-
-
 def _made(scope: str, id: str = "new") -> Experience:
     return Experience(
         id=id,
@@ -202,14 +198,8 @@ DOORS: dict[str, Door] = {
     "admin.purge_run": Door("run", lambda b, s, i: b.scoped(s).admin.purge(run=i.run, reason="r")),
     "admin.purge_recall": Door("recall", lambda b, s, i: b.scoped(s).admin.purge(recall=i.recall, reason="r")),
     "admin.purge_preview": Door("run", lambda b, s, i: b.scoped(s).admin.purge(run=i.run, reason="r", preview=True)),
-    "bank.trial": Door(
-        "recall",
-        lambda b, s, i: b.scoped(s).trial([_own(s, i.recall)], str, verify=bool, without="own-lesson"),
-    ),
-    "bank.trial_lesson": Door(
-        "lesson", lambda b, s, i: b.scoped(s).trial([_own(s)], str, verify=bool, without=i.lesson)
-    ),
-    "bank.trial_with": Door("lesson", lambda b, s, i: b.scoped(s).trial([_own(s)], str, verify=bool, with_=i.lesson)),
+    "bank.trial_lesson": Door("lesson", lambda b, s, i: b.scoped(s).trial(["t"], str, verify=bool, without=i.lesson)),
+    "bank.trial_with": Door("lesson", lambda b, s, i: b.scoped(s).trial(["t"], str, verify=bool, with_=i.lesson)),
     "bank.learn_recall": Door(
         "recall", lambda b, s, i: b.scoped(s).learn(Trajectory(id="r9", task="t"), recall=i.recall, outcome="failure")
     ),
