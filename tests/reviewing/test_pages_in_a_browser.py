@@ -114,11 +114,14 @@ def test_keys_do_nothing_while_somebody_types_or_has_switched_them_off(page: Pag
 def test_a_lesson_is_edited_narrowed_and_its_versions_show_what_changed(page: Page, bank_file: Path) -> None:
     at(page, "/inbox")
     page.locator("#chosen a").click()
+    page.wait_for_url("**/lessons/*")
+    page.wait_for_load_state()  # a key pressed earlier finds no script
     page.keyboard.press("e")
     page.get_by_label("What to do").fill("Count the items first. Then call exchange_items.")
     page.get_by_label("Why").fill("it was wrong")
     page.get_by_role("button", name="Save").click()
     page.get_by_text("Edited:").wait_for()
+    page.wait_for_load_state()
     page.keyboard.press("n")
     page.get_by_label("Only for tasks").fill("exchange order")
     page.get_by_role("button", name="Save").click()
