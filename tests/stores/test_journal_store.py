@@ -58,49 +58,38 @@ async def test_a_bank_learns_retrieves_and_measures_on_a_store_that_has_no_more_
         assert (counts.trajectories, counts.recalls, counts.recalls_with_a_run) == (1, 2, 1)
 
 
-class SlowStore(JournalStore):
-    """Keeps a second word on a run only once the first one is learned."""
+class HeldStore(JournalStore):
+    """Keeps what is said again of a run only once the test lets it."""
 
-    def __init__(self) -> None:
+    def __init__(self, holds: Callable[[str | None], bool]) -> None:
         super().__init__()
-        self.second_waits, self.first_is_learned = anyio.Event(), anyio.Event()
+        self.holds = holds
+        """Whether a word with this outcome waits."""
+        self.waits, self.go_on = anyio.Event(), anyio.Event()
 
     async def save_runs(self, trajectories: Sequence[Trajectory], /, **options: Any) -> Sequence[str]:
-        if await self.runs(RunFilter(ids=(RUN.id,)), scope="acme/support"):
-            self.second_waits.set()
-            await self.first_is_learned.wait()
-        return await super().save_runs(trajectories, **options)
-
-
-class BusyStore(JournalStore):
-    """Lets a submitted run be learned only once somebody has told how it ended."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.told = anyio.Event()
-
-    async def save_runs(self, trajectories: Sequence[Trajectory], /, **options: Any) -> Sequence[str]:
-        is_known = bool(await self.runs(RunFilter(ids=(RUN.id,)), scope="acme/support"))
-        verdict = trajectories[0].submission and trajectories[0].submission.verdict
-        if is_known and (verdict is None or verdict.outcome == "failure"):
-            await self.told.wait()
+        submission = trajectories[0].submission
+        outcome = submission.verdict.outcome if submission and submission.verdict else None
+        if await self.runs(RunFilter(ids=(RUN.id,)), scope="acme/support") and self.holds(outcome):
+            self.waits.set()
+            await self.go_on.wait()
         return await super().save_runs(trajectories, **options)
 
 
 async def test_what_is_told_of_a_submitted_run_is_not_said_otherwise_by_its_own_learning() -> None:
-    async with bank_on(store := BusyStore()) as bank:
+    async with bank_on(store := HeldStore(lambda outcome: outcome != "success")) as bank:
         await bank.submit(RUN, outcome="failure")
         await bank.tell(RUN.id, outcome="success")
-        store.told.set()
+        store.go_on.set()
         await bank.drain()
         assert (await bank.runs.get(RUN.id)).verdict.outcome == "success"
 
 
 async def test_a_word_that_is_kept_only_after_the_run_was_learned_corrects_it() -> None:
-    store = SlowStore()
+    store = HeldStore(lambda _: True)
 
     async def extract(attempts: Sequence[lessonbank.Run], /) -> Extraction:
-        await store.second_waits.wait()
+        await store.waits.wait()
         return Extraction()
 
     async with await lessonbank.connect_async(
@@ -109,7 +98,7 @@ async def test_a_word_that_is_kept_only_after_the_run_was_learned_corrects_it() 
 
         async def learn() -> None:
             await bank.learn(RUN, outcome="failure")
-            store.first_is_learned.set()
+            store.go_on.set()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(learn)

@@ -53,9 +53,7 @@ class JudgeAndExtract:
 
     async def extract(self, attempts: Sequence[Run], receipt: Recall | None = None, /) -> Extraction:
         """The lessons of these runs, drawn with the nearest lessons of the bank in view."""
-        extractor = await self._extractor_with_known(attempts)
-        with redacting_with(self.bank.parts.intake.redactor):
-            drawn = await extractor(attempts)
+        drawn = await self._draw(await self._extractor_with_known(attempts), attempts)
         if receipt and drawn.repeats:  # what memory had shown cannot speak for itself
             own = {candidate.lesson_id for candidate in receipt.candidates if candidate.shown}
             repeats = {id: again for id, again in drawn.repeats.items() if id not in own}
@@ -64,9 +62,7 @@ class JudgeAndExtract:
 
     async def extract_alone(self, attempts: Sequence[Run], /) -> Extraction:
         """What these runs teach by themselves: the extractor is shown nothing that the bank knows."""
-        with redacting_with(self.bank.parts.intake.redactor):
-            drawn = await self.bank.parts.extractor(attempts)
-        return await self._admit(drawn, attempts, None)
+        return await self._admit(await self._draw(self.bank.parts.extractor, attempts), attempts, None)
 
     async def extract_or_defer(
         self, attempts: Sequence[Run], receipt: Recall | None, mismatch: SpaceMismatch | None, /
@@ -80,6 +76,10 @@ class JudgeAndExtract:
             return await self.extract(attempts, receipt), None
         except (ExtractionError, ModelError) as error:
             return await self.bank.parts.intake.reply(nothing_drawn(error)), error
+
+    async def _draw(self, extractor: Extractor, attempts: Sequence[Run]) -> Extraction:
+        with redacting_with(self.bank.parts.intake.redactor):
+            return await extractor(attempts)
 
     async def _admit(self, drawn: Extraction, attempts: Sequence[Run], receipt: Recall | None) -> Extraction:
         """What the gate lets through of what was drawn."""

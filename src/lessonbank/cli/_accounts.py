@@ -110,7 +110,9 @@ class Accounts:
                 }
                 for (file, _), account in self.files.items()
             ],
-            "skipped": [{"file": str(e.path), "line": e.line, "reason": e.reason} for e in self.skipped],
+            "skipped": [
+                {"file": str(entry.path), "line": entry.line, "reason": entry.reason} for entry in self.skipped
+            ],
             "passed_over": self.passed_over,
         }
 

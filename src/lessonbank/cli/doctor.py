@@ -136,7 +136,11 @@ def _show(report: dict[str, Any]) -> None:
     if report["queue"] != QueueStatus():
         show_table("\nRuns to be learned", ("which", "how many"), _waiting(report["queue"]))
     if proposed := report["proposals"]:
-        rows = [(scope, plan.lesson.title, plan.reason) for scope, proposals in proposed.items() for plan in proposals]
+        rows = [
+            (scope, proposal.lesson.title, proposal.reason)
+            for scope, proposals in proposed.items()
+            for proposal in proposals
+        ]
         show_table(
             "\nProposals that wait for a person (`lessons list --proposals`)", ("scope", "lesson", "because"), rows
         )

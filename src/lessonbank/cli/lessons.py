@@ -272,7 +272,9 @@ def _show_proposals(memory: ReasoningBank, *, as_json: bool) -> None:
     if as_json:
         show_json(proposals)
         return
-    rows = [(short(plan.lesson.id), _does(plan), plan.reason, plan.lesson.title) for plan in proposals]
+    rows = [
+        (short(proposal.lesson.id), _does(proposal), proposal.reason, proposal.lesson.title) for proposal in proposals
+    ]
     title = f"{plural(len(proposals), 'proposal')} in {memory.scope}"
     show_table(title, ("id", "to accept it", "because", "title"), rows)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -165,9 +165,13 @@ def _asked_of(session: _Session, name: str) -> str | None:
 
 def _read(source: Source) -> Iterator[Entry]:
     session = _Session(source.folder.name if source.stem == "events" else source.stem)
-    agents = session.agents.items()  # each that did something is a run
-    runs = lambda: [partial(_run, session, name, agent) for name, agent in agents if agent.messages or not name]  # noqa: E731
-    return streamed(source, NAME, session.add, runs)
+    return streamed(source, NAME, session.add, lambda: _runs(session))
+
+
+def _runs(session: _Session) -> list[Callable[[], Run]]:
+    """A run for the session itself, and for each sub-agent that did something."""
+    agents = [(name, agent) for name, agent in session.agents.items() if agent.messages or not name]
+    return [partial(_run, session, name, agent) for name, agent in agents]
 
 
 FORMAT = Format(NAME, "GitHub Copilot CLI sessions (`events.jsonl`); sub-agents are own runs", _matches, _read)

@@ -43,7 +43,9 @@ class CappedConsolidator:
         room = await self._room(new.scope) if new.lessons else len(new.lessons)
         lessons, over = new.lessons[:room], new.lessons[room:]
         if over:
-            rejections = [Rejected(title=last.title, content=last.content, rule="cap", reason=_OVER) for last in over]
+            rejections = [
+                Rejected(title=lesson.title, content=lesson.content, rule="cap", reason=_OVER) for lesson in over
+            ]
             new = new.model_copy(update={"lessons": lessons, "rejected": (*new.rejected, *rejections)[-MOST_REJECTED:]})
         return await self.inner(new)
 
