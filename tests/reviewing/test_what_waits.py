@@ -132,6 +132,27 @@ def test_undo_on_a_page_of_before_takes_back_nothing_else(site: Site, bank_file:
 
 
 @on_every_store
+def test_undo_takes_away_nothing_that_somebody_else_decided_since(site: Site, bank_file: Path | str) -> None:
+    with opened(bank_file) as bank:
+        lesson = bank.lessons.list(state="active")[0]
+        run = next(one for one in bank.runs.list() if one.verdict.outcome == "success").trajectory
+    csrf = site.enter().get("/inbox").csrf
+    fields = {"csrf": csrf, "title": lesson.title, "content": "Say it kindly.", "when": "", "version": lesson.version}
+    assert site.post(f"/lessons/{lesson.id}/edit", fields).status == 303
+    with opened(bank_file) as bank:
+        bank.lessons.edit(lesson.id, content="Say it kindly, and once.", by="Berta")
+    refused = site.post("/undo", {"csrf": csrf})
+    assert (refused.status, "It was changed again since" in words(refused)) == (409, True)
+    assert site.post(f"/runs/{run.id}/correct", {"csrf": csrf, "outcome": "failure"}).status == 303
+    with opened(bank_file) as bank:
+        bank.runs.correct(run.id, outcome="unknown", by="Berta")
+    assert site.post("/undo", {"csrf": csrf}).status == 409
+    with opened(bank_file) as bank:
+        assert bank.lessons.get(lesson.id).content == "Say it kindly, and once."
+        assert bank.runs.get(run.id).verdict.outcome == "unknown"
+
+
+@on_every_store
 def test_the_inbox_asks_how_a_run_ended_where_nobody_said(site: Site, bank_file: Path | str) -> None:
     from seeding import run_of
 

@@ -58,9 +58,10 @@ async def edit(visit: Visit) -> Response:
     fields = await visit.form()
     lesson = await as_seen(visit, visit.id, version=first(fields, "version"))
     words = {"title": first(fields, "title"), "content": first(fields, "content"), "when": first(fields, "when")}
-    before = {"title": lesson.title, "content": lesson.content, "when": lesson.description}
+    before = _words(lesson)
 
     async def back(bank: AsyncReasoningBank) -> object:
+        _check_unchanged(_words(edited), _words(await bank.lessons.get(lesson.id)))
         if approves:
             await bank.lessons.quarantine(lesson.id, by=by, reason=UNDO)
         return await bank.lessons.edit(lesson.id, by=by, reason=UNDO, **before)
@@ -68,7 +69,7 @@ async def edit(visit: Visit) -> Response:
     by, reason = visit.session.name, first(fields, "reason")
     waits = lesson.state == "quarantined" and not lesson.retired
     approves = waits and first(fields, "then") == "approve"
-    await visit.bank.lessons.edit(lesson.id, by=by, reason=reason, **words)
+    edited = await visit.bank.lessons.edit(lesson.id, by=by, reason=reason, **words)
     if approves:
         await visit.bank.lessons.approve(lesson.id, by=by, reason=reason)
     again = f"“{lesson.title}” says what it said before" + (", and is in quarantine again" if approves else "")
@@ -87,9 +88,12 @@ async def narrow(visit: Visit) -> Response:
     only = [line for line in first(fields, "only").splitlines() if line.strip()]
 
     async def back(bank: AsyncReasoningBank) -> object:
+        _check_unchanged(narrowed.only_for_tasks, (await bank.lessons.get(lesson.id)).only_for_tasks)
         return await bank.lessons.narrow(lesson.id, to=lesson.only_for_tasks, by=visit.session.name, reason=UNDO)
 
-    await visit.bank.lessons.narrow(lesson.id, to=only, by=visit.session.name, reason=first(fields, "reason"))
+    narrowed = await visit.bank.lessons.narrow(
+        lesson.id, to=only, by=visit.session.name, reason=first(fields, "reason")
+    )
     again = f"“{lesson.title}” is kept for the tasks it was kept for before"
     remember(visit, f"Narrowed: “{lesson.title}”", (), back, again=again, lesson=lesson.id)
     return back_to(visit, fields)
@@ -109,6 +113,8 @@ async def correct(visit: Visit) -> Response:
     async def back(bank: AsyncReasoningBank) -> object:
         # A verdict from which the run was learned has none before it that could count again.
         old = before.outcome if taught else None
+        verdict = (await bank.runs.get(run.trajectory.id)).verdict
+        _check_unchanged(("human", new_outcome), (verdict.source, verdict.outcome))
         return await bank.runs.correct(run.trajectory.id, outcome=old, by=by, reason=UNDO)
 
     if (before.source, before.outcome) != ("human", new_outcome):
@@ -143,6 +149,16 @@ async def _take_back(visit: Visit, done: Done) -> None:
         raise Conflict("other changes came after this decision: the page History shows them and the way back")
     else:
         await visit.bank.history.rollback(to=done.sequence - 1, reason=UNDO, by=visit.session.name)
+
+
+def _words(lesson: Lesson) -> dict[str, str]:
+    return {"title": lesson.title, "content": lesson.content, "when": lesson.description}
+
+
+def _check_unchanged(decided: object, present: object) -> None:
+    """Raises Conflict: to take a decision back would take away what somebody else decided after it."""
+    if present != decided:
+        raise Conflict("it was changed again since: the page History shows by whom and how")
 
 
 async def _again(visit: Visit, done: Done) -> tuple[str, str]:
