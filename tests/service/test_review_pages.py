@@ -231,13 +231,16 @@ def test_an_admin_makes_renews_and_ends_keys_of_the_tenant_alone(site: Site) -> 
         told = {"csrf": csrf(page), "do": "add", "name": "Bot", "role": "reader", "of": "acme/support", "days": "9"}
         assert browser.post("/review/keys", data={**told, "of": "other"}).status_code == 403
         assert browser.post("/review/keys", data={**told, "role": "owner"}).status_code == 400
+        refused = browser.post("/review/keys", data={**told, "days": "1e2"})
+        assert (refused.status_code, "ays are a whole number" in refused.text) == (400, True), "never without an end"
         made = browser.post("/review/keys", data=told)
-        (first,) = re.findall(r'id="new-key">([^<]+)<', made.text)
+        assert made.status_code == 303, "a page that is loaded again makes no second key"
+        (first,) = re.findall(r'id="new-key">([^<]+)<', browser.get("/review/keys").text)
         assert first not in browser.get("/review/keys").text, "it is shown once"
         assert tried(first) == 200
         named = {"csrf": csrf(page), "key": first.split("_")[1]}
-        renewed = browser.post("/review/keys", data={**named, "do": "rotate", "days": "0"})
-        (second,) = re.findall(r'id="new-key">([^<]+)<', renewed.text)
+        assert browser.post("/review/keys", data={**named, "do": "rotate", "days": "0"}).status_code == 303
+        (second,) = re.findall(r'id="new-key">([^<]+)<', browser.get("/review/keys").text)
         assert (tried(first), tried(second)) == (401, 200)
         assert browser.post("/review/keys", data={**named, "key": site.ids["Root"], "do": "remove"}).status_code == 404
         assert browser.post("/review/keys", data={**named, "do": "remove"}).status_code == 303
@@ -258,7 +261,8 @@ def test_where_there_is_a_reviewer_an_admin_hands_out_and_ends_keys_only_with_th
             assert "needs the key of a reviewer" in refused.text
         assert "Bot" not in browser.get("/review/keys").text
         browser.post("/review/sign-in", data={"csrf": token, "name": "Ada", "key": key})
-        assert 'id="new-key"' in browser.post("/review/keys", data=add).text
+        browser.post("/review/keys", data=add)
+        assert 'id="new-key"' in browser.get("/review/keys").text
 
 
 def test_the_owner_downloads_a_backup_that_is_a_bank(site: Site, tmp_path: Path) -> None:

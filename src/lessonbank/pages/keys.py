@@ -8,6 +8,7 @@ from typing import Any, Final, TypedDict, get_args
 
 from starlette.responses import Response
 
+from lessonbank._base.checks import short_repr
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard.identity import ServerRole
 from lessonbank.guard.scope import covers
@@ -24,12 +25,14 @@ class _Person(TypedDict):
 
 
 async def page(visit: Visit) -> Response:
-    """The keys of the tenant."""
-    return await _render(visit)
+    """The keys of the tenant, and the secret of one that was just made."""
+    keys, tenant = await _held(visit), visit.guest.scope if visit.guest else ""
+    written, visit.session.new_key = visit.session.new_key, ""
+    return visit.page("keys.html", {"keys": keys, "written": written, "roles": ROLES, "tenant": tenant})
 
 
 async def change(visit: Visit) -> Response:
-    """Make, renew or end a key. A new secret is on the page that answers, and nowhere else."""
+    """Make, renew or end a key. A new secret is on the next page, once: sent again, a form would make another key."""
     fields = await visit.form()
     form = {name: values[0].strip() for name, values in fields.items()}
     person: _Person = {"by": visit.session.name, "key": visit.session.key}
@@ -39,15 +42,15 @@ async def change(visit: Visit) -> Response:
         if role not in ROLES:
             raise UsageError(f"a key has one of the roles {', '.join(ROLES)}")
         scope = _below(visit, form.get("of", ""))
-        written = await ring.add(
-            form.get("name", ""), scope=scope, role=role, days=number_of(form.get("days")), **person
-        )
-        return await _render(visit, written=written)
+        days = _days(form.get("days", ""))
+        visit.session.new_key = await ring.add(form.get("name", ""), scope=scope, role=role, days=days, **person)
+        return visit.go(visit.link("keys"))
     held = {key.id for key, _ in await _held(visit)}
     if id not in held:
         raise NotFound("there is no such key here")
     if do == "rotate":
-        return await _render(visit, written=await ring.rotate(id, days=number_of(form.get("days")) or 0, **person))
+        visit.session.new_key = await ring.rotate(id, days=_days(form.get("days", "")) or 0, **person)
+        return visit.go(visit.link("keys"))
     if do == "remove":
         await ring.remove(id, **person)
         visit.session.message = "The key is ended: whoever holds it is out"
@@ -55,10 +58,11 @@ async def change(visit: Visit) -> Response:
     raise UsageError("add, rotate or remove a key")
 
 
-async def _render(visit: Visit, *, written: str = "") -> Response:
-    tenant = visit.guest.scope if visit.guest else ""
-    context = {"keys": await _held(visit), "written": written, "roles": ROLES, "tenant": tenant}
-    return visit.page("keys.html", context)
+def _days(text: str) -> int | None:
+    """How many days a form says; `None`: none. Raises UsageError: what cannot be read would be no end at all."""
+    if text and number_of(text) is None:
+        raise UsageError(f"days are a whole number; got {short_repr(text)}")
+    return number_of(text)
 
 
 async def _held(visit: Visit) -> Sequence[tuple[Any, datetime | None]]:

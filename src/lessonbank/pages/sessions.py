@@ -93,6 +93,8 @@ class Session:
     """What was counted of each scope, so that it is counted again only after a change."""
     message: str | None = None
     """What the next page says was done."""
+    new_key: str = field(default="", repr=False)
+    """The secret of a key that was just made, until a page showed it."""
 
 
 class Sessions:
