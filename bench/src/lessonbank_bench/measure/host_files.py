@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 Turn = dict[str, Any]
 """What a person or an agent said, or the call of a tool with what came back."""
+
+
+_CLAUDE: Final = {
+    "bash": ("Bash", "command"),
+    "edit": ("Edit", "file_path"),
+    "write": ("Write", "file_path"),
+    "read": ("Read", "file_path"),
+    "search": ("Grep", "path"),
+}
 
 
 def claude_lines(session: str, turns: Iterable[Turn]) -> Iterator[str]:
@@ -27,8 +36,7 @@ def claude_lines(session: str, turns: Iterable[Turn]) -> Iterator[str]:
 
 
 def _claude_call(session: str, id: str, turn: Turn) -> Iterator[str]:
-    names = {"bash": ("Bash", "command"), "edit": ("Edit", "file_path"), "read": ("Read", "file_path")}
-    name, field = names[turn["tool"]]
+    name, field = _CLAUDE[turn["tool"]]
     given = {field: turn["command"] if turn["tool"] == "bash" else turn["path"]}
     yield _claude_line(session, f"{id}-a", "assistant", [{"type": "tool_use", "id": id, "name": name, "input": given}])
     code = turn["exit_code"]
