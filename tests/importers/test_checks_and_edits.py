@@ -30,6 +30,7 @@ OF_A_PART = {
         ("/srv/shop/web/a.ts", "cd /srv/shop && npm test"),
         ("../hotfix/a.ts", "cd ../hotfix && npm test"),
         ("services/geo/a.py", "pytest services/geo/tests"),
+        ("apps/web/a.ts", "pnpm turbo run build lint test --filter=...@x/shared"),
     ),
     None: (
         ("packages/api/a.ts", "pnpm --filter @x/web test"),
@@ -54,12 +55,14 @@ OF_A_KIND = {
         ("compose.yaml", "docker compose config -q"),
         ("Dockerfile", "hadolint Dockerfile"),
         (".github/workflows/ci.yml", "actionlint"),
+        (".gitlab-ci.yml", "glab ci lint"),
         ("bin/deploy", "shellcheck bin/deploy"),
         ("infra/a.tf", "terraform validate"),
         ("a.py", "ruff check ."),
     ),
     None: (
         ("a.py", "docker compose config -q"),
+        (".github/workflows/ci.yml", "npm test"),
         ("a.py", "hadolint Dockerfile"),
         ("a.go", "yamllint ."),
         ("a.ts", "ruff check ."),
@@ -137,9 +140,15 @@ LINES = {
         "git push|ssh pi 'git pull && make test'",
         "git commit -am x && git push|gh pr checks 7 --watch",
         "npx mocha » 0   10 passing (2s)",
+        "bun test » 0 ✓ unknown flag exits 2",
+        "yarn jest Total » 1 FAIL a.js|a.js|yarn jest Total parse",
+        "pytest tests/test_a.py » 1 1 failed|pytest tests/test_a.py tests/test_b.py",
     ),
     "failure": (
         "pytest » 1 1 failed|pytest tests/test_a.py",
+        "npm test » 1 FAIL a.js|npm test -- Total",
+        "terraform fmt -recursive && tflint » 2 2 issue(s) found",
+        "helm dep update x && helm upgrade x x » 1 Error: UPGRADE FAILED",
         "cargo test && cargo fmt --check » 1 test result: ok. 6 passed; 0 failed",
         "git push && sleep 8 && gh run watch 7 --exit-status » 1 X main test · 70017",
         "git add -A && git commit -m x » 1 ✔ Preparing lint-staged...\n✖ eslint:",
@@ -229,11 +238,16 @@ def test_programs_and_scripts_of_more_ecosystems_are_checks() -> None:
         "uvx --with mkdocs-material mkdocs build|uv run --extra dev pytest|yarn workspaces foreach -A run test|npm t|"
         "docker compose -f a.yml up --exit-code-from tests|docker compose config -q|glab ci lint|cibuildwheel|"
         "/opt/Unity -batchmode -runTests|julia --project test/runtests.jl|bash -n a.sh|php -l a.php|gcc -c a.c|"
-        "opam exec -- dune test|bundle exec rake|php bin/phpunit|gcloud run deploy api|./gradlew compileKotlin"
+        "opam exec -- dune test|bundle exec rake|php bin/phpunit|gcloud run deploy api|./gradlew compileKotlin|"
+        "docker compose -f a.yml run --rm tests|sbt -Dsbt.color=false feed/test|terraform -chdir=envs/prod validate|"
+        "ansible-playbook -i hosts.ini edge.yml|mix do compile --warnings-as-errors + test|elm make src/Main.elm|"
+        "npx c8 --all mocha|cargo make ci|npm run size|git push heroku main|npx prisma migrate deploy|cc -c a.c"
     )
     assert [command for command in commands.split("|") if check_of(command) is None] == []
     assert check_of("make clean-tests") is None
     assert check_of("/usr/bin/test -f a") is None
+    assert check_of("ansible-playbook edge.yml --list-hosts") is None
+    assert check_of("git push origin main") is None
 
 
 @pytest.mark.parametrize("flag", ["'using Pkg; Pkg.test()'", '"import Pkg; Pkg.test()"'])

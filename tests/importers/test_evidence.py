@@ -87,6 +87,8 @@ def outcome(imported: Callable[..., Imported]) -> Outcome:
         ((EDIT, "That doesn't work", EDIT), None),
         ((EDIT, PASS, "Thanks, no problem at all"), "success"),
         ((EDIT, PASS, "Now add a docstring"), "success"),
+        ((EDIT, PASS, "Does thiserror add much to compile time?"), "success"),
+        ((EDIT, PASS, "Hm, there is a ValueError in the log"), "unknown"),
         ((EDIT, PASS, "[Request interrupted by user]"), "unknown"),
         ((EDIT, PASS, "<turn_aborted>the user"), "unknown"),
         ((EDIT, shell("git commit -am done", "[main 1a2b3c4] done")), None),

@@ -54,6 +54,7 @@ def runs_hooks(command: str, printed: str, /) -> bool:
     return bool(_COMMITS.match(command) and _HOOKS.search(printed) and _PROGRAMS.search(printed))
 
 
+_READERS: Final[Mapping[str, str]] = _TABLES["readers"]
 _WORDS: Final[Mapping[str, Check]] = {word: kind for kind, words in _TABLES["words"].items() for word in words.split()}
 _NO_CHECKS: Final = re.compile(_any_of(_TABLES["commands"]["no check"]))
 
@@ -69,6 +70,8 @@ def _linters_of_files() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
 
 def looks_at(command: str, file: str, /) -> bool:
     """Whether a check may look at a file, by the name of its kind; `""` is one whose name is not known."""
+    if any(re.search(files, file) and not re.search(programs, command) for files, programs in _READERS.items()):
+        return False
     kind = next((files for program, files in _linters_of_files() if program.match(command)), None)
     return not file or kind is None or kind.search(f"/{file}") is not None
 
@@ -79,7 +82,7 @@ _INTERPRETERS: Final = re.compile(
 _SCRIPT: Final = re.compile(r"(?:[\w./~-]*[./~])?([\w-]+)\.(?:sh|bash|py|rb|m?[jt]s|pl|R|ps1|php|exs?)")
 _OF_REPOSITORY: Final = re.compile(r"(?:^|\s)(?:\./)?\w[\w./-]*/$")
 _PREPARES: Final = frozenset({"clean", "fix", "gen", "generate", "install", "list", "setup", "update", "watch"})
-_STARTS: Final = frozenset({"run", "exec", "xtask", "task", "x"})
+_STARTS: Final = frozenset({"run", "exec", "xtask", "task", "make", "x"})
 
 
 def _by_word(command: str) -> Check | None:

@@ -68,8 +68,15 @@ class _Checked:
         return any(map(self.part.has, edited))
 
     def settles(self, other: _Checked) -> bool:
-        """Whether it is the same command, or a wider one."""
-        return self.check == other.check and {word for word in self.words if not _SAME_SCOPE.match(word)} <= other.words
+        """Whether it is the same command, or a wider one: one that chooses nothing, or that chooses more."""
+        is_wider = {word for word in self.words if not _SAME_SCOPE.match(word)} <= other.words
+        return self.check == other.check and (is_wider or self._chooses_more(other))
+
+    def _chooses_more(self, other: _Checked) -> bool:
+        more = self.words - other.words
+        chosen, _, last = other.part.command.strip().rpartition(" ")
+        is_choice = not last.startswith("-") and check_of(chosen) is not None
+        return is_choice and self.words > other.words and not any(word.startswith("-") for word in more)
 
     def is_part_of(self, other: _Checked) -> bool:
         """Whether it looks at less of the same thing."""
@@ -129,7 +136,10 @@ _REWRITES: Final = re.compile(
 _PYTEST_RAN_NONE: Final = {4, 5}
 """It was called in a wrong way, or found no test."""
 _PYTEST_ITSELF: Final = re.compile(r"(?:^|[\s/])(?:pytest|py\.test)(?=\s|$)")
-_DEPLOYS: Final = re.compile(BEFORE + r"(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+add)\s")
+_PREPARES: Final = re.compile(
+    BEFORE
+    + r"(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+add|helm\s+dep\w*\s+\w+|(?:terraform|tofu)\s(?:.*\s)?(?:fmt|init))\s"
+)
 _PENDING: Final = 8
 """With which `gh pr checks` says that a check still runs."""
 _NO_RESULT: Final = {124, 125, 126, 127}
@@ -361,7 +371,7 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
 
 def _means_the_same(command: str) -> bool:
     """Whether a line fails as the check at its end does where this command before it fails."""
-    return bool(ENTERS.match(command) or check_of(command) or _DEPLOYS.match(command))
+    return bool(ENTERS.match(command) or check_of(command) or _PREPARES.match(command))
 
 
 def _file_of(call: ToolCall) -> str:

@@ -98,6 +98,8 @@ def _lies_in(file: str, folder: str) -> bool:
 
 
 def _is_of(file: str, name: str) -> bool:
-    """Whether a package has a file: a folder of it shares a word with the package's name."""
+    """Whether a package has a file: a folder of it shares a word with the package's name. `...`: others with it."""
+    if "..." in name:
+        return True
     segments = [segment for segment in _segments(name) if not segment.startswith(("@", "!", "["))]
     return not segments or not {*_WORD.findall(segments[-1])}.isdisjoint(_WORD.findall(file.rpartition("/")[0]))

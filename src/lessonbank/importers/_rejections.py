@@ -24,8 +24,7 @@ _ANYWHERE: Final = re.compile(
     r"\bstill (?:gives?|returns?|prints?|shows?|says?|takes?)\b|\bnothing works\b|"
     r"\b(?:still|again) (?:\w+ )?(?:fail\w*|broken|wrong|not|get|see|crash\w*|the same|error\w*)|"
     r"\b(?:it|that|this|tests?|build) (?:\w+ )?(?:fails?|failed|broke|breaks|crashe[sd])\b|"
-    # An error that was met, by its name or in a sentence.
-    r"\b(?!no\b)(?:\w+error|\w+exception|traceback)\b|"
+    # An error that was met.
     r"\b(?:get|got|getting|see|seeing|throws?|raises?) (?:an?|the|this|that) (?:\w+ )?(?:error|exception|crash)|"
     # Take it back.
     r"\b(?:undo|revert|roll(?:ed)? ?back|start over)\b|\byou (?:broke|forgot|missed|misunderstood|ignored|deleted)\b|"
@@ -39,7 +38,11 @@ _ANYWHERE: Final = re.compile(
 )
 
 
+_NAMED_ERROR: Final = re.compile(r"\b[A-Z]\w*(?:Error|Exception)\b|\b[Tt]raceback\b")
+
+
 def is_rejection(text: str, /) -> bool:
     """Whether the words of a person may reject what was done before; what a program wrapped for them does not."""
     wording = text.lstrip()[:_MOST].casefold().replace("’", "'")
-    return not wording.startswith("<") and bool(_FIRST.match(wording) or _ANYWHERE.search(wording))
+    is_named = _NAMED_ERROR.search(text[: 2 * _MOST])
+    return not wording.startswith("<") and bool(is_named or _FIRST.match(wording) or _ANYWHERE.search(wording))
