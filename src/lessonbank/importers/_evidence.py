@@ -118,14 +118,15 @@ _WRITES: Final = re.compile(
 )
 """A script that stands in the line itself and changes files."""
 _DELIVERS: Final = re.compile(
-    BEFORE + r"(?:rsync|scp|sftp|(?:docker|podman|kubectl)\s+cp|git\s+(?:-\S+\s+\S+\s+)?push|gh\s+pr\s+create)(?=\s|$)"
+    rf"{BEFORE}(?:rsync|scp|sftp|(?:docker|podman|kubectl)\s(?:.*\s)?(?:cp|build)|gh\s+pr\s+create|"
+    r"git\s+(?:-\S+\s+\S+\s+)?push)(?=\s|$)"
 )
-"""Brings the work to another machine."""
+"""Brings the work to another machine, or into an image."""
 _SETS: Final = re.compile(r"^\s*(?:\w+=\S*\s+)+")
 """What a command sets for its program: the same check is run with and without it."""
 _SAME_SCOPE: Final = re.compile(
     r"^(?:-(?:-?|v+|q+|x|s|u|i|B|count=\d+|j\d*|n\d*|-(?:verbose|quiet|silent|release|no-cache|parallel|ci|bail|runInBand|update\S*|"
-    r"no-daemon|force|rerun-tasks|watch(?:All)?=false|"
+    r"no-daemon|force|lf|last-failed|only-?[fF]ailures|rerun-tasks|watch(?:All)?=false|"
     r"(?:summary|color|no-color|reporter|format|tb|durations|stacktrace|gtest_brief|maxWorkers|console)(?:=\S+)?))|all|\d+)$"
 )
 """A word of a check that makes it look at no less."""

@@ -17,14 +17,16 @@ _WRAPPED: Final = re.compile(r"^\s*(?:/\S*/)?(?:ba|z)?sh\s+(-\w*o\s+pipefail\s+)
 _HANDED_ON: Final = re.compile(
     r"(?:^|&&)\s*(?:(ssh(?:\s+-[pilo]\s+\S+|\s+-\w+){0,4}\s+[\w.@-]+)|nix-shell(?:\s+\S+){0,4}?\s+--run|vagrant\s+ssh\s+-c|"
     r"(?:(?:docker|podman)(?:-|\s+)(?:compose\s+)?(?:exec|run)|kubectl\s+exec|nix\s+develop|wsl|direnv\s+exec|sudo)"
-    r"(?:\s+[^\s'\"]+){0,12}?\s+(?:/\S*/)?(?:ba|z)?sh\s+-\w*c)\s+(['\"])(.*)\2\s*$",
+    r"(?:\s+[^\s'\"]+){0,12}?\s+(?:/\S*/)?(?:ba|z)?sh\s+-\w*c|pwsh(?:\s+-\w+){0,4}?\s+-[cC](?:ommand)?)\s+(['\"])(.*)\2\s*$",
     re.DOTALL,
 )
 """A command line that another machine, container or environment runs, and whose exit code is that of the call."""
 _OPTION_E: Final = re.compile(r"sh\s+-\w*e\w*(?:\s|$)")
 _ITS_FOLDER: Final = re.compile(r"^\s*cd\s+\S+\s*(?:&&|;)")
-AWAY: Final = re.compile(r"^\s*(?:timeout\s+\S+\s+)?ssh(?=\s|$)")
-"""A command that another machine runs; `ssh` alone stands before those that follow."""
+AWAY: Final = re.compile(
+    r"^\s*(?:timeout\s+\S+\s+)?(?:ssh(?=\s|$)|(?:docker|podman)\s+run\s(?!.*\s(?:-v|--volume|--mount)))"
+)
+"""A command that another machine or an image runs; `ssh` alone stands before those that follow."""
 _HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _ONE_WORD: Final = re.compile(r"['\"]([\w@./:=,-]{1,200})['\"]")
@@ -181,7 +183,7 @@ def own_code(
     if any(map(_PIPEFAIL.match, commands[:place])):
         after = [joint for joint in after if joint != "|"]
     if code == 0:
-        return 0 if set(after) <= {"&&"} else None
+        return 0 if set(after) <= {"&&", "|"} and after[:1] != ["|"] else None
     before = [command for command, joint in zip(commands[:place], joints, strict=False) if joint == "&&"]
     return code if not after and all(map(prepares, before)) else None
 

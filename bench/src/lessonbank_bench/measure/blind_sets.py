@@ -1,7 +1,7 @@
 """Runs what somebody wrote who had never seen the rules: pairs of commands, and ends of sessions.
 
     python -m lessonbank_bench.measure.blind_sets pairs [--list]
-    python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends8, which others wrote later
+    python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends9, which others wrote later
 
 `bench/blind/README.md` says who wrote the sets, and how the labels are meant. `--list` names every case that is not as
 its label says.
@@ -177,7 +177,9 @@ def _print_ends(name: str, *, listing: bool) -> None:
 def main() -> None:
     """Print what one set comes to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("set", choices=("pairs", "ends", "ends2", "ends3", "ends4", "ends5", "ends6", "ends7", "ends8"))
+    parser.add_argument(
+        "set", choices=("pairs", "ends", "ends2", "ends3", "ends4", "ends5", "ends6", "ends7", "ends8", "ends9")
+    )
     parser.add_argument("--list", action="store_true")
     asked = parser.parse_args()
     if asked.set == "pairs":
