@@ -63,6 +63,7 @@ OF_A_KIND = {
     None: (
         ("a.py", "docker compose config -q"),
         (".github/workflows/ci.yml", "npm test"),
+        ("Dockerfile", "pytest -q"),
         ("a.py", "hadolint Dockerfile"),
         ("a.go", "yamllint ."),
         ("a.ts", "ruff check ."),
@@ -153,6 +154,8 @@ LINES = {
     "failure": (
         "pytest » 1 1 failed|pytest tests/test_a.py",
         "npm test » 1 FAIL a.js|npm test -- Total",
+        "git rm -q b.py && flake8 x » 1 x/a.py:7:1: F821 undefined name",
+        "dbt run -s x && dbt test -s x » 1 Failure in test unique_x",
         "terraform fmt -recursive && tflint » 2 2 issue(s) found",
         "helm dep update x && helm upgrade x x » 1 Error: UPGRADE FAILED",
         "cargo test && cargo fmt --check » 1 test result: ok. 6 passed; 0 failed",
@@ -165,6 +168,11 @@ LINES = {
         "pytest » 1 Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
         "git push && gh run watch 7 --exit-status » 1 error: failed to push some refs",
         "docker run --rm x:1 pytest -q",
+        "cargo check -p x » 101 error: could not find `Cargo.toml` in `/p` or any parent directory",
+        "python -m pytest a.py » 1 /usr/bin/python: No module named pytest",
+        "go test ./... » 1 go: go.mod file not found in current directory or any parent directory",
+        "npx cypress run » 1 No version of Cypress is installed in: /root/.cache/Cypress",
+        "mvn -o test » 1 [ERROR] Failed to execute goal: Could not resolve dependencies: x",
         "npx jest --frob » 1 error: unknown option '--frob'",
         "ssh pi 'make test'|git push",
         "gh pr checks 7 --watch",
@@ -204,6 +212,7 @@ def test_a_check_proves_nothing_of_a_part_that_it_does_not_look_at(
 
 def test_a_check_that_passed_is_of_the_last_edit() -> None:
     assert outcome("libs/a/x.py", "libs/b/y.py", "cd libs/a && pytest") is None
+    assert outcome("libs/a/x.py", ".gitignore", "pytest") == "success"
     assert outcome("libs/b/y.py", "libs/a/x.py", "CHANGELOG.md", "cd libs/a && pytest") == "success"
 
 

@@ -106,7 +106,8 @@ _TELLS_NOTHING: Final = re.compile(
 )
 """It goes on, or its exit code is 0 whatever it finds."""
 _DOCUMENT: Final = re.compile(
-    r"\.(?:mdx?|markdown|rst|adoc)$|(?:^|/)(?:README|CHANGELOG|LICENSE|AUTHORS)[^/]*$", re.IGNORECASE
+    r"\.(?:mdx?|markdown|rst|adoc)$|(?:^|/)(?:\.(?:git|docker)ignore|\.editorconfig|CODEOWNERS|README|CHANGELOG|LICENSE|AUTHORS)[^/]*$",
+    re.IGNORECASE,
 )
 _OF_CODE: Final = re.compile(
     r"\b(?:cargo|go|tsc|mypy|pyright|ruff|flake8|pylint|eslint|gradlew?|mvnw?|dotnet|cmake|ninja|clippy|typecheck)\b"
@@ -138,8 +139,8 @@ _PYTEST_RAN_NONE: Final = {4, 5}
 """It was called in a wrong way, or found no test."""
 _PYTEST_ITSELF: Final = re.compile(r"(?:^|[\s/])(?:pytest|py\.test)(?=\s|$)")
 _PREPARES: Final = re.compile(
-    BEFORE
-    + r"(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+add|helm\s+dep\w*\s+\w+|(?:terraform|tofu)\s(?:.*\s)?(?:fmt|init))\s"
+    rf"{BEFORE}(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+(?:add|rm|mv)|dbt\s+(?:run|seed)|helm\s+dep\w*\s+\w+|"
+    r"(?:terraform|tofu)\s(?:.*\s)?(?:fmt|init))\s"
 )
 _PENDING: Final = 8
 """With which `gh pr checks` says that a check still runs."""

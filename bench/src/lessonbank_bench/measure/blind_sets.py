@@ -1,7 +1,7 @@
 """Runs what somebody wrote who had never seen the rules: pairs of commands, and ends of sessions.
 
     python -m lessonbank_bench.measure.blind_sets pairs [--list]
-    python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends9, which others wrote later
+    python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends10, which others wrote later
 
 `bench/blind/README.md` says who wrote the sets, and how the labels are meant. `--list` names every case that is not as
 its label says.
@@ -178,7 +178,7 @@ def main() -> None:
     """Print what one set comes to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "set", choices=("pairs", "ends", "ends2", "ends3", "ends4", "ends5", "ends6", "ends7", "ends8", "ends9")
+        "set", choices=[file.stem for file in sorted(SETS.glob("*.json")) if not file.stem.startswith("set")]
     )
     parser.add_argument("--list", action="store_true")
     asked = parser.parse_args()
