@@ -117,7 +117,8 @@ class Player:
             path = self._spool / f"{session}.{name}"
             told = json.loads(path.read_bytes()) if path.exists() else {}
             ids = [told["id"]] if name == "recall" and told else [*told.values()] if told else []
-            played.recalls += [(id, str(told.get("scope", "")) if name == "recall" else "@cures") for id in ids]
+            scope = str(told.get("scope", "")) if name == "recall" else "@cures"
+            played.recalls += [(id, scope) for id in ids if id]  # a command that nothing was found for has no recall
 
     def _await_learning(self, session: str) -> None:
         until = time.monotonic() + _PATIENCE
