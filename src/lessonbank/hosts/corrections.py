@@ -29,9 +29,7 @@ _LEAD: Final = (
     r"nein|stopp|moment|bitte|und|aber|also|übrigens|ach|denk dran|non|attends|et|mais|s'il te plaît|attention|"
     r"espera|y|pero|por favor|recuerda)\b(?: that)?[\s,:;.!–—-]+)*"
 )
-_ONE: Final = (
-    r"(?!(?:the|an?|this|that|it|both|all|your|its|de[nmr]|die|das|eine[nmr]?|ein|le|la|les|une?|el|l[oa]s|una)\b|l')\S+"
-)
+_ONE: Final = r"(?!(?:the|an?|this|that|it|both|all|your|its|de[nmr]|die|das|eine[nmr]?|ein|le|la|les|une?|el|l[oa]s|una)\b|l')\S+"
 """A thing by its name. With an article it is mostly one of this change."""
 _HERE: Final = r"(?: here| in (?:this|our) (?:project|repo|repository|codebase)| hier)?"
 _DO: Final = (
@@ -43,8 +41,12 @@ _DO: Final = (
     r"changelog|secrets|mocks|dependencies)\b)"
 )
 """How one works here, and not what the program does."""
-_MUST: Final = r"(?:must|should|have to|has to|needs?|go(?:es)? (?:into|in)|lives? in|belongs? in|(?:are|is) written in)\b"
-_KIND: Final = r"(?:commits?|commit messages?|branch(?:es| names?)|pull requests?|prs?|migrations?|changelog entries|file names)"
+_MUST: Final = (
+    r"(?:must|should|have to|has to|needs?|go(?:es)? (?:into|in)|lives? in|belongs? in|(?:are|is) written in)\b"
+)
+_KIND: Final = (
+    r"(?:commits?|commit messages?|branch(?:es| names?)|pull requests?|prs?|migrations?|changelog entries|file names)"
+)
 _USE_DE: Final = r"(?:benutz|verwend|nutz|nehm|nimm)\w*"
 _DO_DE: Final = (
     rf"(?:(?:\S+ ){{0,9}}?(?:laufen lassen|ausführen|committen|pushen|mergen|einchecken|installieren|formatieren|editieren|"
@@ -102,7 +104,9 @@ _OF_NOW: Final = re.compile(
     re.IGNORECASE,
 )
 """What binds a sentence to this one change, or leaves open what it speaks of."""
-_QUOTED: Final = re.compile(r"```.*?(?:```|\Z)|\"[^\"]*(?:\"|\Z)|“[^”]*(?:”|\Z)|„[^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)", re.DOTALL)
+_QUOTED: Final = re.compile(
+    r"```.*?(?:```|\Z)|\"[^\"]*(?:\"|\Z)|“[^”]*(?:”|\Z)|„[^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)", re.DOTALL
+)
 _PASTED: Final = re.compile(r"^(?:[>|$%#+@{\[<]|\t| {4}|[A-Z]{3,}\b:).*", re.MULTILINE)
 _SENTENCE: Final = re.compile(r"[^\n]+?(?:[.!?](?=\s|$)|(?=\n|$))")
 _QUOTE: Final = "\x00"
