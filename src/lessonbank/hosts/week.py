@@ -95,7 +95,8 @@ class Week:
             f"learned  {plural(self.lessons, 'lesson')}, {plural(self.cures, 'cure')} and "
             f"{plural(self.corrections, 'correction')}; {self.retired} retired",
             f"showed   {plural(self.shown, 'lesson')} in {plural(self.recalls, 'session')}, "
-            f"{plural(self.corrections_shown, 'correction')}, told {plural(self.cures_shown, 'cure')}; {self.kept_back} got nothing, to measure",
+            f"{plural(self.corrections_shown, 'correction')}, told {plural(self.cures_shown, 'cure')}; "
+            f"{self.kept_back} got nothing, to measure",
             f"helped   failed commands, {'; '.join(helped)}" if helped else "helped   no failed command was met again",
             *(f"waits    {line}" for line in waits or ["nothing waits for you"]),
             f"cost     about {self.tokens_shown:,} tokens of lessons in prompts, {models}",
