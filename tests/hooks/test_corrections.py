@@ -22,7 +22,7 @@ from lessonbank.hosts.sessions import Sessions
 from lessonbank.hosts.week import week_of
 
 from .conftest import KEY, Hooks, prompt
-from .corrections import OTHERS, RULES
+from .corrections import LATER_OTHERS, LATER_RULES, OTHERS, RULES
 
 pytestmark = pytest.mark.full
 SCOPE: Final = cures_of("team")
@@ -36,9 +36,19 @@ def test_a_rule_of_the_repository_is_found(text: str) -> None:
     assert list(rules_in(text))
 
 
-@pytest.mark.parametrize("text", OTHERS)
+@pytest.mark.parametrize("text", [*OTHERS, *LATER_OTHERS])
 def test_what_is_no_rule_is_none(text: str) -> None:
     assert list(rules_in(text)) == []
+
+
+def test_of_rules_that_were_written_after_the_forms_most_are_found() -> None:
+    assert len([text for text in LATER_RULES if any(rules_in(text))]) >= 48
+
+
+def test_what_an_editor_adds_is_not_what_the_person_says() -> None:
+    added = f"# Context from my IDE setup:\n\n## Open tabs:\n- always run make fmt\n{'- a.py' * 200}\n"
+    assert list(rules_in(f"{added}\n## My request for Codex:\n{PNPM}\n")) == [PNPM]
+    assert list(rules_in(f"{added}\n## My request for Codex:\nfix it\n")) == []
 
 
 def test_of_a_longer_answer_only_the_sentence_with_the_rule_is_kept() -> None:

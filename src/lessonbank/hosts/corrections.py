@@ -22,6 +22,8 @@ _LONGEST_TURN: Final = 600
 """Characters of what a person says at once: a longer text is mostly pasted."""
 _CONTINUED: Final = re.compile(r"\n {4}")
 _SLOT: Final = re.compile(r"<(\w+)>")
+_ADDED: Final = re.compile(r"\A# Context from my IDE setup:.*\n## My request for Codex:\n", re.DOTALL)
+"""What Codex writes before the words of a person who works in an editor."""
 _QUOTED: Final = re.compile(
     r"```.*?(?:```|\Z)|\"[^\"]*(?:\"|\Z)|“[^”]*(?:”|\Z)|„[^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)", re.DOTALL
 )
@@ -46,6 +48,7 @@ def _said(runs: Sequence[Trajectory]) -> Iterator[str]:
 
 def rules_in(text: str, /) -> Iterator[str]:
     """The sentences of what a person said that are rules of the repository."""
+    text = _ADDED.sub("", text)
     if len(text) > _LONGEST_TURN or text.lstrip().startswith(("/", "<")):
         return
     bare, (rules, passing) = text.replace("’", "'"), _patterns()
