@@ -25,6 +25,8 @@ RULES = (
     "Remember: we only support Python 3.12 and newer",
     "For this repo: tests go into tests/unit, not next to the code",
     "going forward, please put migrations into their own commit",
+    "never commit without running the tests",
+    "never push without a review",
     # German
     "halt: wir benutzen db/structure.sql, nicht schema.rb",
     "Bitte immer make fmt laufen lassen, bevor du committest",
@@ -134,6 +136,11 @@ OTHERS = (
     "don't use it",
     "'always run make fmt before you commit' stands in the readme",
     '"No mocks" always run make test',
+    # What weakens a check
+    "always commit without running the tests",
+    "in this repo always force push",
+    "in this project always ignore the linter",
+    "immer ohne Tests committen",
 )
 
 # Written after the forms: 30 of each, and 30 more after the forms had been changed for the first.
