@@ -113,14 +113,20 @@ def lines_of(host: str, session: str, *said: str) -> list[dict[str, Any]]:
 
 def ends(
     hooks: Hooks, bank: ReasoningBank, resident: Resident, session: str, *said: str, host: str = "claude-code"
-) -> Path:
+) -> None:
     """A session ends in which the person said this, and is learned."""
+    learned(hooks, bank, resident, session, lines_of(host, session, *said), host=host)
+
+
+def learned(
+    hooks: Hooks, bank: ReasoningBank, resident: Resident, session: str, lines: list[dict[str, Any]], *, host: str
+) -> None:
     path = hooks.folder / f"{session}.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines_of(host, session, *said)))
-    hooks({"hook_event_name": "SessionEnd", "session_id": session, "cwd": "/", "transcript_path": str(path)}, host=host)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    event = {"hook_event_name": "SessionEnd", "session_id": session, "cwd": "/", "transcript_path": str(path)}
+    hooks(event, host=host)
     resident._sessions.learn(bank)  # pyright: ignore[reportPrivateUsage]
     assert not list(Sessions(Path(client.spool_folder(KEY))).notes())
-    return path
 
 
 def shown(printed: str) -> str:
@@ -152,11 +158,29 @@ def test_a_session_that_found_no_lessons_with_its_first_prompt_is_shown_some_lat
 ) -> None:
     hooks.options = OWN
     ends(hooks, bank, resident, "s-1", "Fix the cart", PNPM)
-    assert PNPM in shown(hooks(prompt("hello", "s-2")))
+    assert hooks(prompt("hello", "s-2")) == ""  # that begins no task
+    assert PNPM in shown(hooks(prompt("Speed up the report", "s-2")))
     text = shown(hooks(prompt(SHIP, "s-2")))
     assert "customs form" in text
     assert PNPM not in text
     assert len(bank.scoped(SCOPE).recalls.list()) == 1
+
+
+def test_of_two_tasks_each_settles_what_was_shown_with_its_prompt(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    hooks.options = OWN
+    ends(hooks, bank, resident, "s-1", "Fix the cart", PNPM)
+    hooks(prompt("Speed up the report", "s-2"))
+    hooks(prompt(SHIP, "s-2"))
+    lines = lines_of("codex", "s-2", "Speed up the report", "perfect, thank you")
+    lines += lines_of("codex", "s-2", SHIP, "no, that is wrong")[1:]
+    learned(hooks, bank, resident, "s-2", lines, host="codex")
+    outcomes = {run.trajectory.task: (run.verdict.outcome, run.recall_id) for run in bank.runs.list() if run.recall_id}
+    later, first = bank.recalls.list()[:2]
+    assert outcomes == {"Speed up the report": ("success", first.id), SHIP: ("failure", later.id)}
+    (settled,) = bank.scoped(SCOPE).recalls.list(settled=True)
+    assert settled.metadata[AFTER] == first.id
 
 
 def test_the_same_sentence_again_is_one_lesson_with_a_count_and_the_three_latest_are_shown(

@@ -25,7 +25,8 @@ _SLOT: Final = re.compile(r"<(\w+)>")
 _ADDED: Final = re.compile(r"\A# Context from my IDE setup:.*\n## My request for Codex:\n", re.DOTALL)
 """What Codex writes before the words of a person who works in an editor."""
 _QUOTED: Final = re.compile(
-    r"```.*?(?:```|\Z)|\"[^\"]*(?:\"|\Z)|“[^”]*(?:”|\Z)|„[^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)", re.DOTALL
+    r"<([\w:-]+)[^<>]*>.*?</\1>|```.*?(?:```|\Z)|\"[^\"]*(?:\"|\Z)|“[^”]*(?:”|\Z)|„[^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)",
+    re.DOTALL,
 )
 _PASTED: Final = re.compile(r"^(?:[>|$%#+@{\[<]|\t| {4}|[A-Z]{3,}\b:).*", re.MULTILINE)
 _SENTENCE: Final = re.compile(r"[^\n]+?(?:[.!?](?=\s|$)|(?=\n|$))")
@@ -34,11 +35,11 @@ _QUOTE: Final = "\x00"
 
 def corrections_in(runs: Sequence[Trajectory], /) -> list[str]:
     """The rules that the person said in one session after the agent had begun to act, at most two, the first ones."""
-    said = (rule for text in _said(runs) for rule in rules_in(text))
-    return list(dict.fromkeys(said))[:_MOST]
+    rules = (rule for text in _words(runs) for rule in rules_in(text))
+    return list(dict.fromkeys(rules))[:_MOST]
 
 
-def _said(runs: Sequence[Trajectory]) -> Iterator[str]:
+def _words(runs: Sequence[Trajectory]) -> Iterator[str]:
     has_acted = False
     for step in (step for run in runs for step in run.steps):
         has_acted = has_acted or bool(step.action.calls)

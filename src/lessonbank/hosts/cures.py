@@ -34,6 +34,7 @@ from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import NotFound
 from lessonbank.importers import Failure, Imported, failure_of, failures_in
+from lessonbank.text.messages import only_greets
 
 from . import client
 from .corrections import corrections_in
@@ -121,7 +122,7 @@ class Cures:
             return True
 
     def learn(self, scope: str, runs: Sequence[Imported], /, *, session: str, host: str) -> None:
-        """Settle what a session was told by what became of its commands, and learn the cures that it found."""
+        """Settle what a session was told by what became of its commands; learn its cures, and what the person said."""
         bank, given = self._bank.scoped(cures_of(scope), writer=host), self._given(session)
         seen = set[str]()
         failures = ((r.trajectory, failure) for r in runs for failure in failures_in(r.trajectory, r.exit_codes))
@@ -134,6 +135,8 @@ class Cures:
             bank.learn(
                 _episode(run, failure), recall=receipt_of(bank, recall or ""), outcome=outcome, metadata={"host": host}
             )
+        for rule in corrections_in([entry.trajectory for entry in runs]):
+            bank.learn(_correction(rule, session), outcome=cast("Any", _BY_A_PERSON), metadata={"host": host})
 
     def say(self, scope: str, first: Recall, /, *, host: str, asked: RetrieveOptions) -> Recall | None:
         """The receipt of the latest corrections of a repository, after the first one of a run; `None`: there are none.
@@ -141,22 +144,12 @@ class Cures:
         Its text is empty where it was kept back at random.
         """
         bank = self._bank.scoped(cures_of(scope), writer=host)
-        if not bank.lessons.list(text=_SAID, limit=1):
+        if only_greets(first.task) or not bank.lessons.list(text=_SAID, limit=1):
             return None
         metadata = {**(asked.metadata or {}), AFTER: first.id}
         asked = replace(asked, limit=_MOST_SHOWN, own=not asked.trusted, metadata=metadata)
         recall = bank.retrieve(CORRECTION, **asked.keywords)
         return recall if recall.candidates else None
-
-    def said(self, scope: str, recall: str, /) -> Recall | None:
-        """The receipt of the corrections that a session was given; `None` without one, or where it was erased."""
-        return receipt_of(self._bank.scoped(cures_of(scope)), recall)
-
-    def learn_corrections(self, scope: str, runs: Sequence[Imported], /, *, session: str, host: str) -> None:
-        """Keep the rules that a person said in a session, however it ended."""
-        bank = self._bank.scoped(cures_of(scope), writer=host)
-        for rule in corrections_in([entry.trajectory for entry in runs]):
-            bank.learn(_correction(rule, session), outcome=cast("Any", _BY_A_PERSON), metadata={"host": host})
 
     def _given(self, session: str) -> dict[str, str]:
         try:

@@ -136,13 +136,14 @@ class Resident:
             bank = self._bank.scoped(chosen.scope, writer=request["host"])
             asked = _asked(request)
             recall = bank.retrieve(request["prompt"], **asked.keywords)
-            corrections = self._corrections(recall, session, request["host"], asked)
-            shown = [one for one in (recall, corrections) if one and one.candidates]
-            text = "\n".join(one.text for one in shown if one.text)
-            _say(stream, {"text": text, "line": self._line(bank, shown, session, asked, question=chosen.question)})
-            is_given = bool(shown) and _is_printed(stream, text)
-            ids = [one.id if one and is_given and one in shown else "" for one in (recall, corrections)]
-            self._sessions.remember(session, ids[0], chosen.scope, corrections=ids[1])
+            again = self._corrections(recall, session, request["host"], asked)
+            recalls = [each for each in (recall, again) if each and each.candidates]
+            text = "\n".join(each.text for each in recalls if each.text)
+            _say(stream, {"text": text, "line": self._line(bank, recalls, session, asked, question=chosen.question)})
+            if not (recalls and _is_printed(stream, text)):
+                recalls = []
+            id, correction = (each.id if each and each in recalls else "" for each in (recall, again))
+            self._sessions.remember(session, id, chosen.scope, corrections=correction)
         except StoreDamaged as error:
             _say(stream, {"line": "" if self._is_greeted(session) else f"lessonbank: no lessons: {quoted(error)}"})
             raise
@@ -152,18 +153,17 @@ class Resident:
 
     def _corrections(self, first: Recall, session: str, host: str, asked: RetrieveOptions) -> Recall | None:
         """The rules that a person said in this repository, once a session; `None` where there are none, or no room."""
-        cures = self._sessions.cures
-        if cures is None or self._sessions.corrections_of(session) or len(first.text.encode()) > _MOST_BEFORE:
+        cures, is_full = self._sessions.cures, len(first.text.encode()) > _MOST_BEFORE
+        if cures is None or is_full or self._sessions.recalls_given(self._bank, session)[1]:
             return None
         return cures.say(first.scope, first, host=host, asked=asked)
 
     def _again(self, stream: Any, session: str, transcript: str) -> None:
         """Give a session that goes on its recalls' texts again, but those that the conversation still has."""
-        recalls = (self._sessions.recall_given(self._bank, session), self._sessions.corrections_of(session))
         texts = [
-            one.text
-            for one in recalls
-            if one and not (any(lesson.hidden for lesson in one.shown) or holds(transcript, one.text))
+            recall.text
+            for recall in self._sessions.recalls_given(self._bank, session)
+            if recall and not (any(lesson.hidden for lesson in recall.shown) or holds(transcript, recall.text))
         ]
         is_off = self._sessions.switches.is_off(session=session, scope=self._sessions.scope_of(session))
         _say(stream, {} if is_off else {"text": "\n".join(filter(None, texts))})

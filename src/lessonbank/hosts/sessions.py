@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from pydantic import TypeAdapter, ValidationError
 
 from lessonbank import Learning, Parts, connect, importers
-from lessonbank.bank.recall_again import AFTER
+from lessonbank.bank.recall_again import AFTER, cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import RECALLS_AGAIN, Json, Lesson, Recall, Trajectory, Verdict
 from lessonbank.errors import LessonbankError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
@@ -87,14 +87,15 @@ class Sessions:
         """The scope in which a session asked for lessons; empty where it did not."""
         return str(_read(self._folder / f"{session}.recall").get("scope") or "")
 
-    def recall_given(self, bank: ReasoningBank, session: str, /) -> Recall | None:
-        """The receipt that a session was given, with its lessons as they are now. Raises LessonbankError."""
-        return receipt_of(bank.scoped(self.scope_of(session) or bank.scope), self.recall_of(session))
+    def recalls_given(self, bank: ReasoningBank, session: str, /) -> tuple[Recall | None, Recall | None]:
+        """The receipts that a session was given, with their lessons as they are now: for its prompt, and corrections.
 
-    def corrections_of(self, session: str, /) -> Recall | None:
-        """The receipt of the corrections that a session was given; `None` if it was given none."""
-        recall = str(_read(self._folder / f"{session}.recall").get("corrections") or "")
-        return self.cures.said(self.scope_of(session), recall) if self.cures and recall else None
+        Raises LessonbankError.
+        """
+        note = _read(self._folder / f"{session}.recall")
+        scope = str(note.get("scope") or bank.scope)
+        first = receipt_of(bank.scoped(scope), str(note.get("id") or ""))
+        return first, receipt_of(bank.scoped(cures_of(scope)), str(note.get("corrections") or ""))
 
     def remember(self, session: str, recall: str, /, scope: str = "", *, corrections: str = "") -> None:
         """Note the scope of a session and the recalls that it was given, which its runs settle; empty: none yet."""
@@ -149,14 +150,12 @@ class Sessions:
                 return True
             runs, memory = _runs_of(note), bank.scoped(scope, writer=note.host)
             own = [entry for entry in runs if entry.trajectory.metadata.get("run_id") == note.session]
-            recall = self.recall_given(memory, note.session)
+            recall, later = self.recalls_given(memory, note.session)
             if self.cures:  # before a model is asked, which may have no answer today
                 self.cures.learn(scope, own, session=note.session, host=note.host)
-                self.cures.learn_corrections(scope, own, session=note.session, host=note.host)
             shown = _asked_with(own, recall) if recall else None
-            later = self.corrections_of(note.session)
             first = receipt_of(memory, str(later.metadata.get(AFTER))) if later else None
-            corrected = _asked_with(own, first) if first else None
+            corrected = next((entry for entry in own if first and _has(entry.trajectory, first.task)), None)
             for entry in runs:
                 about = {"host": note.host} | ({RECALLS_AGAIN: [later.id]} if later and entry is corrected else {})
                 given = recall if entry is shown else first if entry is corrected else None
