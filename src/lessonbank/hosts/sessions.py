@@ -100,8 +100,8 @@ class Sessions:
     def remember(self, session: str, recall: str, /, scope: str = "", *, corrections: str = "") -> None:
         """Note the scope of a session and the recalls that it was given, which its runs settle; empty: none yet."""
         path = self._folder / f"{session}.recall"
-        note = {"id": recall, "scope": scope, "corrections": corrections or _read(path).get("corrections", "")}
-        client.write_private(str(path), note)
+        corrections = corrections or str(_read(path).get("corrections") or "")
+        client.write_private(str(path), {"id": recall, "scope": scope, "corrections": corrections})
 
     def forget(self, session: str, /) -> None:
         """Forget what a session was given."""
@@ -157,7 +157,9 @@ class Sessions:
             first = receipt_of(memory, str(later.metadata.get(AFTER))) if later else None
             corrected = next((entry for entry in own if first and _has(entry.trajectory, first.task)), None)
             for entry in runs:
-                about = {"host": note.host} | ({RECALLS_AGAIN: [later.id]} if later and entry is corrected else {})
+                about: dict[str, Json] = {"host": note.host}
+                if later and entry is corrected:
+                    about[RECALLS_AGAIN] = [later.id]
                 given = recall if entry is shown else first if entry is corrected else None
                 learn_run(memory, entry, recall=given, metadata=about)
         except Exception as error:  # noqa: BLE001 - a session that cannot be learned must not hold up the others
