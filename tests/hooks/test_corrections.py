@@ -49,6 +49,7 @@ def test_what_an_editor_adds_is_not_what_the_person_says() -> None:
     added = f"# Context from my IDE setup:\n\n## Open tabs:\n- always run make fmt\n{'- a.py' * 200}\n"
     assert list(rules_in(f"{added}\n## My request for Codex:\n{PNPM}\n")) == [PNPM]
     assert list(rules_in(f"{added}\n## My request for Codex:\nfix it\n")) == []
+    assert list(rules_in(f"look at @a.md\n--- Content from referenced files ---\nContent from @a.md:\n{PNPM}\n")) == []
 
 
 def test_of_a_longer_answer_only_the_sentence_with_the_rule_is_kept() -> None:
@@ -164,6 +165,19 @@ def test_a_session_that_found_no_lessons_with_its_first_prompt_is_shown_some_lat
     assert "customs form" in text
     assert PNPM not in text
     assert len(bank.scoped(SCOPE).recalls.list()) == 1
+
+
+def test_where_a_later_prompt_of_the_task_found_lessons_these_have_its_outcome(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    hooks.options = OWN
+    ends(hooks, bank, resident, "s-1", "Fix the cart", PNPM)
+    hooks(prompt("Speed up the report", "s-2"))
+    hooks(prompt(f"and {SHIP}", "s-2"))
+    ends(hooks, bank, resident, "s-2", "Speed up the report", f"and {SHIP}", "perfect, thank you")
+    (settled,) = bank.recalls.list(settled=True)
+    assert settled.task == f"and {SHIP}"
+    assert bank.scoped(SCOPE).recalls.list(settled=True) == ()
 
 
 def test_of_two_tasks_each_settles_what_was_shown_with_its_prompt(

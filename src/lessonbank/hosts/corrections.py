@@ -22,8 +22,10 @@ _LONGEST_TURN: Final = 600
 """Characters of what a person says at once: a longer text is mostly pasted."""
 _CONTINUED: Final = re.compile(r"\n {4}")
 _SLOT: Final = re.compile(r"<(\w+)>")
-_ADDED: Final = re.compile(r"\A# Context from my IDE setup:.*\n## My request for Codex:\n", re.DOTALL)
-"""What Codex writes before the words of a person who works in an editor."""
+_ADDED: Final = re.compile(
+    r"\A# Context from my IDE setup:.*\n## My request for Codex:\n|-{3} Content from referenced files -{3}.*", re.DOTALL
+)
+"""What Codex writes before the words of a person who works in an editor, and Gemini CLI behind `@file`."""
 _QUOTED: Final = re.compile(
     r"<([\w:-]+)[^<>]*>.*?</\1>|```.*?(?:```|\Z)|\"[^\"]*(?:\"|\Z)|“[^”]*(?:”|\Z)|„[^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)",
     re.DOTALL,
