@@ -2,6 +2,7 @@
 
 A cure is a lesson in a scope of its own below that of the repository. Its experience has the key of the failure as
 task. So looking it up is a recall, which may be kept back at random, and what becomes of the command settles it.
+There are also corrections, the rules that a person said in a session: all of them have one key.
 """
 
 from __future__ import annotations
@@ -11,28 +12,48 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from lessonbank import Evidence, Learning, Parts, connect
-from lessonbank.bank.recall_again import cures_of
+from lessonbank.bank.recall_again import AFTER, cures_of
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.records import Extraction, Lesson, Recall, Run, Trajectory
+from lessonbank.contracts.records import (
+    Extraction,
+    Lesson,
+    Observation,
+    Provenance,
+    Recall,
+    Run,
+    Step,
+    Trajectory,
+    Verdict,
+)
+from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import NotFound
 from lessonbank.importers import Failure, Imported, failure_of, failures_in
+from lessonbank.text.messages import only_greets
 
 from . import client
+from .corrections import corrections_in
 from .repositories import COMMON
 
 Show: TypeAlias = Callable[[Recall], bool]
 _CURE: Final = "cure"
 _MOST: Final = 20
 """Failures of one session that are learned from."""
+CORRECTION: Final = "what the person said here"
+"""The task of all corrections."""
+_SAID: Final = "The person said here"
+_MOST_SHOWN: Final = 3
+"""Corrections that a session is shown."""
+_BY_A_PERSON: Final = Verdict(outcome="success", source="human", reason="a person said it")
 
 
 class CureExtractor:
-    """Draws from an episode, a command that failed and went through, the one lesson that its metadata names."""
+    """Draws from an episode the one lesson in it: what got a command through, as its metadata say, or a correction."""
 
     asks_model = False
 
@@ -44,6 +65,9 @@ class CureExtractor:
 
 
 def _lesson(episode: Trajectory) -> Lesson | None:
+    if episode.task == CORRECTION:
+        source = Provenance(method=EXTRACTIVE, trajectory_ids=(episode.id,), verdict="success", verdict_source="human")
+        return Lesson(title=_SAID, content=f"“{episode.steps[0].observations[0].text}”", provenance=source)
     record = episode.metadata.get(_CURE)
     if not isinstance(record, dict):
         return None
@@ -98,7 +122,7 @@ class Cures:
             return True
 
     def learn(self, scope: str, runs: Sequence[Imported], /, *, session: str, host: str) -> None:
-        """Settle what a session was told by what became of its commands, and learn the cures that it found."""
+        """Settle what a session was told by what became of its commands; learn its cures, and what the person said."""
         bank, given = self._bank.scoped(cures_of(scope), writer=host), self._given(session)
         seen = set[str]()
         failures = ((r.trajectory, failure) for r in runs for failure in failures_in(r.trajectory, r.exit_codes))
@@ -111,6 +135,21 @@ class Cures:
             bank.learn(
                 _episode(run, failure), recall=receipt_of(bank, recall or ""), outcome=outcome, metadata={"host": host}
             )
+        for rule in corrections_in([entry.trajectory for entry in runs]):
+            bank.learn(_correction(rule, session), outcome=cast("Any", _BY_A_PERSON), metadata={"host": host})
+
+    def say(self, scope: str, first: Recall, /, *, host: str, asked: RetrieveOptions) -> Recall | None:
+        """The receipt of the latest corrections of a repository, after the first one of a run; `None`: there are none.
+
+        Its text is empty where it was kept back at random.
+        """
+        bank = self._bank.scoped(cures_of(scope), writer=host)
+        if only_greets(first.task) or not bank.lessons.list(text=_SAID, limit=1):
+            return None
+        metadata = {**(asked.metadata or {}), AFTER: first.id}
+        asked = replace(asked, limit=_MOST_SHOWN, own=not asked.trusted, metadata=metadata)
+        recall = bank.retrieve(CORRECTION, **asked.keywords)
+        return recall if recall.candidates else None
 
     def _given(self, session: str) -> dict[str, str]:
         try:
@@ -141,6 +180,16 @@ def _episode(run: Trajectory, failure: Failure) -> Trajectory:
         task=failure.key,
         steps=run.steps[failure.at : last + 1],
         metadata=about,
+    )
+
+
+def _correction(rule: str, session: str) -> Trajectory:
+    """What a person said in a session, as a run of its own: the same one when the session goes on."""
+    return Trajectory(
+        id=hashlib.sha256(f"{session} {CORRECTION} {rule}".encode()).hexdigest()[:32],
+        task=CORRECTION,
+        steps=(Step(observation=Observation(text=rule, source="user")),),
+        metadata={"run_id": session},
     )
 
 

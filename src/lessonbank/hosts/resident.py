@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -45,6 +46,8 @@ _MOST_COUNTED: Final = 100
 """Lessons that wait, up to which they are counted."""
 _PATIENCE: Final = 2.0
 """Seconds for a client that connected to say something."""
+_MOST_BEFORE: Final = client.MOST_SHOWN - 2_400
+"""Bytes of lessons below which there is room for corrections."""
 _RETRIEVE: Final = TypeAdapter(RetrieveOptions)
 
 
@@ -133,10 +136,14 @@ class Resident:
             bank = self._bank.scoped(chosen.scope, writer=request["host"])
             asked = _asked(request)
             recall = bank.retrieve(request["prompt"], **asked.keywords)
-            line = self._line(bank, recall, session, asked, question=chosen.question)
-            _say(stream, {"text": recall.text, "line": line})
-            is_given = bool(recall.candidates) and _is_printed(stream, recall)
-            self._sessions.remember(session, recall.id if is_given else "", chosen.scope)
+            again = self._corrections(recall, session, request["host"], asked)
+            recalls = [each for each in (recall, again) if each and each.candidates]
+            text = "\n".join(each.text for each in recalls if each.text)
+            _say(stream, {"text": text, "line": self._line(bank, recalls, session, asked, question=chosen.question)})
+            if not (recalls and _is_printed(stream, text)):
+                recalls = []
+            id, correction = (each.id if each and each in recalls else "" for each in (recall, again))
+            self._sessions.remember(session, id, chosen.scope, corrections=correction)
         except StoreDamaged as error:
             _say(stream, {"line": "" if self._is_greeted(session) else f"lessonbank: no lessons: {quoted(error)}"})
             raise
@@ -144,13 +151,22 @@ class Resident:
             with self._guard:
                 self._busy.discard(session)
 
+    def _corrections(self, first: Recall, session: str, host: str, asked: RetrieveOptions) -> Recall | None:
+        """The rules that a person said in this repository, once a session; `None` where there are none, or no room."""
+        cures, is_full = self._sessions.cures, len(first.text.encode()) > _MOST_BEFORE
+        if cures is None or is_full or self._sessions.recalls_given(self._bank, session)[1]:
+            return None
+        return cures.say(first.scope, first, host=host, asked=asked)
+
     def _again(self, stream: Any, session: str, transcript: str) -> None:
-        """Give a session that goes on its recall's text again, unless the conversation still has the text."""
-        given = self._sessions.recall_given(self._bank, session)
-        is_off = given is None or self._sessions.switches.is_off(session=session, scope=given.scope)
-        if given is None or is_off or any(lesson.hidden for lesson in given.shown) or holds(transcript, given.text):
-            return _say(stream, {})
-        return _say(stream, {"text": given.text})
+        """Give a session that goes on its recalls' texts again, but those that the conversation still has."""
+        texts = [
+            recall.text
+            for recall in self._sessions.recalls_given(self._bank, session)
+            if recall and not (any(lesson.hidden for lesson in recall.shown) or holds(transcript, recall.text))
+        ]
+        is_off = self._sessions.switches.is_off(session=session, scope=self._sessions.scope_of(session))
+        _say(stream, {} if is_off else {"text": "\n".join(filter(None, texts))})
 
     def _cure(self, stream: Any, request: dict[str, Any]) -> None:
         """Tell a session what got a command through that failed just now, once."""
@@ -172,9 +188,11 @@ class Resident:
         command = SlashCommand(bank, self._name, session, forget, switches, own=bool(asked.own))
         return command.answer(str(request["words"]))
 
-    def _line(self, bank: ReasoningBank, recall: Recall, session: str, asked: RetrieveOptions, *, question: str) -> str:
+    def _line(
+        self, bank: ReasoningBank, recalls: Sequence[Recall], session: str, asked: RetrieveOptions, *, question: str
+    ) -> str:
         """What the person sees, once a session unless lessons are shown: how many were, and how many wait."""
-        shown = sum(candidate.shown for candidate in recall.candidates)
+        shown = sum(candidate.shown for recall in recalls for candidate in recall.candidates)
         if self._is_greeted(session) and not (shown or question):
             return ""
         waits = waiting(bank, own=not asked.trusted, most=_MOST_COUNTED) if asked.trusted or asked.own else 0
@@ -210,9 +228,9 @@ class Resident:
         self._lock.close()
 
 
-def _is_printed(stream: Any, recall: Recall) -> bool:
+def _is_printed(stream: Any, text: str) -> bool:
     """Whether the hook printed what it was handed, or had nothing to print."""
-    return not recall.text or stream.readline(64) == b"printed\n"
+    return not text or stream.readline(64) == b"printed\n"
 
 
 def _show_cure(stream: Any, recall: Recall) -> bool:
@@ -221,7 +239,7 @@ def _show_cure(stream: Any, recall: Recall) -> bool:
     # Some programs keep it in the result of the command: its reader takes it out by this frame.
     framed = f"<{client.FRAME}>\n{recall.text}\n</{client.FRAME}>" if recall.text else ""
     _say(stream, {"text": framed, "line": line})
-    return _is_printed(stream, recall)
+    return _is_printed(stream, recall.text)
 
 
 def _asked(request: dict[str, Any]) -> RetrieveOptions:

@@ -15,8 +15,9 @@ from typing import Any, Final, cast
 from pydantic import TypeAdapter, ValidationError
 
 from lessonbank import Learning, Parts, connect, importers
+from lessonbank.bank.recall_again import AFTER, cures_of
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.records import Lesson, Recall, Trajectory, Verdict
+from lessonbank.contracts.records import RECALLS_AGAIN, Json, Lesson, Recall, Trajectory, Verdict
 from lessonbank.errors import LessonbankError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
 from lessonbank.importers import Imported
 
@@ -86,13 +87,21 @@ class Sessions:
         """The scope in which a session asked for lessons; empty where it did not."""
         return str(_read(self._folder / f"{session}.recall").get("scope") or "")
 
-    def recall_given(self, bank: ReasoningBank, session: str, /) -> Recall | None:
-        """The receipt that a session was given, with its lessons as they are now. Raises LessonbankError."""
-        return receipt_of(bank.scoped(self.scope_of(session) or bank.scope), self.recall_of(session))
+    def recalls_given(self, bank: ReasoningBank, session: str, /) -> tuple[Recall | None, Recall | None]:
+        """The receipts that a session was given, with their lessons as they are now: for its prompt, and corrections.
 
-    def remember(self, session: str, recall: str, /, scope: str = "") -> None:
-        """Note the scope of a session and the recall that it was given, which its run settles; empty: none yet."""
-        client.write_private(str(self._folder / f"{session}.recall"), {"id": recall, "scope": scope})
+        Raises LessonbankError.
+        """
+        note = _read(self._folder / f"{session}.recall")
+        scope = str(note.get("scope") or bank.scope)
+        first = receipt_of(bank.scoped(scope), str(note.get("id") or ""))
+        return first, receipt_of(bank.scoped(cures_of(scope)), str(note.get("corrections") or ""))
+
+    def remember(self, session: str, recall: str, /, scope: str = "", *, corrections: str = "") -> None:
+        """Note the scope of a session and the recalls that it was given, which its runs settle; empty: none yet."""
+        path = self._folder / f"{session}.recall"
+        corrections = corrections or str(_read(path).get("corrections") or "")
+        client.write_private(str(path), {"id": recall, "scope": scope, "corrections": corrections})
 
     def forget(self, session: str, /) -> None:
         """Forget what a session was given."""
@@ -141,12 +150,18 @@ class Sessions:
                 return True
             runs, memory = _runs_of(note), bank.scoped(scope, writer=note.host)
             own = [entry for entry in runs if entry.trajectory.metadata.get("run_id") == note.session]
-            recall = self.recall_given(memory, note.session)
-            shown = _asked_with(own, recall) if recall else None
+            recall, later = self.recalls_given(memory, note.session)
             if self.cures:  # before a model is asked, which may have no answer today
                 self.cures.learn(scope, own, session=note.session, host=note.host)
+            shown = _asked_with(own, recall) if recall else None
+            first = receipt_of(memory, str(later.metadata.get(AFTER))) if later else None
+            corrected = next((entry for entry in own if first and _has(entry.trajectory, first.task)), None)
             for entry in runs:
-                learn_run(memory, entry, recall=recall if entry is shown else None, host=note.host)
+                about: dict[str, Json] = {"host": note.host}
+                if later and entry is corrected:
+                    about[RECALLS_AGAIN] = [later.id]
+                given = recall if entry is shown else first if entry is corrected else None
+                learn_run(memory, entry, recall=given, metadata=about)
         except Exception as error:  # noqa: BLE001 - a session that cannot be learned must not hold up the others
             code = error.code if isinstance(error, LessonbankError) else type(error).__name__
             log.warning("a session of %s was not learned and waits: %s", note.host, code)
@@ -203,7 +218,7 @@ def _has(run: Trajectory, task: str) -> bool:
     return task in run.task or run.task in task
 
 
-def learn_run(bank: ReasoningBank, entry: Imported, /, *, recall: Recall | None, host: str) -> None:
+def learn_run(bank: ReasoningBank, entry: Imported, /, *, recall: Recall | None, metadata: Mapping[str, Json]) -> None:
     """Learn from one task of a session, in the place of what was learned of it before the session went on."""
     run, verdict = entry.trajectory, entry.verdict
     if recall and not _has(run, recall.task):  # it need not be the first thing that the user said
@@ -213,7 +228,7 @@ def learn_run(bank: ReasoningBank, entry: Imported, /, *, recall: Recall | None,
     if earlier is None:
         return
     outcome = cast("Any", verdict) if verdict and verdict.outcome != "unknown" else None
-    bank.learn(run, recall=recall, outcome=outcome, metadata={"host": host})
+    bank.learn(run, recall=recall, outcome=outcome, metadata=metadata)
     former = bank.runs.list(outcome="success", limit=_MOST_REVERTED) if importers.has_reverts(run) else ()
     for earlier_run, unknown in (*earlier, *importers.reverted_by(run, former)):
         _take_back(bank, earlier_run, unknown)

@@ -18,6 +18,7 @@ from lessonbank.contracts.records import Add, Experience, Json, Recall, Retire, 
 from lessonbank.errors import NotFound
 from lessonbank.importers import WENT_ON
 
+from .cures import CORRECTION
 from .hosts import HOSTS
 from .inbox import waiting
 from .repositories import COMMON
@@ -38,10 +39,13 @@ class Week:
     """How tasks ended, with who said it; `unknown` where nobody did."""
     lessons: int = 0
     cures: int = 0
+    corrections: int = 0
+    """Rules that a person said."""
     retired: int = 0
     recalls: int = 0
     shown: int = 0
     """Lessons that were shown, in `recalls` sessions."""
+    corrections_shown: int = 0
     kept_back: int = 0
     """Sessions and failures that got nothing, to measure."""
     cures_shown: int = 0
@@ -88,9 +92,11 @@ class Week:
         models = f"{self.tokens:,} tokens of models{spent}"
         return [
             f"saw      {seen}: {ended or 'none'}",
-            f"learned  {plural(self.lessons, 'lesson')} and {plural(self.cures, 'cure')}; {self.retired} retired",
+            f"learned  {plural(self.lessons, 'lesson')}, {plural(self.cures, 'cure')} and "
+            f"{plural(self.corrections, 'correction')}; {self.retired} retired",
             f"showed   {plural(self.shown, 'lesson')} in {plural(self.recalls, 'session')}, "
-            f"told {plural(self.cures_shown, 'cure')}; {self.kept_back} got nothing, to measure",
+            f"{plural(self.corrections_shown, 'correction')}, told {plural(self.cures_shown, 'cure')}; "
+            f"{self.kept_back} got nothing, to measure",
             f"helped   failed commands, {'; '.join(helped)}" if helped else "helped   no failed command was met again",
             *(f"waits    {line}" for line in waits or ["nothing waits for you"]),
             f"cost     about {self.tokens_shown:,} tokens of lessons in prompts, {models}",
@@ -134,7 +140,9 @@ def _count_tasks(week: Week, bank: ReasoningBank, experience: Experience, *, is_
     week.tokens += usage.input_tokens + usage.output_tokens
     week.cost += usage.cost or 0.0
     if is_cures:
-        week.cures += len(experience.lessons)
+        is_correction = experience.task == CORRECTION
+        week.corrections += is_correction * len(experience.lessons)
+        week.cures += (not is_correction) * len(experience.lessons)
         return
     week.lessons += sum(bool(lesson.provenance.trajectory_ids) for lesson in experience.lessons)
     week.repositories.add(bank.scope)
@@ -157,7 +165,9 @@ def _count_recall(week: Week, recall: Recall, *, is_cures: bool) -> None:
     week.tokens_shown += _tokens(recall)
     shown = sum(candidate.shown for candidate in recall.candidates)
     week.kept_back += bool(recall.candidates) and not shown
-    if is_cures:
+    if recall.task == CORRECTION:
+        week.corrections_shown += shown
+    elif is_cures:
         week.cures_shown += bool(shown)
     else:
         week.shown += shown

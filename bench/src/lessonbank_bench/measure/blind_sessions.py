@@ -116,9 +116,11 @@ class Player:
         for name in ("recall", "cures"):
             path = self._spool / f"{session}.{name}"
             told = json.loads(path.read_bytes()) if path.exists() else {}
-            ids = [told["id"]] if name == "recall" and told else [*told.values()] if told else []
-            scope = str(told.get("scope", "")) if name == "recall" else "@cures"
-            played.recalls += [(id, scope) for id in ids if id]  # a command that nothing was found for has no recall
+            if name == "recall":
+                recalls = [(told.get("id"), str(told.get("scope", ""))), (told.get("corrections"), "@cures")]
+            else:
+                recalls = [(id, "@cures") for id in told.values()]
+            played.recalls += [(id, scope) for id, scope in recalls if id]  # where nothing was found there is none
 
     def _await_learning(self, session: str) -> None:
         until = time.monotonic() + _PATIENCE
