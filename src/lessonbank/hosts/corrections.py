@@ -1,7 +1,7 @@
 """Finds what a person says in a session as a rule of the repository, such as "use pnpm, not npm".
 
-By the forms in `corrections.toml`, with which a sentence begins. What may be a wish for this one change is none: a rule
-is shown in every session after it, and a wrong one is worse than none.
+By the forms in `corrections.toml`: one with which a sentence begins, or the repository's name in it. What may be a wish
+for this one change is none: a rule is shown in every session after it, and a wrong one is worse than none.
 """
 
 from __future__ import annotations
@@ -54,21 +54,20 @@ def rules_in(text: str, /) -> Iterator[str]:
     text = _ADDED.sub("", text)
     if len(text) > _LONGEST_TURN or text.lstrip().startswith(("/", "<")):
         return
-    bare, (rules, passing) = text.replace("’", "'"), _patterns()
+    bare, (rules, passing, placed) = text.replace("’", "'"), _patterns()
     for pasted in (_QUOTED, _PASTED):
         bare = pasted.sub(lambda match: _QUOTE * len(match[0]), bare)
     for match in _SENTENCE.finditer(bare):
         rule = rules.match(bare, match.start(), match.end())
-        if rule is None or passing.search(bare, rule.start("rule"), match.end()):
-            continue
-        sentence = text[rule.start("rule") : match.end()].strip()
-        if len(sentence) <= _LONGEST:
-            yield sentence
+        start = rule.start("rule") if rule else match.start()
+        if (rule or placed.match(match[0])) and not passing.search(bare, start, match.end()):
+            sentence = text[start : match.end()].strip()
+            yield from [sentence] if len(sentence) <= _LONGEST else ()
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What a rule begins with, and what it does not hold."""
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """What a rule begins with, what it does not hold, and a sentence that names the repository and binds."""
     tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     slots = dict[str, str]()
 
@@ -79,7 +78,10 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
         slots[name] = one_of([text])
     lead = rf"[\s*•–—-]*(?:(?:{one_of(tables['leads'].values())})\b[\s,:;.!–—-]+)*"
     rule = f"{lead}(?P<rule>{one_of(tables['forms'].values())})"
-    return re.compile(rule, re.IGNORECASE), re.compile(one_of(tables["passing"].values()), re.IGNORECASE)
+    place, binds, observes = (one_of([tables["placed"][name]]) for name in ("place", "binds", "observes"))
+    placed = f"(?=.*(?:{place}))(?=.*(?:{binds}))(?!.*(?:{observes}))"
+    passing = one_of(tables["passing"].values())
+    return re.compile(rule, re.IGNORECASE), re.compile(passing, re.IGNORECASE), re.compile(placed, re.IGNORECASE)
 
 
 def _lines(text: str) -> list[str]:
