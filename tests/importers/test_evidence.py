@@ -88,6 +88,7 @@ def outcome(imported: Callable[..., Imported]) -> Outcome:
         ((EDIT, PASS, "Thanks, no problem at all"), "success"),
         ((EDIT, PASS, "Now add a docstring"), "success"),
         ((EDIT, PASS, "Does thiserror add much to compile time?"), "success"),
+        ((EDIT, PASS, "why a pointer for FieldError?"), "success"),
         ((EDIT, PASS, "no crash anymore, rotated it 30 times"), "success"),
         ((EDIT, PASS, "Hm, there is a ValueError in the log"), "unknown"),
         ((EDIT, PASS, "[Request interrupted by user]"), "unknown"),

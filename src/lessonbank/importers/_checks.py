@@ -28,6 +28,8 @@ BEFORE: Final = (
 )
 """What may stand before the program of a command, and changes nothing."""
 CHANGES: Final = re.compile(f"{BEFORE}(?:{_any_of(_TABLES['commands']['changes'])})")
+SCRATCH: Final = re.compile(rf"{_TABLES['parts']['scratch']}$")
+"""A file that is no part of the work."""
 INTO_FILE: Final = re.compile(rf"(?<![0-9&<>-])>{{1,2}}\s*(?![&\s]|{_TABLES['parts']['scratch']}(?:\s|$))")
 SAYS_FAILED, SAYS_PASSED, RAN_NOTHING = (
     re.compile("|".join(_TABLES["output"][name].split("\n")[:-1]), re.MULTILINE)

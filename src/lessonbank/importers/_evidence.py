@@ -21,6 +21,7 @@ from ._checks import (
     RAN_NOTHING,
     SAYS_FAILED,
     SAYS_PASSED,
+    SCRATCH,
     Check,
     check_of,
     runs_hooks,
@@ -101,7 +102,7 @@ _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert|^creat
 _FILE: Final = ("file_path", "path", "filePath", "absolute_path", "notebook_path")
 _TELLS_NOTHING: Final = re.compile(
     r"\s(?:--watch(?:All)?(?!=false)|--exit-(?:zero|0)|--if-present|--soft-fail|--fail-never|-fn|--ignore-errors|"
-    r"-Dmaven\.test\.failure\.ignore\S*|-run[\s=](?:NONE|XXX)|--ui)(?=[\s=]|$)|&\s*$|"
+    r"-Dmaven\.test\.failure\.ignore\S*|-run[\s=](?:NONE|XXX)|--ui)(?=[\s=]|$)|(?<![&>|])&(?![&>])|"
     r"\btest[:_-](?:setup|up|down|fixtures|seed|deps|watch|debug)(?=\s|$)"
 )
 """It goes on, or its exit code is 0 whatever it finds."""
@@ -139,7 +140,7 @@ _PYTEST_RAN_NONE: Final = {4, 5}
 """It was called in a wrong way, or found no test."""
 _PYTEST_ITSELF: Final = re.compile(r"(?:^|[\s/])(?:pytest|py\.test)(?=\s|$)")
 _PREPARES: Final = re.compile(
-    rf"{BEFORE}(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+(?:add|rm|mv)|dbt\s+(?:run|seed)|helm\s+dep\w*\s+\w+|"
+    rf"{BEFORE}(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+(?:add|rm|mv)|dbt\s+(?:run|seed)|(?:buf|go|sqlc|prisma)\s+generate|helm\s+dep\w*\s+\w+|"
     r"(?:terraform|tofu)\s(?:.*\s)?(?:fmt|init))\s"
 )
 _PENDING: Final = 8
@@ -153,7 +154,7 @@ _REVERTS: Final = re.compile(
 _RESTORES: Final = re.compile(BEFORE + r"git\s+(?:checkout(?:\s+HEAD)?\s+--|restore)((?:\s+[\w./@+][\w./@+-]*)+)\s*$")
 """Takes back some files: a step of the work, unless they are all that was edited."""
 _FAILS: Final = re.compile(
-    r"\b[1-9]\d* (?:tests? )?(?:failed|failures?|errors?|failing)\b(?! \(\d+ fixed, 0 remaining)|"
+    r"(?<!previous )\b[1-9]\d* (?:tests? )?(?:failed|failures?|errors?|failing)\b(?! \(\d+ fixed, 0 remaining)|"
     r"(?:failures|errors)=[1-9]|^FAIL(?:ED)?\b|"
     r"test result: FAILED|^not ok\b",
     re.MULTILINE,
@@ -352,7 +353,7 @@ def _signs_of_words(text: str) -> Iterator[Sign]:
 def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None) -> Iterator[Sign]:
     if not is_shell(call):
         if _EDITOR.search(call.name.rpartition(".")[2]) and not (result and result.is_error):
-            yield _Edit(frozenset({_file_of(call)}))
+            yield from () if SCRATCH.match(file := _file_of(call)) else (_Edit(frozenset({file})),)
         return
     line = handed_on(command_of(call.arguments))
     if result is not None and (pair := as_printed(line, result.text[-_MOST_OUTPUT:])):

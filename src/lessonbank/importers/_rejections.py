@@ -44,5 +44,5 @@ _NAMED_ERROR: Final = re.compile(r"\b[A-Z]\w*(?:Error|Exception)\b|\b[Tt]racebac
 def is_rejection(text: str, /) -> bool:
     """Whether the words of a person may reject what was done before; what a program wrapped for them does not."""
     wording = text.lstrip()[:_MOST].casefold().replace("’", "'")
-    is_named = _NAMED_ERROR.search(text[: 2 * _MOST])
+    is_named = not text.rstrip().endswith("?") and _NAMED_ERROR.search(text[: 2 * _MOST])
     return not wording.startswith("<") and bool(is_named or _FIRST.match(wording) or _ANYWHERE.search(wording))

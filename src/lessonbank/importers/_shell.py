@@ -21,6 +21,7 @@ _HANDED_ON: Final = re.compile(
     re.DOTALL,
 )
 """A command line that another machine, container or environment runs, and whose exit code is that of the call."""
+_LOOP: Final = re.compile(r"^\s*for\s+\w+\s+in\s[^;]{1,200};\s*do\s+([^;]+?)\s*\|\|\s*exit\s+1;\s*done\s*$")
 _OPTION_E: Final = re.compile(r"sh\s+-\w*e\w*(?:\s|$)")
 _ITS_FOLDER: Final = re.compile(r"^\s*cd\s+\S+\s*(?:&&|;)")
 AWAY: Final = re.compile(
@@ -112,6 +113,7 @@ def handed_on(command: str, /) -> str:
 
     The folders there are not those of the work.
     """
+    command = _LOOP.sub(r"\1", command)
     match = _HANDED_ON.search(command)
     if match is None:
         return command

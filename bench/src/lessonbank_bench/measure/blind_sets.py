@@ -1,7 +1,7 @@
 """Runs what somebody wrote who had never seen the rules: pairs of commands, and ends of sessions.
 
     python -m lessonbank_bench.measure.blind_sets pairs [--list]
-    python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends10, which others wrote later
+    python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends11, which others wrote later
 
 `bench/blind/README.md` says who wrote the sets, and how the labels are meant. `--list` names every case that is not as
 its label says.
