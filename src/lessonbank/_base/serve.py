@@ -45,7 +45,7 @@ def listening(host: str, port: int, /) -> socket.socket:
     except (OSError, UnicodeError) as error:  # a name with an empty part, such as a..b, is no text of the resolver
         listener.close()
         reason = getattr(error, "strerror", None) or "no such name"
-        raise StoreUnavailable(f"nothing can listen on {host}:{port} ({reason}): choose another") from None
+        raise StoreUnavailable(f"nothing can listen on {host}:{port} ({reason}): choose another --port") from None
     return listener
 
 
