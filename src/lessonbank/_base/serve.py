@@ -42,10 +42,11 @@ def listening(host: str, port: int, /) -> socket.socket:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(_WAITING)
-    except (OSError, UnicodeError) as error:  # a name with an empty part, such as a..b, is no text of the resolver
+    except OSError as error:
         listener.close()
-        reason = getattr(error, "strerror", None) or "no such name"
-        raise StoreUnavailable(f"nothing can listen on {host}:{port} ({reason}): choose another --port") from None
+        raise StoreUnavailable(
+            f"nothing can listen on {host}:{port} ({error.strerror}): choose another --port"
+        ) from None
     return listener
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.server.transport_security import TransportSecuritySettings
 
 from lessonbank import connect_async
+from lessonbank._base.loopback import LOOPBACK
 from lessonbank._base.serve import address, bracketed, listening, prompt_process, server_of
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import UsageError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from lessonbank.wiring import Place
 
-LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _PATIENCE: Final = 5
 """Seconds that open connections have when the server is told to end."""
 
