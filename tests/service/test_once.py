@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("fastapi", reason="needs the extra server")
 
+import httpx2
 from anyio.lowlevel import checkpoint
 from starlette.responses import Response
 
+import lessonbank
 from lessonbank.http.service.once import Once
+from lessonbank.http.service.serving import running
+from lessonbank.testing.bank_contract import SETTINGS
 
 
 @pytest.mark.anyio
@@ -28,3 +34,20 @@ async def test_of_several_that_wait_for_one_that_fails_only_one_is_done() -> Non
         sent = [group.create_task(once(("a key", "a name"), b"asked", do)) for _ in range(3)]
     assert tries == [500, 200]
     assert [one.result().status_code for one in sent] == [500, 200, 200]
+
+
+@pytest.mark.full
+def test_a_run_that_is_sent_again_to_another_process_is_one_run(tmp_path: Path) -> None:
+    opened = partial(lessonbank.connect_async, tmp_path / "bank.db", scope="t", **SETTINGS)
+    run = {"task": "Ship a parcel", "steps": [{"action": "print label", "observation": "no form"}]}
+    with running(opened) as server:
+        headers = {"Authorization": f"Bearer {server.key('Ana', scope='t', role='admin')}", "Idempotency-Key": "one"}
+    ids = list[list[str]]()
+    for _ in range(2):
+        with running(opened) as server, httpx2.Client(base_url=server.url, headers=headers, timeout=60) as http:
+            for path, source in (("/v1/runs", run), ("/v1/runs/learn", [run, run]), ("/v1/runs/learn", run)):
+                body = {"source": source, "outcome": "failure" if source is run else ["failure"] * 2}
+                assert http.post(path, json=body).raise_for_status()
+            ids.append([one["trajectory"]["id"] for one in http.get("/v1/runs").json()])
+    assert len(ids[0]) == len(ids[1]) == 4
+    assert {*ids[0]} == {*ids[1]}

@@ -18,7 +18,8 @@ from pydantic import Json as JsonText
 from pydantic import JsonValue, create_model
 from starlette.responses import Response
 
-from lessonbank.contracts.records import Record, Run
+from lessonbank.contracts.records import Record, Run, Trajectory
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import UsageError
 from lessonbank.guard.identity import acting_as
 from lessonbank.http.client.operations import (
@@ -109,7 +110,9 @@ class Routes:
             if not name or operation.method == "GET" or operation.file:
                 return await do()
             asked = await to_thread.run_sync(hashlib.sha256, await request.body())
-            return await self.once((caller.key.id, caller.bank.scope, str(request.url), name), asked.digest(), do)
+            whole_name = (caller.key.id, caller.bank.scope, request.url.path, request.url.query, name)
+            _name_runs(given, whole_name)
+            return await self.once(whole_name, asked.digest(), do)
 
         setattr(endpoint, "__signature__", _signature(operation))  # noqa: B010 - a function has no such attribute by its type
         return endpoint
@@ -187,6 +190,18 @@ def _given(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
     elif isinstance(source, tuple):
         given["source"] = list(cast("tuple[Any, ...]", source))
     return given
+
+
+def _name_runs(given: dict[str, Any], name: tuple[str, ...]) -> None:
+    """Let the name of a request be that of its runs, where they have none: this holds also in another process."""
+    source, several = given.get("source"), isinstance(given.get("source"), list)
+    runs = [
+        run.model_copy(update={"id": digest(repr((name, number)))[:32]})
+        if isinstance(run, Trajectory) and "id" not in run.model_fields_set
+        else run
+        for number, run in enumerate(cast("list[Any]", source) if several else [source])
+    ]
+    given |= {"source": runs if several else runs[0]} if "source" in given else {}
 
 
 async def _call(operation: Operation, caller: Caller, given: Mapping[str, Any], /, *first: Any) -> Any:
