@@ -41,13 +41,15 @@ def test_a_run_that_is_sent_again_to_another_process_is_one_run(tmp_path: Path) 
     opened = partial(lessonbank.connect_async, tmp_path / "bank.db", scope="t", **SETTINGS)
     run = {"task": "Ship a parcel", "steps": [{"action": "print label", "observation": "no form"}]}
     with running(opened) as server:
-        headers = {"Authorization": f"Bearer {server.key('Ana', scope='t', role='admin')}", "Idempotency-Key": "one"}
+        headers = {"Authorization": f"Bearer {server.key('Ana', scope='t', role='admin')}"}
+    learn = "/v1/runs/learn"
+    calls = (("/v1/runs", run, "failure"), (learn, [run, run], ["failure"] * 2), (learn, run, "success"))
     ids = list[list[str]]()
     for _ in range(2):
         with running(opened) as server, httpx2.Client(base_url=server.url, headers=headers, timeout=60) as http:
-            for path, source in (("/v1/runs", run), ("/v1/runs/learn", [run, run]), ("/v1/runs/learn", run)):
-                body = {"source": source, "outcome": "failure" if source is run else ["failure"] * 2}
-                assert http.post(path, json=body).raise_for_status()
+            for path, source, outcome in calls:
+                named = {"Idempotency-Key": f"{type(source).__name__} at {path}"}
+                http.post(path, json={"source": source, "outcome": outcome}, headers=named).raise_for_status()
             ids.append([one["trajectory"]["id"] for one in http.get("/v1/runs").json()])
     assert len(ids[0]) == len(ids[1]) == 4
     assert {*ids[0]} == {*ids[1]}
