@@ -63,12 +63,9 @@ def test_calls_that_a_server_numbers_alike_or_not_at_all_are_told_apart(number: 
 
 
 def test_a_stream_with_the_one_call_of_earlier_clients_waits_for_its_result() -> None:
-    deltas = [{"role": "assistant", "content": None, "function_call": {"name": "ship", "arguments": ""}}]
-    deltas += [{"function_call": {"arguments": piece}} for piece in ('{"to": ', '"Rome"}')]
-    events: list[Any] = [{"id": "c", "choices": [{"delta": delta}]} for delta in deltas]
-    events += [{"id": "c", "choices": [{"delta": {}, "finish_reason": "function_call"}]}]
-    raw = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
-    answer = read_answer("chat", 200, {"content-type": "text/event-stream"}, raw)
+    pieces = ({"name": "ship", "arguments": ""}, {"arguments": '{"to": '}, {"arguments": '"Rome"}'})
+    stream = _events(*(_chunk(content=None, function_call=piece) for piece in pieces), _chunk("function_call"))
+    answer = read_answer("chat", 200, {"content-type": "text/event-stream"}, stream)
     assert answer.waits
     assert answer.messages[0]["function_call"] == {"name": "ship", "arguments": '{"to": "Rome"}'}
 
