@@ -232,7 +232,7 @@ def _etag(body: bytes | memoryview) -> str:
 
 def _names(header: str, tag: str) -> bool:
     """Whether one of the tags in a header is this one. A proxy that packs an answer on its way calls it a weak one."""
-    return not {"*", tag}.isdisjoint(one.strip().removeprefix("W/") for one in header.split(","))
+    return not {"*", tag}.isdisjoint(listed.strip().removeprefix("W/") for listed in header.split(","))
 
 
 def _link_next(answer: Response, request: Request, result: Any, given: Mapping[str, Any]) -> None:
