@@ -15,7 +15,7 @@ from anyio.lowlevel import checkpoint
 from starlette.responses import Response
 
 import lessonbank
-from lessonbank.http.service.once import Once
+from lessonbank.http.service.once import MOST_BYTES, Once
 from lessonbank.http.service.serving import running
 from lessonbank.testing.bank_contract import SETTINGS
 
@@ -34,6 +34,20 @@ async def test_of_several_that_wait_for_one_that_fails_only_one_is_done() -> Non
         sent = [group.create_task(once(("a key", "a name"), b"asked", do)) for _ in range(3)]
     assert tries == [500, 200]
     assert [one.result().status_code for one in sent] == [500, 200, 200]
+
+
+@pytest.mark.anyio
+async def test_large_answers_are_held_as_long_as_there_is_room_for_all() -> None:
+    once, done = Once(), list[int]()
+
+    async def do(number: int) -> Response:
+        done.append(number)
+        return Response(b"x" * 900_000)
+
+    for number in (*range(100), 99, 0):
+        await once((str(number),), b"asked", partial(do, number))
+        assert once.size <= MOST_BYTES + 1_000_000
+    assert done == [*range(100), 0]
 
 
 @pytest.mark.full
