@@ -358,7 +358,7 @@ def _proxy(file: Path, settings: dict[str, Any]) -> str:
     from lessonbank.proxy.memory import Memory
 
     with lessonbank.connect(file, **settings) as bank, io.BytesIO() as out:
-        Memory(bank, out, patience=60).do({"op": "begin", "id": 1, "run": "r", "task": TASK, "scope": "t"})
+        Memory(lambda: bank, out, patience=60).do({"op": "begin", "id": 1, "run": "r", "task": TASK, "scope": "t"})
         out.seek(0)
         answer: Any = read(out)
         return answer["text"]

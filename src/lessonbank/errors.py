@@ -22,7 +22,8 @@ LessonbankError
    ├─ SpaceMismatch          vectors of two spaces would meet
    ├─ VersionMismatch        the file is newer than this package
    ├─ Conflict               the change does not fit the bank's present state
-   └─ StoreUnavailable       file missing, locked, full or replaced
+   └─ StoreUnavailable       file missing, locked or full
+      ├─ StoreReplaced       another file lies there now: open the bank again
       ├─ ReadOnly            the bank was opened to read alone
       ├─ RateLimited         a server's key was used more often than its rate allows
       └─ StoreDamaged        what the file holds is not what was written: salvage it, or restore a backup
@@ -221,6 +222,10 @@ class StoreUnavailable(StoreError):  # noqa: N818
     """The file is missing, read-only, locked, full or damaged."""
 
     code = "store_unavailable"
+
+
+class StoreReplaced(StoreUnavailable):
+    """The file was moved, deleted or replaced while it was open. Opened again, the bank is what lies there now."""
 
 
 class StoreDamaged(StoreUnavailable):

@@ -169,7 +169,7 @@ def _proxy(file: Path, options: Options) -> str:
     from lessonbank.proxy.memory import Memory
 
     with _bank(file) as bank, io.BytesIO() as out:
-        Memory(bank, out, **{"patience": 60, **options}).do(
+        Memory(lambda: bank, out, **{"patience": 60, **options}).do(
             {"op": "begin", "id": 1, "run": "r", "task": TASK, "scope": "t"}
         )
         out.seek(0)

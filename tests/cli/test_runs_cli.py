@@ -74,6 +74,17 @@ def test_an_outcome_that_a_program_found_out_later_is_told_by_run_or_recall(fold
     assert verdict.outcome == "success"
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_person_tells_an_outcome_by_the_recall_of_the_run(folder: Path, waits: bool) -> None:
+    with lessonbank.connect(folder / "bank.db", scope="t", embedder="lexical") as bank:
+        recall, run = bank.retrieve("Ship box 5"), Trajectory(id="run-5", task="Ship box 5", answer="sent")
+        bank.learn(run, recall=recall, outcome=None if waits else "success")
+    done = lessonbank_cli("tell", recall.id[-8:], "failure", "--by", "Ana", *WHERE, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+        assert (bank.runs.get("run-5").verdict.outcome, bank.runs.get("run-5").verdict.source) == ("failure", "human")
+
+
 def test_runs_that_wait_are_learned_with_a_model_and_the_exit_code_says_whether_some_still_wait(folder: Path) -> None:
     still = lessonbank_cli("learn", "--waiting", *WHERE, cwd=folder)
     assert still.returncode == 3

@@ -12,6 +12,7 @@ import pytest
 
 from lessonbank.contracts.records import Action, Step, Trajectory
 from lessonbank.errors import ModelUnavailable, UsageError
+from lessonbank.hosts import headless, sessions
 from lessonbank.hosts.headless import MOST_A_DAY, host_model, model_of
 from lessonbank.hosts.sessions import open_bank
 
@@ -108,6 +109,19 @@ def test_what_it_says_when_it_fails_is_the_error(claude: Path) -> None:
     (claude / "code").write_text("1")
     with pytest.raises(ModelUnavailable, match="Invalid API key"):
         answer(claude)
+
+
+def test_a_program_that_gives_no_answer_in_time_is_asked_again_later(
+    claude: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headless, "_PATIENCE", 0.5)
+    monkeypatch.setenv("XDG_STATE_HOME", str(claude))
+    (claude / "says").unlink()
+    os.mkfifo(claude / "says")
+    with open_bank({"key": "k", "bank": str(claude / "bank.db"), "model": NAME, "holdout": "0"}) as bank:
+        learned = bank.learn(Trajectory(task="Fix add", steps=(Step(action=Action(text="I fixed it")),)))
+    os.close(os.open(claude / "says", os.O_RDWR | os.O_NONBLOCK))  # whoever reads goes on
+    assert learned.verdicts[0].error in sessions._AWAY
 
 
 def test_sessions_are_learned_with_it(claude: Path, monkeypatch: pytest.MonkeyPatch) -> None:

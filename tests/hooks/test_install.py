@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,6 +143,33 @@ def test_lines_of_an_earlier_version_are_replaced_and_removed(tmp_path: Path, ru
     config.write_text(old, encoding="utf-8")
     assert run("install", "codex", "--remove").returncode == 0
     assert config.read_text(encoding="utf-8") == mine + mine.replace("model", "review_model")
+
+
+@pytest.mark.parametrize("host", ALL)
+@pytest.mark.parametrize("text", ["", "\n", " \r\n"])
+def test_a_settings_file_without_words_is_filled_and_a_bank_may_have_any_name(
+    tmp_path: Path, run: Run, host: str, text: str
+) -> None:
+    pytest.importorskip("mcp")
+    (tmp_path / FOREIGN[host][0]).parent.mkdir(parents=True)
+    (tmp_path / FOREIGN[host][0]).write_bytes(text.encode())
+    bank = tmp_path / "b'\"é 🚀\\.db"
+    assert run("install", host, "--mcp", "--bank", str(bank)).stderr == ""
+    assert any("🚀" in held.decode() or b"\\ud83d\\ude80" in held for held in files(tmp_path).values())
+    if host == "codex":
+        table = tomllib.loads((tmp_path / ".codex/config.toml").read_text(encoding="utf-8"))
+        assert str(bank) in table["mcp_servers"]["lessonbank"]["args"]
+    assert run("install", host, "--remove").stderr == ""
+
+
+def test_a_toml_file_may_begin_with_the_mark_that_editors_write(tmp_path: Path, run: Run) -> None:
+    pytest.importorskip("mcp")
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex/config.toml").write_bytes('\ufeffmodel = "x"\r\n'.encode())
+    before = files(tmp_path)
+    assert run("install", "codex", "--mcp").stderr == ""
+    assert run("install", "codex", "--remove").stderr == ""
+    assert files(tmp_path) == before
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 
@@ -23,6 +23,8 @@ from mcp import Client, MCPError
 from mcp_types import CallToolResult
 
 from lessonbank.cli._reviewing import key_of
+from lessonbank.guard.identity import acting_as
+from lessonbank.http.service.serving import running
 from lessonbank.mcp import memory, server
 from lessonbank.mcp.keys import Keys
 from lessonbank.mcp.memory import OpenRecalls
@@ -43,9 +45,13 @@ def opened(where: Path, **settings: Any) -> lessonbank.ReasoningBank:
     return lessonbank.connect(where, scope="t", embedder="lexical", evidence=Evidence(holdout=None), **settings)
 
 
-def taught(where: Path, content: str = "Fill in the customs form before you print the label.") -> str:
+def taught(
+    where: Path,
+    content: str = "Fill in the customs form before you print the label.",
+    title: str = "Customs form first",
+) -> str:
     with opened(where) as bank:
-        return bank.lessons.add(title="Customs form first", content=content, task=TASK, by="Ana").id
+        return bank.lessons.add(title=title, content=content, task=TASK, by="Ana").id
 
 
 def served(where: Path, mode: str = "auto", **settings: Any) -> Client:
@@ -305,6 +311,40 @@ async def test_a_lesson_that_may_not_be_shown_is_in_no_answer(where: Path, hide:
     assert lesson.title not in str(said)
 
 
+@pytest.mark.parametrize("asked", [{"own": True}, {"trusted": True}, {}], ids=str)
+async def test_resources_name_no_lesson_that_a_recall_of_the_server_leaves_out(
+    where: Path, asked: dict[str, bool]
+) -> None:
+    with opened(where) as bank:
+        run = Trajectory(task=TASK, answer="no", steps=_steps())
+        bank.learn(run.model_copy(update={"task": "Send a letter"}), outcome="failure")
+        with acting_as("key:eve"):
+            bank.learn(run, outcome="failure")
+        bank.lessons.add(title="Weigh it first", content="Weigh the parcel.", task=TASK, by="Ana")
+        ids = {lesson.id for lesson in bank.lessons.list()}
+    retrieve = RetrieveOptions(**cast("Any", asked), limit=50)
+    async with served(where, retrieve=retrieve) as client:
+        found = [told(await client.call_tool("recall", {"task": task})) for task in (TASK, "Send a letter")]
+        index = str((await client.read_resource("lessonbank://lessons")).contents)
+    assert {id for id in ids if id in index} == {lesson["id"] for one in found for lesson in one["lessons"]}
+
+
+async def test_over_the_bank_of_a_server_only_what_a_person_approved_is_a_resource(where: Path) -> None:
+    async def opening() -> lessonbank.AsyncReasoningBank:
+        return await lessonbank.connect_async(where, scope="t", embedder="lexical", evidence=Evidence(holdout=None))
+
+    id = taught(where)
+    with opened(where) as bank:
+        unchecked = bank.learn(Trajectory(task=TASK, answer="no", steps=_steps()), outcome="failure").lessons[0]
+    with running(opening) as service:
+        place = lessonbank.Server(service.url, api_key=service.key("Ana", scope="t", role="reviewer"))
+        async with Client(server(place, scope="t")) as client:
+            assert "Customs form first" in told(await client.call_tool("why", {"id": id}))["text"]
+            assert "not shown to agents" in told(await client.call_tool("why", {"id": unchecked.id}))["text"]
+            index = str((await client.read_resource("lessonbank://lessons")).contents)
+    assert (id in index, unchecked.id in index) == (True, False)
+
+
 def _steps() -> tuple[lessonbank.Step, ...]:
     return tuple(lessonbank.Step(action=step["did"], observation=step.get("saw")) for step in STEPS)
 
@@ -368,6 +408,23 @@ async def test_tools_say_that_memory_is_down_and_work_again_when_it_is_back(
         where.rmdir()
         assert told(await client.call_tool("recall", {"task": TASK}))
     assert len([one for one in caplog.messages if "memory is down" in one]) == 1
+
+
+@pytest.mark.parametrize("there", [["Weigh it first"], []], ids=["another", "none"])
+async def test_a_bank_that_was_replaced_is_opened_by_the_next_call(where: Path, there: list[str]) -> None:
+    taught(where)
+    async with served(where) as client:
+        first = told(await client.call_tool("recall", {"task": TASK}))
+        for file in where.parent.glob("bank.db*"):
+            file.unlink()
+        if there:
+            taught(where, title=there[0])
+        both = (client.call_tool("recall", {"task": TASK}), client.call_tool("record", {"task": TASK, "steps": STEPS}))
+        assert ["open it again" in refusal(one) for one in await asyncio.gather(*both)] == [True, True]
+        second = told(await client.call_tool("recall", {"task": TASK}))
+        assert told(await client.call_tool("record", {"task": TASK, "steps": STEPS, "recall_id": first["recall_id"]}))
+    assert [lesson["title"] for lesson in first["lessons"]] == ["Customs form first"]
+    assert [lesson["title"] for lesson in second["lessons"]] == there
 
 
 class Searching:

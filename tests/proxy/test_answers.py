@@ -62,6 +62,14 @@ def test_calls_that_a_server_numbers_alike_or_not_at_all_are_told_apart(number: 
     assert told == [("look", '{"path": "a b"}'), ("run", "{}")]
 
 
+def test_a_stream_with_the_one_call_of_earlier_clients_waits_for_its_result() -> None:
+    pieces = ({"name": "ship", "arguments": ""}, {"arguments": '{"to": '}, {"arguments": '"Rome"}'})
+    stream = _events(*(_chunk(content=None, function_call=piece) for piece in pieces), _chunk("function_call"))
+    answer = read_answer("chat", 200, {"content-type": "text/event-stream"}, stream)
+    assert answer.waits
+    assert answer.messages[0]["function_call"] == {"name": "ship", "arguments": '{"to": "Rome"}'}
+
+
 def test_a_call_that_the_most_tokens_cut_off_is_kept_as_far_as_it_came() -> None:
     use: dict[str, Any] = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
     stream = _events(

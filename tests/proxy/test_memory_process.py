@@ -114,6 +114,27 @@ def test_a_killed_memory_leaves_a_plain_proxy_and_comes_back(tmp_path: Path, cap
     assert [r.message for r in caplog.records if "unexpectedly" in r.message] != []
 
 
+def test_a_bank_that_was_replaced_is_opened_for_the_next_conversation(tmp_path: Path) -> None:
+    def put_away() -> None:
+        for file in tmp_path.glob("bank.db*"):
+            file.unlink()
+
+    with Upstream(lambda got: chat("Done.")) as upstream, running(upstream.url, tmp_path, scope=SCOPE) as proxy:
+        ask(proxy, TASK, conversation="one")
+        put_away()
+        (tmp_path / "bank.db").mkdir()
+        for name in ("two", "three"):
+            ask(proxy, TASK, conversation=name)
+            assert HINT not in shown(upstream.got[-1])
+        (tmp_path / "bank.db").rmdir()
+        with_lesson(tmp_path)
+        ask(proxy, TASK, conversation="four")
+        assert HINT in shown(upstream.got[-1])
+        tell(proxy, conversation="four", outcome="success")
+    with opened(tmp_path / "bank.db") as bank:
+        assert "success" in {run.verdict.outcome for run in bank.runs.list() if run.verdict}
+
+
 def test_a_run_that_ends_while_the_memory_is_away_is_kept_when_it_is_back(tmp_path: Path) -> None:
     with Upstream(chat("Done.")) as upstream, running(upstream.url, tmp_path, scope=SCOPE) as proxy:
         ask(proxy, TASK, conversation="one")

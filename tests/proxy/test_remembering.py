@@ -92,7 +92,7 @@ def test_an_outcome_told_after_the_memory_was_started_again_counts(tmp_path: Pat
     frames = {"op": "end", "error": None, "stopped": None, **end}, {"op": "tell", "outcome": "success"}
     for told in frames:
         with lessonbank.connect(tmp_path / "bank.db", scope="acme", embedder="lexical") as bank:
-            Memory(bank, io.BytesIO()).do(frame | told)
+            Memory(lambda: bank, io.BytesIO()).do(frame | told)
     with lessonbank.connect(tmp_path / "bank.db", scope="acme/x", embedder="lexical") as bank:
         assert bank.runs.get("run-1").status == "learned"
 

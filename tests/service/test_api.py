@@ -188,6 +188,13 @@ def test_problems_have_the_codes_of_the_package(http: httpx2.Client, keys: Keys)
     assert code(http.get(f"/v1/lessons/{lesson['id']}", headers=outside)) == (403, "not_allowed")
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_whoever_watches_a_server_may_ask_for_the_head_alone(path: str, http: httpx2.Client) -> None:
+    answer, head = http.get(path), http.head(path)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"] == answer.headers["content-type"]
+
+
 def test_a_write_that_is_sent_again_is_done_once(http: httpx2.Client, keys: Keys) -> None:
     named = {**keys["admin"], "Idempotency-Key": "one"}
     first, again = (http.post("/v1/lessons", json=LESSON, headers=named) for _ in range(2))
@@ -217,7 +224,10 @@ def test_an_edit_of_a_lesson_that_changed_meanwhile_is_refused(http: httpx2.Clie
     url = f"/v1/lessons/{added(http, keys)['id']}"
     tag = http.get(url, headers=keys["reader"]).headers["etag"]
     assert http.get(url, headers={**keys["reader"], "If-None-Match": tag}).status_code == 304
-    seen = {**keys["reviewer"], "If-Match": tag}
+    for named in (f"W/{tag}", f'"another", {tag}', "*"):
+        assert http.get(url, headers={**keys["reader"], "If-None-Match": named}).status_code == 304
+    assert http.get(url, headers={**keys["reader"], "If-None-Match": '"another"'}).status_code == 200
+    seen = {**keys["reviewer"], "If-Match": f"W/{tag}"}
     edited = http.patch(url, json={"content": "Twice.", "by": "Ana"}, headers=seen)
     assert edited.status_code == 200
     assert edited.headers["etag"] != tag

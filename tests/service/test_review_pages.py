@@ -24,11 +24,12 @@ from anyio.from_thread import start_blocking_portal
 from running import COMMAND
 
 import lessonbank
+from lessonbank._base.serve import listening
 from lessonbank.contracts.records import Step, Trajectory
 from lessonbank.http.service.application import application
 from lessonbank.http.service.keys import Keys
 from lessonbank.http.service.review import review
-from lessonbank.http.service.serving import listening, server_of
+from lessonbank.http.service.serving import server_of
 
 PUBLIC = "https://bank.example.com"
 SECRET = "Discounts end in May"

@@ -28,8 +28,9 @@ import httpx2
 from anyio.from_thread import start_blocking_portal
 
 import lessonbank
+from lessonbank._base.serve import listening
 from lessonbank.http.service.application import ProxyUsers, application
-from lessonbank.http.service.serving import Running, listening, server_of
+from lessonbank.http.service.serving import Running, server_of
 from lessonbank.testing.bank_contract import SETTINGS
 
 pytestmark = pytest.mark.full

@@ -220,8 +220,8 @@ class Database:
 
 
 async def _make_key() -> None:
+    from lessonbank._base.serve import listening
     from lessonbank.http.service.keys import Keys
-    from lessonbank.http.service.serving import listening
 
     with listening("127.0.0.1", 0) as listener:
         host, port = listener.getsockname()

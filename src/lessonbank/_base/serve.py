@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import uvicorn
 
+from lessonbank.errors import StoreUnavailable
+
 if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import H11Protocol as HttpProtocol
 else:
@@ -24,16 +26,14 @@ _STALL: Final = 60.0
 """Seconds in which a client has to take something of an answer that waits for it."""
 _TURN: Final = 0.001
 """Seconds that a thread computes while another one waits for its turn, which an answer does several times."""
+_WAITING: Final = 2048
+"""Connections that wait to be accepted."""
 _PACE: Final = 0.002
 """Seconds between two pieces of bodies that are thrown away, of all connections together: others are answered first."""
 
 
-def listening(host: str, port: int, /, *, backlog: int = 512) -> socket.socket:
-    """A socket that takes connections; a port of 0 is any free one. `backlog`: how many wait to be accepted.
-
-    Raises:
-        OSError: nothing can listen there.
-    """
+def listening(host: str, port: int, /) -> socket.socket:
+    """A socket that takes connections; a port of 0 is any free one. Raises StoreUnavailable: none is there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends small pieces at once only on a socket that says it is TCP: else each response waits 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -41,10 +41,12 @@ def listening(host: str, port: int, /, *, backlog: int = 512) -> socket.socket:
         if os.name == "posix":  # elsewhere it would let two programs listen on one port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        listener.listen(backlog)
-    except OSError:
+        listener.listen(_WAITING)
+    except OSError as error:
         listener.close()
-        raise
+        raise StoreUnavailable(
+            f"nothing can listen on {host}:{port} ({error.strerror}): choose another --port"
+        ) from None
     return listener
 
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from lessonbank._base.loopback import LOOPBACK
 from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Counts, QueueStatus
 from lessonbank.contracts.records.attempts import used_by_agents
@@ -120,7 +121,7 @@ def _receiver(model: str, base_url: str | None) -> str:
     if base_url is None:
         return model
     server = urlsplit(base_url)
-    here = " (on this machine)" if server.hostname in ("localhost", "127.0.0.1", "::1") else ""
+    here = " (on this machine)" if server.hostname in LOOPBACK else ""
     return f"{model} on {server.scheme}://{server.hostname}{f':{server.port}' if server.port else ''}{here}"
 
 

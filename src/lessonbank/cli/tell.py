@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from lessonbank.contracts.records import Learned, Outcome
+from lessonbank.contracts.records import Outcome
 from lessonbank.errors import UsageError
 
 from . import _options as options
 from ._bank import opened
-from ._ids import run_id, run_or_recall_id, short
+from ._ids import run_or_recall_id, short
 from ._output import say, show_json, warn
 from ._reviewing import KeyFile, reviewing
-
-if TYPE_CHECKING:
-    from lessonbank import ReasoningBank
 
 
 def tell(
@@ -38,12 +35,14 @@ def tell(
     found out. The lessons of the run stay until somebody retires them.
     """
     options.needs({"OUTCOME": outcome or reward is not None}, "say success or failure, or give --reward")
+    if by is not None:
+        _check_said_by_person(id, outcome, reward)
     with opened(bank, scope) as memory:
+        named = run_or_recall_id(memory, id)
         if by is None:
-            named = run_or_recall_id(memory, id)
             learned = memory.tell(named, outcome=outcome, reward=reward)
         else:
-            named, learned = _by_person(memory, id, outcome, reward, by, reason, key_file)
+            learned = reviewing(memory, by, key_file).runs.correct(named, outcome=outcome, by=by, reason=reason)
     if as_json:
         show_json(learned)
         return
@@ -53,18 +52,8 @@ def tell(
         warn(note)
 
 
-def _by_person(
-    memory: ReasoningBank,
-    id: str,
-    outcome: Outcome | None,
-    reward: float | None,
-    by: str,
-    reason: str,
-    key_file: KeyFile,
-) -> tuple[str, Learned]:
+def _check_said_by_person(id: str, outcome: Outcome | None, reward: float | None) -> None:
     if reward is not None:
         raise UsageError("a person says success or failure: to give a reward, leave out --by and unset LESSONBANK_BY")
     if outcome not in ("success", "failure"):
         raise UsageError(f"a person says success or failure, as in: lessonbank tell {id} success --by NAME")
-    whole = run_id(memory, id)
-    return whole, reviewing(memory, by, key_file).runs.correct(whole, outcome=outcome, by=by, reason=reason)

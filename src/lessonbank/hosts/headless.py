@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from lessonbank.errors import ModelUnavailable, UsageError
+from lessonbank.errors import ModelTimeout, ModelUnavailable, UsageError
 from lessonbank.guard.quote import quoted
 
 PREFIX: Final = "host:"
@@ -68,16 +68,20 @@ def _answer(host: str, prompt: str, folder: Path) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in _OF_A_SESSION}
     environment |= {"LESSONBANK_OFF": "1", "DISABLE_AUTOUPDATER": "1"}
     with tempfile.TemporaryDirectory() as empty:
-        done = subprocess.run(
-            [executable, *words],
-            input=prompt,
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=empty,
-            env=environment,
-            timeout=_PATIENCE,
-        )
+        try:
+            done = subprocess.run(
+                [executable, *words],
+                input=prompt,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                check=False,
+                cwd=empty,
+                env=environment,
+                timeout=_PATIENCE,
+            )
+        except subprocess.TimeoutExpired:
+            raise ModelTimeout(f"{program} gave no answer within {_PATIENCE:g} seconds") from None
     if done.returncode or not done.stdout.strip():
         raise ModelUnavailable(f"{program} ended with {done.returncode}: {quoted(done.stdout or done.stderr)}")
     return done.stdout

@@ -204,7 +204,9 @@ def _codex(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     yield from _elements(home / "hooks.json", events)
     if wanted.mcp:
         command, words = _server(wanted)
-        table = f"[mcp_servers.{_NAME}]\ncommand = {json.dumps(command)}\nargs = {json.dumps(words)}"
+        # TOML has no pairs of surrogates, as JSON escapes them for an emoji in a path.
+        value, values = (json.dumps(each, ensure_ascii=False) for each in (command, words))
+        table = f"[mcp_servers.{_NAME}]\ncommand = {value}\nargs = {values}"
         yield Block(home / "config.toml", table)
 
 

@@ -59,10 +59,10 @@ class Member:
 
     def added(self, text: str, /) -> str:
         rest = self.removed(text)
-        return rest if self.value is None else self._into(rest or settings_file.EMPTY)
+        return rest if self.value is None else self._into(rest if rest.strip() else settings_file.EMPTY)
 
     def removed(self, text: str, /) -> str:
-        return settings_file.without(text, self._is_ours) if text else text
+        return settings_file.without(text, self._is_ours) if text.strip() else text
 
     def _into(self, text: str) -> str:
         if settings_file.without_member(text, self.path) != text:
@@ -81,7 +81,7 @@ class Trace(Member):
         return text
 
     def removed(self, text: str, /) -> str:
-        return settings_file.without_member(text, self.path) if text else text
+        return settings_file.without_member(text, self.path) if text.strip() else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +108,11 @@ class Block:
         before = self.removed(text)
         gap = "" if not before or before.endswith("\n") else "\n "  # the mark says that the end of a line is ours
         made = f"{before}{gap}{_BEGIN}\n{self.text.strip()}\n{_END}\n"
-        try:
-            tomllib.loads(made)
-        except tomllib.TOMLDecodeError as error:
-            raise FormatError(f"with our lines it would be no valid TOML: {error}") from None
+        _toml_in(made, "with our lines it would be")
         return made
 
     def removed(self, text: str, /) -> str:
-        try:
-            servers: Json = tomllib.loads(text).get("mcp_servers")
-        except tomllib.TOMLDecodeError as error:
-            raise FormatError(f"it is no valid TOML: {error}") from None
+        servers = _toml_in(text, "it is").get("mcp_servers")
         has_ours = isinstance(servers, dict) and SERVER in str(servers.get(MARK))
         rest, is_ours = "", False
         for line in text.splitlines(keepends=True):
@@ -129,6 +123,13 @@ class Block:
             elif not is_ours:
                 rest += line
         return rest
+
+
+def _toml_in(text: str, what: str) -> dict[str, Json]:
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError(f"{what} no valid TOML: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,8 +149,8 @@ class Server(MCPServer[Memory]):
         try:
             return await super().read_resource(uri, context)
         except ResourceError as error:
-            kind = ResourceNotFoundError if _is_missing(error) else ResourceError
-            raise kind(_sentence(error)) from None
+            is_missing = isinstance(error, ResourceNotFoundError) or isinstance(_root(error), NotFound)
+            raise (ResourceNotFoundError if is_missing else ResourceError)(_sentence(error)) from None
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Memory, Any] | None = None
@@ -165,10 +165,6 @@ class Server(MCPServer[Memory]):
 
 _BEARER: Final = AuthSettings(issuer_url=AnyHttpUrl("https://localhost"), resource_server_url=None)
 """The SDK asks for an issuer of tokens. There is none: keys are handed out by whoever runs the server."""
-
-
-def _is_missing(error: ResourceError) -> bool:
-    return isinstance(error, ResourceNotFoundError) or isinstance(_root(error), NotFound)
 
 
 def _root(error: BaseException) -> BaseException:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from functools import partial
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.server.transport_security import TransportSecuritySettings
 
 from lessonbank import connect_async
+from lessonbank._base.loopback import LOOPBACK
 from lessonbank._base.serve import address, bracketed, listening, prompt_process, server_of
 from lessonbank.contracts.retrieve_options import RetrieveOptions
-from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.errors import UsageError
 
 from .app import Server, left_out
 from .keys import Keys as Keys
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from lessonbank.wiring import Place
 
-LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _PATIENCE: Final = 5
 """Seconds that open connections have when the server is told to end."""
 
@@ -59,7 +58,7 @@ async def serve_http(
     opens = partial(connect_async, where, scope=scope, **settings)
     memory = Memory(opens, scopes=keys.scopes, retrieve=retrieve, without=left_out(without, settings))
     app = application(memory, keys=keys, host=host, allowed_hosts=allowed_hosts, allowed_origins=allowed_origins)
-    with closing(_listening(host, port)) as listener:
+    with closing(listening(host, port)) as listener:
         async with memory.serving():
             if ready:
                 ready(f"{address(listener, host=host)}/mcp")
@@ -82,10 +81,3 @@ def application(
         allowed_origins=list(allowed_origins),
     )
     return Bounded(Server(memory, keys=keys).streamable_http_app(host=host, transport_security=security), keys)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    try:
-        return listening(host, port)
-    except OSError as error:
-        raise StoreUnavailable(f"nothing can listen on {host}:{port}: {error.strerror}") from None

@@ -15,7 +15,7 @@ import anyio
 from lessonbank import AsyncReasoningBank
 from lessonbank.contracts.records import NOT_JUDGED, Json, Recall
 from lessonbank.contracts.retrieve_options import RetrieveOptions
-from lessonbank.errors import StoreError, StoreUnavailable
+from lessonbank.errors import StoreError, StoreReplaced, StoreUnavailable
 
 log = logging.getLogger("lessonbank")
 DEADLINE: Final = 10.0
@@ -51,26 +51,43 @@ class Memory:
         self.scopes = scopes
         """Where keys open scopes: which. A call without a key belongs to none of them."""
         self._bank: AsyncReasoningBank | None = None
+        self._replaced: AsyncReasoningBank | None = None
         self._opening, self._users = anyio.Lock(), 0
         self.open_recalls = OpenRecalls()
 
     async def ready(self) -> None:
         """Open the bank now. Raises UsageError; that the bank is down is only logged."""
         try:
-            await self.bank()
+            await self._open()
         except StoreError as error:
             log.warning("memory is down, and is tried again with each call: %s", error)
 
-    async def bank(self, scope: str | None = None, /) -> AsyncReasoningBank:
-        """The bank in `scope`, or in its own. Raises UsageError, StoreError."""
+    @asynccontextmanager
+    async def bank(self, scope: str | None = None, /) -> AsyncGenerator[AsyncReasoningBank]:
+        """Inside, the bank in `scope`, or in its own, answers in time. Raises UsageError, StoreError."""
+        bank: AsyncReasoningBank | None = None
+        try:
+            with anyio.fail_after(DEADLINE):
+                bank = await self._open()
+                yield bank if scope is None else bank.scoped(scope)
+        except StoreReplaced:
+            if bank is self._bank:  # the next call opens the file that lies there now
+                self._replaced, self._bank = bank, None
+            raise
+        except TimeoutError:
+            raise StoreUnavailable(f"memory did not answer within {DEADLINE:.0f} seconds: go on without it") from None
+
+    async def _open(self) -> AsyncReasoningBank:
         async with self._opening:
             if self._bank is None:
                 self._bank = await self._connect()
-                for scope_name in self.scopes or (self._bank.scope,):
+                if self._replaced is not None:
+                    self._bank.in_background(self._replaced.close, lost="the replaced bank was not closed")
+                for scope in self.scopes or (self._bank.scope,):
                     self._bank.in_background(
-                        partial(_catch_up, self._bank.scoped(scope_name)), lost="runs of an earlier server stay pending"
+                        partial(_catch_up, self._bank.scoped(scope)), lost="runs of an earlier server stay pending"
                     )
-        return self._bank if scope is None else self._bank.scoped(scope)
+            return self._bank
 
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[Memory]:
@@ -85,23 +102,13 @@ class Memory:
                 await self._close()
 
     async def _close(self) -> None:
-        bank, self._bank = self._bank, None
-        if bank is None:
-            return
+        banks, self._bank, self._replaced = (self._replaced, self._bank), None, None
         with anyio.move_on_after(_DRAIN, shield=True):
-            await bank.close()
+            for bank in banks:
+                if bank is not None:
+                    await bank.close()
             return
         log.warning("learning took longer than %.0f seconds: `lessonbank learn --waiting` goes on with it", _DRAIN)
-
-
-@asynccontextmanager
-async def promptly() -> AsyncGenerator[None]:
-    """Inside, the bank answers in time, or the call fails. Raises StoreUnavailable."""
-    try:
-        with anyio.fail_after(DEADLINE):
-            yield
-    except TimeoutError:
-        raise StoreUnavailable(f"memory did not answer within {DEADLINE:.0f} seconds: go on without it") from None
 
 
 async def _catch_up(bank: AsyncReasoningBank) -> None:

@@ -17,12 +17,12 @@ from lessonbank._base.plural import plural
 from lessonbank.contracts.records import RECALLS_AGAIN, Experience, Json, Lesson, Outcome, Recall, Step, Trajectory
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import NotFound, UsageError, printable
-from lessonbank.guard.identity import acting_as
+from lessonbank.guard.identity import acting_as, identity_of
 from lessonbank.guard.trust import TrustPolicy, showable
 
 from .answers import NOTHING, Reasons, Recalled, Recorded, both, fence_lesson, fenced, listed, recalled
 from .arguments import takes_retrieve_options
-from .memory import SOURCE, Memory, promptly
+from .memory import SOURCE, Memory
 
 SCOPE: Final = "lessonbank/scope"
 """The claim of a credential that says whose memory it opens."""
@@ -149,24 +149,28 @@ async def why(
     ctx: Context,
 ) -> Annotated[CallToolResult, Reasons]:
     """Say why a recall showed what it showed, or where a lesson comes from. Call it only when the user asks."""
-    async with _mine(_memory(ctx)) as bank:
-        text = await _of_recall(bank, id) or await _of_lesson(bank, id)
+    memory = _memory(ctx)
+    async with _mine(memory) as bank:
+        text = await _of_recall(memory, bank, id) or await _of_lesson(memory, bank, id)
     if text is None:
         raise NotFound(f"no recall and no lesson {printable(id, most=80)!r} in this scope")
     reply = Reasons(text=fenced(text, label="why"))
     return both(reply, reply.text)
 
 
-async def _of_recall(bank: AsyncReasoningBank, id: str) -> str | None:
+async def _of_recall(memory: Memory, bank: AsyncReasoningBank, id: str) -> str | None:
     if await get_or_none(bank.recalls.get(id)) is None:
         return None
     explanation = await bank.recalls.explain(id)
-    hidden = {lesson.lesson_id for lesson in explanation.lessons if not await _is_shown(bank, lesson.lesson_id)}
-    rows = [row.model_copy(update={"title": ""}) if row.lesson_id in hidden else row for row in explanation.lessons]
+    rows = list(explanation.lessons)
+    for place, row in enumerate(rows):
+        lesson = await get_or_none(bank.lessons.get(row.lesson_id))
+        if lesson is None or not await _may_show(memory, bank, lesson):
+            rows[place] = row.model_copy(update={"title": ""})
     return str(explanation.model_copy(update={"lessons": tuple(rows)}))
 
 
-async def _of_lesson(bank: AsyncReasoningBank, id: str) -> str | None:
+async def _of_lesson(memory: Memory, bank: AsyncReasoningBank, id: str) -> str | None:
     lesson = await get_or_none(bank.lessons.get(id))
     if lesson is None:
         return None
@@ -176,7 +180,7 @@ async def _of_lesson(bank: AsyncReasoningBank, id: str) -> str | None:
     runs = plural(len(from_.trajectory_ids), "run")
     return "\n".join(
         (
-            f"lesson {lesson.id}: {lesson.title if _may_show(bank, lesson) else '(not shown to agents)'}",
+            f"lesson {lesson.id}: {lesson.title if await _may_show(memory, bank, lesson) else '(not shown to agents)'}",
             f"{lesson.kind}, {state}{', approved by a person' if lesson.approved else ''}",
             f"written by {from_.writer} ({from_.method}) from {runs} that ended as a "
             f"{from_.verdict} according to {from_.verdict_source.replace('_', ' ')}",
@@ -189,15 +193,15 @@ async def lessons(memory: Memory) -> str:
     """The newest lessons that may be shown in this scope."""
     async with _mine(memory) as bank:
         lessons = await bank.lessons.list(limit=_LISTED)
-    return listed([lesson for lesson in lessons if _may_show(bank, lesson)])
+        return listed([lesson for lesson in lessons if await _may_show(memory, bank, lesson)])
 
 
 async def lesson(memory: Memory, id: str) -> str:
     """One lesson that may be shown."""
     async with _mine(memory) as bank:
         lesson = await bank.lessons.get(id)
-    if not _may_show(bank, lesson):
-        raise NotFound(f"lesson {printable(id, most=80)!r} may not be shown")
+        if not await _may_show(memory, bank, lesson):
+            raise NotFound(f"lesson {printable(id, most=80)!r} may not be shown")
     return fence_lesson(lesson)
 
 
@@ -223,8 +227,7 @@ async def _mine(memory: Memory, /) -> AsyncGenerator[AsyncReasoningBank]:
     StoreError.
     """
     claims = _claims() if memory.scopes else {}
-    async with promptly():
-        bank = await memory.bank(claims.get(SCOPE))
+    async with memory.bank(claims.get(SCOPE)) as bank:
         with acting_as(claims.get(WRITER, "")):
             yield bank
 
@@ -241,12 +244,12 @@ def _session(ctx: Context) -> str | None:
     return "" if ctx.headers is None else ctx.headers.get("mcp-session-id")
 
 
-async def _is_shown(bank: AsyncReasoningBank, id: str) -> bool:
-    lesson = await get_or_none(bank.lessons.get(id))
-    return lesson is not None and _may_show(bank, lesson)
-
-
-def _may_show(bank: AsyncReasoningBank, lesson: Lesson) -> bool:
-    """Whether the bank's trust policy lets anybody see it."""
-    policy = cast("TrustPolicy", bank.settings["trust"])
-    return bool(showable(Experience(scope=bank.scope, task=".", lessons=(lesson,)), policy).lessons)
+async def _may_show(memory: Memory, bank: AsyncReasoningBank, lesson: Lesson) -> bool:
+    """Whether a recall of this server may show it. What the bank of a server trusts, only that server knows."""
+    asked, experience = memory.retrieve, Experience(scope=bank.scope, task=".", lessons=(lesson,))
+    own_of = await identity_of(bank.store, name=bank.writer, key=None) if asked.own and not asked.trusted else ""
+    if own_of:
+        experience = (await bank.lessons.experience(lesson.id)).model_copy(update={"lessons": (lesson,)})
+    if asked.own or asked.trusted:
+        experience = showable(experience, "corroborated", own_of=own_of)
+    return bool(showable(experience, cast("TrustPolicy", bank.settings.get("trust", "reviewed"))).lessons)

@@ -36,10 +36,10 @@ async def serve(
     """Serve the pages of the bank at `where` until the process is interrupted.
 
     `scope`: the one that is shown first; without, the one that holds most. `name`: who decides, for the journal.
-    `ready` gets the address with its one-time token. Raises UsageError (the port is taken), StoreError.
+    `ready` gets the address with its one-time token. Raises UsageError, StoreError.
     """
     async with await _opened(where, scope, settings) as bank:
-        with closing(_bound(port)) as listener:
+        with closing(listening(HOST, port)) as listener:
             at = listener.getsockname()[1]
             sessions = Sessions(name=name)
             hosts, file = [f"{HOST}:{at}", f"localhost:{at}"], "" if "://" in where else where
@@ -73,11 +73,3 @@ async def _opened(where: str, scope: str | None, settings: Mapping[str, Any]) ->
         return bank
     await bank.close()
     return await lessonbank.connect_async(where, scope=fullest, **settings)
-
-
-def _bound(port: int) -> socket.socket:
-    """A socket of this machine alone. Raises UsageError."""
-    try:
-        return listening(HOST, port)
-    except OSError as error:
-        raise UsageError(f"port {port} cannot be used ({error.strerror}): choose another with --port") from None

@@ -11,6 +11,7 @@ import anyio.to_thread
 from anyio.lowlevel import RunVar
 
 from lessonbank._base.checks import MOST_SECONDS
+from lessonbank._base.loopback import DIRECT
 from lessonbank.errors import (
     LessonbankError,
     MissingExtra,
@@ -137,7 +138,7 @@ class Connection(Generic[T]):
         # A local or self-hosted server: a new connection costs nothing beside an answer, and none is left open.
         limits = httpx2.Limits(max_keepalive_connections=0)
         # How long an answer may take is `Model(timeout=)`'s to say: a slow machine may need more than ten minutes.
-        client = httpx2.AsyncClient(limits=limits, timeout=httpx2.Timeout(MOST_SECONDS, connect=10.0))
+        client = httpx2.AsyncClient(limits=limits, timeout=httpx2.Timeout(MOST_SECONDS, connect=10.0), mounts=DIRECT)
         # A variable that is set and blank would become a header that no client sends.
         key = self._api_key or os.environ.get("OPENAI_API_KEY", "").strip() or _NO_KEY
         return provider(base_url=self._base_url, api_key=key, http_client=client)

@@ -107,7 +107,7 @@ def _chat_streamed(events: list[Data]) -> Answer:
     id = next(
         (event_id for event in events if (event_id := event.get("id"))), None
     )  # Azure's first event has an empty one
-    return Answer([message], id, waits=bool(calls), error=broken, tokens=tokens)
+    return Answer([message], id, waits=bool(calls or "function_call" in message), error=broken, tokens=tokens)
 
 
 def _add_delta(message: Data, calls: list[tuple[object, Data]], delta: Data) -> None:
@@ -117,9 +117,14 @@ def _add_delta(message: Data, calls: list[tuple[object, Data]], delta: Data) -> 
     for piece in _dicts(delta.get("tool_calls")):
         call = _call_of(piece, calls)
         call["id"] = piece.get("id") or call["id"]
-        function = _data(piece.get("function"))
-        call["function"]["name"] += function.get("name") or ""
-        call["function"]["arguments"] += function.get("arguments") or ""
+        _add_function(call["function"], piece.get("function"))
+    if before := _data(delta.get("function_call")):  # the name of calls before there were several
+        _add_function(message.setdefault("function_call", {"name": "", "arguments": ""}), before)
+
+
+def _add_function(function: Data, piece: object) -> None:
+    for key in function:
+        function[key] += _data(piece).get(key) or ""
 
 
 def _call_of(piece: Data, calls: list[tuple[object, Data]]) -> Data:

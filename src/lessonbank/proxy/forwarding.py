@@ -11,6 +11,7 @@ from urllib.parse import unquote_to_bytes
 
 import anyio
 
+from lessonbank._base.loopback import DIRECT
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.guard.quote import quoted
 
@@ -68,6 +69,7 @@ class Forwarder:
             timeout=httpx2.Timeout(None, connect=_CONNECT),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
             follow_redirects=False,
+            mounts=DIRECT,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # the cookies of one client are not another's
         )
 

@@ -11,15 +11,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from typing import Any, BinaryIO, Final, Unpack, cast
 
 import lessonbank
 from lessonbank.adapters.following import FollowedRun, RunFollower, harmless, run_from
 from lessonbank.contracts.records import SECONDS, Observation, Step, Usage
 from lessonbank.contracts.retrieve_options import RetrieveKeywords
-from lessonbank.errors import LessonbankError
+from lessonbank.errors import LessonbankError, StoreReplaced
 from lessonbank.guard.identity import acting_as
 from lessonbank.guard.quote import quoted
 from lessonbank.importers import calls_of
@@ -37,15 +39,16 @@ class Memory:
 
     def __init__(
         self,
-        bank: lessonbank.ReasoningBank,
+        connect: Callable[[], lessonbank.ReasoningBank],
         out: BinaryIO,
         /,
         *,
         cures: bool = True,
         **options: Unpack[RetrieveKeywords],
     ) -> None:
-        self._bank, self._out, self._lock = bank, out, threading.Lock()
-        self._follower = RunFollower(bank, "proxy", cures=cures, **options)
+        self._out, self._lock = out, threading.Lock()
+        self._follow = lambda: RunFollower(connect(), "proxy", cures=cures, **options)
+        self._opening, self._follower = threading.Lock(), self._follow()
 
     def do(self, frame: Frame, /) -> None:
         """One frame. Nothing in it ends this process."""
@@ -56,8 +59,7 @@ class Memory:
         try:
             match frame["op"]:
                 case "begin":
-                    run = self._follower.begin_waiting(frame["task"], run=frame["run"], scope=frame["scope"])
-                    self.say({"id": frame["id"], "text": run.text})
+                    self.say({"id": frame["id"], "text": self._begin(frame["task"], frame).text})
                 case "again":
                     self.say({"id": frame["id"], "text": cure_of(self._follower.get(frame["run"]), frame["messages"])})
                 case "end":
@@ -65,12 +67,14 @@ class Memory:
                 case "tell":
                     self._follower.tell(frame["run"], scope=frame["scope"], **_outcome_in(frame))
                 case "drain":
-                    self._bank.drain()
+                    self._follower.bank.drain()
                     self.say({"id": frame["id"], "text": ""})
                 case problem:
                     log.warning("memory lost what the proxy sent: it is %s", problem)
         except Exception as problem:  # noqa: BLE001 - a frame of any content must not end the memory of all others
             log.warning("memory could not do what the proxy asked for: %s: %s", type(problem).__name__, quoted(problem))
+            if "id" in frame:  # the proxy asks a memory that owes it an answer nothing more
+                self.say({"id": frame["id"], "text": ""})
 
     def say(self, frame: Frame, /) -> None:
         """Answer the proxy. If it is gone, this process ends soon, too."""
@@ -78,14 +82,29 @@ class Memory:
             self._out.write(packed(frame))
             self._out.flush()
 
-    def _run(self, frame: Frame) -> FollowedRun:
-        """The run that a frame names. One that was not begun here has no recall."""
-        return self._follower.get(frame["run"]) or self._follower.begin_waiting(
-            "", run=frame["run"], scope=frame["scope"]
-        )
+    def close(self) -> None:
+        """Learn what is left to learn, and close the bank."""
+        self._follower.bank.close()
+
+    def _begin(self, task: str, frame: Frame) -> FollowedRun:
+        """The run of a frame, with its recall. Where the file was replaced, the one that lies there now is opened."""
+        follower, name = self._follower, {"run": frame["run"], "scope": frame["scope"]}
+        run = follower.begin_waiting(task, **name)
+        if not task or run.recall is not None:
+            return run
+        try:
+            follower.bank.scoped(frame["scope"]).recalls.list(limit=1)
+        except StoreReplaced:
+            with self._opening:
+                if self._follower is follower:
+                    self._follower = self._follow()
+                    threading.Thread(target=follower.bank.close).start()
+            return self._follower.begin_waiting(task, **name)
+        return run
 
     def _end(self, frame: Frame) -> None:
-        run = self._run(frame)
+        # A run that was not begun here has no recall.
+        run = self._follower.get(frame["run"]) or self._begin("", frame)
         messages: list[Any] = [message for part in frame["parts"] for message in part]
         before, own = messages[: frame["begins"]], messages[frame["begins"] :]
         rules: list[Any] = [m for m in before if isinstance(m, dict) and cast("Frame", m).get("role") in _RULES]
@@ -125,13 +144,13 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     settings = cast("Frame", read(source))
     try:
-        bank = open_bank(settings)
+        connect, options = partial(open_bank, settings), settings.get("retrieve", {})
+        memory = Memory(connect, out, cures=settings.get("cures", True), **options)
     except LessonbankError as error:
         out.write(packed({"error": str(error), "code": error.code}))
         out.flush()
         return
-    with bank, ThreadPoolExecutor(_THREADS) as threads:
-        memory = Memory(bank, out, cures=settings.get("cures", True), **settings.get("retrieve", {}))
+    with closing(memory), ThreadPoolExecutor(_THREADS) as threads:
         memory.say({"ready": True})
         while frame := read(source):
             # Ends keep their order, and only begin work; what waits for an answer has a thread.

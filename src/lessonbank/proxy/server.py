@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_address
 from typing import Any, cast
 
-from lessonbank.errors import LessonbankError, MissingExtra, UsageError
+from lessonbank.errors import MissingExtra, UsageError
 
 from .entrance import Entrance, Refused, Whose
 from .forwarding import Forwarder
@@ -74,7 +73,7 @@ async def _serve(settings: Settings, ready: Callable[[Serving], None]) -> None:
     entrance = Entrance(settings.scope, keys=settings.keys, is_local=_is_loopback(settings.host))
     memory = MemoryProcess({**settings.memory, "scope": entrance.scopes[0]})
     app = create_app(settings, entrance=entrance, memory=memory)
-    with _listening(settings.host, settings.port) as listener:
+    with closing(listening(settings.host, settings.port)) as listener:
         await memory.start()
         server = server_of(
             app,
@@ -156,13 +155,6 @@ async def _outcome(remembering: Remembering, whose: Whose, body: dict[str, Any])
 
 def _problem(status: int, sentence: str) -> JSONResponse:
     return JSONResponse({"error": {"type": "lessonbank_proxy", "message": sentence}}, status)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    try:
-        return listening(host, port)
-    except OSError as error:
-        raise LessonbankError(f"cannot listen on {host}:{port} ({error.strerror}): choose another --port") from error
 
 
 def _is_loopback(host: str) -> bool:

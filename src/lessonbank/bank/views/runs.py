@@ -12,6 +12,7 @@ from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import a_count, a_text, an_id, filters, maybe_id, maybe_one_of
 from lessonbank._base.iterate import closing
 from lessonbank._base.plural import plural
+from lessonbank.bank.find_run import find_run
 from lessonbank.bank.learner import Learner, with_notes
 from lessonbank.bank.retention import forget_old_runs
 from lessonbank.bank.scoped_bank import ScopedBank, person
@@ -24,7 +25,6 @@ from lessonbank.contracts.store_calls import (
     get_recall,
     get_run,
     get_trajectories,
-    get_trajectory,
     pending_runs,
     queue_of,
     settled_runs,
@@ -184,13 +184,13 @@ class AsyncRuns:
         """Put a person's word in the place of a run's verdict. Its receipt is settled again.
 
         The lessons of the run stay until somebody retires them. `outcome=None` takes the last correction back: the
-        verdict before it counts again, with its source and reason. `by`: the person's name. A run that waits is
-        learned with it: its verdict names the person, and the journal who calls. Raises UsageError (nothing was
-        corrected), NotAllowed, NotFound.
+        verdict before it counts again, with its source and reason. `id`: of the run, or of its recall. `by`: the
+        person's name. A run that waits is learned with it: its verdict names the person, and the journal who calls.
+        Raises UsageError (nothing was corrected, several runs), NotAllowed, NotFound.
         """
         name, reason = person(by), a_text(reason, "reason=")
         outcome = maybe_one_of(outcome, "outcome=", get_args(Outcome))
-        run = await get_trajectory(self._bank.store, an_id(id), scope=self._bank.scope)
+        run = await find_run(self._bank, an_id(id))
         if outcome is None:
             verdict = await self._before_correction(run.id)
         else:

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from lessonbank._base.aio import seconds_left
 from lessonbank._base.checks import argument_error
+from lessonbank._base.loopback import DIRECT, LOOPBACK
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import Json
 from lessonbank.contracts.records.ids import new_id
@@ -51,7 +52,6 @@ _QUIET: Final = 60.0
 _AGAIN: Final = frozenset({429, 502, 503, 504})
 _MEANS: Final = {401: "unauthenticated", 403: "not_allowed", 413: "too_large", 429: "rate_limited"}
 """What an answer means that a proxy before the server wrote."""
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class Connection:
@@ -171,7 +171,7 @@ class Connection:
             timeout = httpx2.Timeout(None, connect=_CONNECTING)
             # Only the first loop keeps connections open: one that comes later may end without closing the bank.
             limits = httpx2.Limits(max_keepalive_connections=0 if self._is_used else 20)
-            self._pools[loop] = httpx2.AsyncClient(headers=headers, timeout=timeout, limits=limits)
+            self._pools[loop] = httpx2.AsyncClient(headers=headers, timeout=timeout, limits=limits, mounts=DIRECT)
             self._is_used = True
         return self._pools[loop]
 
@@ -257,7 +257,7 @@ def _checked(url: str, key: str | None) -> str:
         )
     if key and not (key.isascii() and key.isprintable()):
         raise UsageError("the key of the server has characters that no key has: copy it again")
-    if parts.scheme == "http" and key and parts.hostname not in _LOOPBACK:
+    if parts.scheme == "http" and key and parts.hostname not in LOOPBACK:
         raise UsageError(
             f"the key would travel to {parts.hostname} unencrypted: use https://, or a tunnel to 127.0.0.1"
         )

@@ -165,6 +165,7 @@ def _add_operations(app: FastAPI, bank: AsyncReasoningBank, metrics: Metrics) ->
     options: dict[str, Any] = {"methods": ["GET"], "tags": ["operations"], "response_class": PlainTextResponse}
     for path, answer in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", numbers)):
         app.add_api_route(path, answer, response_model=None, responses=REFUSALS, **options)
+        app.add_api_route(path, answer, response_model=None, methods=["HEAD"], include_in_schema=False)
 
 
 async def _failure(ask: Callable[[str], Awaitable[object]], name: str) -> Response | None:

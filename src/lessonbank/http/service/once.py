@@ -15,6 +15,8 @@ from .problems import problem
 _MOST: Final = 4096
 _LARGEST: Final = 1_000_000
 """Bytes of an answer that is held."""
+MOST_BYTES: Final = 64_000_000
+"""Bytes of all answers that are held: with the longest of each, a key could fill the memory of the server."""
 _SECONDS: Final = 600.0
 
 
@@ -26,6 +28,8 @@ class Once:
 
     def __init__(self) -> None:
         self._answers = OrderedDict[tuple[str, ...], tuple[float, bytes, asyncio.Future[Response | None]]]()
+        self.size = 0
+        """Bytes of the answers that are held."""
 
     async def __call__(self, name: tuple[str, ...], asked: bytes, /, do: Callable[[], Awaitable[Response]]) -> Response:
         """What `do` answers, or answered to the same request. Failures are not held: they may be tried again."""
@@ -44,15 +48,23 @@ class Once:
         finally:
             good = answer is not None and answer.status_code < 300 and len(answer.body) <= _LARGEST
             waiting.set_result(_copy(answer) if good and answer else None)
-            if not good:
-                self._answers.pop(name, None)
+            if name in self._answers and self._answers[name][2] is waiting:
+                self.size += _size(waiting)
+                if not good:
+                    del self._answers[name]
 
     def _forget_old(self) -> None:
         while self._answers:
-            begun = next(iter(self._answers.values()))[0]
-            if len(self._answers) <= _MOST and monotonic() - begun < _SECONDS:
+            begun, _, waiting = next(iter(self._answers.values()))
+            if len(self._answers) <= _MOST and self.size <= MOST_BYTES and monotonic() - begun < _SECONDS:
                 return
             self._answers.popitem(last=False)
+            self.size -= _size(waiting)
+
+
+def _size(waiting: asyncio.Future[Response | None]) -> int:
+    answer = waiting.result() if waiting.done() else None
+    return len(answer.body) if answer else 0
 
 
 def _copy(answer: Response) -> Response:

@@ -18,7 +18,8 @@ from pydantic import Json as JsonText
 from pydantic import JsonValue, create_model
 from starlette.responses import Response
 
-from lessonbank.contracts.records import Record, Run
+from lessonbank.contracts.records import Record, Run, Trajectory
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import UsageError
 from lessonbank.guard.identity import acting_as
 from lessonbank.http.client.operations import (
@@ -109,7 +110,9 @@ class Routes:
             if not name or operation.method == "GET" or operation.file:
                 return await do()
             asked = await to_thread.run_sync(hashlib.sha256, await request.body())
-            return await self.once((caller.key.id, caller.bank.scope, str(request.url), name), asked.digest(), do)
+            whole_name = (caller.key.id, caller.bank.scope, request.url.path, request.url.query, name)
+            _name_runs(given, whole_name)
+            return await self.once(whole_name, asked.digest(), do)
 
         setattr(endpoint, "__signature__", _signature(operation))  # noqa: B010 - a function has no such attribute by its type
         return endpoint
@@ -127,7 +130,7 @@ class Routes:
         answer = _json(operation, result)
         if operation.name in _ETAGGED:
             answer.headers["ETag"] = tag = _etag(answer.body)
-            if request.headers.get("if-none-match") == tag:
+            if _names(request.headers.get("if-none-match", ""), tag):
                 return Response(status_code=304, headers={"ETag": tag})
         if operation.pages:
             _link_next(answer, request, result, given)
@@ -137,7 +140,7 @@ class Routes:
         """Edit a lesson that is as the caller saw it. Two servers may still both compare, then write."""
         async with self.edits:
             seen = _json(OPERATIONS["lessons.get"], await caller.bank.lessons.get(given["id"]))
-            if wanted not in ("*", _etag(seen.body)):
+            if not _names(wanted, _etag(seen.body)):
                 return problem("changed", "the lesson is another one now: get it again, then edit")
             answer = _json(operation, await _call(operation, caller, given))
             answer.headers["ETag"] = _etag(answer.body)
@@ -189,6 +192,18 @@ def _given(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
+def _name_runs(given: dict[str, Any], name: tuple[str, ...]) -> None:
+    """Let the name of a request be that of its runs, where they have none: this holds also in another process."""
+    source, several = given.get("source"), isinstance(given.get("source"), list)
+    runs = [
+        run.model_copy(update={"id": digest(repr((name, number)))[:32]})
+        if isinstance(run, Trajectory) and "id" not in run.model_fields_set
+        else run
+        for number, run in enumerate(cast("list[Any]", source) if several else [source])
+    ]
+    given |= {"source": runs if several else runs[0]} if "source" in given else {}
+
+
 async def _call(operation: Operation, caller: Caller, given: Mapping[str, Any], /, *first: Any) -> Any:
     """Call the bank's method as a Python program would."""
     view, _, name = operation.name.rpartition(".")
@@ -213,6 +228,11 @@ def _json(operation: Operation, result: Any) -> Response:
 
 def _etag(body: bytes | memoryview) -> str:
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def _names(header: str, tag: str) -> bool:
+    """Whether one of the tags in a header is this one. A proxy that packs an answer on its way calls it a weak one."""
+    return not {"*", tag}.isdisjoint(listed.strip().removeprefix("W/") for listed in header.split(","))
 
 
 def _link_next(answer: Response, request: Request, result: Any, given: Mapping[str, Any]) -> None:

