@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lessonbank_bench.measure.blind_sets import SETS, cases, ends_concluded, pairs_told
+from lessonbank_bench.measure.blind_sets import SETS, cases, ends_concluded, pairs_told, rules_heard
 
 FROZEN = {
     "ends": "26a15ed2a40c514143da7f3d71d0fa00f9ef4bc29e64a4107c53da632738f28b",
@@ -22,9 +22,18 @@ FROZEN = {
     "ends10": "7f61090cf765d2dc92cddf7ca12ed8d02d7dbf3158d2a84e2eaaead4e4d903c7",
     "ends11": "e70802b69cae31e5a5e04483d8572fd5da48678a95a974c2864a7e245a47bf80",
     "pairs": "410e5ec6b14892527f3e0ec7ced03e983ebc5426a886ccd14977c4ebea7cbac8",
+    "rules": "bce147a62e32c3a4006a914fdcde54327391f9c8e7375a2cc6418a42b866344c",
     "set1": "7ee4ef3691fcaad9a1f6789154a1923907b18f40538e1deb91a7d07a6d62bb97",
     "set2": "cbc14af76921932116d01fb03740aa2e8da51cb53803d92a485437d24f89dbac",
 }
+
+
+def test_nothing_else_is_taken_for_a_rule_of_the_repository() -> None:
+    heard = list(rules_heard())
+    assert [case["text"] for case, is_taken in heard if is_taken and not case["rule"]] == []
+    assert sum(is_taken for case, is_taken in heard if case["rule"]) >= 23
+
+
 OTHERWISE = {"r024", "r031", "r083", "s050", "s168", "s170"}
 """Ends that their writers call undecided, and the rules do not: a suite failed and a part of it passed; a linter failed
 and nothing else ran; the exit code is hidden, and printed."""

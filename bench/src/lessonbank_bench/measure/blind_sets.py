@@ -1,6 +1,7 @@
-"""Runs what somebody wrote who had never seen the rules: pairs of commands, and ends of sessions.
+"""Runs what somebody wrote who had never seen our rules: pairs of commands, ends of sessions, words of a person.
 
     python -m lessonbank_bench.measure.blind_sets pairs [--list]
+    python -m lessonbank_bench.measure.blind_sets rules [--list]
     python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends11, which others wrote later
 
 `bench/blind/README.md` says who wrote the sets, and how the labels are meant. `--list` names every case that is not as
@@ -19,6 +20,7 @@ from typing import Any, Final
 
 from lessonbank.contracts.records import Action, Observation, Recall, Step, ToolCall, Trajectory
 from lessonbank.contracts.retrieve_options import RetrieveOptions
+from lessonbank.hosts.corrections import rules_in
 from lessonbank.hosts.cures import Cures
 from lessonbank.importers import Imported, read
 
@@ -174,6 +176,23 @@ def _print_ends(name: str, *, listing: bool) -> None:
                 print(f" -> {turn['exit_code']} {turn['output'][:80]!r}" if turn["role"] == "tool" else "")
 
 
+def rules_heard() -> Iterator[tuple[dict[str, Any], bool]]:
+    """Each message, and whether a sentence of it is taken for a rule: where it has one, that one."""
+    for case in cases("rules"):
+        taken = list(rules_in(case["text"]))
+        yield case, any(one in case["rule"] or case["rule"] in one for one in taken) if case["rule"] else bool(taken)
+
+
+def _print_rules(*, listing: bool) -> None:
+    heard = list(rules_heard())
+    for name, with_rule in (("with a rule", True), ("without", False)):
+        of_kind = [(case, is_taken) for case, is_taken in heard if bool(case["rule"]) == with_rule]
+        print(f"{name}: {sum(is_taken for _, is_taken in of_kind)} of {len(of_kind)} taken for one")
+        for case, is_taken in of_kind:
+            if listing and is_taken != with_rule:
+                print(f"  {case['id']}: {case['text']}")
+
+
 def main() -> None:
     """Print what one set comes to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -184,6 +203,8 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.set == "pairs":
         _print_pairs(listing=asked.list)
+    elif asked.set == "rules":
+        _print_rules(listing=asked.list)
     else:
         _print_ends(asked.set, listing=asked.list)
 
