@@ -14,12 +14,24 @@ from typing import Final, TypeAlias
 
 from lessonbank.contracts.records import Lesson, Provenance, ToolCall, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
-from lessonbank.guard.hazards import CHECKS_LESS
-from lessonbank.text.error_line import BRANCH, ITS_BRANCH, SAYS_ERROR, error_in
+from lessonbank.guard.hazards import CHECKS_LESS, may_loosen
+from lessonbank.text.error_line import (
+    ABSENT,
+    BRANCH,
+    ITS_BRANCH,
+    MODULE,
+    NO_SCRIPT,
+    PLACELESS,
+    SAYS_ERROR,
+    UNREAD,
+    error_in,
+)
 from lessonbank.text.shell_commands import (
     EDITS,
     INSTALLS,
     RUNS,
+    RUNS_TEXT,
+    TELLS,
     apart,
     differ_in_options,
     differ_in_start,
@@ -35,7 +47,7 @@ from lessonbank.text.shell_commands import (
 )
 
 from ._checks import check_of
-from ._shell import ENTERS, as_printed, bare, calls_of, command_of, is_shell, parts_of
+from ._shell import ENTERS, HEREDOC, as_printed, bare, calls_of, command_of, is_shell, parts_of
 
 _LONGEST: Final = 100
 """Characters of a command that a cure tells."""
@@ -62,37 +74,28 @@ _MAKER: Final = re.compile(r"write|create", re.IGNORECASE)
 _SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"\\]")
 """A command with one of these is more than a program and its arguments."""
 _PLAINLY_QUOTED: Final = re.compile(r"'[^'`\n]*'|\"[^\"`$\n]*\"")
-_ADDS_TO_A_CHECK: Final = re.compile(
-    r"-{1,2}(?:tags|features|all-features|import-mode|config|rootdir|workspace|project|filter|package|profile|env|"
-    r"target|cwd|dir|prefix|no-cache|file|jobs|parallel|timeout|port|with|group|extra|python|[CfFjpvn])(?:[=\s].*)?"
-)
-"""Options with which a check looks at more, or elsewhere. Another one may be what makes it pass."""
 _MAKES: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*([\w./~-]+)|\btee\s+(?:-a\s+)?([\w./~-]+)")
 _SHORTENED: Final = re.compile(r"\s*(?:2>&1\s*)?\|\s*(?:tail|head|cat)(?:\s+-?\w+){0,3}\s*$")
 """What only shortens the output. Whether the program went through is not told then."""
 _NOT_THERE: Final = 127
-_SHELL_LACKS: Final = re.compile(r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found")
-"""What a shell prints at once for a program that is not there: no pipe hides that."""
-_LACKS: Final = re.compile(
-    r"No module named|ModuleNotFound|Cannot find (?:module|package)|command not found|: not found$", re.MULTILINE
+_SHELL_LACKS: Final = re.compile(
+    r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found|\S{0,80}python[\d.]*(?:\.exe)?: No module named|Python was not found"
 )
-"""How programs say that a module or a program is not there."""
+"""What is printed at once for a program that is not there: no pipe hides that."""
+_LACKS: Final = re.compile(f"{MODULE.pattern}|ModuleNotFound|{ABSENT.pattern}|no matches found: ", re.MULTILINE)
+"""How programs say that a module or a program is not there, or that they were not even asked."""
+_FREES: Final = {"sandbox_permissions": "require_escalated", "with_escalated_permissions": True, "dangerouslyDisableSandbox": True}
+"""How the call of an agent's shell asks the person to let it out of the sandbox."""
+_FREED: Final = "free"
+"""The cure of what went through, word for word, outside of the sandbox."""
+_ENDINGS: Final = re.compile(r"dos2unix\s|s/\\r")
+"""An edit of line endings alone."""
 _ITS_SCRIPT: Final = "<script>"
 _ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
-_PREPARES: Final = re.compile(r"\s*(?:(?:source|\.|export)\s+\S{1,60}|\w+=\S{1,60})\s*$")
+_PREPARES: Final = re.compile(r"\s*(?:(?:source|\.|export)\s+\S{1,60}|\w+=\S{1,60}|\$env:\w+\s*=\s*\S{1,60})\s*$")
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
-_TELLS: Final = re.compile(r"\S+\s+(?:\w+\s+)?(?:list|ls|show|status|info|view|help|logs?|search|diff|version)(?:\s|$)")
-"""A command of whatever program that only tells something."""
-_GUARDS: Final = re.compile(
-    r"--?(?:[\w-]*-)?(?:lock|frozen|immutable|strict|verify|safe|error|deny|hash|gpg-sign|signoff|ff-only|audit)[\w=-]*|-[DW].*"
-)
-"""Options without which a command looks at less, or dares more."""
-_OPTION: Final = re.compile(r"-(?!m$|-?(?:check|diff|dry-run)\b)")
-"""An option; not one with which a program only tells what it would change."""
 _NOTHING_TO_RUN: Final = {("pytest", 4), ("pytest", 5)}
 """Exit codes that say that what was named is not there."""
-_SETS_A_PLACE: Final = re.compile(r"(?:TZ|LANG|LC_\w+|\w*(?:HOME|URL|PATH|HOST|PORT|CONFIG))=\S*")
-_CHECKS_SOMETHING: Final = re.compile(r"\b(?:test|check|lint|vet|audit|verify|validate|analy[sz]e|plan|diff|cov)")
 _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe|task|todo|ask|skill|agent|tool|"
     r"kill|bash|enter|exit|update_plan|web|monitor|think|write_stdin)(?![a-z])"
@@ -151,10 +154,12 @@ class Failure:
     def _advice(self) -> str:
         if self.cure.startswith(_EDITED):
             return f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
+        if self.cure == _FREED:
+            return "It went through outside of the sandbox, which the person has to allow: ask for it."
         if self.cure == _ASKED:
             return "It went through after the person had done something: ask for it."
         is_changed = program_of(self.cure.partition("(")[0]) == self.program
-        if is_changed and _may_loosen(self.command, self.cure):
+        if is_changed and may_loosen(self.command, self.cure, is_check=check_of(self.command) is not None):
             return f"`{self.cure}` went through: {CHECKS_LESS}."
         if _is_instead(self.command, self.cure):
             return f"`{self.cure}` went through."
@@ -201,10 +206,14 @@ class _Command:
     """The programs of its line before it. One that is run again failed itself."""
     prepared: str = ""
     """What its line sets up first, such as `source .venv/bin/activate`."""
+    script: str = ""
+    """The script that its line gives an interpreter."""
+    is_free: bool = False
+    """Whether it ran outside of the sandbox."""
 
     @property
     def failed(self) -> bool:
-        return 0 < self.code <= 128 and self.code not in _NO_RESULT
+        return self.code > 0 and not 128 < self.code < 192 and self.code not in _NO_RESULT  # no signal ended it
 
     @property
     def looks(self) -> bool:
@@ -212,19 +221,36 @@ class _Command:
 
     def is_again(self, other: _Command) -> bool:
         """Whether it is the next try: the same command, or with more words, or with others about the same."""
-        is_there = not self.folder or not other.folder or self.folder == other.folder
+        is_there = not self.folder or not other.folder or self.folder == other.folder or self.is_placed(other)
         is_more = self.words >= other.words or (other.program, other.code) in _NOTHING_TO_RUN
         is_same = self.words == other.words or (is_more and self.got_past(other))
         is_sure = self.is_sure or (other.is_missing and not self.is_missing)  # no pipe hides that it is not there
         mine, its = (
             command.program.replace(" run ", " ") for command in (self, other)
         )  # `bun test` is not always its script
-        return is_sure and is_there and ((is_same and mine == its) or self.varies(other))
+        is_next = (is_same and mine == its and self.has_script_of(other)) or self.varies(other) or self.quotes(other)
+        return is_sure and is_there and is_next
+
+    def is_placed(self, other: _Command) -> bool:
+        """Whether it ran above or below the folder in which the other try did not find something."""
+        folders = sorted((f"{self.folder}/", f"{other.folder}/"), key=len)
+        return folders[1].startswith(folders[0]) and PLACELESS.search(other.printed) is not None
+
+    def has_script_of(self, other: _Command) -> bool:
+        """Whether both run the same script, or one that needs what the other lacked."""
+        needs = set(re.findall(r"\w+", self.script.casefold())) & _lacked(other)
+        return self.script == other.script or other.is_absent or bool(needs)
+
+    def quotes(self, other: _Command) -> bool:
+        """Whether it quotes what a shell took for a pattern."""
+        named = re.search(r"no matches found: (\S+)", other.printed)
+        is_quoted = named is not None and re.search(rf"['\"]{re.escape(named[1])}['\"]", self.text)
+        return self.code == 0 and self.program == other.program and bool(is_quoted)
 
     def varies(self, other: _Command) -> bool:
         """Whether it went through with other options, or started in another way: what it is about is the same."""
         is_about_it = self.program == other.program and differ_in_options(self.text, other.text)
-        is_try = self.code == 0 and self.text != other.text and not self.looks
+        is_try = self.code == 0 and self.text != other.text and not self.looks and self.has_script_of(other)
         return is_try and (is_about_it or differ_in_start(self.text, other.text))
 
     def helps(self, other: _Command) -> bool:
@@ -232,7 +258,8 @@ class _Command:
         is_check = check_of(self.text) in ("the tests", "the linter") and not _MENDS.search(self.text)
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
-        return self.code == 0 and not self.looks and not is_check and not is_twin and not _TELLS.match(self.text)
+        acts = self.code == 0 and not self.looks and not self.script
+        return acts and not is_check and not is_twin and not TELLS.match(self.text)
 
     @property
     def lacks(self) -> bool:
@@ -240,10 +267,17 @@ class _Command:
         return _LACKS.search(self.printed) is not None
 
     @property
-    def is_missing(self) -> bool:
+    def is_absent(self) -> bool:
         """Whether its program is not there."""
         module = re.search(r"\s-m\s+([\w.]+)", self.text)
-        return self.code == _NOT_THERE or bool(module and f"No module named {module[1]}" in self.printed)
+        is_told = ABSENT.search(self.printed) is not None and name_of(self.program) in self.printed
+        lacks = is_told or bool(module and f"No module named {module[1]}" in self.printed)
+        return self.code == _NOT_THERE or (self.code > 0 and lacks)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether nothing of it ran: its program is not there, or the shell could not read the line."""
+        return self.is_absent or (self.code > 0 and UNREAD.search(self.printed) is not None)
 
     def got_past(self, other: _Command) -> bool:
         """Whether it went through, or at least ran where the other try did not."""
@@ -255,10 +289,13 @@ class _Command:
         started = start_of(self.text, other.program)
         if self.code == 0 and started and not self.looks and not INSTALLS.match(self.text):  # by what starts it
             return not other.text.startswith(started)
+        if not other.is_absent:  # what it was for is done by another runner
+            mends = _MENDS.search(self.text) is not None
+            return self.code == 0 and not mends and check_of(self.text) in {check_of(other.text)} - {None}
         same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)
         is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
-        return self.code == 0 and not self.looks and bool(same) and is_other and not is_itself
+        return self.code == 0 and self.looks <= other.looks and bool(same) and is_other and not is_itself
 
 
 def key_of(program: str, error: str, /) -> str:
@@ -272,7 +309,7 @@ def failure_of(line: str, printed: str, /) -> Failure | None:
     parts, joints = parts_of(line)
     lines = (line, parts[-1]) if {*joints} <= {"&&"} else (line,)
     commands = filter(None, (_command(0, text, "", 1, printed) for text in lines))
-    command = next(commands, None) or next(_of_script(0, parts_of(bare(line))[0], "", 1, printed), None)
+    command = next(commands, None) or next(_of_script(0, line, "", 1, printed), None)
     if command is None or (command.looks and not command.lacks):
         return None
     return Failure(command.program, error_in(printed), command.text, 0)
@@ -297,28 +334,18 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
     return failures
 
 
-def _may_loosen(failed: str, cure: str) -> bool:
-    """Whether more words for a check may be what makes it pass."""
-    known, before = words_of(failed), ""
-    left_out = list(filter(_OPTION.match, {*known} - {*words_of(cure)}))
-    if any(map(_GUARDS.fullmatch, left_out)):
-        return True
-    if not (check_of(failed) or (_CHECKS_SOMETHING.search(failed) and not _TELLS.match(failed))):
-        return False
-    if not {*known} <= {*words_of(cure)}:
-        return bool(left_out)
-    for word in words_of(unwrapped(cure)):
-        adds = _ADDS_TO_A_CHECK.fullmatch(word) or _ADDS_TO_A_CHECK.fullmatch(before)
-        is_fine = word in known or _SETS_A_PLACE.fullmatch(word) or adds
-        if not is_fine or (word not in known and "filter" in word and not cure.startswith("pnpm ")):
-            return True
-        before = "" if word in known else word
-    return False
+def _lacked(failed: _Command) -> set[str]:
+    """The names of the module that was not there, as one writes them in a package's name, too."""
+    named = {word for found in MODULE.findall(failed.printed) for word in found if word}
+    named |= {part for word in named for part in (word.split(".")[0], word.strip("@").rpartition("/")[2])}
+    return {word.replace("-", "_").casefold() for word in named if len(word) > 1}
 
 
 def _is_instead(failed: str, cure: str) -> bool:
     """Whether a cure did what the command was for, and not what had to come before it."""
     program, other = program_of(cure), program_of(failed)
+    if check_of(cure) is not None and check_of(cure) == check_of(failed) and not _MENDS.search(cure):
+        return True
     is_started = start_of(cure, other) and cure.split()[0] != failed.split()[0] and not INSTALLS.match(cure)
     is_call = "(" in cure and cure.partition("(")[0] == failed.partition("(")[0]
     if is_call or is_started or cure.endswith(failed) or _ITS_PATH in cure or stands_for(program, other):
@@ -366,13 +393,12 @@ def _brings(text: str, failed: _Command) -> bool:
     installs = INSTALLS.match(text)
     if installs is None or (failed.text.startswith("/") and not text.startswith("/")):  # of another interpreter
         return False
-    named = {word for word in text[installs.end() :].split() if not word.startswith((".", "-"))}
-    lacked = re.sub(r"\W", " ", error_in(failed.printed).replace("-", "_")).split()
-    return (
-        not named
-        or " -r " in text
-        or any(re.split(r"[<>=\[]", word.strip("'\""))[0].replace("-", "_") in lacked for word in named)
-    )
+    words = {word.strip("'\"") for word in text[installs.end() :].split() if not word.startswith((".", "-"))}
+    named = {re.split(r"[<>=\[]|(?<=.)@", word)[0].replace("-", "_").casefold() for word in words}
+    lacked = {*re.sub(r"\W", " ", error_in(failed.printed).replace("-", "_")).split(), *_lacked(failed)}
+    is_named = not lacked.isdisjoint({part for word in named for part in (word, word.rpartition("/")[2])})
+    is_in = any(len(name) > 3 and name in word for name in _lacked(failed) for word in named)
+    return not named or " -r " in text or is_named or is_in
 
 
 def _with_what_it_lacked(failed: _Command, later: Sequence[_Deed]) -> Failure | None:
@@ -393,10 +419,14 @@ def _with_what_it_lacked(failed: _Command, later: Sequence[_Deed]) -> Failure | 
 def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
     """What failed with one program, and went through with another that stands for it: in whatever words it fails."""
     acted = next((deed for deed in later if isinstance(deed, _Command) and not deed.looks), None)
-    if acted is None or acted.code != 0 or not stands_for(acted.program, failed.program):
-        tried = [deed for deed in later if failed.is_missing and isinstance(deed, _Command) and deed.replaces(failed)]
-        acted = tried[0] if tried else None
-    if acted:
+    is_unknown = NO_SCRIPT.search(failed.printed) is not None and not failed.is_absent
+    stands = acted and stands_for(acted.program, failed.program) and acted.has_script_of(failed)
+    if acted is None or acted.code != 0 or not stands:
+        is_open = failed.is_absent or is_unknown
+        acted = next((deed for deed in later if is_open and isinstance(deed, _Command) and deed.replaces(failed)), None)
+    if acted and is_unknown:
+        yield Failure(failed.program, error_in(failed.printed), failed.text, failed.at, acted.at, acted.text[:_LONGEST])
+    elif acted:
         same = operands_of(failed.text) & operands_of(acted.text)
         command, cure = (
             _PATHS.sub(_ITS_PATH, reduce(lambda text, word: text.replace(word, _ITS_PATH), same, deed.text))
@@ -420,6 +450,11 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
         file = next(iter(edited))
         is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
         return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
+    if again.is_free and not failed.is_free and again.words == failed.words and not acted:
+        return _FREED
+    is_requoted = again.text != failed.text and again.words == failed.words and UNREAD.search(failed.printed)
+    if is_requoted or again.quotes(failed):
+        return "" if acted else again.text
     if again.words > failed.words or (failed.program, failed.code) in _NOTHING_TO_RUN or again.varies(failed):
         is_bare = len(failed.words) == 1 and not check_of(failed.text)  # it said how it is used
         return again.text if not acted and again.text != failed.text and not is_bare else ""
@@ -442,9 +477,11 @@ def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Deed]:
     made = set[str]()
     for at, step in enumerate(run.steps):
         for call, result in calls_of(step):
-            code = exit_codes.get(call.id or "")
+            code, given = exit_codes.get(call.id or ""), call.arguments if isinstance(call.arguments, dict) else {}
             if is_shell(call) and code is not None and result:
-                yield from _of_line(at, call, code, result.text, made)
+                is_free = any(given.get(name) == value for name, value in _FREES.items())
+                for deed in _of_line(at, call, code, result.text, made):
+                    yield replace(deed, is_free=is_free) if isinstance(deed, _Command) else deed
             elif not is_shell(call) and _EDITOR.search(call.name) and not (result and result.is_error):
                 made |= {_edited_file(call)} if _MAKER.search(call.name) else set()
                 yield _Edit(_edited_file(call))
@@ -462,7 +499,7 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
     directory = call.arguments.get("workdir") if isinstance(call.arguments, dict) else None
     folder, line = directory if isinstance(directory, str) else "", _MESSAGE.sub(r"\1'…'", command_of(call.arguments))
     line, code = as_printed(line, printed) or (line, code)
-    parts, joints = parts_of(line)
+    parts, joints = parts_of(HEREDOC.sub("<<''", line))
     plain = parts_of(bare(line))[0]
     opened = [row for row in line.splitlines() if "<<" in row]
     made |= {
@@ -471,35 +508,47 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
         for name in groups
         if name
     }
-    command = _command(at, line, folder, code, printed)
-    if not made.isdisjoint(name.rpartition("/")[2] for name in bare(line).split()) or any(map(EDITS.match, plain)):
-        yield _Edit()
-        yield from _of_script(at, plain, folder, code, printed)
+    is_of_run = not made.isdisjoint(name.rpartition("/")[2] for name in bare(line).split())
+    edits = is_of_run or (any(map(EDITS.match, plain)) and not _ENDINGS.search(line))
+    scripts = list(_of_script(at, line, folder, code, printed))
+    is_given = any(deed.script for deed in scripts)
+    command = None if edits or is_given else _command(at, line, folder, code, printed)
+    if edits or is_given:
+        deeds: list[_Deed] = [_Edit()] if edits or not all(map(only_looks, plain)) else []
+        yield from (*scripts, *deeds) if code == 0 else (*deeds, *scripts)
     elif command is not None:
         yield command
-    elif (
-        {*joints} <= {"&&"}
-        and len(parts) > 1
-        and (each := [_command(at, part, folder, code, printed) for part in parts])
-    ):
-        if code == 0:
-            yield from (deed or _Edit() for deed in each)
-        elif each[-1] is not None:
-            yield replace(each[-1], before=frozenset(program_of(part) for part in parts[:-1]))
+    elif len(parts) > 1 and "|" not in joints and "||" not in joints:
+        yield from _of_parts([_command(at, part, folder, code, printed) for part in parts], parts, joints, code)
     elif code == 0 and (short := _command(at, _SHORTENED.sub("", line), folder, 0, printed)) is not None:
         is_there = _SHELL_LACKS.match(printed) is None
         yield replace(short, is_sure=not is_there, code=0 if is_there else _NOT_THERE)
     elif not all(only_looks(part) for part in plain):
         yield _Edit()  # more than one command: what it did is not known
-        yield from _of_script(at, plain, folder, code, printed)
+        yield from scripts
 
 
-def _of_script(at: int, parts: Sequence[str], folder: str, code: int, printed: str) -> Iterator[_Command]:
-    """A script of the run's own that lacked a module: what it is does not matter then."""
-    runs = RUNS.match(parts[-1])
-    if code and runs and _LACKS.search(printed):
-        text = f"{runs[1]} {_ITS_SCRIPT}"
-        yield _Command(at, text, runs[1].rpartition("/")[2], frozenset(text.split()), folder, code, printed)
+def _of_parts(
+    each: Sequence[_Command | None], parts: Sequence[str], joints: Sequence[str], code: int
+) -> Iterator[_Deed]:
+    """The commands of a line of several: the exit code is that of the last ones, which lead to one another."""
+    start = max((n for n, joint in enumerate(joints, 1) if joint != "&&"), default=0)
+    if not all(only_looks(part.strip()) or ENTERS.match(part) for part in parts[:start]):
+        yield _Edit()
+    if code == 0:
+        yield from (deed or _Edit() for deed in each[start:])
+    elif (last := each[-1]) is not None:
+        yield replace(last, before=frozenset(program_of(part) for part in parts[start:-1]))
+
+
+def _of_script(at: int, line: str, folder: str, code: int, printed: str) -> Iterator[_Command]:
+    """A script of the run's own that lacked a module, or that an interpreter was given and ran: which does not matter."""
+    last = parts_of(bare(line))[0][-1]
+    runs, is_given = RUNS.match(last), RUNS_TEXT.match(f"{last} ") is not None
+    if runs and (_LACKS.search(printed) if code else is_given):
+        text, script = f"{runs[1]} {_ITS_SCRIPT}", line if is_given else ""
+        program = re.split(r"[/\\]", runs[1])[-1].removesuffix(".exe")
+        yield _Command(at, text, program, frozenset(text.split()), folder, code, printed, script=script)
 
 
 def _edited_file(call: ToolCall) -> str:
@@ -538,6 +587,6 @@ def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Comma
     prepared = " && ".join(command.strip() for command in commands[:-1] if _PREPARES.match(command))
     text = " ".join(commands[-1].replace(" 2>&1", "").split())
     program = program_of(text)
-    if not program or len(text) > 3 * _LONGEST or _SHAPED.search(_PLAINLY_QUOTED.sub("''", text)):
+    if not program or len(text) > 10 * _LONGEST or _SHAPED.search(_PLAINLY_QUOTED.sub("''", text)):
         return None
     return _Command(at, text, program, frozenset(words_of(text)), folder, code, printed, prepared=prepared)
