@@ -11,7 +11,8 @@ CHECKS_LESS: Final = "it may check less"
 """What a cure says of itself that gave a check more words, where they may be why it passes."""
 _PATTERNS: Final = (
     # Destroys, or cannot be undone.
-    r"\b(?:rm|rmdir|shred|unlink|mkfs\S*|dd|truncate|killall|pkill|kill|reboot|shutdown|uninstall)\s",
+    r"\b(?:rm|rmdir|shred|unlink|mkfs\S*|dd|truncate|killall|pkill|kill|taskkill|reboot|shutdown|uninstall|"
+    r"del|erase|rd|ri|Remove-Item\S*|Clear-\w+|Stop-(?:Process|Service|Computer))\s",
     r"\bgit\s.*(?:\breset\b.*--hard|\bclean\b|\brestore\b|\bcheckout\s+(?:--\s|\.)|\bstash\s+(?:drop|clear)|\bbranch\s+-D|"
     r"\bpush\b.*(?:\s\+\S|--delete|--mirror)|\bfilter-branch\b|(?<!-)\brebase\b(?!\s+--continue)|\breflog\s+expire|\bgc\b|\brevert\b|"
     r"\badd\s+(?:-A\b|--all\b|\.(?=[\s`]|$)))",  # whatever lies there
@@ -20,7 +21,8 @@ _PATTERNS: Final = (
     r"\bterraform\s+destroy\b|\b(?:migrate|db)[:\s]+(?:reset|drop|rollback|fresh)\b|\bnpm\s+unpublish\b",
     # Forces, or takes rights.
     r"\boutside of the sandbox\b|"
-    r"\s-force\b|\bforce-\w|(?:^|[\s`])(?:sudo|su|doas|chmod|chown|chgrp|setfacl|setenforce)\s|\s--(?:\w+-)*force(?:-\w+)*\b|"
+    r"\s-force\b|\bforce-\w|(?:^|[\s`])(?:sudo|su|doas|chmod|chown|chgrp|setfacl|setenforce|icacls|takeown|runas)\s|"
+    r"\b(?:-ExecutionPolicy|Set-ExecutionPolicy|RunAs)\b|\s--(?:\w+-)*force(?:-\w+)*\b|"
     r"\bgit\b.*\s-\w*f\w*\b|\b(?:npm|pnpm|yarn|cargo|gem|pip)\b.*\s-f\b|\bln\s+-\w*f|\b(?:cp|mv)\s+-\w*f|"
     r"--(?:legacy-peer-deps|break-system-packages|privileged|unsafe-perm|allow-root|admin|yes-i-know\S*)\b",
     # Goes round a check.
@@ -40,7 +42,7 @@ _PATTERNS: Final = (
     r"--(?:trusted-host|no-check-certificate)\b|\bgit\s+config\b|\bxfail\b|\bnoqa\b|@ts-ignore|\bas\s+any\b",
     # Fetches what the repository does not hold, or runs what it fetched.
     r"\w://(?!localhost\b|127\.0\.0\.1\b)|\bgit@|\|\s*(?:\S*/)?(?:ba|z|da|k|c)?sh\b|\|\s*(?:python|perl|ruby|node)|\beval\s|\bbase64\s|\bnc\s|"
-    r"\b(?:curl|wget|ssh|scp|rsync)\s|\b(?:printenv|export)\s+\w*(?:TOKEN|SECRET|KEY|PASSWORD)",
+    r"\b(?:curl|wget|ssh|scp|rsync|iwr|irm|iex|Invoke-(?:WebRequest|RestMethod|Expression))\s|\b(?:printenv|export)\s+\w*(?:TOKEN|SECRET|KEY|PASSWORD)",
 )
 _HAZARD: Final = re.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS), re.IGNORECASE)
 _MOST: Final = 2_000

@@ -78,6 +78,7 @@ _MAKES: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*([\w./~-]+)|\btee\s+(?:-a\s+)
 _SHORTENED: Final = re.compile(r"\s*(?:2>&1\s*)?\|\s*(?:tail|head|cat)(?:\s+-?\w+){0,3}\s*$")
 """What only shortens the output. Whether the program went through is not told then."""
 _NOT_THERE: Final = 127
+_CLOSED: Final = 126
 _SHELL_LACKS: Final = re.compile(
     r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found|\S{0,80}python[\d.]*(?:\.exe)?: No module named|Python was not found"
 )
@@ -88,11 +89,17 @@ _FREES: Final = {"sandbox_permissions": "require_escalated", "with_escalated_per
 """How the call of an agent's shell asks the person to let it out of the sandbox."""
 _FREED: Final = "free"
 """The cure of what went through, word for word, outside of the sandbox."""
+_QUOTED: Final = "quote"
+"""The cure of what the shell took for a pattern."""
+_PROSE: Final = re.compile(
+    r"(?ms)(?<!-[ceq] )(?:\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\1\s*\)\"|'[^']{80,}'|\"[^\"$`]{80,}\"|'[^'\n]*\n[^']*'|\"[^\"$`\n]*\n[^\"$`]*\")"
+)
+"""A long text in quotes: what it says is of one task."""
 _ENDINGS: Final = re.compile(r"dos2unix\s|s/\\r")
 """An edit of line endings alone."""
 _ITS_SCRIPT: Final = "<script>"
 _ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
-_PREPARES: Final = re.compile(r"\s*(?:(?:source|\.|export)\s+\S{1,60}|\w+=\S{1,60}|\$env:\w+\s*=\s*\S{1,60})\s*$")
+_PREPARES: Final = re.compile(r"\s*(?:(?:source|\.|export)\s+\S{1,60}|(?:export\s+|\$env:)?\w+\s*=\s*(?:\"[^\"`$]{1,80}\"|'[^']{1,80}'|\S{1,60}))\s*$")
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
 _NOTHING_TO_RUN: Final = {("pytest", 4), ("pytest", 5)}
 """Exit codes that say that what was named is not there."""
@@ -154,6 +161,8 @@ class Failure:
     def _advice(self) -> str:
         if self.cure.startswith(_EDITED):
             return f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
+        if self.cure == _QUOTED:
+            return "It went through with quotes around the path that the shell took for a pattern."
         if self.cure == _FREED:
             return "It went through outside of the sandbox, which the person has to allow: ask for it."
         if self.cure == _ASKED:
@@ -233,8 +242,8 @@ class _Command:
 
     def is_placed(self, other: _Command) -> bool:
         """Whether it ran above or below the folder in which the other try did not find something."""
-        folders = sorted((f"{self.folder}/", f"{other.folder}/"), key=len)
-        return folders[1].startswith(folders[0]) and PLACELESS.search(other.printed) is not None
+        short, long = sorted((f"{self.folder}/", f"{other.folder}/"), key=len)
+        return PLACELESS.search(other.printed) is not None and (long.startswith(short) or long.endswith(f"/{short}"))
 
     def has_script_of(self, other: _Command) -> bool:
         """Whether both run the same script, or one that needs what the other lacked."""
@@ -245,7 +254,7 @@ class _Command:
         """Whether it quotes what a shell took for a pattern."""
         named = re.search(r"no matches found: (\S+)", other.printed)
         is_quoted = named is not None and re.search(rf"['\"]{re.escape(named[1])}['\"]", self.text)
-        return self.code == 0 and self.program == other.program and bool(is_quoted)
+        return self.program == other.program and self.got_past(other) and bool(is_quoted)
 
     def varies(self, other: _Command) -> bool:
         """Whether it went through with other options, or started in another way: what it is about is the same."""
@@ -272,7 +281,8 @@ class _Command:
         module = re.search(r"\s-m\s+([\w.]+)", self.text)
         is_told = ABSENT.search(self.printed) is not None and name_of(self.program) in self.printed
         lacks = is_told or bool(module and f"No module named {module[1]}" in self.printed)
-        return self.code == _NOT_THERE or (self.code > 0 and lacks)
+        is_closed = self.code == _CLOSED and "ermission denied" in self.printed
+        return self.code == _NOT_THERE or is_closed or (self.code > 0 and lacks)
 
     @property
     def is_missing(self) -> bool:
@@ -287,15 +297,16 @@ class _Command:
     def replaces(self, other: _Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
         started = start_of(self.text, other.program)
-        if self.code == 0 and started and not self.looks and not INSTALLS.match(self.text):  # by what starts it
+        is_act = not self.looks and not INSTALLS.match(self.text) and not _ENDINGS.search(self.text)
+        if self.code == 0 and started and is_act:  # by what starts it
             return not other.text.startswith(started)
         if not other.is_absent:  # what it was for is done by another runner
-            mends = _MENDS.search(self.text) is not None
-            return self.code == 0 and not mends and check_of(self.text) in {check_of(other.text)} - {None}
+            return self.code == 0 and _are_alike(self.text, other.text)
         same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)
         is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
-        return self.code == 0 and self.looks <= other.looks and bool(same) and is_other and not is_itself
+        is_try = self.code == 0 and self.looks <= other.looks and not _ENDINGS.search(self.text)
+        return is_try and bool(same) and is_other and not is_itself
 
 
 def key_of(program: str, error: str, /) -> str:
@@ -341,10 +352,19 @@ def _lacked(failed: _Command) -> set[str]:
     return {word.replace("-", "_").casefold() for word in named if len(word) > 1}
 
 
+def _are_alike(text: str, other: str) -> bool:
+    """Whether two commands check the same, such as the types, by whatever runner."""
+    mine, its = check_of(text), check_of(other)
+    is_types = {mine, its} == {"the linter", "the build"} and name_of(program_of(text)) in ("tsc", "vue-tsc")
+    return its is not None and (mine == its or is_types) and not _MENDS.search(text)
+
+
 def _is_instead(failed: str, cure: str) -> bool:
     """Whether a cure did what the command was for, and not what had to come before it."""
     program, other = program_of(cure), program_of(failed)
-    if check_of(cure) is not None and check_of(cure) == check_of(failed) and not _MENDS.search(cure):
+    if _ENDINGS.search(cure) or cure.endswith(" …") or only_looks(failed):
+        return not _ENDINGS.search(cure)
+    if _are_alike(cure, failed):
         return True
     is_started = start_of(cure, other) and cure.split()[0] != failed.split()[0] and not INSTALLS.match(cure)
     is_call = "(" in cure and cure.partition("(")[0] == failed.partition("(")[0]
@@ -393,6 +413,8 @@ def _brings(text: str, failed: _Command) -> bool:
     installs = INSTALLS.match(text)
     if installs is None or (failed.text.startswith("/") and not text.startswith("/")):  # of another interpreter
         return False
+    if failed.is_absent and (RUNS.match(failed.text) or stands_for(program_of(text), failed.program)):
+        return "-m" in failed.words  # no package brings an interpreter, or what installs packages
     words = {word.strip("'\"") for word in text[installs.end() :].split() if not word.startswith((".", "-"))}
     named = {re.split(r"[<>=\[]|(?<=.)@", word)[0].replace("-", "_").casefold() for word in words}
     lacked = {*re.sub(r"\W", " ", error_in(failed.printed).replace("-", "_")).split(), *_lacked(failed)}
@@ -434,7 +456,7 @@ def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
         )
         before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
         if not path and (start := start_of(cure, failed.program)) and not cure.endswith(failed.text.partition(" ")[2]):
-            command, before = f"{start_of(command, failed.program)} …", f"{start} …"
+            command, before = f"{start_of(failed.text, failed.program)} …", f"{start} …"
         if len(before + path) <= _LONGEST:
             yield Failure(name_of(failed.program), "", command, failed.at, acted.at, before + path)
 
@@ -452,9 +474,10 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
         return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
     if again.is_free and not failed.is_free and again.words == failed.words and not acted:
         return _FREED
-    is_requoted = again.text != failed.text and again.words == failed.words and UNREAD.search(failed.printed)
-    if is_requoted or again.quotes(failed):
-        return "" if acted else again.text
+    if again.quotes(failed):
+        return _QUOTED
+    if again.text != failed.text and again.words == failed.words and UNREAD.search(failed.printed) and not acted:
+        return again.text
     if again.words > failed.words or (failed.program, failed.code) in _NOTHING_TO_RUN or again.varies(failed):
         is_bare = len(failed.words) == 1 and not check_of(failed.text)  # it said how it is used
         return again.text if not acted and again.text != failed.text and not is_bare else ""
@@ -511,14 +534,16 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
     is_of_run = not made.isdisjoint(name.rpartition("/")[2] for name in bare(line).split())
     edits = is_of_run or (any(map(EDITS.match, plain)) and not _ENDINGS.search(line))
     scripts = list(_of_script(at, line, folder, code, printed))
-    is_given = any(deed.script for deed in scripts)
+    is_given = bool(scripts) and RUNS_TEXT.match(f"{plain[-1]} ") is not None
     command = None if edits or is_given else _command(at, line, folder, code, printed)
     if edits or is_given:
         deeds: list[_Deed] = [_Edit()] if edits or not all(map(only_looks, plain)) else []
         yield from (*scripts, *deeds) if code == 0 else (*deeds, *scripts)
     elif command is not None:
         yield command
-    elif len(parts) > 1 and "|" not in joints and "||" not in joints:
+    elif len(plain) == 1 and (command := _command(at, _PROSE.sub("'…'", line), folder, code, printed)) is not None:
+        yield replace(command, script=line)
+    elif len(parts) == len(plain) > 1 and "|" not in joints and "||" not in joints:
         yield from _of_parts([_command(at, part, folder, code, printed) for part in parts], parts, joints, code)
     elif code == 0 and (short := _command(at, _SHORTENED.sub("", line), folder, 0, printed)) is not None:
         is_there = _SHELL_LACKS.match(printed) is None
@@ -542,13 +567,12 @@ def _of_parts(
 
 
 def _of_script(at: int, line: str, folder: str, code: int, printed: str) -> Iterator[_Command]:
-    """A script of the run's own that lacked a module, or that an interpreter was given and ran: which does not matter."""
+    """A script of the run's own that lacked a module, or that went through: what it is does not matter then."""
     last = parts_of(bare(line))[0][-1]
     runs, is_given = RUNS.match(last), RUNS_TEXT.match(f"{last} ") is not None
-    if runs and (_LACKS.search(printed) if code else is_given):
-        text, script = f"{runs[1]} {_ITS_SCRIPT}", line if is_given else ""
-        program = re.split(r"[/\\]", runs[1])[-1].removesuffix(".exe")
-        yield _Command(at, text, program, frozenset(text.split()), folder, code, printed, script=script)
+    if runs and (code in _NO_RESULT or (is_given if code == 0 else _LACKS.search(printed))):
+        text, program = f"{runs[1]} {_ITS_SCRIPT}", re.split(r"[/\\]", runs[1])[-1].removesuffix(".exe")
+        yield _Command(at, text, program, frozenset(text.split()), folder, code, printed, script=line if is_given else last)
 
 
 def _edited_file(call: ToolCall) -> str:

@@ -39,6 +39,7 @@ BRANCH: Final = re.compile(r"(?<=current branch )[^\s']+|(?<=src refspec )[^\s']
 ITS_BRANCH: Final = "<branch>"
 _VALUES: Final = (
     (BRANCH, ITS_BRANCH),
+    (re.compile(r"(?<=no matches found: )\S+"), "<pattern>"),
     (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
     (re.compile(r"(?:/[\w.+-]+){2,}/?"), "/…"),
     (re.compile(r"\b[0-9a-f]{7,40}\b"), "#"),

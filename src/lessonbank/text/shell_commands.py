@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 _WRAPS: Final = re.compile(
-    r"^(?:\w+=\S*|time|env|command|timeout\s+\S+|(?:npx|bunx)(?:\s+(?:-y|--yes|--no-install))?|uvx|bundle\s+exec|"
+    r"^(?:\w+=(?:\"[^\"]*\"|'[^']*'|\S*)|time|env|command|timeout\s+\S+|(?:npx|bunx)(?:\s+(?:-y|--yes|--no-install))?|uvx|bundle\s+exec|"
     r"(?:uv|poetry|pdm|hatch)\s+run(?:\s+--(?:with|group|extra|python|env)[\s=]\S+)*)\s+"
 )
 _WITH_SUB: Final = re.compile(
@@ -34,7 +34,7 @@ _FAMILIES: Final = tuple(
 )
 """Programs that stand for each other: a repository uses one of them."""
 EDITS: Final = re.compile(
-    r"\s*(?:sed\s.*-\w*i|perl\s+-\w*i|(?:apply_)?patch\s|git\s+(?:apply|restore|reset|revert|clean|checkout\s.*[./])|(?:cat|tee)\s*<<)"
+    r"\s*(?:sed\s.*-\w*i|perl\s+-\w*i|(?:apply_patch\b|patch\s)|git\s+(?:apply|restore|reset|revert|clean|checkout\s.*[./])|(?:cat|tee)\s*<<)"
 )
 """A command that changes files of the task at hand."""
 INSTALLS: Final = re.compile(
