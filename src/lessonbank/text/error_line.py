@@ -21,9 +21,9 @@ ABSENT: Final = re.compile(
     re.MULTILINE,
 )
 """How shells say that a program is not there."""
-NO_SCRIPT: Final = re.compile(r"[Mm]issing script|NO_SCRIPT|[Ss]cript not found|No rule to make target|Couldn't find a script")
+NO_SCRIPT: Final = re.compile(r"[Mm]issing script|NO_SCRIPT|[Ss]cript not found|No rule to make target")
 """How runners say that a repository names no such script."""
-UNREAD: Final = re.compile(r"no matches found: |ParserError|unexpected EOF while looking|syntax error near|unterminated")
+UNREAD: Final = re.compile(r"no matches found: |ParserError|unexpected EOF while looking|syntax error near")
 """How shells say that they could not read a line: nothing of it was run then."""
 MODULE: Final = re.compile(
     r"(?:No module named|Cannot find (?:module|package)|required module provides package|Can't resolve|resolve import)"
@@ -31,7 +31,8 @@ MODULE: Final = re.compile(
 )
 """What was not there, of a language's own modules."""
 PLACELESS: Final = re.compile(
-    r"[Nn]o such file|not found|cannot find|ENOENT|[Mm]issing script|not a git repo|does not exist|Could not read", re.IGNORECASE
+    r"no such file|not found|cannot find|ENOENT|missing script|not a git repo|does not exist|could not read",
+    re.IGNORECASE,
 )
 """What a command says that was run in the wrong folder."""
 BRANCH: Final = re.compile(r"(?<=current branch )[^\s']+|(?<=src refspec )[^\s']+|(?<=branch ')[^'\n]+(?=')")
