@@ -36,7 +36,6 @@ from ._deeds import (
     ENDINGS,
     LACKS,
     LONGEST,
-    MESSAGE,
     NAME,
     NOTHING_TO_RUN,
     Command,
@@ -44,12 +43,10 @@ from ._deeds import (
     Edit,
     Spoke,
     are_alike,
-    command_in,
+    deeds_in,
     deeds_of,
     missing_modules,
-    scripts_in,
 )
-from ._shell import parts_of
 
 _BOTH: Final = 135
 """Characters of the two commands of a cure: with the words around them they fit one line of 200."""
@@ -152,11 +149,8 @@ def key_of(program: str, error: str, /) -> str:
 
 def failure_of(line: str, printed: str, /) -> Failure | None:
     """A command that failed just now, of several that lead to one another the last; `None` where it only looks."""
-    line = MESSAGE.sub(r"\1'…'", line)
-    parts, joints = parts_of(line)
-    lines = (line, parts[-1]) if {*joints} <= {"&&"} else (line,)
-    commands = filter(None, (command_in(0, text, "", 1, printed) for text in lines))
-    command = next(commands, None) or next(scripts_in(0, line, "", 1, printed), None)
+    done = [deed for deed in deeds_in(0, line, "", 1, printed, set()) if isinstance(deed, Command)]
+    command = done[-1] if done else None
     if command is None or (command.looks and not command.lacks):
         return None
     return Failure(command.program, error_in(printed), command.text, 0)

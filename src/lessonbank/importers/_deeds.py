@@ -46,8 +46,11 @@ _SHORTENED: Final = re.compile(r"\s*(?:2>&1\s*)?\|\s*(?:tail|head|cat)(?:\s+-?\w
 """What only shortens the output. Whether the program went through is not told then."""
 _NOT_THERE: Final = 127
 _CLOSED: Final = 126
+_PATTERN: Final = re.compile(r"no matches found: (\S+)")
+"""What a shell took for a pattern."""
 _SHELL_LACKS: Final = re.compile(
-    r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found|\S{0,80}python[\d.]*(?:\.exe)?: No module named|Python was not found"
+    r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found|\S{0,80}python[\d.]*(?:\.exe)?: No module named|"
+    r"Python was not found"
 )
 """What is printed at once for a program that is not there: no pipe hides that."""
 LACKS: Final = re.compile(f"{MODULE.pattern}|ModuleNotFound|{ABSENT.pattern}|no matches found: ", re.MULTILINE)
@@ -79,7 +82,7 @@ _READS: Final = re.compile(
     r"kill|bash|enter|exit|update_plan|web|monitor|think|write_stdin)(?![a-z])"
 )
 NAME: Final = re.compile(r"[\w.-]{1,60}")
-MESSAGE: Final = re.compile(
+_MESSAGE: Final = re.compile(
     r"(?ms)(\s(?:-\w?m|-s|--(?:message|reason|title|body|comment|notes?|subject|summary|description|text|content))[\s=])"
     r"(?:\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\2\s*\)\"|'[^']*'|\"(?:[^\"\\]|\\.)*\")",
 )
@@ -151,7 +154,7 @@ class Command:
 
     def quotes(self, other: Command) -> bool:
         """Whether it quotes what a shell took for a pattern."""
-        named = re.search(r"no matches found: (\S+)", other.printed)
+        named = _PATTERN.search(other.printed)
         is_quoted = named is not None and re.search(rf"['\"]{re.escape(named[1])}['\"]", self.text)
         return self.program == other.program and self.got_past(other) and bool(is_quoted)
 
@@ -230,7 +233,9 @@ def deeds_of(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[Deed]:
             code, given = exit_codes.get(call.id or ""), call.arguments if isinstance(call.arguments, dict) else {}
             if is_shell(call) and code is not None and result:
                 is_free = any(given.get(name) == value for name, value in _FREES.items())
-                for deed in _of_line(at, call, code, result.text, made):
+                line, folder = command_of(call.arguments), given.get("workdir")
+                folder = folder if isinstance(folder, str) else ""
+                for deed in deeds_in(at, line, folder, code, result.text, made):
                     yield replace(deed, is_free=is_free) if isinstance(deed, Command) else deed
             elif not is_shell(call) and _EDITOR.search(call.name) and not (result and result.is_error):
                 made |= {_edited_file(call)} if _MAKER.search(call.name) else set()
@@ -241,13 +246,12 @@ def deeds_of(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[Deed]:
             yield Spoke()
 
 
-def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -> Iterator[Deed]:
+def deeds_in(at: int, line: str, folder: str, code: int, printed: str, made: set[str]) -> Iterator[Deed]:
     """What a line of a shell did: its command, or several that all went through.
 
     An edit where that is not known, and where it is of a file that the run itself made: no later task has that.
     """
-    directory = call.arguments.get("workdir") if isinstance(call.arguments, dict) else None
-    folder, line = directory if isinstance(directory, str) else "", MESSAGE.sub(r"\1'…'", command_of(call.arguments))
+    line = _MESSAGE.sub(r"\1'…'", line)
     line, code = as_printed(line, printed) or (line, code)
     parts, joints = parts_of(HEREDOC.sub("<<''", line))
     plain = parts_of(bare(line))[0]
@@ -260,19 +264,19 @@ def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -
     }
     is_of_run = not made.isdisjoint(name.rpartition("/")[2] for name in bare(line).split())
     edits = is_of_run or (any(map(EDITS.match, plain)) and not ENDINGS.search(line))
-    scripts = list(scripts_in(at, line, folder, code, printed))
+    scripts = list(_of_script(at, line, folder, code, printed))
     is_given = bool(scripts) and RUNS_TEXT.match(f"{plain[-1]} ") is not None
-    command = None if edits or is_given else command_in(at, line, folder, code, printed)
+    command = None if edits or is_given else _command(at, line, folder, code, printed)
     if edits or is_given:
         deeds: list[Deed] = [Edit()] if edits or not all(map(only_looks, plain)) else []
         yield from (*scripts, *deeds) if code == 0 else (*deeds, *scripts)
     elif command is not None:
         yield command
-    elif len(plain) == 1 and (command := command_in(at, _PROSE.sub("'…'", line), folder, code, printed)) is not None:
+    elif len(plain) == 1 and (command := _command(at, _PROSE.sub("'…'", line), folder, code, printed)) is not None:
         yield replace(command, script=line)
     elif len(parts) == len(plain) > 1 and "|" not in joints and "||" not in joints:
-        yield from _of_parts([command_in(at, part, folder, code, printed) for part in parts], parts, joints, code)
-    elif code == 0 and (short := command_in(at, _SHORTENED.sub("", line), folder, 0, printed)) is not None:
+        yield from _of_parts([_command(at, part, folder, code, printed) for part in parts], parts, joints, code)
+    elif code == 0 and (short := _command(at, _SHORTENED.sub("", line), folder, 0, printed)) is not None:
         is_there = _SHELL_LACKS.match(printed) is None
         yield replace(short, is_sure=not is_there, code=0 if is_there else _NOT_THERE)
     elif not all(only_looks(part) for part in plain):
@@ -291,7 +295,7 @@ def _of_parts(each: Sequence[Command | None], parts: Sequence[str], joints: Sequ
         yield replace(last, before=frozenset(program_of(part) for part in parts[start:-1]))
 
 
-def scripts_in(at: int, line: str, folder: str, code: int, printed: str) -> Iterator[Command]:
+def _of_script(at: int, line: str, folder: str, code: int, printed: str) -> Iterator[Command]:
     """A script of the run's own that lacked a module, or that went through: what it is does not matter then."""
     last = parts_of(bare(line))[0][-1]
     runs, is_given = RUNS.match(last), RUNS_TEXT.match(f"{last} ") is not None
@@ -323,7 +327,7 @@ def _call(at: int, call: ToolCall, code: int, printed: str) -> Command | None:
     return Command(at, text[:LONGEST], call.name, frozenset((call.name, *names)), "", code, printed)
 
 
-def command_in(at: int, line: str, folder: str, code: int, printed: str) -> Command | None:
+def _command(at: int, line: str, folder: str, code: int, printed: str) -> Command | None:
     """The one command of a line, which may enter a folder first, or prepare; `None` where it is anything else."""
     commands, joints = parts_of(line)
     is_plain = all(
@@ -337,7 +341,8 @@ def command_in(at: int, line: str, folder: str, code: int, printed: str) -> Comm
             folder = match[1].strip("\"'").replace("\\", "/").rstrip("/")
     prepared = " && ".join(command.strip() for command in commands[:-1] if _PREPARES.match(command))
     text = " ".join(commands[-1].replace(" 2>&1", "").split())
-    program = program_of(text)
-    if not program or len(text) > 10 * LONGEST or _SHAPED.search(_PLAINLY_QUOTED.sub("''", text)):
+    program, named = program_of(text), _PATTERN.search(printed)
+    shape = _PLAINLY_QUOTED.sub("''", text.replace(named[1], "") if named else text)
+    if not program or len(text) > 10 * LONGEST or _SHAPED.search(shape):
         return None
     return Command(at, text, program, frozenset(words_of(text)), folder, code, printed, prepared=prepared)

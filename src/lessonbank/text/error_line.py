@@ -17,7 +17,7 @@ _NOISE: Final = re.compile(
     r"\+ CategoryInfo .*|\+ FullyQualifiedErrorId .*|ELIFECYCLE .*)$"
 )
 ABSENT: Final = re.compile(
-    r"command not found|: not found$|is not recognized as|CommandNotFoundException|Failed to spawn|Python was not found",
+    r"command not found|: not found$|is not recognized as|CommandNotFound|Failed to spawn|Python was not found",
     re.MULTILINE,
 )
 """How shells say that a program is not there."""
