@@ -22,7 +22,7 @@ _PATTERNS: Final = (
     # Forces, or takes rights.
     r"\boutside of the sandbox\b|"
     r"\s-force\b|\bforce-\w|(?:^|[\s`])(?:sudo|su|doas|chmod|chown|chgrp|setfacl|setenforce|icacls|takeown|runas)\s|"
-    r"\b(?:-ExecutionPolicy|Set-ExecutionPolicy|RunAs)\b|\s--(?:\w+-)*force(?:-\w+)*\b|"
+    r"-ExecutionPolicy\b|\bRunAs\b|\s--(?:\w+-)*force(?:-\w+)*\b|"
     r"\bgit\b.*\s-\w*f\w*\b|\b(?:npm|pnpm|yarn|cargo|gem|pip)\b.*\s-f\b|\bln\s+-\w*f|\b(?:cp|mv)\s+-\w*f|"
     r"--(?:legacy-peer-deps|break-system-packages|privileged|unsafe-perm|allow-root|admin|yes-i-know\S*)\b",
     # Goes round a check.
