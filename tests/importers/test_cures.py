@@ -474,6 +474,12 @@ def test_what_went_through_outside_of_the_sandbox_waits_for_a_person(asked: dict
     call = call.model_copy(update={"arguments": {"command": line, **asked}})
     second = made.steps[1].model_copy(update={"action": Action(calls=(call,))})
     (found,) = failures_in(made.model_copy(update={"steps": (made.steps[0], second)}), codes)
+    tried, codes = run(bad(line, "Operation not permitted", 255), ok("rm -f .git/index.lock"), ok(line))
+    third = second.model_copy(update={"observations": tried.steps[2].observations})
+    call = call.model_copy(update={"id": "c2"})
+    third = third.model_copy(update={"action": Action(calls=(call,))})
+    (again,) = failures_in(tried.model_copy(update={"steps": (*tried.steps[:2], third)}), codes)
+    assert again.cure == found.cure  # what was tried in between did not help
     lesson = found.lesson("r")
     assert lesson.content == "It went through outside of the sandbox, which the person has to allow: ask for it."
     assert is_hazard(lesson.content)

@@ -15,7 +15,7 @@ from typing import Final
 from lessonbank.contracts.records import Lesson, Provenance, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.guard.hazards import CHECKS_LESS, may_loosen
-from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, SAYS_ERROR, UNREAD, error_in
+from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, SAYS_ERROR, UNREAD, WALLED, error_in
 from lessonbank.text.shell_commands import (
     INSTALLS,
     RUNS,
@@ -285,12 +285,13 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
     """
     edited = {deed.file for deed in between if isinstance(deed, Edit)}
     acted = [deed for deed in between if isinstance(deed, Command) and deed.helps(failed)]
+    is_freed = again.is_free and not failed.is_free and again.words == failed.words
+    if is_freed and (WALLED.search(failed.printed) or not (acted or edited)):
+        return _FREED
     if edited:
         file = next(iter(edited))
         is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
         return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
-    if again.is_free and not failed.is_free and again.words == failed.words and not acted:
-        return _FREED
     if again.quotes(failed):
         return _QUOTED
     if again.text != failed.text and again.words == failed.words and UNREAD.search(failed.printed) and not acted:

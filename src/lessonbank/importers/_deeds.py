@@ -149,8 +149,9 @@ class Command:
 
     def has_script_of(self, other: Command) -> bool:
         """Whether both run the same script, or one that needs what the other lacked."""
-        needs = set(re.findall(r"\w+", self.script.casefold())) & missing_modules(other)
-        return self.script == other.script or other.is_absent or bool(needs)
+        if self.script == other.script or other.is_absent:
+            return True
+        return not missing_modules(other).isdisjoint(re.findall(r"\w+", self.script.casefold()))
 
     def quotes(self, other: Command) -> bool:
         """Whether it quotes what a shell took for a pattern."""

@@ -25,6 +25,8 @@ NO_SCRIPT: Final = re.compile(r"[Mm]issing script|NO_SCRIPT|[Ss]cript not found|
 """How runners say that a repository names no such script."""
 UNREAD: Final = re.compile(r"no matches found: |ParserError|unexpected EOF while looking|syntax error near")
 """How shells say that they could not read a line: nothing of it was run then."""
+WALLED: Final = re.compile(r"not permitted|ermission denied|EPERM|EACCES|resolve host|ENOTFOUND|Read-only file system")
+"""How programs say that a sandbox does not let them write, or reach a network."""
 MODULE: Final = re.compile(
     r"(?:No module named|Cannot find (?:module|package)|required module provides package|Can't resolve|resolve import)"
     r" ['\"]?(@?[\w./-]+)|requires? \"([\w.-]+)\""
