@@ -214,7 +214,7 @@ class Command:
 
 def missing_modules(failed: Command) -> set[str]:
     """The names of the module that was not there, as one writes them in a package's name, too."""
-    named = {word for found in MODULE.findall(failed.printed) for word in found if word}
+    named = {word for groups in MODULE.findall(failed.printed) for word in groups if word}
     named |= {part for word in named for part in (word.split(".")[0], word.strip("@").rpartition("/")[2])}
     return {word.replace("-", "_").casefold() for word in named if len(word) > 1}
 
