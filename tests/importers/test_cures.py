@@ -187,6 +187,38 @@ def bad(command: str, printed: str = PROTO, code: int = 2) -> Call:
             (bad("git commit -m 'Add a page'", "nothing", 1), ok("git add a.md"), ok("git commit -m 'Add one page'")),
             ("git commit", "git commit -m '…'", "git add a.md"),
         ),
+        (
+            (bad("sed -n '1,9p' a/cli.py", "sed: CommandNotFoundException", 1), ok("Get-Content -Path a/cli.py")),
+            ("sed", "sed -n '1,9p' <path>", "Get-Content -Path <path>"),  # a look of a program that is not there
+        ),
+        (
+            (bad("npm run typecheck", 'npm error Missing script: "typecheck"', 1), ok("npx tsc -b")),
+            ("npm run typecheck", "npm run typecheck", "npx tsc -b"),
+        ),
+        (
+            (
+                bad("./gen.sh --all", "env: 'bash\\r': No such file", 127),
+                ok("sed -i 's/\\r$//' gen.sh"),
+                ok("./gen.sh --all"),
+            ),
+            ("gen.sh", "./gen.sh --all", "sed -i 's/\\r$//' gen.sh"),
+        ),
+        (
+            (bad("make a; npm run build", code=1), ok("npm ci && npm run build")),  # the code is that of the last
+            ("npm run build", "npm run build", "npm ci"),
+        ),
+        (
+            (bad("gradle build", "no Java", 1), ok('export JAVA_HOME="/opt/java 21" && gradle build')),
+            ("gradle build", "gradle build", 'export JAVA_HOME="/opt/java 21" && gradle build'),
+        ),
+        (
+            (
+                bad("go build ./...", "no required module provides package example.org/a/uuid", 1),
+                ok("go get example.org/a/uuid@v1.6.0"),
+                bad("go build ./...", "undefined: x", 1),
+            ),
+            ("go build", "go build ./...", "go get example.org/a/uuid@v1.6.0"),
+        ),
     ],
 )
 def test_what_got_a_command_through_is_its_cure(calls: tuple[Call, ...], expected: tuple[str, str, str]) -> None:
@@ -237,6 +269,11 @@ def test_what_got_a_command_through_is_its_cure(calls: tuple[Call, ...], expecte
         (bad("git push origin main"), ok("git push")),  # about something else
         (bad("gt start mayor"), ok("gt mayor --help")),
         (bad("openclaw"), ok("openclaw health")),  # it said how it is used
+        (bad("pytest tests/a.py", "1 failed", 1), ok("npx vitest run")),  # there is such a script
+        (bad("python - <<'E'\nx\nE", "No module named 'x'", 1), ok("make proto"), ok("python - <<'E'\ny\nE")),
+        (bad("python - <<'E'\nx\nE", "python: command not found", 127), ok("npm install"), ok("make x")),
+        (bad("make db && make test; ls"), ok("make proto"), ok("make db && make test; ls")),
+        (bad('tool "a\nb"'), ok("make proto"), ok('tool "a\nc"')),  # another text
     ],
 )
 def test_what_may_not_have_helped_is_no_cure(calls: tuple[Call, ...]) -> None:
@@ -408,3 +445,101 @@ def test_the_exit_code_that_a_line_prints_is_its_own() -> None:
     line = 'make db; echo "exit=$?"'
     (found,) = failures_in(*run((line, 0, "KeyError\nexit=2"), ok("make proto"), ok("make db")))
     assert found.cure == "make proto"
+
+
+def test_a_script_that_a_line_gives_an_interpreter_is_run_by_the_one_that_is_there() -> None:
+    for start, end in (("- <<'E'\n", "\nE"), ('-c "', '"')):
+        lines = [f"{program} {start}print(1)\nprint(2){end}" for program in ("python", "python3")]
+        found = failures_in(*run(bad(lines[0], "bash: python: command not found", 127), ok(lines[1])))
+        told = {one.lesson("r").content for one in found if one.cure}
+        assert told == {"`python3 <script>` went through."}
+        live = failure_of(lines[0].replace("print", "exit"), "bash: python: command not found")
+        assert live
+        assert live.replaced_key in {one.key for one in found}
+    lacks = "Traceback\nModuleNotFoundError: No module named 'yaml'"
+    line = "{} - <<'E'\nimport yaml\nprint({})\nE"
+    cure, _ = cures(bad(line.format("python3", 1), lacks, 1), ok(line.format(".venv/bin/python", 2)))
+    assert cure == ("python3", "python3 <script>", ".venv/bin/python <script>")
+    said = "error: Failed to spawn: `ruff`"
+    cure, _ = cures(bad("uv run ruff check .", said), ok("uv run --with ruff ruff check ."))
+    assert cure == ("ruff", "uv run ruff check .", "uv run --with ruff ruff check .")
+
+
+@pytest.mark.parametrize("asked", [{"sandbox_permissions": "require_escalated"}, {"with_escalated_permissions": True}])
+@pytest.mark.parametrize("line", ["git fetch --all", "./new.sh --json 'One; two\nthree' --number 1"])
+def test_what_went_through_outside_of_the_sandbox_waits_for_a_person(asked: dict[str, Any], line: str) -> None:
+    made, codes = run(bad(line, "error: cannot open '.git/FETCH_HEAD': Operation not permitted", 255), ok(line))
+    assert not [one for one in failures_in(made, codes) if one.cure]
+    call = made.steps[1].action.calls[0]
+    call = call.model_copy(update={"arguments": {"command": line, **asked}})
+    second = made.steps[1].model_copy(update={"action": Action(calls=(call,))})
+    (found,) = failures_in(made.model_copy(update={"steps": (made.steps[0], second)}), codes)
+    tried, codes = run(bad(line, "Operation not permitted", 255), ok("rm -f .git/index.lock"), ok(line))
+    third = second.model_copy(update={"observations": tried.steps[2].observations})
+    call = call.model_copy(update={"id": "c2"})
+    third = third.model_copy(update={"action": Action(calls=(call,))})
+    (again,) = failures_in(tried.model_copy(update={"steps": (*tried.steps[:2], third)}), codes)
+    assert again.cure == found.cure  # what was tried in between did not help
+    lesson = found.lesson("r")
+    assert lesson.content == "It went through outside of the sandbox, which the person has to allow: ask for it."
+    assert is_hazard(lesson.content)
+
+
+@pytest.mark.parametrize("path", ["src/[id]/page.tsx", "src/(shop)/page.tsx"])
+def test_quotes_around_what_a_shell_took_for_a_pattern_are_a_cure_for_every_path(path: str) -> None:
+    denied = bad(f"git add '{path}'", "fatal: Unable to create '.git/index.lock'", 128)
+    for failed, again in ((f"cat {path}", ok(f'cat "{path}"')), (f"git add {path}", denied)):
+        found = failures_in(*run(bad(failed, f"zsh:1: no matches found: {path}", 1), again))
+        assert found[0].lesson("r").content.startswith("It went through with quotes")
+        live = failure_of(failed.replace("page", "other"), f"zsh:1: no matches found: {path.replace('page', 'other')}")
+        assert live
+        assert live.key == found[0].key
+
+
+@pytest.mark.parametrize("shell", [["powershell.exe", "-NoProfile", "-Command"], ["cmd", "/d", "/c"], ["bash", "-lc"]])
+def test_what_a_shell_is_given_as_a_word_is_the_command(shell: list[str]) -> None:
+    made, codes = run(bad("make test"), ok("make proto"), ok("make test"))
+    steps = list(made.steps)
+    for at, step in enumerate(steps):
+        call = step.action.calls[0]
+        given = {"command": [*shell, call.arguments["command"]]} if isinstance(call.arguments, dict) else {}
+        steps[at] = step.model_copy(update={"action": Action(calls=(call.model_copy(update={"arguments": given}),))})
+    found = failures_in(made.model_copy(update={"steps": tuple(steps)}), codes)
+    assert [(one.command, one.cure) for one in found] == [("make test", "make proto")]
+
+
+def test_the_folder_in_which_a_file_is_found_is_told_where_each_call_names_its_own() -> None:
+    def told(error: str, before: str, after: str) -> list[str]:
+        made, codes = run(bad("npm test", error, 1), ok("npm test"))
+        steps = [
+            step.model_copy(
+                update={"action": Action(calls=(step.action.calls[0].model_copy(update={"arguments": given}),))}
+            )
+            for step, folder in zip(made.steps, (before, after), strict=True)
+            for given in ({"command": "npm test", "workdir": folder},)
+        ]
+        return [one.cure for one in failures_in(made.model_copy(update={"steps": tuple(steps)}), codes)]
+
+    assert told("npm error ENOENT: package.json", "/srv/shop", "/srv/shop/web") == ["cd …/web && npm test"]
+    assert told("npm error ENOENT: package.json", "/srv/shop", "/srv/other") == [""]
+    assert told("1 failed", "/srv/shop", "/srv/shop/web") == [""]
+
+
+def test_a_branch_that_was_there_is_no_check_that_checks_less() -> None:
+    (found,) = failures_in(*run(bad("git checkout -b fix-41", "already exists", 128), ok("git checkout fix-41")))
+    assert found.lesson("r").content == "`git checkout <value>` went through."
+    assert not is_hazard(found.lesson("r").content)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "Remove-Item -Recurse build",
+        "taskkill //F //PID 4",
+        "powershell -ExecutionPolicy Bypass -File a.ps1",
+        "iwr a.ps1",
+    ],
+)
+def test_what_destroys_fetches_or_takes_rights_on_windows_waits_for_a_person(command: str) -> None:
+    (found,) = failures_in(*run(bad("make db"), ok(command), ok("make db")))
+    assert is_hazard(found.lesson("r").content)

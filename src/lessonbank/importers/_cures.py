@@ -10,17 +10,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Final, TypeAlias
+from typing import Final
 
-from lessonbank.contracts.records import Lesson, Provenance, ToolCall, Trajectory
+from lessonbank.contracts.records import Lesson, Provenance, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
-from lessonbank.guard.hazards import CHECKS_LESS
-from lessonbank.text.error_line import BRANCH, ITS_BRANCH, SAYS_ERROR, error_in
+from lessonbank.guard.hazards import CHECKS_LESS, may_loosen
+from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, SAYS_ERROR, UNREAD, WALLED, error_in
 from lessonbank.text.shell_commands import (
-    EDITS,
     INSTALLS,
     RUNS,
-    apart,
     differ_in_options,
     differ_in_start,
     name_of,
@@ -30,15 +28,26 @@ from lessonbank.text.shell_commands import (
     program_of,
     stands_for,
     start_of,
-    unwrapped,
     words_of,
 )
 
 from ._checks import check_of
-from ._shell import ENTERS, as_printed, bare, calls_of, command_of, is_shell, parts_of
+from ._deeds import (
+    ENDINGS,
+    LACKS,
+    LONGEST,
+    NAME,
+    NOTHING_TO_RUN,
+    Command,
+    Deed,
+    Edit,
+    Spoke,
+    are_alike,
+    deeds_in,
+    deeds_of,
+    missing_modules,
+)
 
-_LONGEST: Final = 100
-"""Characters of a command that a cure tells."""
 _BOTH: Final = 135
 """Characters of the two commands of a cure: with the words around them they fit one line of 200."""
 _FAILED: Final = " failed: "
@@ -47,7 +56,6 @@ _TELLING: Final = 20
 _SOON: Final = 12
 """Commands and edits after a failure among which the next try is looked for."""
 _MOST_BETWEEN: Final = 3
-_NO_RESULT: Final = {124, 125}
 _EDITED: Final = "edit "
 _ASKED: Final = "ask"
 """The cure of what went through after the person had done something, such as to load a key."""
@@ -56,48 +64,10 @@ _DOCUMENT: Final = re.compile(
     re.IGNORECASE,
 )
 """What no check reads for its rules: an error that names such a file can be cured by an edit of it."""
-_PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+)$", re.MULTILINE)
-_EDITOR: Final = re.compile(r"edit|(?<!todo)write(?!_stdin)|patch|replace|create_file|insert", re.IGNORECASE)
-_MAKER: Final = re.compile(r"write|create", re.IGNORECASE)
-_SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"\\]")
-"""A command with one of these is more than a program and its arguments."""
-_PLAINLY_QUOTED: Final = re.compile(r"'[^'`\n]*'|\"[^\"`$\n]*\"")
-_ADDS_TO_A_CHECK: Final = re.compile(
-    r"-{1,2}(?:tags|features|all-features|import-mode|config|rootdir|workspace|project|filter|package|profile|env|"
-    r"target|cwd|dir|prefix|no-cache|file|jobs|parallel|timeout|port|with|group|extra|python|[CfFjpvn])(?:[=\s].*)?"
-)
-"""Options with which a check looks at more, or elsewhere. Another one may be what makes it pass."""
-_MAKES: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*([\w./~-]+)|\btee\s+(?:-a\s+)?([\w./~-]+)")
-_SHORTENED: Final = re.compile(r"\s*(?:2>&1\s*)?\|\s*(?:tail|head|cat)(?:\s+-?\w+){0,3}\s*$")
-"""What only shortens the output. Whether the program went through is not told then."""
-_NOT_THERE: Final = 127
-_SHELL_LACKS: Final = re.compile(r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found")
-"""What a shell prints at once for a program that is not there: no pipe hides that."""
-_LACKS: Final = re.compile(
-    r"No module named|ModuleNotFound|Cannot find (?:module|package)|command not found|: not found$", re.MULTILINE
-)
-"""How programs say that a module or a program is not there."""
-_ITS_SCRIPT: Final = "<script>"
-_ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
-_PREPARES: Final = re.compile(r"\s*(?:(?:source|\.|export)\s+\S{1,60}|\w+=\S{1,60})\s*$")
-_MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
-_TELLS: Final = re.compile(r"\S+\s+(?:\w+\s+)?(?:list|ls|show|status|info|view|help|logs?|search|diff|version)(?:\s|$)")
-"""A command of whatever program that only tells something."""
-_GUARDS: Final = re.compile(
-    r"--?(?:[\w-]*-)?(?:lock|frozen|immutable|strict|verify|safe|error|deny|hash|gpg-sign|signoff|ff-only|audit)[\w=-]*|-[DW].*"
-)
-"""Options without which a command looks at less, or dares more."""
-_OPTION: Final = re.compile(r"-(?!m$|-?(?:check|diff|dry-run)\b)")
-"""An option; not one with which a program only tells what it would change."""
-_NOTHING_TO_RUN: Final = {("pytest", 4), ("pytest", 5)}
-"""Exit codes that say that what was named is not there."""
-_SETS_A_PLACE: Final = re.compile(r"(?:TZ|LANG|LC_\w+|\w*(?:HOME|URL|PATH|HOST|PORT|CONFIG))=\S*")
-_CHECKS_SOMETHING: Final = re.compile(r"\b(?:test|check|lint|vet|audit|verify|validate|analy[sz]e|plan|diff|cov)")
-_READS: Final = re.compile(
-    r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe|task|todo|ask|skill|agent|tool|"
-    r"kill|bash|enter|exit|update_plan|web|monitor|think|write_stdin)(?![a-z])"
-)
-_NAME: Final = re.compile(r"[\w.-]{1,60}")
+_FREED: Final = "free"
+"""The cure of what went through, word for word, outside of the sandbox."""
+_QUOTED: Final = "quote"
+"""The cure of what the shell took for a pattern."""
 _OPENS: Final = re.compile(
     r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
 )
@@ -106,11 +76,6 @@ _ITS_PATH: Final = "<path>"
 _PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
 _OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|\"(?=.*\d)[^\"]{4,}\"|(?=.*\w).*[/\\].*")
 """A word that a command and its next try share, and that the same command in another task has not."""
-_MESSAGE: Final = re.compile(
-    r"(?ms)(\s(?:-\w?m|-s|--(?:message|reason|title|body|comment|notes?|subject|summary|description|text|content))[\s=])"
-    r"(?:\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\2\s*\)\"|'[^']*'|\"(?:[^\"\\]|\\.)*\")",
-)
-"""What a command says to people: another text in each task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +103,7 @@ class Failure:
         """Whether the failure of a key is of the same program with the same words, in whatever sub-command."""
         program, _, error = key.partition(_FAILED)
         is_said = len(self.error) >= _TELLING and bool(SAYS_ERROR.search(self.error))
-        is_script = RUNS.fullmatch(f"{program} ") and _LACKS.search(error)  # whatever script then lacks the same
+        is_script = RUNS.fullmatch(f"{program} ") and LACKS.search(error)  # whatever script then lacks the same
         is_of_it = name_of(program) == name_of(self.program) or bool(is_script)
         return is_said and error == self.error and is_of_it
 
@@ -151,10 +116,14 @@ class Failure:
     def _advice(self) -> str:
         if self.cure.startswith(_EDITED):
             return f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
+        if self.cure == _QUOTED:
+            return "It went through with quotes around the path that the shell took for a pattern."
+        if self.cure == _FREED:
+            return "It went through outside of the sandbox, which the person has to allow: ask for it."
         if self.cure == _ASKED:
             return "It went through after the person had done something: ask for it."
         is_changed = program_of(self.cure.partition("(")[0]) == self.program
-        if is_changed and _may_loosen(self.command, self.cure):
+        if is_changed and may_loosen(self.command, self.cure, is_check=check_of(self.command) is not None):
             return f"`{self.cure}` went through: {CHECKS_LESS}."
         if _is_instead(self.command, self.cure):
             return f"`{self.cure}` went through."
@@ -173,94 +142,6 @@ class Failure:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Edit:
-    file: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Spoke:
-    """The person said something."""
-
-
-_Deed: TypeAlias = "_Command | _Edit | _Spoke"
-
-
-@dataclass(frozen=True, slots=True)
-class _Command:
-    at: int
-    text: str
-    program: str
-    words: frozenset[str]
-    folder: str
-    code: int
-    printed: str
-    is_sure: bool = True
-    """Whether the code is its own: in a pipe it is that of what shortens the output."""
-    before: frozenset[str] = frozenset()
-    """The programs of its line before it. One that is run again failed itself."""
-    prepared: str = ""
-    """What its line sets up first, such as `source .venv/bin/activate`."""
-
-    @property
-    def failed(self) -> bool:
-        return 0 < self.code <= 128 and self.code not in _NO_RESULT
-
-    @property
-    def looks(self) -> bool:
-        return only_looks(self.text)
-
-    def is_again(self, other: _Command) -> bool:
-        """Whether it is the next try: the same command, or with more words, or with others about the same."""
-        is_there = not self.folder or not other.folder or self.folder == other.folder
-        is_more = self.words >= other.words or (other.program, other.code) in _NOTHING_TO_RUN
-        is_same = self.words == other.words or (is_more and self.got_past(other))
-        is_sure = self.is_sure or (other.is_missing and not self.is_missing)  # no pipe hides that it is not there
-        mine, its = (
-            command.program.replace(" run ", " ") for command in (self, other)
-        )  # `bun test` is not always its script
-        return is_sure and is_there and ((is_same and mine == its) or self.varies(other))
-
-    def varies(self, other: _Command) -> bool:
-        """Whether it went through with other options, or started in another way: what it is about is the same."""
-        is_about_it = self.program == other.program and differ_in_options(self.text, other.text)
-        is_try = self.code == 0 and self.text != other.text and not self.looks
-        return is_try and (is_about_it or differ_in_start(self.text, other.text))
-
-    def helps(self, other: _Command) -> bool:
-        """Whether it may be what got another one through: it acts, and is no check, nor the same on another thing."""
-        is_check = check_of(self.text) in ("the tests", "the linter") and not _MENDS.search(self.text)
-        (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
-        is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
-        return self.code == 0 and not self.looks and not is_check and not is_twin and not _TELLS.match(self.text)
-
-    @property
-    def lacks(self) -> bool:
-        """Whether a module or a program was not there."""
-        return _LACKS.search(self.printed) is not None
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether its program is not there."""
-        module = re.search(r"\s-m\s+([\w.]+)", self.text)
-        return self.code == _NOT_THERE or bool(module and f"No module named {module[1]}" in self.printed)
-
-    def got_past(self, other: _Command) -> bool:
-        """Whether it went through, or at least ran where the other try did not."""
-        ran = self.code == 1 and (other.program, other.code) in _NOTHING_TO_RUN
-        return self.code == 0 or ran or (other.is_missing and not self.is_missing)
-
-    def replaces(self, other: _Command) -> bool:
-        """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
-        started = start_of(self.text, other.program)
-        if self.code == 0 and started and not self.looks and not INSTALLS.match(self.text):  # by what starts it
-            return not other.text.startswith(started)
-        same = operands_of(self.text) & operands_of(other.text)
-        is_itself = any(word.rpartition("/")[2] == self.program for word in same)
-        is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
-        return self.code == 0 and not self.looks and bool(same) and is_other and not is_itself
-
-
 def key_of(program: str, error: str, /) -> str:
     """What a cure is looked up by: the same for the same command that failed in the same way."""
     return f"{program}{_FAILED}{error}"
@@ -268,11 +149,8 @@ def key_of(program: str, error: str, /) -> str:
 
 def failure_of(line: str, printed: str, /) -> Failure | None:
     """A command that failed just now, of several that lead to one another the last; `None` where it only looks."""
-    line = _MESSAGE.sub(r"\1'…'", line)
-    parts, joints = parts_of(line)
-    lines = (line, parts[-1]) if {*joints} <= {"&&"} else (line,)
-    commands = filter(None, (_command(0, text, "", 1, printed) for text in lines))
-    command = next(commands, None) or next(_of_script(0, parts_of(bare(line))[0], "", 1, printed), None)
+    done = [deed for deed in deeds_in(0, line, "", 1, printed, set()) if isinstance(deed, Command)]
+    command = done[-1] if done else None
     if command is None or (command.looks and not command.lacks):
         return None
     return Failure(command.program, error_in(printed), command.text, 0)
@@ -285,9 +163,9 @@ def opens_with_error(printed: str, /) -> bool:
 
 def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failure]:
     """The commands of a run that failed, with what got them through."""
-    done, failures = list(_done(run, exit_codes)), list[Failure]()
+    done, failures = list(deeds_of(run, exit_codes)), list[Failure]()
     for at, deed in enumerate(done):
-        if isinstance(deed, _Command) and deed.failed and (not deed.looks or deed.lacks):
+        if isinstance(deed, Command) and deed.failed and (not deed.looks or deed.lacks):
             later = done[at + 1 : at + 1 + _SOON]
             failure = _followed(deed, later)
             failures += [
@@ -297,28 +175,13 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
     return failures
 
 
-def _may_loosen(failed: str, cure: str) -> bool:
-    """Whether more words for a check may be what makes it pass."""
-    known, before = words_of(failed), ""
-    left_out = list(filter(_OPTION.match, {*known} - {*words_of(cure)}))
-    if any(map(_GUARDS.fullmatch, left_out)):
-        return True
-    if not (check_of(failed) or (_CHECKS_SOMETHING.search(failed) and not _TELLS.match(failed))):
-        return False
-    if not {*known} <= {*words_of(cure)}:
-        return bool(left_out)
-    for word in words_of(unwrapped(cure)):
-        adds = _ADDS_TO_A_CHECK.fullmatch(word) or _ADDS_TO_A_CHECK.fullmatch(before)
-        is_fine = word in known or _SETS_A_PLACE.fullmatch(word) or adds
-        if not is_fine or (word not in known and "filter" in word and not cure.startswith("pnpm ")):
-            return True
-        before = "" if word in known else word
-    return False
-
-
 def _is_instead(failed: str, cure: str) -> bool:
     """Whether a cure did what the command was for, and not what had to come before it."""
     program, other = program_of(cure), program_of(failed)
+    if ENDINGS.search(cure) or cure.endswith(" …") or only_looks(failed):
+        return not ENDINGS.search(cure)
+    if are_alike(cure, failed):
+        return True
     is_started = start_of(cure, other) and cure.split()[0] != failed.split()[0] and not INSTALLS.match(cure)
     is_call = "(" in cure and cure.partition("(")[0] == failed.partition("(")[0]
     if is_call or is_started or cure.endswith(failed) or _ITS_PATH in cure or stands_for(program, other):
@@ -343,41 +206,43 @@ def _shortened(text: str, most: int) -> str:
     return f"{text[: most - 2].rpartition(' ')[0]} …"  # a word that is cut hides from the redactor what it is
 
 
-def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
+def _followed(failed: Command, later: Sequence[Deed]) -> Failure:
     failure = Failure(failed.program, error_in(failed.printed), failed.text, failed.at)
-    place = next((n for n, deed in enumerate(later) if isinstance(deed, _Command) and deed.is_again(failed)), None)
+    place = next((n for n, deed in enumerate(later) if isinstance(deed, Command) and deed.is_again(failed)), None)
     if place is None:
         return failure
-    again, done = later[place], {deed.program for deed in later[: place + 1] if isinstance(deed, _Command)}
-    assert isinstance(again, _Command)
+    again, done = later[place], {deed.program for deed in later[: place + 1] if isinstance(deed, Command)}
+    assert isinstance(again, Command)
     if not again.got_past(failed) or not failed.before.isdisjoint(done - {failed.program}):
         return failure
     cure = _cure(failed, again, later[:place], failure.error)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
-    if (again.varies(failed) or len(cure) > _LONGEST) and cure.endswith(again.text):
+    if (again.varies(failed) or len(cure) > LONGEST) and cure.endswith(again.text):
         command, cure = _of_any_task(failed.text, cure)
         failure = replace(failure, command=command)
-    return replace(failure, through_at=again.at, cure=cure if len(cure) <= _LONGEST else "")
+    return replace(failure, through_at=again.at, cure=cure if len(cure) <= LONGEST else "")
 
 
-def _brings(text: str, failed: _Command) -> bool:
+def _brings(text: str, failed: Command) -> bool:
     """Whether a command installs what an error names, or all that the repository names."""
     installs = INSTALLS.match(text)
     if installs is None or (failed.text.startswith("/") and not text.startswith("/")):  # of another interpreter
         return False
-    named = {word for word in text[installs.end() :].split() if not word.startswith((".", "-"))}
-    lacked = re.sub(r"\W", " ", error_in(failed.printed).replace("-", "_")).split()
-    return (
-        not named
-        or " -r " in text
-        or any(re.split(r"[<>=\[]", word.strip("'\""))[0].replace("-", "_") in lacked for word in named)
-    )
+    is_tool = RUNS.match(failed.text) or stands_for(program_of(text), failed.program)
+    if failed.is_absent and "-m" not in failed.words and is_tool:
+        return False  # no package brings an interpreter, or what installs packages
+    words = {word.strip("'\"") for word in text[installs.end() :].split() if not word.startswith((".", "-"))}
+    named = {re.split(r"[<>=\[]|(?<=.)@", word)[0].replace("-", "_").casefold() for word in words}
+    lacked = {*re.sub(r"\W", " ", error_in(failed.printed).replace("-", "_")).split(), *missing_modules(failed)}
+    is_named = not lacked.isdisjoint({part for word in named for part in (word, word.rpartition("/")[2])})
+    is_in = any(len(name) > 3 and name in word for name in missing_modules(failed) for word in named)
+    return not named or " -r " in text or is_named or is_in
 
 
-def _with_what_it_lacked(failed: _Command, later: Sequence[_Deed]) -> Failure | None:
+def _with_what_it_lacked(failed: Command, later: Sequence[Deed]) -> Failure | None:
     """What installed a module or a program that was not there, where no later try says so any more."""
-    error, done = error_in(failed.printed), [deed for deed in later if isinstance(deed, _Command)]
+    error, done = error_in(failed.printed), [deed for deed in later if isinstance(deed, Command)]
     place = next((n for n, command in enumerate(done) if command.code == 0 and _brings(command.text, failed)), None)
     if (
         not failed.lacks
@@ -390,13 +255,17 @@ def _with_what_it_lacked(failed: _Command, later: Sequence[_Deed]) -> Failure | 
     return Failure(failed.program, error, failed.text, failed.at, tries[0].at, done[place].text)
 
 
-def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
+def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
     """What failed with one program, and went through with another that stands for it: in whatever words it fails."""
-    acted = next((deed for deed in later if isinstance(deed, _Command) and not deed.looks), None)
-    if acted is None or acted.code != 0 or not stands_for(acted.program, failed.program):
-        tried = [deed for deed in later if failed.is_missing and isinstance(deed, _Command) and deed.replaces(failed)]
-        acted = tried[0] if tried else None
-    if acted:
+    acted = next((deed for deed in later if isinstance(deed, Command) and not deed.looks), None)
+    is_unknown = NO_SCRIPT.search(failed.printed) is not None and not failed.is_absent
+    stands = acted and stands_for(acted.program, failed.program) and acted.has_script_of(failed)
+    if acted is None or acted.code != 0 or not stands:
+        is_open = failed.is_absent or is_unknown
+        acted = next((deed for deed in later if is_open and isinstance(deed, Command) and deed.replaces(failed)), None)
+    if acted and is_unknown:
+        yield Failure(failed.program, error_in(failed.printed), failed.text, failed.at, acted.at, acted.text[:LONGEST])
+    elif acted:
         same = operands_of(failed.text) & operands_of(acted.text)
         command, cure = (
             _PATHS.sub(_ITS_PATH, reduce(lambda text, word: text.replace(word, _ITS_PATH), same, deed.text))
@@ -404,23 +273,30 @@ def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
         )
         before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
         if not path and (start := start_of(cure, failed.program)) and not cure.endswith(failed.text.partition(" ")[2]):
-            command, before = f"{start_of(command, failed.program)} …", f"{start} …"
-        if len(before + path) <= _LONGEST:
+            command, before = f"{start_of(failed.text, failed.program)} …", f"{start} …"
+        if len(before + path) <= LONGEST:
             yield Failure(name_of(failed.program), "", command, failed.at, acted.at, before + path)
 
 
-def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: str) -> str:
+def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) -> str:
     """What was edited is of one task, so it is no cure, unless the error names that document.
 
     Nor is a command that was only run again.
     """
-    edited = {deed.file for deed in between if isinstance(deed, _Edit)}
-    acted = [deed for deed in between if isinstance(deed, _Command) and deed.helps(failed)]
+    edited = {deed.file for deed in between if isinstance(deed, Edit)}
+    acted = [deed for deed in between if isinstance(deed, Command) and deed.helps(failed)]
+    is_freed = again.is_free and not failed.is_free and again.words == failed.words
+    if is_freed and (WALLED.search(failed.printed) or not (acted or edited)):
+        return _FREED
     if edited:
         file = next(iter(edited))
         is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
         return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
-    if again.words > failed.words or (failed.program, failed.code) in _NOTHING_TO_RUN or again.varies(failed):
+    if again.quotes(failed):
+        return _QUOTED
+    if again.text != failed.text and again.words == failed.words and UNREAD.search(failed.printed) and not acted:
+        return again.text
+    if again.words > failed.words or (failed.program, failed.code) in NOTHING_TO_RUN or again.varies(failed):
         is_bare = len(failed.words) == 1 and not check_of(failed.text)  # it said how it is used
         return again.text if not acted and again.text != failed.text and not is_bare else ""
     if again.words == failed.words and again.prepared != failed.prepared and not acted:
@@ -428,116 +304,10 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: st
     if again.words == failed.words and again.folder not in ("", failed.folder) and not acted:
         name = again.folder.rpartition("/")[2]
         place = name if name == again.folder else f"…/{name}"
-        return f"cd {place} && {again.text}" if _NAME.fullmatch(name) else ""
-    if again.words == failed.words and not acted and any(isinstance(deed, _Spoke) for deed in between):
+        return f"cd {place} && {again.text}" if NAME.fullmatch(name) else ""
+    if again.words == failed.words and not acted and any(isinstance(deed, Spoke) for deed in between):
         return _ASKED if check_of(failed.text) in (None, "the release") else ""  # a test may only be flaky
     if again.words != failed.words or not 0 < len(acted) <= _MOST_BETWEEN:
         return ""
     named = [command for command in acted if command.program.rpartition(" ")[2] in failed.printed]
     return (named or [command for command in acted if command.program != "git add"] or acted)[-1].text
-
-
-def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Deed]:
-    """The commands whose exit code is known, and the edits, in their order."""
-    made = set[str]()
-    for at, step in enumerate(run.steps):
-        for call, result in calls_of(step):
-            code = exit_codes.get(call.id or "")
-            if is_shell(call) and code is not None and result:
-                yield from _of_line(at, call, code, result.text, made)
-            elif not is_shell(call) and _EDITOR.search(call.name) and not (result and result.is_error):
-                made |= {_edited_file(call)} if _MAKER.search(call.name) else set()
-                yield _Edit(_edited_file(call))
-            elif not is_shell(call) and code is not None and result and (done := _call(at, call, code, result.text)):
-                yield done
-        if any(seen.source == "user" for seen in step.observations):
-            yield _Spoke()
-
-
-def _of_line(at: int, call: ToolCall, code: int, printed: str, made: set[str]) -> Iterator[_Deed]:
-    """What a line of a shell did: its command, or several that all went through.
-
-    An edit where that is not known, and where it is of a file that the run itself made: no later task has that.
-    """
-    directory = call.arguments.get("workdir") if isinstance(call.arguments, dict) else None
-    folder, line = directory if isinstance(directory, str) else "", _MESSAGE.sub(r"\1'…'", command_of(call.arguments))
-    line, code = as_printed(line, printed) or (line, code)
-    parts, joints = parts_of(line)
-    plain = parts_of(bare(line))[0]
-    opened = [row for row in line.splitlines() if "<<" in row]
-    made |= {
-        name.rpartition("/")[2]
-        for groups in _MAKES.findall("\n".join((bare(line), *opened)))
-        for name in groups
-        if name
-    }
-    command = _command(at, line, folder, code, printed)
-    if not made.isdisjoint(name.rpartition("/")[2] for name in bare(line).split()) or any(map(EDITS.match, plain)):
-        yield _Edit()
-        yield from _of_script(at, plain, folder, code, printed)
-    elif command is not None:
-        yield command
-    elif (
-        {*joints} <= {"&&"}
-        and len(parts) > 1
-        and (each := [_command(at, part, folder, code, printed) for part in parts])
-    ):
-        if code == 0:
-            yield from (deed or _Edit() for deed in each)
-        elif each[-1] is not None:
-            yield replace(each[-1], before=frozenset(program_of(part) for part in parts[:-1]))
-    elif code == 0 and (short := _command(at, _SHORTENED.sub("", line), folder, 0, printed)) is not None:
-        is_there = _SHELL_LACKS.match(printed) is None
-        yield replace(short, is_sure=not is_there, code=0 if is_there else _NOT_THERE)
-    elif not all(only_looks(part) for part in plain):
-        yield _Edit()  # more than one command: what it did is not known
-        yield from _of_script(at, plain, folder, code, printed)
-
-
-def _of_script(at: int, parts: Sequence[str], folder: str, code: int, printed: str) -> Iterator[_Command]:
-    """A script of the run's own that lacked a module: what it is does not matter then."""
-    runs = RUNS.match(parts[-1])
-    if code and runs and _LACKS.search(printed):
-        text = f"{runs[1]} {_ITS_SCRIPT}"
-        yield _Command(at, text, runs[1].rpartition("/")[2], frozenset(text.split()), folder, code, printed)
-
-
-def _edited_file(call: ToolCall) -> str:
-    """The name of the one file that a call edits; empty where that is not plain."""
-    given = call.arguments
-    if isinstance(given, dict):
-        named = next((given[name] for name in ("file_path", "path", "filePath") if name in given), None)
-        text = str(given.get("input") or given.get("patch") or "")
-    else:
-        named, text = None, given
-    files = [named] if isinstance(named, str) else _PATCHED.findall(text)
-    return files[0].rstrip("/").rpartition("/")[2] if len(files) == 1 else ""
-
-
-def _call(at: int, call: ToolCall, code: int, printed: str) -> _Command | None:
-    """The call of a tool that acts, told by names alone; `None` where they are no names."""
-    names = sorted(call.arguments) if isinstance(call.arguments, dict) else []
-    if _READS.match(call.name) or not all(map(_NAME.fullmatch, (call.name, *names))):
-        return None
-    text = f"{call.name}({', '.join(names)})" if names else call.name
-    return _Command(at, text[:_LONGEST], call.name, frozenset((call.name, *names)), "", code, printed)
-
-
-def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Command | None:
-    """The one command of a line, which may enter a folder first, or prepare; `None` where it is anything else."""
-    commands, joints = parts_of(line)
-    is_plain = all(
-        ENTERS.match(command) or _PREPARES.match(command) or (joint != "&&" and only_looks(command.strip()))
-        for command, joint in zip(commands, joints, strict=False)
-    ) and not {*joints} - {"&&", ";", "\n"}
-    if len(commands) != len(parts_of(bare(line))[0]) or not is_plain:
-        return None
-    for before in commands[:-1]:
-        if (match := _ENTERS_ONE.match(before)) is not None:
-            folder = match[1].strip("\"'").replace("\\", "/").rstrip("/")
-    prepared = " && ".join(command.strip() for command in commands[:-1] if _PREPARES.match(command))
-    text = " ".join(commands[-1].replace(" 2>&1", "").split())
-    program = program_of(text)
-    if not program or len(text) > 3 * _LONGEST or _SHAPED.search(_PLAINLY_QUOTED.sub("''", text)):
-        return None
-    return _Command(at, text, program, frozenset(words_of(text)), folder, code, printed, prepared=prepared)

@@ -14,6 +14,8 @@ _SHELLS: Final = {
 }
 _MOST_COMMAND: Final = 10_000
 _WRAPPED: Final = re.compile(r"^\s*(?:/\S*/)?(?:ba|z)?sh\s+(-\w*o\s+pipefail\s+)?-\w*c\s+(['\"])(.*)\2\s*$", re.DOTALL)
+_TAKES_TEXT: Final = re.compile(r"-\w*c|-command|/[ck]", re.IGNORECASE)
+"""What stands before a command line that `bash`, PowerShell or `cmd` is given as a word."""
 _HANDED_ON: Final = re.compile(
     r"(?:^|&&)\s*(?:(ssh(?:\s+-[pilo]\s+\S+|\s+-\w+){0,4}\s+[\w.@-]+)|nix-shell(?:\s+\S+){0,4}?\s+--run|vagrant\s+ssh\s+-c|"
     r"(?:(?:docker|podman)(?:-|\s+)(?:compose\s+)?(?:exec|run)|kubectl\s+exec|nix\s+develop|wsl|direnv\s+exec|sudo)"
@@ -28,7 +30,7 @@ AWAY: Final = re.compile(
     r"^\s*(?:timeout\s+\S+\s+)?(?:ssh(?=\s|$)|(?:docker|podman)\s+run\s(?!.*\s(?:-v|--volume|--mount)))"
 )
 """A command that another machine or an image runs; `ssh` alone stands before those that follow."""
-_HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
+HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _ONE_WORD: Final = re.compile(r"['\"]([\w@./:=,-]{1,200})['\"]")
 _R_CHECK: Final = re.compile(
@@ -78,7 +80,7 @@ def command_of(arguments: Mapping[str, Json] | str, /) -> str:
     command = next((arguments[name] for name in ("command", "cmd", "commands", "script") if name in arguments), "")
     if isinstance(command, list):
         words = [word for word in command if isinstance(word, str)]
-        command = words[-1] if len(words) == 3 and words[1].startswith("-") else "\n".join(words)
+        command = words[-1] if len(words) > 2 and _TAKES_TEXT.fullmatch(words[-2]) else "\n".join(words)
     return unwrapped(command[:_MOST_COMMAND]) if isinstance(command, str) else ""
 
 
@@ -128,7 +130,7 @@ def handed_on(command: str, /) -> str:
 def bare(command: str, /) -> str:
     """A command without what it only quotes: a message about tests is no test. What sbt is to do is always quoted."""
     command = _R_CHECK.sub("R CMD check", command)
-    command = _SBT.sub(lambda match: match[0].translate(_PLAIN), _HEREDOC.sub("<<''", command))
+    command = _SBT.sub(lambda match: match[0].translate(_PLAIN), HEREDOC.sub("<<''", command))
     return _QUOTED.sub(lambda match: word[1] if (word := _ONE_WORD.fullmatch(match[0])) else "''", command)
 
 

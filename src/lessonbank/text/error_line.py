@@ -13,13 +13,36 @@ SAYS_ERROR: Final = re.compile(
 _NOISE: Final = re.compile(
     r"^(?:Exit code \d+|Error: Exit code.*|Exit Code: .*|Error: \(none\)|Signal: .*|Background PIDs: .*|"
     r"Process Group PGID: .*|make(?:\[\d+\])?: \*\*\*.*|make(?:\[\d+\])?: (?:Entering|Leaving).*|Traceback .*|"
-    r"npm (?:ERR!|error) (?:code|errno|A complete log).*)$"
+    r"npm (?:ERR!|error)(?: (?:code|errno|A complete log|To see a list|Did you mean).*|\s+npm run)?|"
+    r"\+ CategoryInfo .*|\+ FullyQualifiedErrorId .*|ELIFECYCLE .*)$"
 )
+ABSENT: Final = re.compile(
+    r"command not found|: not found$|is not recognized as|CommandNotFound|Failed to spawn|Python was not found",
+    re.MULTILINE,
+)
+"""How shells say that a program is not there."""
+NO_SCRIPT: Final = re.compile(r"[Mm]issing script|NO_SCRIPT|[Ss]cript not found|No rule to make target")
+"""How runners say that a repository names no such script."""
+UNREAD: Final = re.compile(r"no matches found: |ParserError|unexpected EOF while looking|syntax error near")
+"""How shells say that they could not read a line: nothing of it was run then."""
+WALLED: Final = re.compile(r"not permitted|ermission denied|EPERM|EACCES|resolve host|ENOTFOUND|Read-only file system")
+"""How programs say that a sandbox does not let them write, or reach a network."""
+MODULE: Final = re.compile(
+    r"(?:No module named|Cannot find (?:module|package)|required module provides package|Can't resolve|resolve import)"
+    r" ['\"]?(@?[\w./-]+)|requires? \"([\w.-]+)\""
+)
+"""What was not there, of a language's own modules."""
+PLACELESS: Final = re.compile(
+    r"no such file|not found|cannot find|ENOENT|missing script|not a git repo|does not exist|could not read",
+    re.IGNORECASE,
+)
+"""What a command says that was run in the wrong folder."""
 BRANCH: Final = re.compile(r"(?<=current branch )[^\s']+|(?<=src refspec )[^\s']+|(?<=branch ')[^'\n]+(?=')")
 """The branch that an error of git names: another one in each task, and the cure is the same."""
 ITS_BRANCH: Final = "<branch>"
 _VALUES: Final = (
     (BRANCH, ITS_BRANCH),
+    (re.compile(r"(?<=no matches found: )\S+"), "<pattern>"),
     (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
     (re.compile(r"(?:/[\w.+-]+){2,}/?"), "/…"),
     (re.compile(r"\b[0-9a-f]{7,40}\b"), "#"),

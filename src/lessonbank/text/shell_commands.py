@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from typing import Final
 
 _WRAPS: Final = re.compile(
-    r"^(?:\w+=\S*|time|env|command|timeout\s+\S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch)\s+run|bundle\s+exec)\s+"
+    r"^(?:\w+=(?:\"[^\"]*\"|'[^']*'|\S*)|time|env|command|timeout\s+\S+|(?:npx|bunx)(?:\s+(?:-y|--yes|--no-install))?|uvx|bundle\s+exec|"
+    r"(?:uv|poetry|pdm|hatch)\s+run(?:\s+--(?:with|group|extra|python|env)[\s=]\S+)*)\s+"
 )
 _WITH_SUB: Final = re.compile(
     r"git|make|just|rake|npm|pnpm|yarn|bun|deno|cargo|go|docker|podman|kubectl|pip3?|uv|poetry|pdm|hatch|gradlew?|mvnw?|"
     r"dotnet|bundle|playwright|prisma|rails|artisan|manage\.py|alembic|terraform|apt(?:-get)?|brew|gh|composer|mix|swift|bazel|tox|nox|helm|conda|flutter"
 )
 _WITH_VALUE: Final = re.compile(
-    r"-[CfFnp]|--(?:filter|prefix|cwd|dir|directory|file|project|namespace|package|context)"
+    r"-[CcfFnp]|--(?:filter|prefix|cwd|dir|directory|file|project|namespace|package|context)"
 )
 """Options whose value stands behind them, so that it is no sub-command."""
 _FAMILIES: Final = tuple(
@@ -23,7 +24,7 @@ _FAMILIES: Final = tuple(
     for names in (
         "npm pnpm yarn bun",
         "pip pip3 uv poetry pdm",
-        "python python3",
+        "python python3 py",
         "docker docker-compose podman",
         "make gmake just",
         "mvn mvnw",
@@ -33,12 +34,13 @@ _FAMILIES: Final = tuple(
 )
 """Programs that stand for each other: a repository uses one of them."""
 EDITS: Final = re.compile(
-    r"\s*(?:sed\s.*-\w*i|perl\s+-\w*i|patch\s|git\s+(?:apply|restore|reset|revert|clean|checkout\s.*[./])|(?:cat|tee)\s*<<)"
+    r"\s*(?:sed\s.*-\w*i|perl\s+-\w*i|(?:apply_patch\b|patch\s)|git\s+(?:apply|restore|reset|revert|clean|checkout\s.*[./])|(?:cat|tee)\s*<<)"
 )
 """A command that changes files of the task at hand."""
 INSTALLS: Final = re.compile(
     r"(?:\S*python[\d.]*\s+-m\s+)?(?:(?:uv\s+)?pip3?|npm|pnpm|yarn|bun|poetry|pdm|uv|bundle|composer|apt(?:-get)?|brew|conda|cargo|gem|go)\s+"
-    r"(?:install|ci|add|sync|i|get)\b|mix\s+deps\.get|go\s+mod\s+(?:download|tidy)|yarn$"
+    r"(?:install|ci|add|sync|i|get)\b|mix\s+deps\.get|go\s+mod\s+(?:download|tidy)|yarn$|(?:flutter|dart)\s+pub\s+get|"
+    r"dotnet\s+restore"
 )
 _READS: Final = re.compile(
     r"ls|cat|[ef]?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|"
@@ -54,13 +56,19 @@ _ASKS: Final = re.compile(
 """Programs that tell how a machine or a service is."""
 _SAYS: Final = re.compile(r"\S+ (?:-V|--version|--help)|(?:node|npm|ruby|php|perl|java|bun|deno) -v")
 """What tells about a program alone."""
-RUNS: Final = re.compile(r"\s*((?:\S*/)?(?:python[\d.]*|node|ruby))\s")
+RUNS: Final = re.compile(
+    r"\s*((?:(?:uv|poetry|pdm|pipenv|hatch|volta)\s+run\s+)?(?:\S*[/\\])?(?:python[\d.]*|py|node|ruby)(?:\.exe)?)\s"
+)
+RUNS_TEXT: Final = re.compile(rf"{RUNS.pattern}+(?:-\s*<<|<<|-[ecp]\s|-\s*$)")
+"""An interpreter that is given its script in the line itself."""
 _READ: Final = 4_000
 """Characters of a command in which its program stands: to split all of it takes longer than in proportion."""
 _ENDING: Final = re.compile(r"\.(?:exe|bat|cmd|sh)$")
 _PART: Final = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s=\"']+|[\"']")
 _OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
 _INTERPRETS: Final = re.compile(r"\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s")
+TELLS: Final = re.compile(r"\S+\s+(?:\w+\s+)?(?:list|ls|show|status|info|view|help|logs?|search|diff|version)(?:\s|$)")
+"""A command of whatever program that only tells something."""
 _DRY: Final = re.compile(
     r"\s(?:--(?:version|help|(?:just-|spec-)?dry-?(?:run)?|collect-only|co|no-run|list(?!-different)[\w-]*|setup-plan|"
     r"print-config|show(?:-?[Cc]onfig|-only)|graph|recon|noop|what-?if|fixtures|markers)|-h|-WhatIf)(?=\s|$|=(?!none|false))|"
