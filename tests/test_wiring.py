@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 import lessonbank
+from lessonbank import Evidence, Model, Trajectory
 from lessonbank.errors import MissingExtra, UsageError, importing
 from lessonbank.testing import HashingEmbedder, ModelServer
 from lessonbank.testing.settings import grouped
+from lessonbank.wiring import resolve_models
 
 BASE: dict[str, Any] = {"scope": "t"}
 
@@ -74,6 +76,59 @@ def test_a_hashing_embedder_given_as_an_object_is_made_again_by_its_name(tmp_pat
     assert embedder_of(tmp_path / "a.db") == "hashing-v1-512 (kept with the bank)"
 
 
+@pytest.mark.parametrize("dimensions", [64, 512])
+def test_a_hashing_embedder_of_other_dimensions_is_made_again_with_these(tmp_path: Path, dimensions: int) -> None:
+    run = Trajectory(task="open the valve", answer="done")
+    with lessonbank.connect(tmp_path / "a.db", **BASE, embedder=HashingEmbedder(dimensions=dimensions)) as bank:
+        bank.learn(run, outcome="success")
+    with lessonbank.connect(tmp_path / "a.db", **BASE, evidence=Evidence(holdout=None)) as bank:
+        assert bank.retrieve("open the valve").space == f"hashing-v1-{dimensions}"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("dimensions", [None, 256])
+def test_a_bank_made_with_a_providers_object_says_that_it_wants_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dimensions: int | None
+) -> None:
+    from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder
+
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    own = PydanticAIEmbedder("openai:text-embedding-3-small", dimensions=dimensions)
+    embedder_of(tmp_path / "a.db", embedder=own)
+    with pytest.raises(UsageError, match="pass that object as embedder="):
+        embedder_of(tmp_path / "a.db")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["openai:gpt-5-mini", "openai/gpt-5-mini", "gpt:gpt-5-mini", "OpenAI:gpt-5-mini"])
+def test_the_embedder_of_a_models_provider_is_found_however_the_model_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with ModelServer(dimensions=1536) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "test")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        assert embedder_of(tmp_path / "a.db", model=name).startswith("openai:text-embedding-3-small")
+
+
+@pytest.mark.full
+def test_the_key_of_a_model_goes_to_no_other_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = "openai:text-embedding-3-small"
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+        embedder_of(tmp_path / "a.db", model="anthropic:claude-sonnet-4-5", api_key="k", embedder=embedder)
+    for model in ("openai:gpt-5-mini", "openai-chat:gpt-5", {"judge": "openai:a", "extractor": "anthropic:b"}):
+        assert embedder_of(tmp_path / "b.db", model=model, api_key="k", embedder=embedder).startswith(embedder)
+
+
+def test_roles_that_name_the_same_model_share_its_limits() -> None:
+    def model(prompt: str) -> str:
+        return prompt
+
+    roles = resolve_models(Model({"judge": model, "extractor": model, "fit": lambda prompt: prompt}))
+    assert roles.judge is roles.extractor is roles.contrast
+    assert roles.fit is not roles.judge
+
+
 @pytest.mark.full
 def test_a_provider_that_is_down_is_tried_again_next_time_and_meanwhile_the_log_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -100,6 +155,8 @@ def test_a_provider_that_is_down_is_tried_again_next_time_and_meanwhile_the_log_
         ({"model": {"jugde": len}}, "no model role 'jugde'"),
         ({"consolidation": "apend"}, "consolidation"),
         ({"model": 7}, "a model is"),
+        ({"model": {"judge": Model("openai:gpt-5-mini")}}, "a role takes a name, a function or a LanguageModel"),
+        ({"model": {"judge": len, "contrast": len}}, "'contrast' .* name an extractor, too"),
     ],
 )
 def test_an_argument_that_cannot_be_is_one_sentence(options: dict[str, Any], sentence: str) -> None:

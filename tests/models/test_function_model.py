@@ -144,12 +144,32 @@ def test_the_name_is_the_functions_own_unless_the_caller_chooses() -> None:
         {"content": "hi", "usage": {"prompt_tokens": 3, "completion_tokens": 2, "cost": 0.5}},
         SimpleNamespace(text="hi", usage=SimpleNamespace(input_tokens=3, output_tokens=2, cost=0.5)),
         Completion(text="hi", usage=Usage(requests=1, input_tokens=3, output_tokens=2, cost=0.5)),
+        Completion(text="hi", usage=Usage(input_tokens=3, output_tokens=2, cost=0.5)),
+        {"text": "hi", "usage": Usage(input_tokens=3, output_tokens=2, cost=0.5)},
     ],
 )
 async def test_a_reply_may_carry_its_usage(reply: Any) -> None:
     completion = await FunctionModel(lambda prompt: reply).generate(ASKED)
     assert completion.text == "hi"
     assert completion.usage == Usage(requests=1, input_tokens=3, output_tokens=2, cost=0.5)
+
+
+@ASYNC
+async def test_tokens_that_came_from_a_cache_are_counted_apart() -> None:
+    reply = {"text": "hi", "usage": {"input_tokens": 9, "cached_tokens": 4}}
+    assert (await FunctionModel(lambda prompt: reply).generate(ASKED)).usage.cached_tokens == 4
+
+
+class _Blocked:
+    @property
+    def text(self) -> str:
+        raise ValueError("the answer was blocked")
+
+
+@ASYNC
+async def test_a_reply_that_cannot_be_read_is_a_model_error() -> None:
+    with pytest.raises(ModelError, match="the answer was blocked"):
+        await FunctionModel(lambda prompt: _Blocked()).generate(ASKED)
 
 
 @ASYNC
@@ -212,6 +232,21 @@ async def test_an_sdks_rate_limit_keeps_its_retry_after() -> None:
     with pytest.raises(TransientModelError) as caught:
         await FunctionModel(lambda prompt: _raise(_RateLimitError("slow down"))).generate(ASKED)
     assert caught.value.retry_after == 7.0
+
+
+@ASYNC
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [({"Retry-After": "7"}, 7.0), ({"retry-after": None}, None), ({"retry-after": "soon"}, None)],
+)
+async def test_a_header_of_any_case_says_how_long_to_wait_and_one_without_a_number_says_nothing(
+    headers: dict[str, Any], seconds: float | None
+) -> None:
+    error = _RateLimitError("slow down")
+    error.response = SimpleNamespace(headers=headers)
+    with pytest.raises(TransientModelError) as caught:
+        await FunctionModel(lambda prompt: _raise(error)).generate(ASKED)
+    assert caught.value.retry_after == seconds
 
 
 @ASYNC

@@ -227,7 +227,10 @@ def _check_environment(provider: str) -> None:
     """Refuse a key that is set and blank: the SDK would ask with it, or fail with an error of its own."""
     family = provider.removesuffix("-chat").removesuffix("-responses")
     variable = f"{family.upper().replace('-', '_')}_API_KEY"
-    if variable in os.environ and not os.environ[variable].strip():
+    key = os.environ.get(variable)
+    if key == "" and (family == "ollama" or (family == "google" and os.environ.get("GEMINI_API_KEY"))):
+        return  # an empty one is none to them: Ollama needs none, and Google has an older variable
+    if key is not None and not key.strip():
         raise UsageError(f"{variable} is set but blank: put the key into it, or pass api_key=")
 
 

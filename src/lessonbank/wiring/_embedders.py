@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import isawaitable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from lessonbank._base.checks import is_instance, safe_getattr, short_repr
 from lessonbank._base.extensions import extension
@@ -83,6 +85,8 @@ async def _keep(store: Store, scope: str, choice: str, setting: str | None) -> N
 
 async def _again(setting: str, model: Model | None) -> Embedder | None:
     try:
+        if _is_space(setting):
+            raise UsageError(f"{setting!r} is the space of an object")
         return await _make(setting, model)
     except MissingExtra as error:
         raise MissingExtra(
@@ -95,14 +99,23 @@ async def _again(setting: str, model: Model | None) -> Embedder | None:
         raise UsageError(sentence) from error
 
 
+def _is_space(setting: str) -> bool:
+    """Whether a provider's name ends with the dimensions that an object was asked for: no provider knows that name."""
+    name, _, dimensions = setting.partition(":")[2].rpartition("-")
+    if not setting.startswith(_PROVIDERS) or not (dimensions == "native" or dimensions.isdecimal()):
+        return False
+    from lessonbank.providers.embedders.pydantic_ai import NATIVE
+
+    return dimensions == "native" or name in NATIVE
+
+
 async def _best(model: Model | None) -> tuple[str, str, bool]:
     """The first candidate that really embeds a word here, why it is this one, and whether a better one failed.
 
     A better one that failed may only be down: the choice is then made again next time, and said aloud.
     """
-    named = model.name if model and model.base_url is None else None
-    provider = named.split(":")[0] if is_instance(named, str) else ""
-    candidates = [OF_PROVIDER[provider]] if provider in OF_PROVIDER else []
+    providers = _providers_of(model) if model and model.base_url is None and is_instance(model.name, str) else []
+    candidates = [OF_PROVIDER[name] for name in providers if name in OF_PROVIDER]
     if find_spec("fastembed"):
         candidates.append(LOCAL)
     problems: list[str] = []
@@ -119,6 +132,23 @@ async def _best(model: Model | None) -> tuple[str, str, bool]:
         log.warning("this bank is searched by words for now, because %s", "; ".join(problems))
         return LEXICAL, f"by words for now, because {'; '.join(problems)}", True
     return LEXICAL, "no embedding model is named or installed; the extra `local` has one", False
+
+
+def _providers_of(model: Model) -> list[str]:
+    """The providers that a model, or the models of its roles, are named of."""
+    roles = cast("Mapping[str, object]", model.name).values() if is_instance(model.name, Mapping) else [model.name]
+    names = [str.__str__(name) for name in roles if is_instance(name, str)]
+    if not names:
+        return []
+    from lessonbank.providers.connection import source_of
+
+    return [source_of(name, model.base_url, what="model", compatible="openai").partition(":")[0] for name in names]
+
+
+def _key_for(kind: str, model: Model) -> str | None:
+    """The key of `model`, unless it belongs to another provider: that one alone may see it."""
+    families = {OF_PROVIDER.get(name, name).partition(":")[0] for name in _providers_of(model)}
+    return model.api_key if model.base_url is not None or not families or kind in families else None
 
 
 def _given(choice: Embedder | BlockingEmbedder) -> Embedder:
@@ -147,10 +177,10 @@ async def _bare(name: str, model: Model | None) -> Embedder | None:
     kind, _, rest = name.partition(":")
     if name == LEXICAL:
         return None
-    if name == "hashing" or name.startswith("hashing-v1"):
+    if hashed := re.fullmatch(r"hashing(?:-v1)?(?:-(\d{2,5}))?", name):
         from lessonbank.providers.embedders.hashing import HashingEmbedder
 
-        return HashingEmbedder()
+        return HashingEmbedder(dimensions=int(hashed[1] or 512))
     if kind == "sentence-transformers" and rest:
         from lessonbank.providers.embedders.sentence_transformers import SentenceTransformersEmbedder
 
@@ -164,7 +194,7 @@ async def _bare(name: str, model: Model | None) -> Embedder | None:
 
         if model is None:
             return PydanticAIEmbedder(name)
-        return PydanticAIEmbedder(name, base_url=model.base_url, api_key=model.api_key, seconds=model.timeout)
+        return PydanticAIEmbedder(name, base_url=model.base_url, api_key=_key_for(kind, model), seconds=model.timeout)
     if made := await _foreign(kind, rest):
         return made
     if name == "local":

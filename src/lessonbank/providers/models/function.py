@@ -40,6 +40,7 @@ _BY_POSITION = (
 )
 _AGAIN = frozenset({408, 409, 425, 429})
 _REFUSED = frozenset({401, 402, 403})
+_LATER = "retry-after"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +98,11 @@ class FunctionModel:
         offered = {"system": _text_of(messages, "system"), "temperature": temperature, "schema": schema}
         keywords = {key: value for key, value in offered.items() if key in self._shape.keywords}
         try:
-            reply = await self._call(subject, keywords)
+            return _completion(await self._call(subject, keywords), self._name)
         except LessonbankError:
             raise
-        except Exception as error:  # somebody else's function may raise anything
+        except Exception as error:  # somebody else's function may raise anything, and what it returns, when it is read
             raise _translate(error, self._name) from error
-        return _completion(reply, self._name)
 
     async def _call(self, subject: object, keywords: dict[str, Any]) -> object:
         if self._shape.is_async:
@@ -216,14 +216,16 @@ def _retry_after(error: Exception, /) -> float | None:
     if not isinstance(headers, Mapping):
         return None
     try:
-        return float(cast("Mapping[str, Any]", headers).get("retry-after", ""))
-    except ValueError:
+        return float(
+            next(value for name, value in cast("Mapping[str, Any]", headers).items() if name.lower() == _LATER)
+        )
+    except (StopIteration, TypeError, ValueError):
         return None
 
 
 def _completion(reply: object, name: str, /) -> Completion:
     if isinstance(reply, Completion):
-        return reply
+        return reply.model_copy(update={"usage": _usage(reply.usage)})
     text, usage, model = reply, None, None
     if not isinstance(reply, str):
         text = _field(reply, "text", "content")
@@ -254,10 +256,11 @@ def _field(source: object, /, *names: str) -> object:
 
 def _usage(source: object, /) -> Usage:
     if isinstance(source, Usage):
-        return source
+        return source if source.requests else source.model_copy(update={"requests": 1})
     return Usage(
         requests=1,
         input_tokens=_count(_field(source, "input_tokens", "prompt_tokens")),
+        cached_tokens=_count(_field(source, "cached_tokens")),
         output_tokens=_count(_field(source, "output_tokens", "completion_tokens")),
         cost=_cost(_field(source, "cost")),
     )
