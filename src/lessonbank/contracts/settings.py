@@ -105,9 +105,9 @@ class Model:
     timeout: float = 120.0
     """Seconds for one call, above 0."""
     concurrency: int = 8
-    """How many calls this process makes at once."""
+    """How many calls a bank makes to one model at once."""
     rate: float | None = None
-    """How many calls this process begins in a minute at most, evenly spaced. `None`: as many as come."""
+    """How many calls a bank begins to one model in a minute at most, evenly spaced. `None`: as many as come."""
     max_tokens: int | None = None
     """Tokens of one reply at most, those that the model thinks with included. `None`: as many as the bank's questions
     need. A function or a `LanguageModel` of your own bounds its replies itself."""

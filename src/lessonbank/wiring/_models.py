@@ -125,8 +125,8 @@ def bare_model(
         return FunctionModel(choice)
     if is_instance(choice, Model):
         raise UsageError(
-            "a role takes a name, a function or a LanguageModel: write Model({ROLE: NAME, …}, api_key=…), and for a role "
-            "on a server of its own a PydanticAIModel(NAME, base_url=…)"
+            "a role takes a name, a function or a LanguageModel: write Model({ROLE: NAME, …}, api_key=…), and for "
+            "a role on a server of its own a PydanticAIModel(NAME, base_url=…)"
         )
     raise UsageError(
         f"a model is a name such as 'openai:gpt-5-mini', Model('openai:gpt-5-mini', base_url=…, api_key=…), a function "

@@ -40,7 +40,6 @@ _BY_POSITION = (
 )
 _AGAIN = frozenset({408, 409, 425, 429})
 _REFUSED = frozenset({401, 402, 403})
-_LATER = "retry-after"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +215,9 @@ def _retry_after(error: Exception, /) -> float | None:
     if not isinstance(headers, Mapping):
         return None
     try:
-        return float(
-            next(value for name, value in cast("Mapping[str, Any]", headers).items() if name.lower() == _LATER)
-        )
-    except (StopIteration, TypeError, ValueError):
+        given = {name.lower(): value for name, value in cast("Mapping[str, Any]", headers).items()}
+        return float(given["retry-after"])
+    except (AttributeError, LookupError, TypeError, ValueError):
         return None
 
 
