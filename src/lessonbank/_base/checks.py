@@ -188,6 +188,12 @@ def a_number(value: object, name: str, takes: str, /, *, above: float = -math.in
     return float(number)
 
 
+def some_seconds(value: object, name: str, /, *, above: float = 0.0) -> float:
+    """`value`, a number of seconds that a clock can count."""
+    takes = f"is a number of seconds above {above:g} and at most {MOST_SECONDS:,}"
+    return a_number(value, name, takes, above=above, most=MOST_SECONDS)
+
+
 def some_days(value: object, name: str, /) -> float:
     """`value`, a number of days that can be counted back from today."""
     return a_number(value, name, f"is a number of days above 0 and at most {MOST_DAYS:,}", above=0.0, most=MOST_DAYS)

@@ -31,7 +31,13 @@ OF_PROVIDER = {
 """Providers whose embeddings come with the same key as the model."""
 _SETTING = "embedder"
 _PROVIDERS = ("openai", "google", "google-cloud", "cohere", "voyageai", "bedrock")
+_OF_AN_OBJECT = re.compile(r"(?:fastembed|sentence-transformers):.*-\d+-[a-z_+]+")
+"""How the space of a local model that was given as an object ends: with dimensions and pooling."""
 log = logging.getLogger("lessonbank")
+
+
+class _UnknownEmbedderError(UsageError):
+    """No embedder has this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,28 +91,18 @@ async def _keep(store: Store, scope: str, choice: str, setting: str | None) -> N
 
 async def _again(setting: str, model: Model | None) -> Embedder | None:
     try:
-        if _is_space(setting):
-            raise UsageError(f"{setting!r} is the space of an object")
         return await _make(setting, model)
     except MissingExtra as error:
         raise MissingExtra(
             f"this bank's embedder {setting!r} (embedder='lexical' opens it without)", extra=error.extra
         ) from error
     except UsageError as error:
+        if not (isinstance(error, _UnknownEmbedderError) or _OF_AN_OBJECT.fullmatch(setting)):
+            raise
         sentence = (
             f"this bank was made with the embedder {setting!r}: pass that object as embedder=, or name another one"
         )
         raise UsageError(sentence) from error
-
-
-def _is_space(setting: str) -> bool:
-    """Whether a provider's name ends with the dimensions that an object was asked for: no provider knows that name."""
-    name, _, dimensions = setting.partition(":")[2].rpartition("-")
-    if not setting.startswith(_PROVIDERS) or not (dimensions == "native" or dimensions.isdecimal()):
-        return False
-    from lessonbank.providers.embedders.pydantic_ai import NATIVE
-
-    return dimensions == "native" or name in NATIVE
 
 
 async def _best(model: Model | None) -> tuple[str, str, bool]:
@@ -114,8 +110,8 @@ async def _best(model: Model | None) -> tuple[str, str, bool]:
 
     A better one that failed may only be down: the choice is then made again next time, and said aloud.
     """
-    providers = _providers_of(model) if model and model.base_url is None and is_instance(model.name, str) else []
-    candidates = [OF_PROVIDER[name] for name in providers if name in OF_PROVIDER]
+    provider = _provider_of(model.name) if model and model.base_url is None else ""
+    candidates = [OF_PROVIDER[provider]] if provider in OF_PROVIDER else []
     if find_spec("fastembed"):
         candidates.append(LOCAL)
     problems: list[str] = []
@@ -134,20 +130,20 @@ async def _best(model: Model | None) -> tuple[str, str, bool]:
     return LEXICAL, "no embedding model is named or installed; the extra `local` has one", False
 
 
-def _providers_of(model: Model) -> list[str]:
-    """The providers that a model, or the models of its roles, are named of."""
-    roles = cast("Mapping[str, object]", model.name).values() if is_instance(model.name, Mapping) else [model.name]
-    names = [str.__str__(name) for name in roles if is_instance(name, str)]
-    if not names:
-        return []
+def _provider_of(name: object) -> str:
+    """The provider that a model is named of; empty where it has no such name."""
+    if not is_instance(name, str):
+        return ""
     from lessonbank.providers.connection import source_of
 
-    return [source_of(name, model.base_url, what="model", compatible="openai").partition(":")[0] for name in names]
+    return source_of(str.__str__(name), None, what="model", compatible="").partition(":")[0]
 
 
 def _key_for(kind: str, model: Model) -> str | None:
     """The key of `model`, unless it belongs to another provider: that one alone may see it."""
-    families = {OF_PROVIDER.get(name, name).partition(":")[0] for name in _providers_of(model)}
+    named = cast("Mapping[str, object]", model.name).values() if is_instance(model.name, Mapping) else [model.name]
+    providers = {_provider_of(name) for name in named if model.base_url is None} - {""}
+    families = {OF_PROVIDER.get(name, name).partition(":")[0] for name in providers}
     return model.api_key if model.base_url is not None or not families or kind in families else None
 
 
@@ -190,8 +186,10 @@ async def _bare(name: str, model: Model | None) -> Embedder | None:
 
         return await FastembedEmbedder.open(rest)
     if kind in _PROVIDERS and rest:
-        from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder
+        from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder, is_space
 
+        if is_space(rest):
+            raise _UnknownEmbedderError(f"{name!r} is the space of an embedder: name its model without the dimensions")
         if model is None:
             return PydanticAIEmbedder(name)
         return PydanticAIEmbedder(name, base_url=model.base_url, api_key=_key_for(kind, model), seconds=model.timeout)
@@ -199,7 +197,7 @@ async def _bare(name: str, model: Model | None) -> Embedder | None:
         return made
     if name == "local":
         raise UsageError(f"'local' is the name of an extra: install lessonbank[local], and write embedder={LOCAL!r}")
-    raise UsageError(
+    raise _UnknownEmbedderError(
         f"there is no embedder {short_repr(name)}: use 'lexical', 'hashing', 'fastembed:NAME', "
         "'sentence-transformers:NAME', a provider's as in 'openai:text-embedding-3-small', or an Embedder of your own"
     )

@@ -21,7 +21,7 @@ except ImportError as missing:
     raise MissingExtra("an embedder named `provider:model`", extra="models") from missing
 
 # What each model gives when no other length is asked for: the space is named before the first vector is there.
-NATIVE = {
+_NATIVE = {
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
     "text-embedding-ada-002": 1536,
@@ -70,7 +70,7 @@ class PydanticAIEmbedder:
         self._window = window
         self._seconds = seconds
         self._name = model if isinstance(model, str) else f"{built.system}:{built.model_name}"
-        self._dimensions = dimensions or NATIVE.get(built.model_name)
+        self._dimensions = dimensions or _NATIVE.get(built.model_name)
         self._space = f"{self._name}-{self._dimensions or 'native'}"
 
     @property
@@ -121,6 +121,12 @@ class PydanticAIEmbedder:
         if expected is not None and dimensions != expected:
             raise ModelError(f"{self._name} gave vectors of {dimensions} dimensions where {expected} were expected")
         self._dimensions = dimensions
+
+
+def is_space(name: str, /) -> bool:
+    """Whether a name ends with the dimensions that an embedder puts behind that of its model."""
+    model, _, dimensions = name.rpartition("-")
+    return bool(model) and (dimensions == "native" or (dimensions.isdecimal() and model in _NATIVE))
 
 
 def _make(source: str | EmbeddingModel, provider: Callable[[str], Provider[Any]]) -> EmbeddingModel:
