@@ -135,6 +135,20 @@ def test_a_difference_names_each_kind_of_change_and_reverses() -> None:
     assert diff(after, after).empty
 
 
+def test_a_lesson_that_sleeps_wakes_or_is_retired_in_its_sleep_replaces_nothing() -> None:
+    one = lesson()
+    entries = journal(
+        Add(experience=experience(one)),
+        Retire(lesson_ids=(one.id,), reason="?", asleep=True),
+        Retire(lesson_ids=(one.id,), reason="?"),
+        Restore(lesson_ids=(one.id,), reason="?"),
+    )
+    states = [state_at(entries, sequence, scope="t") for sequence in range(5)]
+    for before, after, retired, restored in ((1, 2, 1, 0), (2, 3, 1, 0), (3, 4, 0, 1), (2, 4, 0, 1)):
+        found = diff(states[before], states[after])
+        assert (len(found.retired), len(found.restored), found.replaced) == (retired, restored, ())
+
+
 def test_the_story_of_a_thing_has_the_rollbacks_that_moved_it_and_no_others() -> None:
     mine, other = experience(lesson()), experience(lesson())
     entries = journal(

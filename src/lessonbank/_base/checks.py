@@ -253,13 +253,13 @@ def copy_mapping(value: Mapping[str, Any], name: str, /) -> dict[str, Any]:
 
 
 def a_mapping(value: object, /) -> dict[str, Any]:
-    """`value` as plain data that JSON can hold and every reader of JSON can read."""
+    """`value` as plain data that JSON can hold and every reader of JSON can read; empty for `None`."""
+    if value is None:
+        return {}
     try:
-        if not value:
-            return {}
         mapping = dict(cast("Mapping[str, Any]", value))
         json.dumps(mapping, allow_nan=False)
-        if _is_readable([mapping]):
+        if is_instance(value, Mapping) and _is_readable([mapping]):
             return replace_surrogates(_METADATA.validate_python(mapping, strict=True))
     except Exception:  # noqa: BLE001 - whatever a mapping of the caller's own raises
         pass
