@@ -89,12 +89,7 @@ def _make_model(choice: OneModel, model: Model, store: Callable[[], Store] | Non
         if safe_getattr(bare, "ask") is None:
             raise UsageError(f"batch=True needs a provider's model, such as 'openai:gpt-5-mini'; got {kind(choice)}")
         return Retrying(Clipped(Batched(cast("BatchModel", bare), store=store)))
-    return standard(
-        bare,
-        seconds=model.timeout,
-        concurrency=model.concurrency,
-        rate=model.rate,
-    )
+    return standard(bare, seconds=model.timeout, concurrency=model.concurrency, rate=model.rate)
 
 
 def bare_model(

@@ -121,10 +121,12 @@ def migrate(source: str | Path, target: str | Path, /, *, progress: Callable[[st
     was. `progress` is called with a scope and how many of its rows are copied.
 
     Raises:
-        UsageError: `target` holds something else.
+        UsageError: `target` holds something else, or ends with this process.
         Conflict: `source` was written to meanwhile.
         StoreUnavailable: one of them cannot be used.
     """
+    if named_place(File(target)) == ":memory:":
+        raise UsageError("':memory:' ends with this process: copy the bank to a file or an empty database")
     return run_sync(_migrate(source, target, progress))
 
 
