@@ -281,6 +281,11 @@ def test_a_wrong_call_of_connect_never_blames_connect_async(call: Callable[[Any]
     assert "\n" not in str(raised.value)
 
 
+def test_a_key_that_connect_is_handed_goes_to_the_model_or_to_the_server() -> None:
+    with pytest.raises(TypeError, match=r"Model\(api_key=…\), or connect\(lessonbank.Server\(URL, api_key=…\)"):
+        lessonbank.connect("https://example.com", scope="t", api_key="k")  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize(
     ("argument", "named"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import anyio
@@ -320,6 +320,18 @@ def test_a_bank_shows_any_moment_by_number_or_time(bank: ReasoningBank) -> None:
     for bad in (-1, True, "3", None):
         with pytest.raises(UsageError, match="a moment is"):
             bank.history.state(bad)  # type: ignore[arg-type]
+
+
+class Nowhere(tzinfo):
+    """A zone that does not know how far it is from UTC."""
+
+    def utcoffset(self, dt: datetime | None, /) -> None:
+        return None
+
+
+def test_a_time_whose_zone_has_no_offset_is_refused(bank: ReasoningBank) -> None:
+    with pytest.raises(UsageError, match="has no time zone"):
+        bank.history.state(datetime(2026, 1, 1, tzinfo=Nowhere()))
 
 
 def test_a_bank_goes_back_and_forward_again(bank: ReasoningBank) -> None:

@@ -331,7 +331,7 @@ def signature(function: object, /) -> Signature | None:
 def maybe_time(value: object, name: str, /) -> datetime | None:
     """`value`, a time with its zone; `None` for `None`."""
     if value is None or is_instance(value, datetime):
-        if value and value.tzinfo is None:
+        if value and value.utcoffset() is None:
             raise UsageError("this datetime has no time zone: pass one with a zone, as in datetime.now(UTC)")
         return value
     raise argument_error(name, "is a datetime with its zone", value)

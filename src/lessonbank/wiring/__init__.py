@@ -89,6 +89,8 @@ def _elsewhere() -> dict[str, str]:
         for parameter, settings in _SETTINGS.items()
         for field in fields(settings)
     }
+    for name in ("api_key", "timeout"):
+        hints[name] += f", or connect(lessonbank.Server(URL, {name}=…), scope=…) for a server"
     return hints | {"read_only": "connect(lessonbank.File(PATH, read_only=True), scope=…)"}
 
 
