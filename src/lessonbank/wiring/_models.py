@@ -107,9 +107,9 @@ def bare_model(
 
         return PydanticAIModel(choice, base_url=base_url, api_key=api_key, batch=batch, max_tokens=max_tokens)
     if safe_getattr(choice, "generate") is not None:
-        if not is_instance(safe_getattr(choice, "name"), str):
-            raise UsageError(f"the model {kind(choice)} has no `name`: give it one (text), because its lessons keep it")
-        return cast("LanguageModel", choice)
+        from lessonbank.providers.models.function import own_model
+
+        return own_model(cast("LanguageModel", choice), batch=batch)
     if type(choice).__module__.startswith("pydantic_ai"):
         from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 

@@ -17,8 +17,8 @@ import anyio
 from pydantic import BaseModel
 
 from lessonbank._base.aio import PerLoop
-from lessonbank._base.checks import display_name, is_async, kind, signature
-from lessonbank.contracts.ports import Completion, Message
+from lessonbank._base.checks import display_name, is_async, is_instance, kind, safe_getattr, signature
+from lessonbank.contracts.ports import Completion, LanguageModel, Message
 from lessonbank.contracts.records import Usage
 from lessonbank.errors import (
     LessonbankError,
@@ -109,6 +109,39 @@ class FunctionModel:
         async with self._slots.here():
             result = await _in_daemon_thread(lambda: self._function(subject, **keywords))
         return await cast("Awaitable[object]", result) if inspect.isawaitable(result) else result
+
+
+def own_model(model: LanguageModel, /, *, batch: bool = False) -> LanguageModel:
+    """A `LanguageModel` of the caller's own whose answers and failures are those that the port promises.
+
+    Raises:
+        UsageError: it has no name.
+    """
+    if not is_instance(safe_getattr(model, "name"), str):
+        raise UsageError(f"the model {kind(model)} has no `name`: give it one (text), because its lessons keep it")
+    return model if batch else _OwnModel(model)
+
+
+class _OwnModel:
+    def __init__(self, model: LanguageModel, /) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def generate(
+        self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
+    ) -> Completion:
+        try:
+            answer: object = self._model.generate(messages, temperature=temperature, schema=schema)
+            if inspect.isawaitable(answer):
+                return _completion(await cast("Awaitable[object]", answer), self.name)
+        except LessonbankError:
+            raise
+        except Exception as error:  # somebody else's model may raise anything
+            raise _translate(error, self.name) from error
+        raise UsageError(f"`generate` of the model {self.name} is not async: write `async def generate`, or a function")
 
 
 def _shape(function: Callable[..., Any], /) -> _Shape:
