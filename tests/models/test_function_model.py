@@ -13,10 +13,12 @@ from typing import Any
 import anyio
 import pytest
 
+import lessonbank
+from lessonbank import Step, Trajectory
 from lessonbank.contracts.ports import Completion, LanguageModel, Message
 from lessonbank.contracts.records import Usage
 from lessonbank.errors import ModelError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
-from lessonbank.providers.models.function import FunctionModel
+from lessonbank.providers.models.function import FunctionModel, own_model
 from lessonbank.providers.models.wrappers import TimeLimited, standard
 from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape
 from lessonbank.testing.model_server import rubbish
@@ -46,6 +48,50 @@ class TestAnAsyncFunction(LanguageModelContract):
             return reply
 
         return FunctionModel(answer)
+
+
+class _Own:
+    """A model of somebody's own."""
+
+    name = "own"
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    async def generate(self, messages: Any, /, *, temperature: float = 0.0, schema: Any = None) -> Any:
+        return self._answer if not isinstance(self._answer, Exception) else _raise(self._answer)
+
+
+@ASYNC
+class TestAModelOfOnesOwn(LanguageModelContract):
+    def make(self, reply: str, /) -> LanguageModel:
+        return own_model(_Own(Completion(text=reply)))
+
+    def make_failing(self) -> LanguageModel:
+        return own_model(_Own(RuntimeError("no")))
+
+
+@pytest.mark.parametrize("answer", [ValueError("boom"), 7, None], ids=str)
+def test_whatever_a_model_of_ones_own_does_costs_no_run(answer: Any) -> None:
+    run = Trajectory(task="Open the valve", steps=(Step(action="turn", observation="stuck"),))
+    with lessonbank.connect(":memory:", scope="t", model=_Own(answer)) as bank:
+        assert "own r" in bank.learn(run).notes[0]
+        assert bank.runs.pending()
+
+
+def test_a_model_of_ones_own_may_give_its_text_alone_and_must_be_async() -> None:
+    class Plain(_Own):
+        def generate(self, messages: Any, /, *, temperature: float = 0.0, schema: Any = None) -> Any:
+            return Completion(text="no")
+
+    run = Trajectory(task="Open the valve", steps=(Step(action="turn", observation="stuck"),))
+    with lessonbank.connect(":memory:", scope="t", model=_Own("no verdict")) as bank:
+        assert bank.learn(run).usage.requests
+    with (
+        lessonbank.connect(":memory:", scope="t", model=Plain("")) as bank,
+        pytest.raises(UsageError, match="not async"),
+    ):
+        bank.learn(run)
 
 
 @ASYNC
