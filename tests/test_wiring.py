@@ -81,6 +81,14 @@ def test_a_hashing_embedder_given_as_an_object_is_made_again_by_its_name(tmp_pat
     assert embedder_of(tmp_path / "a.db") == "hashing-v1-512 (kept with the bank)"
 
 
+def test_a_hashing_embedder_by_name_and_as_an_object_is_the_same(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for embedder in ("hashing", HashingEmbedder(), "hashing"):
+        embedder_of(tmp_path / "a.db", embedder=embedder)
+    assert "embedder changes" not in caplog.text
+
+
 @pytest.mark.parametrize("dimensions", [64, 512])
 def test_a_hashing_embedder_of_other_dimensions_is_made_again_with_these(tmp_path: Path, dimensions: int) -> None:
     run = Trajectory(task="open the valve", answer="done")

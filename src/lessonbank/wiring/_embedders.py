@@ -77,7 +77,7 @@ async def choose_embedder(choice: Choice, /, *, store: Store, scope: str, model:
 
 
 async def _keep(store: Store, scope: str, choice: str, setting: str | None) -> None:
-    if setting == choice:
+    if setting == choice or {setting, choice} == {"hashing", "hashing-v1-512"}:
         return
     if setting is not None:
         log.warning("the bank's embedder changes from %s to %s: `reindex` embeds its records again", setting, choice)
