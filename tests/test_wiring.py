@@ -204,6 +204,15 @@ def test_a_time_limit_that_is_too_long_says_how_long_it_may_be() -> None:
         Model("x", batch="no")  # type: ignore[arg-type]
 
 
+@pytest.mark.full
+def test_another_providers_embedder_is_not_asked_of_the_models_server(tmp_path: Path) -> None:
+    model = Model("qwen3", base_url="http://127.0.0.1:9/v1", api_key="k")
+    with pytest.raises(MissingExtra, match="google"):
+        embedder_of(tmp_path / "a.db", model=model, embedder="google:gemini-embedding-001")
+    named = "openai:nomic-embed-text"
+    assert embedder_of(tmp_path / "a.db", model=model, embedder=named).startswith(named)
+
+
 def test_roles_that_name_the_same_model_share_its_limits() -> None:
     def model(prompt: str) -> str:
         return prompt

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import isawaitable
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from lessonbank._base.checks import is_instance, safe_getattr, short_repr
 from lessonbank._base.extensions import extension
@@ -99,10 +99,9 @@ async def _again(setting: str, model: Model | None) -> Embedder | None:
     except UsageError as error:
         if not (isinstance(error, _UnknownEmbedderError) or _OF_AN_OBJECT.fullmatch(setting)):
             raise
-        sentence = (
+        raise UsageError(
             f"this bank was made with the embedder {setting!r}: pass that object as embedder=, or name another one"
-        )
-        raise UsageError(sentence) from error
+        ) from error
 
 
 async def _best(model: Model | None) -> tuple[str, str, bool]:
@@ -139,12 +138,13 @@ def _provider_of(name: object) -> str:
     return source_of(str.__str__(name), None, what="model", compatible="").partition(":")[0]
 
 
-def _key_for(kind: str, model: Model) -> str | None:
-    """The key of `model`, unless it belongs to another provider: that one alone may see it."""
-    named = cast("Mapping[str, object]", model.name).values() if is_instance(model.name, Mapping) else [model.name]
-    providers = {_provider_of(name) for name in named if model.base_url is None} - {""}
-    families = {OF_PROVIDER.get(name, name).partition(":")[0] for name in providers}
-    return model.api_key if model.base_url is not None or not families or kind in families else None
+def _way_to(kind: str, model: Model) -> dict[str, Any]:
+    """The time limit of `model`, and its address and key unless a provider is another one: it may not see that key."""
+    roles = cast("Mapping[str, object]", model.name).values() if is_instance(model.name, Mapping) else [model.name]
+    named = {_provider_of(name) for name in roles} - {""} if model.base_url is None else {"openai"}
+    families = {OF_PROVIDER.get(name, name).partition(":")[0] for name in named} or {kind}
+    own = {"base_url": model.base_url, "api_key": model.api_key} if kind in families else {}
+    return {"seconds": model.timeout, **own}
 
 
 def _given(choice: Embedder | BlockingEmbedder) -> Embedder:
@@ -190,9 +190,7 @@ async def _bare(name: str, model: Model | None) -> Embedder | None:
 
         if is_space(rest):
             raise _UnknownEmbedderError(f"{name!r} is the space of an embedder: name its model without the dimensions")
-        if model is None:
-            return PydanticAIEmbedder(name)
-        return PydanticAIEmbedder(name, base_url=model.base_url, api_key=_key_for(kind, model), seconds=model.timeout)
+        return PydanticAIEmbedder(name, **_way_to(kind, model) if model else {})
     if made := await _foreign(kind, rest):
         return made
     if name == "local":
