@@ -16,7 +16,7 @@ from lessonbank._base.aio import gather
 from lessonbank._base.checks import MOST_SECONDS
 from lessonbank.contracts.ports import LanguageModel, Message
 from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
-from lessonbank.providers.connection import _check_environment
+from lessonbank.providers.connection import Connection, _check_environment
 from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 from lessonbank.providers.models.wrappers import Retrying, TimeLimited, standard
 from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape
@@ -264,6 +264,22 @@ async def test_an_answer_without_text_is_an_empty_reply() -> None:
     body = json.dumps(answer).encode()
     with ModelServer(Fault(body=body)) as server:
         assert (await PydanticAIModel("desk", base_url=server.base_url).generate(ASKED)).text == ""
+
+
+def test_requests_that_begin_together_share_one_client_in_every_event_loop() -> None:
+    made = list[object]()
+
+    def make(_: object, __: object) -> object:
+        made.append(object())
+        return made[-1]
+
+    connection = Connection[object]("model", "x", make, base_url=None, api_key=None)
+
+    async def together() -> set[object]:
+        return set(await gather([connection.here for _ in range(5)]))
+
+    assert [anyio.run(together) for _ in range(3)] == [{client} for client in made]
+    assert len(made) == 3
 
 
 def test_one_model_serves_one_event_loop_after_another() -> None:

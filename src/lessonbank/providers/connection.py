@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar, cast
 
+import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
+from lessonbank._base.aio import PerLoop
 from lessonbank._base.checks import MOST_SECONDS
 from lessonbank.errors import (
     LessonbankError,
@@ -100,17 +102,19 @@ class Connection(Generic[T]):
         """The one that was built to begin with."""
         self._spare: T | None = self.first
         self._built: RunVar[T] = RunVar("built")
+        self._locks = PerLoop(anyio.Lock)
 
     async def here(self) -> T:
         """Return the client of this event loop."""
-        try:
-            return self._built.get()
-        except LookupError:
-            built, self._spare = self._spare, None
-            if built is None:
-                built = await anyio.to_thread.run_sync(self._build)
-            self._built.set(built)
-            return built
+        async with self._locks.here():
+            try:
+                return self._built.get()
+            except LookupError:
+                built, self._spare = self._spare, None
+                if built is None:
+                    built = await anyio.to_thread.run_sync(self._build)
+                self._built.set(built)
+                return built
 
     def _build(self) -> T:
         try:
