@@ -259,7 +259,7 @@ def a_mapping(value: object, /) -> dict[str, Any]:
     try:
         mapping = dict(cast("Mapping[str, Any]", value))
         json.dumps(mapping, allow_nan=False)
-        if is_instance(value, Mapping) and _is_readable([mapping]):
+        if issubclass(type(value), Mapping) and _is_readable([mapping]):
             return replace_surrogates(_METADATA.validate_python(mapping, strict=True))
     except Exception:  # noqa: BLE001 - whatever a mapping of the caller's own raises
         pass

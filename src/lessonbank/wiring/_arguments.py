@@ -51,7 +51,7 @@ def promised(
     relabel = safe_getattr(part, "labelled")
     if callable(relabel):  # what `bank.scale(labels=)` asks of an extractor
         labelled = cast("Callable[[bool], Callable[[A], Awaitable[R]]]", relabel)
-        again = lambda shown: promised(labelled(shown), record, name=name)  # noqa: E731 - it is an attribute
+        again: Callable[[bool], object] = lambda shown: promised(labelled(shown), record, name=name)  # noqa: E731
         setattr(held_to_it, "labelled", again)  # noqa: B010 - a function has no such attribute by its type
     return held_to_it
 
