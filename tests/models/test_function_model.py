@@ -65,7 +65,7 @@ class _Own:
 @ASYNC
 class TestAModelOfOnesOwn(LanguageModelContract):
     def make(self, reply: str, /) -> LanguageModel:
-        return own_model(_Own(Completion(text=reply)))
+        return own_model(_Own(Completion(text=reply, usage=Usage(input_tokens=3))))
 
     def make_failing(self) -> LanguageModel:
         return own_model(_Own(RuntimeError("no")))

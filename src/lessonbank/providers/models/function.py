@@ -20,6 +20,7 @@ from lessonbank._base.aio import PerLoop
 from lessonbank._base.checks import display_name, is_async, is_instance, kind, safe_getattr, signature
 from lessonbank.contracts.ports import Completion, LanguageModel, Message
 from lessonbank.contracts.records import Usage
+from lessonbank.contracts.records.usage import NO_USAGE
 from lessonbank.errors import (
     LessonbankError,
     ModelError,
@@ -136,7 +137,9 @@ class _OwnModel:
         try:
             answer: object = self._model.generate(messages, temperature=temperature, schema=schema)
             if inspect.isawaitable(answer):
-                return _completion(await cast("Awaitable[object]", answer), self.name)
+                reply = await cast("Awaitable[object]", answer)
+                is_free = isinstance(reply, Completion) and reply.usage == NO_USAGE  # as a fake says
+                return cast("Completion", reply) if is_free else _completion(reply, self.name)
         except LessonbankError:
             raise
         except Exception as error:  # somebody else's model may raise anything
