@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, File, Model, Retrieval, Server, Step, Trajectory, Verdict
+from lessonbank import Evidence, File, Learning, Model, Parts, Retrieval, Safety, Server, Step, Trajectory, Verdict
+from lessonbank.contracts.records import Add, Experience
 from lessonbank.errors import LessonbankError, ReadOnly, UsageError
 from lessonbank.testing import HashingEmbedder
 from lessonbank.testing.settings import grouped
@@ -160,6 +161,81 @@ def is_not_async(_: Any, /) -> Verdict:
     return Verdict(outcome="success")
 
 
+async def gives_a_change_alone(new: Experience, /) -> Any:
+    return Add(experience=new)
+
+
+async def gives_no_changes(_: Any, /) -> Any:
+    return ["add"]
+
+
+@pytest.mark.parametrize("part", [gives_nothing, is_not_async, gives_a_change_alone, gives_no_changes])
+def test_a_consolidator_that_breaks_its_promise_is_named_in_one_sentence(part: Any) -> None:
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(consolidator=part)) as bank:
+        with pytest.raises(UsageError, match="consolidator= takes an async function that returns a list of changes"):
+            bank.learn(STUCK, outcome="failure")
+        assert len(bank.runs.pending(limit=10_000)) == 1
+
+
+def test_a_gate_that_gives_no_extraction_is_named_in_one_sentence() -> None:
+    gate: Any = lambda extraction, attempts, *, shown: None  # noqa: E731
+    with (
+        lessonbank.connect(":memory:", scope="t", embedder="lexical", safety=Safety(admission=gate)) as bank,
+        pytest.raises(UsageError, match="admission= takes a gate that returns Extraction; this one gave NoneType"),
+    ):
+        bank.learn(STUCK, outcome="failure")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Parts(hooks=[gives_nothing]),
+        lambda: Safety(redact=gives_nothing),  # type: ignore[arg-type]
+        lambda: Safety(admission=gives_nothing),  # type: ignore[arg-type]
+    ],
+)
+def test_a_part_that_nobody_waits_for_may_not_be_async(make: Callable[[], object]) -> None:
+    with pytest.raises(UsageError, match="not async"):
+        make()
+
+
+def test_the_settings_name_the_parts_that_are_the_callers_own() -> None:
+    parts = Parts(judge=gives_nothing, extractor=gives_nothing)
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", model=model, parts=parts) as bank:
+        assert (bank.settings["judge"], bank.settings["extractor"]) == ("gives_nothing", "gives_nothing")
+
+
+def test_additions_are_for_a_bank_that_recognises_what_comes_again() -> None:
+    for consolidation in ({"profile": "paper"}, {"learning": Learning(consolidation="append")}):
+        with lessonbank.connect(":memory:", scope="t", embedder="lexical", **consolidation) as bank:
+            assert bank.settings["additions"] is False
+    for wrong in (
+        {"profile": "paper", "learning": Learning(additions=True)},
+        {"learning": Learning(additions=True, consolidation="append")},
+        {"learning": Learning(additions=True), "parts": Parts(consolidator=gives_nothing)},
+    ):
+        with pytest.raises(UsageError, match="needs consolidation='recognise'"):
+            lessonbank.connect(":memory:", scope="t", embedder="lexical", **wrong)
+
+
+def test_the_papers_judge_has_the_budget_that_was_asked_for() -> None:
+    def length(**learning: Any) -> int:
+        asked: list[str] = []
+        long = STUCK.model_copy(update={"answer": "word " * 20_000})
+        with lessonbank.connect(
+            ":memory:",
+            scope="t",
+            embedder="lexical",
+            profile="paper",
+            model={"judge": lambda prompt: asked.append(prompt) or ""},
+            learning=Learning(**learning),
+        ) as bank:
+            bank.learn(long)
+        return len(asked[0])
+
+    assert length(judge_budget=1000) < length() / 2
+
+
 @pytest.mark.parametrize("part", [gives_nothing, is_not_async])
 @pytest.mark.parametrize("name", ["judge", "extractor"])
 def test_a_part_of_ones_own_that_breaks_its_promise_is_named_in_one_sentence(part: Any, name: str) -> None:
@@ -203,6 +279,11 @@ def test_a_wrong_call_of_connect_never_blames_connect_async(call: Callable[[Any]
         call(lessonbank.connect)
     assert "connect_async" not in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_key_that_connect_is_handed_goes_to_the_model_or_to_the_server() -> None:
+    with pytest.raises(TypeError, match=r"Model\(api_key=…\), or connect\(lessonbank.Server\(URL, api_key=…\)"):
+        lessonbank.connect("https://example.com", scope="t", api_key="k")  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(

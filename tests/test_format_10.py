@@ -191,6 +191,12 @@ def test_a_record_of_today_does_not_change() -> None:
     assert (upgrade_run(run), upgrade_experience(experience)) == (run, experience)
 
 
+@pytest.mark.parametrize("reward", [10**400, -(10**400), float("inf"), True], ids=["huge", "low", "endless", "flag"])
+def test_a_reward_that_is_no_number_stays_where_it_was(reward: Any) -> None:
+    old = {"task": "t", "metadata": {"lessonbank_submitted": {"reward": reward}}}
+    assert upgrade_run(old) == old
+
+
 def test_an_entry_that_nobody_can_read_still_counts_as_one_repeat() -> None:
     odd: dict[str, Json] = {"l1": [{"title": "T", "lesson": {"title": 7}}, 3], "l2": "much"}
     new = upgrade_experience({"scope": "s", "task": "t", "metadata": {"repeats": odd}})

@@ -68,7 +68,24 @@ def test_a_run_keeps_its_own_metadata_beside_the_callers(bank: ReasoningBank) ->
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("wrong", ["u-17", 3, ["user"], {3: "x"}, {"user": object()}, {"at": float("nan")}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "u-17",
+        3,
+        ["user"],
+        {3: "x"},
+        {"user": object()},
+        {"at": float("nan")},
+        0,
+        False,
+        "",
+        [],
+        ["ab"],
+        {"ab"},
+        [("user", "u-17")],
+    ],
+)
 def test_metadata_that_json_cannot_hold_are_refused_in_one_sentence(bank: ReasoningBank, wrong: Any) -> None:
     for call in (
         lambda: bank.retrieve("Cancel the order", metadata=wrong),

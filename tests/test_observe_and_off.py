@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, Learning, LessonbankError, Parts, ReasoningBank, Step, Trajectory
+from lessonbank import Evidence, Learning, LessonbankError, Parts, ReasoningBank, Retrieval, Step, Trajectory
 from lessonbank.errors import UsageError
 
 TASK = "open the valve"
@@ -127,6 +127,24 @@ class Never:
 
 def told(event: Any) -> None:
     raise AssertionError("a hook was called although memory is switched off")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"retrieval": "dense", "embedder": "hashing"},
+        {"retrieval": "hybrid", "embedder": "hashing"},
+        {"retrieval": Retrieval(level="lesson"), "embedder": "hashing"},
+        {"retrieval": Retrieval(fit="select"), "model": str},
+        {"learning": Learning(topics="model"), "model": str},
+    ],
+)
+def test_where_memory_is_off_no_setting_asks_for_a_model_or_an_embedder(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LESSONBANK_OFF", "1")
+    with lessonbank.connect(":memory:", scope="t", **settings) as bank:
+        assert OFF in bank.retrieve(TASK).notes[0]
 
 
 def test_where_memory_is_off_retrieve_learn_and_submit_do_nothing_and_say_so(off: ReasoningBank) -> None:

@@ -6,8 +6,12 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 import lessonbank
@@ -80,6 +84,33 @@ def test_a_store_of_ones_own_is_handed_to_connect_and_closed_with_the_bank() -> 
         assert bank.retrieve("Ship it").shown
     with pytest.raises(StoreUnavailable):
         lessonbank.connect(store, scope="t", embedder="lexical").lessons.list()
+
+
+class Silent:
+    """A store that does not answer, and takes a moment to close."""
+
+    apply = journal = search = print
+
+    def __init__(self) -> None:
+        self.asked, self.is_closed = anyio.Event(), False
+
+    async def settings(self, *_: object, **__: object) -> Any:
+        self.asked.set()
+        await anyio.sleep_forever()
+
+    async def close(self) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.is_closed = True
+
+
+@pytest.mark.anyio
+async def test_a_store_is_closed_too_where_nobody_waits_any_longer_for_connect() -> None:
+    store: Any = Silent()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(lessonbank.connect_async, store, scope="t"))
+        await store.asked.wait()
+        tasks.cancel_scope.cancel()
+    assert store.is_closed
 
 
 def test_a_consolidator_of_ones_own_may_be_made_over_the_store_of_the_bank() -> None:

@@ -15,6 +15,7 @@ import lessonbank
 from lessonbank import ReasoningBank, Step, Trajectory
 from lessonbank.errors import LessonbankError, StoreDamaged, StoreUnavailable, UsageError
 from lessonbank.testing.settings import grouped
+from lessonbank.wiring import migrate
 
 OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "hashing", "holdout": None}
 
@@ -207,6 +208,30 @@ def test_restore_says_what_is_wrong_with_its_arguments(tmp_path: Path, backup: s
     (tmp_path / "notes.txt").write_text("three wishes" * 100, encoding="utf-8")
     with pytest.raises(UsageError, match=sentence):
         lessonbank.restore(tmp_path / backup, tmp_path / bank if bank else bank)
+
+
+@pytest.mark.parametrize("place", [":memory:", "sqlite::memory:", "postgresql://jane:geheim@host/bank"])
+def test_a_place_that_is_no_file_is_neither_restored_nor_salvaged_nor_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    connect(tmp_path / "bank.db").close()
+    for call in (
+        lambda: lessonbank.restore("bank.db", place),
+        lambda: lessonbank.restore(place, "bank.db"),
+        lambda: lessonbank.salvage("bank.db", place),
+        lambda: lessonbank.salvage(place, "new.db"),
+    ):
+        with pytest.raises(UsageError, match="neither an address nor ':memory:'") as raised:
+            call()
+        assert "geheim" not in str(raised.value)
+    assert [file.name for file in tmp_path.iterdir()] == ["bank.db"]
+
+
+def test_no_bank_is_copied_to_where_it_ends_with_the_process(tmp_path: Path) -> None:
+    connect(tmp_path / "bank.db").close()
+    with pytest.raises(UsageError, match="ends with this process"):
+        migrate(tmp_path / "bank.db", "sqlite::memory:")
 
 
 USES: dict[str, Callable[[ReasoningBank], object]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import anyio
@@ -133,6 +133,20 @@ def test_a_difference_names_each_kind_of_change_and_reverses() -> None:
     assert {i.id for i in reverse.restored} == {i.id for i in found.retired}
     assert diff(after, after) == Diff()
     assert diff(after, after).empty
+
+
+def test_a_lesson_that_sleeps_wakes_or_is_retired_in_its_sleep_replaces_nothing() -> None:
+    one = lesson()
+    entries = journal(
+        Add(experience=experience(one)),
+        Retire(lesson_ids=(one.id,), reason="?", asleep=True),
+        Retire(lesson_ids=(one.id,), reason="?"),
+        Restore(lesson_ids=(one.id,), reason="?"),
+    )
+    states = [state_at(entries, sequence, scope="t") for sequence in range(5)]
+    for before, after, retired, restored in ((1, 2, 1, 0), (2, 3, 1, 0), (3, 4, 0, 1), (2, 4, 0, 1)):
+        found = diff(states[before], states[after])
+        assert (len(found.retired), len(found.restored), found.replaced) == (retired, restored, ())
 
 
 def test_the_story_of_a_thing_has_the_rollbacks_that_moved_it_and_no_others() -> None:
@@ -306,6 +320,18 @@ def test_a_bank_shows_any_moment_by_number_or_time(bank: ReasoningBank) -> None:
     for bad in (-1, True, "3", None):
         with pytest.raises(UsageError, match="a moment is"):
             bank.history.state(bad)  # type: ignore[arg-type]
+
+
+class Nowhere(tzinfo):
+    """A zone that does not know how far it is from UTC."""
+
+    def utcoffset(self, dt: datetime | None, /) -> None:
+        return None
+
+
+def test_a_time_whose_zone_has_no_offset_is_refused(bank: ReasoningBank) -> None:
+    with pytest.raises(UsageError, match="has no time zone"):
+        bank.history.state(datetime(2026, 1, 1, tzinfo=Nowhere()))
 
 
 def test_a_bank_goes_back_and_forward_again(bank: ReasoningBank) -> None:

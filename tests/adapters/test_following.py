@@ -15,7 +15,7 @@ import pytest
 from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 import lessonbank
 from lessonbank.adapters.browsergym import ReasoningBankAgent
@@ -143,6 +143,21 @@ def test_a_tool_of_any_form_is_kept_by_its_signature(bank: lessonbank.ReasoningB
     run.finish(SAID)
     (only,) = kept(bank)
     assert signatures(only.trajectory.tools) == ("count(page: integer) - Counts.", "web_search()")
+
+
+def test_a_tool_that_cannot_be_read_costs_no_other_tool(
+    bank: lessonbank.ReasoningBank, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Odd(BaseModel):
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+        page: RunFollower
+
+    run = RunFollower(bank, "mine").begin_waiting("Count")
+    run.can_call(lambda: [Tool("count", "Counts.", Sheet), Tool("odd", "Fails.", Odd), "b()"])
+    run.finish(SAID)
+    (only,) = kept(bank)
+    assert signatures(only.trajectory.tools) == ("b()", "count(page: integer) - Counts.")
+    assert len(caplog.messages) == 1
 
 
 def test_nothing_holds_the_tools_of_a_run_that_is_over(bank: lessonbank.ReasoningBank) -> None:

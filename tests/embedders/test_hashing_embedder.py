@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import anyio
 import numpy as np
@@ -66,6 +67,12 @@ def test_the_vectors_are_the_same_in_another_process() -> None:
 def test_the_first_vector_ever_made_is_made_still() -> None:
     row = HashingEmbedder(dimensions=16).rows(["cancel order"])[0]
     np.testing.assert_allclose(row[[7, 9, 0]], [-0.578446, 0.568181, -0.423818], atol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [15, 64.0, True, "64"])
+def test_dimensions_that_cannot_be_are_refused_at_once(wrong: Any) -> None:
+    with pytest.raises(UsageError, match="whole number of at least 16"):
+        HashingEmbedder(dimensions=wrong)
 
 
 @pytest.mark.full

@@ -50,6 +50,21 @@ async def test_a_plain_embed_that_blocks_does_not_stop_the_event_loop(door: str)
     assert threading.get_ident() not in {thread for _, thread in mine.asked}
 
 
+def test_an_embedder_whose_rows_raise_when_they_are_read_costs_no_lesson() -> None:
+    class Failing(Blocking):
+        def embed(self, texts: Sequence[str], /, *, role: Literal["query", "document"]) -> Any:
+            return (_fail(text) for text in texts)
+
+    with lessonbank.connect(":memory:", scope="t", embedder=Failing()) as bank:
+        learned = bank.learn(RUN, outcome="failure")
+    assert learned.lessons
+    assert "raised RuntimeError: the connection is gone" in learned.notes[-1]
+
+
+def _fail(_: str) -> Any:
+    raise RuntimeError("the connection is gone")
+
+
 def test_an_embedder_with_a_plain_embed_finds_what_was_learned() -> None:
     mine = Blocking()
     mine.may_go_on.set()

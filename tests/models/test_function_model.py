@@ -13,10 +13,12 @@ from typing import Any
 import anyio
 import pytest
 
+import lessonbank
+from lessonbank import Step, Trajectory
 from lessonbank.contracts.ports import Completion, LanguageModel, Message
 from lessonbank.contracts.records import Usage
 from lessonbank.errors import ModelError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
-from lessonbank.providers.models.function import FunctionModel
+from lessonbank.providers.models.function import FunctionModel, own_model
 from lessonbank.providers.models.wrappers import TimeLimited, standard
 from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape
 from lessonbank.testing.model_server import rubbish
@@ -46,6 +48,50 @@ class TestAnAsyncFunction(LanguageModelContract):
             return reply
 
         return FunctionModel(answer)
+
+
+class _Own:
+    """A model of somebody's own."""
+
+    name = "own"
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    async def generate(self, messages: Any, /, *, temperature: float = 0.0, schema: Any = None) -> Any:
+        return self._answer if not isinstance(self._answer, Exception) else _raise(self._answer)
+
+
+@ASYNC
+class TestAModelOfOnesOwn(LanguageModelContract):
+    def make(self, reply: str, /) -> LanguageModel:
+        return own_model(_Own(Completion(text=reply, usage=Usage(input_tokens=3))))
+
+    def make_failing(self) -> LanguageModel:
+        return own_model(_Own(RuntimeError("no")))
+
+
+@pytest.mark.parametrize("answer", [ValueError("boom"), 7, None], ids=str)
+def test_whatever_a_model_of_ones_own_does_costs_no_run(answer: Any) -> None:
+    run = Trajectory(task="Open the valve", steps=(Step(action="turn", observation="stuck"),))
+    with lessonbank.connect(":memory:", scope="t", model=_Own(answer)) as bank:
+        assert "own r" in bank.learn(run).notes[0]
+        assert bank.runs.pending()
+
+
+def test_a_model_of_ones_own_may_give_its_text_alone_and_must_be_async() -> None:
+    class Plain(_Own):
+        def generate(self, messages: Any, /, *, temperature: float = 0.0, schema: Any = None) -> Any:
+            return Completion(text="no")
+
+    run = Trajectory(task="Open the valve", steps=(Step(action="turn", observation="stuck"),))
+    with lessonbank.connect(":memory:", scope="t", model=_Own("no verdict")) as bank:
+        assert bank.learn(run).usage.requests
+    with (
+        lessonbank.connect(":memory:", scope="t", model=Plain("")) as bank,
+        pytest.raises(UsageError, match="not async"),
+    ):
+        bank.learn(run)
 
 
 @ASYNC
@@ -144,12 +190,32 @@ def test_the_name_is_the_functions_own_unless_the_caller_chooses() -> None:
         {"content": "hi", "usage": {"prompt_tokens": 3, "completion_tokens": 2, "cost": 0.5}},
         SimpleNamespace(text="hi", usage=SimpleNamespace(input_tokens=3, output_tokens=2, cost=0.5)),
         Completion(text="hi", usage=Usage(requests=1, input_tokens=3, output_tokens=2, cost=0.5)),
+        Completion(text="hi", usage=Usage(input_tokens=3, output_tokens=2, cost=0.5)),
+        {"text": "hi", "usage": Usage(input_tokens=3, output_tokens=2, cost=0.5)},
     ],
 )
 async def test_a_reply_may_carry_its_usage(reply: Any) -> None:
     completion = await FunctionModel(lambda prompt: reply).generate(ASKED)
     assert completion.text == "hi"
     assert completion.usage == Usage(requests=1, input_tokens=3, output_tokens=2, cost=0.5)
+
+
+@ASYNC
+async def test_tokens_that_came_from_a_cache_are_counted_apart() -> None:
+    reply = {"text": "hi", "usage": {"input_tokens": 9, "cached_tokens": 4}}
+    assert (await FunctionModel(lambda prompt: reply).generate(ASKED)).usage.cached_tokens == 4
+
+
+class _Blocked:
+    @property
+    def text(self) -> str:
+        raise ValueError("the answer was blocked")
+
+
+@ASYNC
+async def test_a_reply_that_cannot_be_read_is_a_model_error() -> None:
+    with pytest.raises(ModelError, match="the answer was blocked"):
+        await FunctionModel(lambda prompt: _Blocked()).generate(ASKED)
 
 
 @ASYNC
@@ -212,6 +278,21 @@ async def test_an_sdks_rate_limit_keeps_its_retry_after() -> None:
     with pytest.raises(TransientModelError) as caught:
         await FunctionModel(lambda prompt: _raise(_RateLimitError("slow down"))).generate(ASKED)
     assert caught.value.retry_after == 7.0
+
+
+@ASYNC
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [({"Retry-After": "7"}, 7.0), ({"retry-after": None}, None), ({"retry-after": "soon"}, None)],
+)
+async def test_a_header_of_any_case_says_how_long_to_wait_and_one_without_a_number_says_nothing(
+    headers: dict[str, Any], seconds: float | None
+) -> None:
+    error = _RateLimitError("slow down")
+    error.response = SimpleNamespace(headers=headers)
+    with pytest.raises(TransientModelError) as caught:
+        await FunctionModel(lambda prompt: _raise(error)).generate(ASKED)
+    assert caught.value.retry_after == seconds
 
 
 @ASYNC

@@ -12,9 +12,11 @@ import anyio
 import pytest
 
 import lessonbank
+from lessonbank._base.aio import gather
 from lessonbank._base.checks import MOST_SECONDS
 from lessonbank.contracts.ports import LanguageModel, Message
 from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
+from lessonbank.providers.connection import Connection, _check_environment
 from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 from lessonbank.providers.models.wrappers import Retrying, TimeLimited, standard
 from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape
@@ -114,6 +116,28 @@ async def test_a_model_that_refuses_a_temperature_is_asked_without_and_that_is_r
         assert (await model.generate(ASKED)).text == "ok"
         await model.generate(ASKED)
     assert ["temperature" in request.body for request in server.requests] == [True, False, False]
+
+
+@ASYNC
+async def test_requests_that_are_refused_together_are_all_asked_again() -> None:
+    from pydantic_ai.exceptions import ModelHTTPError
+    from pydantic_ai.messages import ModelResponse, TextPart
+    from pydantic_ai.models.function import FunctionModel as TheirFunctionModel
+
+    here, all_here = list[None](), anyio.Event()
+
+    async def answer(messages: Any, info: Any) -> ModelResponse:
+        if "temperature" not in info.model_settings:
+            return ModelResponse(parts=[TextPart("ok")])
+        here.append(None)
+        if len(here) == 3:
+            all_here.set()
+        await all_here.wait()
+        raise ModelHTTPError(400, "theirs", {"error": {"message": "temperature is not supported"}})
+
+    model = PydanticAIModel(TheirFunctionModel(answer))
+    replies = await gather([lambda: model.generate(ASKED) for _ in range(3)])
+    assert [reply.text for reply in replies] == ["ok"] * 3
 
 
 @pytest.mark.full
@@ -242,6 +266,22 @@ async def test_an_answer_without_text_is_an_empty_reply() -> None:
         assert (await PydanticAIModel("desk", base_url=server.base_url).generate(ASKED)).text == ""
 
 
+def test_requests_that_begin_together_share_one_client_in_every_event_loop() -> None:
+    made = list[object]()
+
+    def make(_: object, __: object) -> object:
+        made.append(object())
+        return made[-1]
+
+    connection = Connection[object]("model", "x", make, base_url=None, api_key=None)
+
+    async def together() -> set[object]:
+        return set(await gather([connection.here for _ in range(5)]))
+
+    assert [anyio.run(together) for _ in range(3)] == [{client} for client in made]
+    assert len(made) == 3
+
+
 def test_one_model_serves_one_event_loop_after_another() -> None:
     with ModelServer() as server:
         model = PydanticAIModel("desk", base_url=server.base_url)
@@ -267,6 +307,25 @@ def test_a_slash_is_as_good_as_a_colon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     assert PydanticAIModel("anthropic/claude-sonnet-4-5").name == "anthropic:claude-sonnet-4-5"
     assert PydanticAIModel("openai:gpt-5-mini", api_key="k").name == "openai:gpt-5-mini"
+
+
+@pytest.mark.parametrize("name", ["openai:qwen3", "openai/qwen3", "gpt:qwen3", "OpenAI:qwen3"])
+def test_a_server_named_by_the_environment_is_asked_for_chat_completions_however_the_model_is_written(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert PydanticAIModel(name, api_key="k").name == "openai-chat:qwen3"
+
+
+def test_a_blank_variable_that_a_provider_can_do_without_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OLLAMA_API_KEY", "")
+    assert PydanticAIModel("ollama:qwen3").name == "ollama:qwen3"
+    monkeypatch.setenv("GOOGLE_API_KEY", "")
+    with pytest.raises(UsageError, match="GOOGLE_API_KEY is set but blank"):
+        _check_environment("google")
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    _check_environment("google")
 
 
 @ASYNC

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import lessonbank
-from lessonbank._base.atomic_write import WORK, abandon, begin, synced
+from lessonbank._base.atomic_write import WORK, abandon, begin, finish, synced
 from lessonbank.contracts.store_calls import count_records
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore
@@ -35,6 +35,14 @@ def aged(file: Path) -> Path:
     long_ago = time.time() - 60
     os.utime(file, (long_ago, long_ago))
     return file
+
+
+@pytest.mark.parametrize("name", ["漢" * 80, "n" * 250])
+async def test_a_file_may_have_as_long_a_name_as_its_folder_takes(tmp_path: Path, name: str) -> None:
+    part = begin(tmp_path / name)
+    part.with_name(f"{part.name}{WORK}-journal").write_text("beside")
+    finish(part, tmp_path / name)
+    assert (tmp_path / name).is_file()
 
 
 @pytest.mark.full

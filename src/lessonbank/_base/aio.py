@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import Final, Generic, TypeVar, TypeVarTuple, cast
+from inspect import isawaitable
+from typing import Any, Final, Generic, TypeVar, TypeVarTuple, cast
 
 import anyio
 from anyio import to_thread
 from anyio.lowlevel import RunVar
 
-from lessonbank.errors import NotFound, StoreError, StoreUnavailable
+from lessonbank.errors import NotFound, StoreError, StoreUnavailable, UsageError
 
+from .checks import kind
+
+A = TypeVar("A")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 SOON: Final = 0.25
@@ -46,6 +50,18 @@ def first_error(error: BaseException, /) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
+
+
+async def promised_answer(
+    part: Callable[[A], object], argument: A, name: str, returns: str, fits: Callable[[object], bool], /
+) -> Any:
+    """What an async function of the caller's own answers. Raises UsageError: it is not async, or the answer misfits."""
+    answer = part(argument)
+    result = await cast("Awaitable[object]", answer) if isawaitable(answer) else None
+    if not fits(result):
+        got = kind(result if isawaitable(answer) else answer)
+        raise UsageError(f"{name} takes an async function that returns {returns}; this one gave {got}")
+    return result
 
 
 async def get_or_none(record: Awaitable[T], /) -> T | None:

@@ -41,7 +41,7 @@ _WITH_IT: Final = ("", *_BESIDE, WORK, *(f"{WORK}{ending}" for ending in _BESIDE
 _held: Final[dict[Path, int]] = {}
 """The parts this process writes to, each with an open file that holds its lock."""
 _NAME: Final = 100
-"""Characters of the file's own name in that of its part: a long one must not become too long."""
+"""Bytes of the file's own name in that of its part: a long one must not become too long."""
 
 
 def spare(path: Path, /, *, what: str) -> None:
@@ -122,7 +122,7 @@ def begin(path: Path, /, *, like: Path | None = None, private: bool = False) -> 
     Raises:
         OSError: the folder is missing or cannot be written.
     """
-    prefix = f".{path.name[:_NAME]}."
+    prefix = f".{os.fsencode(path.name)[:_NAME].decode(errors='ignore')}."
     for left in path.parent.glob(f"{glob.escape(prefix)}*"):
         with suppress(OSError):
             if left.suffix in (_NEW, _PART, _WHOLE) and _is_left(left):

@@ -188,6 +188,12 @@ def a_number(value: object, name: str, takes: str, /, *, above: float = -math.in
     return float(number)
 
 
+def some_seconds(value: object, name: str, /, *, above: float = 0.0) -> float:
+    """`value`, a number of seconds that a clock can count."""
+    takes = f"is a number of seconds above {above:g} and at most {MOST_SECONDS:,}"
+    return a_number(value, name, takes, above=above, most=MOST_SECONDS)
+
+
 def some_days(value: object, name: str, /) -> float:
     """`value`, a number of days that can be counted back from today."""
     return a_number(value, name, f"is a number of days above 0 and at most {MOST_DAYS:,}", above=0.0, most=MOST_DAYS)
@@ -247,13 +253,13 @@ def copy_mapping(value: Mapping[str, Any], name: str, /) -> dict[str, Any]:
 
 
 def a_mapping(value: object, /) -> dict[str, Any]:
-    """`value` as plain data that JSON can hold and every reader of JSON can read."""
+    """`value` as plain data that JSON can hold and every reader of JSON can read; empty for `None`."""
+    if value is None:
+        return {}
     try:
-        if not value:
-            return {}
         mapping = dict(cast("Mapping[str, Any]", value))
         json.dumps(mapping, allow_nan=False)
-        if _is_readable([mapping]):
+        if issubclass(type(value), Mapping) and _is_readable([mapping]):
             return replace_surrogates(_METADATA.validate_python(mapping, strict=True))
     except Exception:  # noqa: BLE001 - whatever a mapping of the caller's own raises
         pass
@@ -325,7 +331,7 @@ def signature(function: object, /) -> Signature | None:
 def maybe_time(value: object, name: str, /) -> datetime | None:
     """`value`, a time with its zone; `None` for `None`."""
     if value is None or is_instance(value, datetime):
-        if value and value.tzinfo is None:
+        if value and value.utcoffset() is None:
             raise UsageError("this datetime has no time zone: pass one with a zone, as in datetime.now(UTC)")
         return value
     raise argument_error(name, "is a datetime with its zone", value)

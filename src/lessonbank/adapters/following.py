@@ -387,10 +387,12 @@ class FollowedRun:
         return reduce(without_text, (self.text, *(a.text for a in self._again)), run.model_copy(update=update))
 
     def _signatures(self) -> tuple[str, ...]:
-        with harmless("the tools of a run"):
-            tools, self._tools = self._tools.values(), {}  # a run is remembered longer than its host's tools should be
-            return signatures([define(tool) if define else tool for tool, define in tools])
-        return ()
+        tools, self._tools = self._tools.values(), {}  # a run is remembered longer than its host's tools should be
+        signed = set[str]()
+        for tool, define in tools:
+            with harmless("a tool of a run"):
+                signed.update(signatures([define(tool) if define else tool]))
+        return tuple(sorted(signed))
 
 
 class RunFollower:

@@ -12,14 +12,14 @@ from typing import Self
 import anyio
 
 from lessonbank._base.aio import get_or_none, within
-from lessonbank._base.checks import a_number, short_repr
+from lessonbank._base.checks import short_repr
 from lessonbank._base.ids import short
 from lessonbank._base.iterate import closing
 from lessonbank.contracts.records import Forgotten, Outcome, Purge, Recall, Submission, Trajectory
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.runs import NO_SUBMISSION
-from lessonbank.contracts.retrieve_options import LEAST_PATIENCE, PATIENT
+from lessonbank.contracts.retrieve_options import some_patience
 from lessonbank.contracts.store_calls import get_recall, get_trajectory
 from lessonbank.guard.identity import seal, verified_submitter
 from lessonbank.learning.judging import truth_verdict
@@ -37,7 +37,7 @@ def until_kept(patience: float | None, /) -> Generator[anyio.CancelScope]:
     Raises UsageError, StoreUnavailable.
     """
     if patience is not None:
-        a_number(patience, "patience=", f"{PATIENT}, or None", above=LEAST_PATIENCE)
+        some_patience(patience)
     with within(patience, "the run was not kept") as limit:
         yield limit
 

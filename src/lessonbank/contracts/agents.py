@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from anyio import CapacityLimiter, to_thread
 
+from lessonbank._base.aio import PerLoop
 from lessonbank._base.checks import is_async, is_instance, kind, short_repr, signature
 from lessonbank.errors import UsageError
 
@@ -27,12 +28,10 @@ def as_awaitable(function: Callable[..., Any], /, *, threads: int = 8) -> Callab
     """`function` as something to await. One that is not async runs in one of its own `threads`: it holds up nobody."""
     if is_async(function):
         return function
-    limiter: list[CapacityLimiter] = []
+    slots = PerLoop(partial(CapacityLimiter, threads))
 
     async def waited(*args: object, **keywords: object) -> object:
-        if not limiter:  # it belongs to a loop, so it is made where one runs
-            limiter.append(CapacityLimiter(threads))
-        answer = await to_thread.run_sync(partial(function, *args, **keywords), limiter=limiter[0])
+        answer = await to_thread.run_sync(partial(function, *args, **keywords), limiter=slots.here())
         return await cast("Awaitable[object]", answer) if inspect.isawaitable(answer) else answer
 
     return waited

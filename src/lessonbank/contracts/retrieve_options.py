@@ -8,14 +8,13 @@ from inspect import Parameter
 from typing import Any, Final, TypedDict, TypeVar, cast, get_args, get_type_hints
 
 from lessonbank._base.checks import (
-    MOST_SECONDS,
     a_flag,
     a_mapping,
-    a_number,
     is_instance,
     maybe_count,
     maybe_one_of,
     set_frozen,
+    some_seconds,
 )
 from lessonbank._base.signatures import with_keywords
 
@@ -40,12 +39,11 @@ PATIENCE: Final = 2.0
 """Seconds that an agent waits for its memory."""
 LEAST_PATIENCE: Final = 0.01
 """Seconds: in less, a disk has written nothing, and no server has answered."""
-PATIENT: Final = f"is a number of seconds above {LEAST_PATIENCE:g}"
 
 
 def some_patience(value: object, /) -> float:
     """`value`, seconds that somebody may wait for the memory. Raises UsageError."""
-    return a_number(value, "patience=", PATIENT, above=LEAST_PATIENCE, most=MOST_SECONDS)
+    return some_seconds(value, "patience=", above=LEAST_PATIENCE)
 
 
 @dataclass(frozen=True, slots=True)

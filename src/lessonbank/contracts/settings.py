@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args
 
 from lessonbank._base.checks import (
-    MOST_SECONDS,
     a_call,
     a_count,
     a_flag,
@@ -20,6 +19,7 @@ from lessonbank._base.checks import (
     a_share,
     argument_error,
     copy_mapping,
+    is_async,
     is_instance,
     maybe_count,
     maybe_one_of,
@@ -27,6 +27,7 @@ from lessonbank._base.checks import (
     safe_getattr,
     set_frozen,
     some_days,
+    some_seconds,
 )
 from lessonbank.errors import UsageError
 
@@ -72,8 +73,16 @@ class File:
     """Whether to open the bank without writing to it: every call that would write raises an error."""
 
     def __post_init__(self) -> None:
-        set_frozen(self, path=a_place(self.path, "connect", "needs a file path for the bank, or ':memory:'"))
+        takes = "needs a file path for the bank, or ':memory:'"
+        path = a_place(self.path, "connect", takes)
+        path = path if path.startswith("sqlite://") else a_place(path.removeprefix("sqlite:"), "connect", takes)
+        set_frozen(self, path=path)
         a_flag(self.read_only, "File(read_only=)")
+
+    def __repr__(self) -> str:
+        """Show no address, for it can hold a password."""
+        kind, is_address, _ = str(self.path).partition("://")
+        return f"File({f'{kind}://…' if is_address else self.path!r}, read_only={self.read_only})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,10 @@ class Server:
     """Seconds for which a call over HTTP is tried: then it fails. A call with `patience` fails after that."""
 
     def __post_init__(self) -> None:
-        a_number(self.timeout, "Server(timeout=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS)
+        some_seconds(self.timeout, "Server(timeout=)")
+        _check_secret(self.url, "Server(url=)", "takes an address, such as https://HOST")
+        if self.api_key is not None:
+            _check_secret(self.api_key, "Server(api_key=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +117,9 @@ class Model:
     timeout: float = 120.0
     """Seconds for one call, above 0."""
     concurrency: int = 8
-    """How many calls this process makes at once."""
+    """How many calls a bank makes to one model at once."""
     rate: float | None = None
-    """How many calls this process begins in a minute at most, evenly spaced. `None`: as many as come."""
+    """How many calls a bank begins to one model in a minute at most, evenly spaced. `None`: as many as come."""
     max_tokens: int | None = None
     """Tokens of one reply at most, those that the model thinks with included. `None`: as many as the bank's questions
     need. A function or a `LanguageModel` of your own bounds its replies itself."""
@@ -122,12 +134,11 @@ class Model:
             a_number(self.rate, "Model(rate=)", "is a number of calls a minute above 0", above=0.0)
         if is_instance(self.name, Mapping):
             set_frozen(self, name=copy_mapping(cast("Mapping[str, Any]", self.name), "model="))
-        a_number(self.timeout, "Model(timeout=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS)
+        some_seconds(self.timeout, "Model(timeout=)")
+        a_flag(self.batch, "Model(batch=)")
         for name in ("base_url", "api_key"):
-            secret = getattr(self, name)
-            text = str.__str__(secret) if is_instance(secret, str) else ""
-            if secret is not None and not (text.strip() and text.isprintable()):
-                raise UsageError(f"Model({name}=) takes a text of one line that is not blank, or None")
+            if getattr(self, name) is not None:
+                _check_secret(getattr(self, name), f"Model({name}=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +277,11 @@ class Evidence:
     """Whether to learn and record everything and show nothing: a start without risk."""
 
     def __post_init__(self) -> None:
+        rate = safe_getattr(self.holdout, "base_rate")
+        is_policy = callable(self.holdout) and is_instance(rate, (int, float)) and not is_instance(rate, bool)
+        takes = "is a probability from 0 to below 1, a policy such as lessonbank.evidence.AdaptiveHoldout(), or None"
+        if not (is_policy or self.holdout is None):
+            _asked(a_share, self.holdout, "holdout", takes, below=1.0)
         a_flag(self.act, "Evidence(act=)")
         a_flag(self.observe, "Evidence(observe=)")
 
@@ -314,12 +330,12 @@ class Safety:
             object.__setattr__(self, "trust", "corroborated")
         one_of(self.trust, "trust", get_args(TrustPolicy))
         takes = {
-            "redact": "a function of text that returns text, or None to keep every text as it is",
-            "admission": "a gate such as LessonGate(), or None to keep every lesson",
+            "redact": "a function of text that returns text and is not async, or None to keep every text as it is",
+            "admission": "a gate such as LessonGate() that is not async, or None to keep every lesson",
         }
         for name, what in takes.items():
             part = getattr(self, name)
-            if not (part is None or part is UNSET or callable(part)):
+            if not (part is None or part is UNSET or (callable(part) and not is_async(part))):
                 raise argument_error(f"{name}=", f"takes {what}", part)
         if not (self.caps is None or self.caps is UNSET or is_instance(self.caps, Caps)):
             raise argument_error("caps=", "takes Caps(hour=…, scope=…), or None for no bound", self.caps)
@@ -366,11 +382,10 @@ class Parts:
             raise argument_error(
                 "Parts(retriever=)", f"takes an object with {', '.join(_OF_RETRIEVERS)}", self.retriever
             )
-        hooks = cast("object", self.hooks)
-        if not is_instance(hooks, (list, tuple)) or not all(map(callable, cast("Sequence[object]", hooks))):
-            raise argument_error(
-                "Parts(hooks=)", "takes a list of functions of one event, as in hooks=[print]", self.hooks
-            )
+        hooks = cast("tuple[object, ...]", self.hooks) if is_instance(self.hooks, (list, tuple)) else (None,)
+        if not all(callable(hook) and not is_async(hook) for hook in hooks):
+            takes = "takes a list of functions of one event that are not async, as in hooks=[print]"
+            raise argument_error("Parts(hooks=)", takes, self.hooks)
 
 
 def chosen(value: T | Unset, default: T, /) -> T:
@@ -382,6 +397,13 @@ def _is_preface(value: object) -> bool:
     """Whether a text can stand before lessons. A single ASCII word is more likely a mistyped name."""
     text = str.__str__(value) if is_instance(value, str) else ""
     return text in ("silent", "cite") or len(text.split()) > 1 or not text.isascii()
+
+
+def _check_secret(value: object, name: str, takes: str = "takes a text of one line that is not blank, or None") -> None:
+    """Refuse what is no line of text. The error does not show it."""
+    text = str.__str__(value) if is_instance(value, str) else ""
+    if not (text.strip() and text.isprintable()):
+        raise UsageError(f"{name} {takes}")
 
 
 def _asked(check: Callable[..., Any], value: object, /, *arguments: Any, **bounds: Any) -> None:

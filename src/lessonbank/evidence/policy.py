@@ -10,10 +10,10 @@ from math import hypot, prod
 from statistics import NormalDist
 from typing import Final
 
-from lessonbank.contracts.withholding import Assignment, Members
+from lessonbank.contracts.withholding import Assignment, Members, Withholding
 from lessonbank.errors import UsageError
 
-from .draws import check_probability, draw, uniform
+from .draws import Holdout, NoHoldout, check_probability, draw, uniform
 from .groups import TOPIC
 from .review_snapshot import TreatmentReview
 from .treatments import WHOLE
@@ -190,3 +190,19 @@ def _expected_of_all(
 def _times(ids: Sequence[str], known: Mapping[str, TreatmentReview]) -> int:
     """How often the lessons that come together were found."""
     return sum(known.get(id, _UNKNOWN).found for id in ids)
+
+
+def described(policy: Withholding, /) -> str:
+    """For people: what is withheld."""
+    if isinstance(policy, NoHoldout):
+        return "off"
+    if isinstance(policy, Holdout):
+        return (
+            f"{policy.base_rate:g}"
+            if policy.lessons == policy.recalls
+            else f"{policy.lessons:g}, whole {policy.recalls:g}"
+        )
+    if isinstance(policy, AdaptiveHoldout):
+        memory, lesson = policy.memory, policy.lesson
+        return f"memory {memory.helps:g} to {memory.harms:g}, a lesson {lesson.helps:g} to {lesson.harms:g}"
+    return f"{type(policy).__name__}, {policy.base_rate:g}"

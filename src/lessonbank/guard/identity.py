@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
 import os
 import platform
 import secrets
@@ -145,6 +146,15 @@ async def end_key(store: Store, role: Role, name: str, /) -> None:
 async def key_names(store: Store, role: Role, /) -> tuple[str, ...]:
     """The names of those with a key, in small letters, sorted."""
     return tuple(name.removeprefix(f"{role}/") for name in await store.settings(f"{role}/"))
+
+
+async def warn_unprotected(policy: str, store: Store, /) -> None:
+    """Say that nobody is asked for a key where only what a person approved is to be shown."""
+    if policy == "reviewed" and not await key_names(store, "reviewer"):
+        logging.getLogger("lessonbank").warning(
+            'trust="reviewed" is not protected from an agent on this machine: any program here can approve a lesson, '
+            "until bank.admin.add_reviewer(NAME) gives a person a key"
+        )
 
 
 async def _opens(store: Store, role: Role, name: str, key: str) -> bool:

@@ -12,10 +12,11 @@ from typing import Final, TypeVar, cast
 from anyio import to_thread
 
 from lessonbank._base.aio import run_in_thread
-from lessonbank._base.checks import check_data
+from lessonbank._base.checks import check_data, is_instance, kind
 from lessonbank.contracts.ports import Admission, Redactor
 from lessonbank.contracts.records import Add, Change, Experience, Extraction, Json, Record, Run, Trajectory, Verdict
 from lessonbank.contracts.records.runs import data_of, is_brief
+from lessonbank.errors import UsageError
 
 from .gate import LessonGate, appraised, in_form
 from .redact import Redacting, redacted, redacted_together, through
@@ -125,6 +126,8 @@ class IntakeFilter:
             is_built_in = isinstance(self.admission, LessonGate)
             is_quick = is_built_in and sum(map(len, shown)) <= _SHOWN and _small(drawn, attempts)
             drawn = await run_in_thread(partial(self.admission, drawn, attempts, shown=shown), brief=is_quick)
+            if not is_instance(cast("object", drawn), Extraction):
+                raise UsageError(f"admission= takes a gate that returns Extraction; this one gave {kind(drawn)}")
         return await self.check(drawn) if self.check and attempts else drawn
 
     async def experience(self, experience: Experience, /) -> Experience:

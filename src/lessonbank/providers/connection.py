@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar, cast
 
+import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
+from lessonbank._base.aio import PerLoop
 from lessonbank._base.checks import MOST_SECONDS
 from lessonbank._base.loopback import DIRECT
 from lessonbank.errors import (
@@ -101,17 +103,19 @@ class Connection(Generic[T]):
         """The one that was built to begin with."""
         self._spare: T | None = self.first
         self._built: RunVar[T] = RunVar("built")
+        self._locks = PerLoop(anyio.Lock)
 
     async def here(self) -> T:
         """Return the client of this event loop."""
-        try:
-            return self._built.get()
-        except LookupError:
-            built, self._spare = self._spare, None
-            if built is None:
-                built = await anyio.to_thread.run_sync(self._build)
-            self._built.set(built)
-            return built
+        async with self._locks.here():
+            try:
+                return self._built.get()
+            except LookupError:
+                built, self._spare = self._spare, None
+                if built is None:
+                    built = await anyio.to_thread.run_sync(self._build)
+                self._built.set(built)
+                return built
 
     def _build(self) -> T:
         try:
@@ -228,7 +232,10 @@ def _check_environment(provider: str) -> None:
     """Refuse a key that is set and blank: the SDK would ask with it, or fail with an error of its own."""
     family = provider.removesuffix("-chat").removesuffix("-responses")
     variable = f"{family.upper().replace('-', '_')}_API_KEY"
-    if variable in os.environ and not os.environ[variable].strip():
+    key = os.environ.get(variable)
+    if key == "" and (family == "ollama" or (family == "google" and os.environ.get("GEMINI_API_KEY"))):
+        return  # an empty one is none to them: Ollama needs none, and Google has an older variable
+    if key is not None and not key.strip():
         raise UsageError(f"{variable} is set but blank: put the key into it, or pass api_key=")
 
 

@@ -129,7 +129,7 @@ async def lived_in(store: Store) -> tuple[Trajectory, Experience, Experience, Re
     await store.apply([merge], scope=MINE, writer="tests")
     earlier = await get_experience(store, survivor.id, scope=MINE)
     longer = earlier.model_copy(update={"lessons": (*earlier.lessons, lesson_from(run, title=SECRET))})
-    await store.apply([Replace(experience=longer)], scope=MINE, writer="tests")
+    await store.apply([Replace(experience=longer, reason=f"{SECRET} again")], scope=MINE, writer="tests")
     await store.apply([Rollback(to=3, reason="test")], scope=MINE, writer="tests")
     await store.apply([Rollback(to=5, reason="test")], scope=MINE, writer="tests")
     return run, mine, survivor, recall

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 import os
 from collections.abc import Callable, Coroutine
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, cast, get_args
 
+import anyio
 import anyio.to_thread
 
 from lessonbank._base.checks import display_name, is_instance, one_of
@@ -23,6 +23,7 @@ from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Extraction, Verdict
 from lessonbank.contracts.settings import (
     OFF,
+    UNSET,
     Consolidation,
     Evidence,
     File,
@@ -38,14 +39,16 @@ from lessonbank.contracts.settings import (
     chosen,
 )
 from lessonbank.evidence.draws import NoHoldout
+from lessonbank.evidence.policy import described
 from lessonbank.guard import check_scope
+from lessonbank.guard.identity import warn_unprotected
 
 from ._arguments import abstaining, grouped, promised
-from ._consolidation import choose_consolidator, choose_topics, rationed, trusting, warn_unprotected
+from ._consolidation import choose_consolidator, choose_topics, takes_additions, trusting
 from ._embedders import Choice as EmbedderChoice
 from ._embedders import choose_embedder
 from ._entrance import choose_intake, describe_intake
-from ._measuring import choose_measuring, described, measuring
+from ._measuring import choose_measuring, measuring
 from ._models import ModelChoice as ModelChoice
 from ._models import OneModel as OneModel
 from ._models import bare_model as bare_model
@@ -65,7 +68,7 @@ Place: TypeAlias = str | Path | File | Server | Store
 LIMIT: Final = 3
 """Experiences of a recall; the paper's profile has one."""
 BUDGET: Final = 1500
-log = logging.getLogger("lessonbank")
+_AS_GIVEN: Final = ("abstain", "success_at", "keep_runs", "keep_lessons", "sleep_after", "reflect_every", "submit")
 
 
 _SETTINGS: Final = {
@@ -86,6 +89,8 @@ def _elsewhere() -> dict[str, str]:
         for parameter, settings in _SETTINGS.items()
         for field in fields(settings)
     }
+    for name in ("api_key", "timeout"):
+        hints[name] += f", or connect(lessonbank.Server(URL, {name}=…), scope=…) for a server"
     return hints | {"read_only": "connect(lessonbank.File(PATH, read_only=True), scope=…)"}
 
 
@@ -172,12 +177,14 @@ async def connect_async(
     safety = grouped(safety, Safety, "safety", short=Safety)
     parts = grouped(parts, Parts, "parts")
     consolidation: Consolidation = chosen(learning.consolidation, "append" if profile == "paper" else "recognise")
-    additions = chosen(learning.additions, profile != "paper")
-    off = _is_off()
-    model, embedder = (None, "lexical") if off else (model, embedder)
+    recognises = consolidation == "recognise" and parts.consolidator is None
+    additions = takes_additions(learning, profile, recognises=recognises)
+    if off := _is_off():  # what needs a model or an embedder would ask for one
+        model, embedder, learning = None, "lexical", replace(learning, topics=UNSET)
+        retrieval = replace(retrieval, by=UNSET, level="experience", fit="none")
     policy = choose_measuring(evidence.holdout, profile)
     roles = resolve_models(model, lambda: store)
-    fitter = choose_fitter(retrieval, roles.fit, off=off)
+    fitter = choose_fitter(retrieval, roles.fit)
     intake = choose_intake(safety.redact, safety.admission, roles.extractor or roles.judge, profile)
     store = switched_off() if off else await open_store(where)
     try:
@@ -198,17 +205,18 @@ async def connect_async(
             store=store,
             trust=safety.trust,
             additions=additions,
+            caps=safety.caps,
         )
-        unique_wording = profile != "paper"
-        consolidator = rationed(consolidator, store, safety.caps)  # what has the words of a held lesson takes no room
         search, consolidator = trusting(
-            safety.trust, search, bare, consolidator, store=store if unique_wording else None
+            safety.trust, search, bare, consolidator, store=store if profile != "paper" else None
         )
         topics = choose_topics(
             learning.topics, store, roles.extractor, profile, measured=not isinstance(policy, NoHoldout)
         )
+        place = "" if off else await anyio.to_thread.run_sync(spool_place, where)
     except BaseException:
-        await store.close()
+        with anyio.CancelScope(shield=True):
+            await store.close()
         raise
     settings = {
         "store": named_place(where),
@@ -218,6 +226,7 @@ async def connect_async(
         "embedder": selection.description,
         "retriever": search.name,
         **kit.description,
+        **{name: display_name(part) for name in kit.description if (part := getattr(parts, name))},
         "holdout": described(policy),
         **describe_intake(intake),
         "trust": safety.trust,
@@ -227,19 +236,11 @@ async def connect_async(
         "consolidation": consolidation if parts.consolidator is None else display_name(parts.consolidator),
         "additions": additions,
         "topics": "off" if topics is None else "model" if topics.asks_model else "words",
-        "abstain": learning.abstain,
-        "success_at": learning.success_at,
-        "keep_runs": learning.keep_runs,
-        "keep_lessons": learning.keep_lessons,
-        "sleep_after": learning.sleep_after,
-        "reflect_every": learning.reflect_every,
-        "submit": learning.submit,
+        **{name: getattr(learning, name) for name in _AS_GIVEN},
         "act": evidence.act,
         "observe": evidence.observe,
         **({"off": OFF} if off else {}),
     }
-    if off:
-        log.warning("%s", OFF)
     bank_parts = BankParts(
         retriever=search,
         injector=kit.injector,
@@ -266,18 +267,18 @@ async def connect_async(
     )
     options = BankOptions(
         limit=_limit(retrieval, profile),
-        fit="none" if off else retrieval.fit,
+        fit=retrieval.fit,
         success_at=learning.success_at,
         keep_runs=learning.keep_runs,
         keep_lessons=learning.keep_lessons,
         sleep_after=learning.sleep_after,
         reflect_every=learning.reflect_every,
         submits_here=learning.submit == "here",
-        unique_wording=unique_wording,
+        unique_wording=profile != "paper",
         corroborates=safety.trust == "corroborated",
-        shows_known=profile != "paper" and parts.consolidator is None and consolidation != "append",
+        shows_known=profile != "paper" and recognises,
         observe=evidence.observe,
-        place="" if off else await anyio.to_thread.run_sync(spool_place, where),
+        place=place,
         off=off,
         settings=settings,
     )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import cast
 
 from lessonbank._base.checks import argument_error, signature
 from lessonbank.contracts.ports import Consolidator, Embedder, LanguageModel, Retriever, Store
-from lessonbank.contracts.settings import Caps, Consolidation, Profile, TopicsBy, TrustPolicy, Unset, chosen
+from lessonbank.contracts.settings import Caps, Consolidation, Learning, Profile, TopicsBy, TrustPolicy, Unset, chosen
 from lessonbank.errors import UsageError
-from lessonbank.guard.identity import key_names
 from lessonbank.learning.consolidation import (
     DEFAULT_CAPS,
     Adding,
@@ -24,18 +22,20 @@ from lessonbank.learning.consolidation import (
 from lessonbank.learning.topics import Topics, TopicsByModel, TopicsByWords
 from lessonbank.search import LexicalRetriever, TrustFilter
 
+from ._arguments import deciding
+
 
 def _own(given: object, store: Store, /) -> Consolidator:
     """What the caller gave; a class or function whose one argument is called `store` makes it."""
     takes = signature(given)
     if takes is None or list(takes.parameters) != ["store"]:
-        return cast("Consolidator", given)
+        return deciding(cast("Consolidator", given))
     made = cast("Callable[[Store], object]", given)(store)
     if not callable(made):
         raise argument_error(
             "Parts(consolidator=)", "takes a consolidator, or a function of the store that makes one", made
         )
-    return cast("Consolidator", made)
+    return deciding(cast("Consolidator", made))
 
 
 def choose_consolidator(
@@ -49,16 +49,31 @@ def choose_consolidator(
     store: Store,
     trust: TrustPolicy,
     additions: bool,
+    caps: Caps | Unset | None,
 ) -> Consolidator:
-    """The consolidator that the caller gave, or that of a name. Raises UsageError: what was given makes none."""
+    """The consolidator that the caller gave, or that of a name, within `caps`.
+
+    Raises:
+        UsageError: what was given makes none.
+    """
     if given is not None:
-        return _own(given, store)
-    if name == "append":
-        return append
-    # Without a model only words decide: a search by words finds what they compare, and embeds nothing.
-    search = retriever if model else LexicalRetriever(store)
-    known = Eliminating(Recognise(search, model, embedder, imported=trust == "open"), search)
-    return Adding(known, search, store) if additions else known
+        consolidator = _own(given, store)
+    elif name == "append":
+        consolidator = append
+    else:
+        # Without a model only words decide: a search by words finds what they compare, and embeds nothing.
+        search = retriever if model else LexicalRetriever(store)
+        consolidator = Eliminating(Recognise(search, model, embedder, imported=trust == "open"), search)
+        consolidator = Adding(consolidator, search, store) if additions else consolidator
+    most = chosen(caps, DEFAULT_CAPS)
+    return consolidator if most is None else CappedConsolidator(consolidator, store, most)
+
+
+def takes_additions(learning: Learning, profile: Profile, /, *, recognises: bool) -> bool:
+    """Whether what a repeated lesson adds is kept. Raises UsageError: it is asked for, and no repeat is recognised."""
+    if learning.additions is True and not recognises:
+        raise UsageError("Learning(additions=True) needs consolidation='recognise', and no consolidator of your own")
+    return recognises and chosen(learning.additions, profile != "paper")
 
 
 def choose_topics(
@@ -80,18 +95,6 @@ def choose_topics(
     return TopicsByModel(TopicsByWords(store), model)
 
 
-log = logging.getLogger("lessonbank")
-
-
-async def warn_unprotected(policy: TrustPolicy, store: Store, /) -> None:
-    """Say that nobody is asked for a key where only what a person approved is to be shown."""
-    if policy == "reviewed" and not await key_names(store, "reviewer"):
-        log.warning(
-            'trust="reviewed" is not protected from an agent on this machine: any program here can approve a lesson, '
-            "until bank.admin.add_reviewer(NAME) gives a person a key"
-        )
-
-
 def trusting(
     policy: TrustPolicy, search: Retriever, bare: Retriever, consolidator: Consolidator, /, *, store: Store | None
 ) -> tuple[Retriever, Consolidator]:
@@ -102,9 +105,3 @@ def trusting(
         return TrustFilter(search, policy), consolidator
     watched = consolidator if policy == "reviewed" else Corroborating(consolidator, bare, store=store)
     return TrustFilter(search, policy), watched
-
-
-def rationed(consolidator: Consolidator, store: Store, caps: Caps | Unset | None, /) -> Consolidator:
-    """The consolidator within `caps`, where there are any."""
-    caps = chosen(caps, DEFAULT_CAPS)
-    return consolidator if caps is None else CappedConsolidator(consolidator, store, caps)

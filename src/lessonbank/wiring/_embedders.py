@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import isawaitable
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from lessonbank._base.checks import is_instance, safe_getattr, short_repr
 from lessonbank._base.extensions import extension
@@ -29,7 +31,13 @@ OF_PROVIDER = {
 """Providers whose embeddings come with the same key as the model."""
 _SETTING = "embedder"
 _PROVIDERS = ("openai", "google", "google-cloud", "cohere", "voyageai", "bedrock")
+_OF_AN_OBJECT = re.compile(r"(?:fastembed|sentence-transformers):.*-\d+-[a-z_+]+")
+"""How the space of a local model that was given as an object ends: with dimensions and pooling."""
 log = logging.getLogger("lessonbank")
+
+
+class _UnknownEmbedderError(UsageError):
+    """No embedder has this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,7 @@ async def choose_embedder(choice: Choice, /, *, store: Store, scope: str, model:
 
 
 async def _keep(store: Store, scope: str, choice: str, setting: str | None) -> None:
-    if setting == choice:
+    if setting == choice or {setting, choice} == {"hashing", "hashing-v1-512"}:
         return
     if setting is not None:
         log.warning("the bank's embedder changes from %s to %s: `reindex` embeds its records again", setting, choice)
@@ -89,10 +97,11 @@ async def _again(setting: str, model: Model | None) -> Embedder | None:
             f"this bank's embedder {setting!r} (embedder='lexical' opens it without)", extra=error.extra
         ) from error
     except UsageError as error:
-        sentence = (
+        if not (isinstance(error, _UnknownEmbedderError) or _OF_AN_OBJECT.fullmatch(setting)):
+            raise
+        raise UsageError(
             f"this bank was made with the embedder {setting!r}: pass that object as embedder=, or name another one"
-        )
-        raise UsageError(sentence) from error
+        ) from error
 
 
 async def _best(model: Model | None) -> tuple[str, str, bool]:
@@ -100,8 +109,7 @@ async def _best(model: Model | None) -> tuple[str, str, bool]:
 
     A better one that failed may only be down: the choice is then made again next time, and said aloud.
     """
-    named = model.name if model and model.base_url is None else None
-    provider = named.split(":")[0] if is_instance(named, str) else ""
+    provider = _provider_of(model.name) if model and model.base_url is None else ""
     candidates = [OF_PROVIDER[provider]] if provider in OF_PROVIDER else []
     if find_spec("fastembed"):
         candidates.append(LOCAL)
@@ -119,6 +127,24 @@ async def _best(model: Model | None) -> tuple[str, str, bool]:
         log.warning("this bank is searched by words for now, because %s", "; ".join(problems))
         return LEXICAL, f"by words for now, because {'; '.join(problems)}", True
     return LEXICAL, "no embedding model is named or installed; the extra `local` has one", False
+
+
+def _provider_of(name: object) -> str:
+    """The provider that a model is named of; empty where it has no such name."""
+    if not is_instance(name, str):
+        return ""
+    from lessonbank.providers.connection import source_of
+
+    return source_of(str.__str__(name), None, what="model", compatible="").partition(":")[0]
+
+
+def _way_to(kind: str, model: Model) -> dict[str, Any]:
+    """The time limit of `model`, and its address and key unless a provider is another one: it may not see that key."""
+    roles = cast("Mapping[str, object]", model.name).values() if is_instance(model.name, Mapping) else [model.name]
+    named = {_provider_of(name) for name in roles} - {""} if model.base_url is None else {"openai"}
+    families = {OF_PROVIDER.get(name, name).partition(":")[0] for name in named} or {kind}
+    own = {"base_url": model.base_url, "api_key": model.api_key} if kind in families else {}
+    return {"seconds": model.timeout, **own}
 
 
 def _given(choice: Embedder | BlockingEmbedder) -> Embedder:
@@ -147,10 +173,10 @@ async def _bare(name: str, model: Model | None) -> Embedder | None:
     kind, _, rest = name.partition(":")
     if name == LEXICAL:
         return None
-    if name == "hashing" or name.startswith("hashing-v1"):
+    if hashed := re.fullmatch(r"hashing(?:-v1)?(?:-(\d{2,5}))?", name):
         from lessonbank.providers.embedders.hashing import HashingEmbedder
 
-        return HashingEmbedder()
+        return HashingEmbedder(dimensions=int(hashed[1] or 512))
     if kind == "sentence-transformers" and rest:
         from lessonbank.providers.embedders.sentence_transformers import SentenceTransformersEmbedder
 
@@ -160,16 +186,16 @@ async def _bare(name: str, model: Model | None) -> Embedder | None:
 
         return await FastembedEmbedder.open(rest)
     if kind in _PROVIDERS and rest:
-        from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder
+        from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder, is_space
 
-        if model is None:
-            return PydanticAIEmbedder(name)
-        return PydanticAIEmbedder(name, base_url=model.base_url, api_key=model.api_key, seconds=model.timeout)
+        if is_space(rest):
+            raise _UnknownEmbedderError(f"{name!r} is the space of an embedder: name its model without the dimensions")
+        return PydanticAIEmbedder(name, **_way_to(kind, model) if model else {})
     if made := await _foreign(kind, rest):
         return made
     if name == "local":
         raise UsageError(f"'local' is the name of an extra: install lessonbank[local], and write embedder={LOCAL!r}")
-    raise UsageError(
+    raise _UnknownEmbedderError(
         f"there is no embedder {short_repr(name)}: use 'lexical', 'hashing', 'fastembed:NAME', "
         "'sentence-transformers:NAME', a provider's as in 'openai:text-embedding-3-small', or an Embedder of your own"
     )

@@ -49,33 +49,32 @@ def resolve(model: Model | None, store: Callable[[], Store] | None = None, /) ->
     """
     if model is None:
         return Roles()
-    choice = model.name
-    if is_instance(choice, Mapping):
-        named = cast("Mapping[str, OneModel]", choice)
-        if unknown := sorted(set(named) - set(ROLES)):
-            raise UsageError(f"there is no model role {short_repr(unknown[0])}: use judge, extractor, contrast and fit")
-        if not {"judge", "extractor"} & set(named):
-            raise UsageError("a mapping of models needs a judge, an extractor, or both: contrast and fit are optional")
-        made = {
-            role: _make_model(role_model, _live(model) if role == "fit" else model, store)
-            for role, role_model in named.items()
-        }
-        made.setdefault("contrast", made["extractor"]) if "extractor" in made else None
-        if "fit" not in made:
-            main = "extractor" if "extractor" in made else "judge"
-            made["fit"] = _make_model(named[main], _live(model), store) if model.batch else made[main]
-        return Roles(**made)
-    language_model = _make_model(choice, model, store)
-    return Roles(
-        judge=language_model,
-        extractor=language_model,
-        contrast=language_model,
-        fit=_make_model(choice, _live(model), store) if model.batch else language_model,
-    )
+    named: Mapping[str, OneModel] = {"judge": cast("OneModel", model.name), "extractor": cast("OneModel", model.name)}
+    if is_instance(model.name, Mapping):
+        named = cast("Mapping[str, OneModel]", model.name)
+        _check_roles(named)
+    main = named.get("extractor", named.get("judge"))
+    roles = {"fit": main, **({"contrast": main} if "extractor" in named else {}), **named}
+    made = dict[tuple[object, bool], LanguageModel]()
+
+    def of(role: str) -> LanguageModel:
+        """One model for all roles that name the same, so that its limits bound all of them together."""
+        choice, live = cast("OneModel", roles[role]), model.batch and role == "fit"
+        key = (str.__str__(choice) if is_instance(choice, str) else id(choice), live)
+        if key not in made:
+            made[key] = _make_model(choice, replace(model, batch=False) if live else model, store)
+        return made[key]
+
+    return Roles(**{role: of(role) for role in ROLES if role in roles})
 
 
-def _live(model: Model) -> Model:
-    return replace(model, batch=False)
+def _check_roles(named: Mapping[str, OneModel]) -> None:
+    if unknown := sorted(set(named) - set(ROLES)):
+        raise UsageError(f"there is no model role {short_repr(unknown[0])}: use judge, extractor, contrast and fit")
+    if not {"judge", "extractor"} & set(named):
+        raise UsageError("a mapping of models needs a judge, an extractor, or both: contrast and fit are optional")
+    if "contrast" in named and "extractor" not in named:
+        raise UsageError("the model role 'contrast' draws lessons like the extractor: name an extractor, too")
 
 
 def _make_model(choice: OneModel, model: Model, store: Callable[[], Store] | None) -> LanguageModel:
@@ -90,12 +89,7 @@ def _make_model(choice: OneModel, model: Model, store: Callable[[], Store] | Non
         if safe_getattr(bare, "ask") is None:
             raise UsageError(f"batch=True needs a provider's model, such as 'openai:gpt-5-mini'; got {kind(choice)}")
         return Retrying(Clipped(Batched(cast("BatchModel", bare), store=store)))
-    return standard(
-        bare,
-        seconds=model.timeout,
-        concurrency=model.concurrency,
-        rate=model.rate,
-    )
+    return standard(bare, seconds=model.timeout, concurrency=model.concurrency, rate=model.rate)
 
 
 def bare_model(
@@ -113,9 +107,9 @@ def bare_model(
 
         return PydanticAIModel(choice, base_url=base_url, api_key=api_key, batch=batch, max_tokens=max_tokens)
     if safe_getattr(choice, "generate") is not None:
-        if not is_instance(safe_getattr(choice, "name"), str):
-            raise UsageError(f"the model {kind(choice)} has no `name`: give it one (text), because its lessons keep it")
-        return cast("LanguageModel", choice)
+        from lessonbank.providers.models.function import own_model
+
+        return own_model(cast("LanguageModel", choice), batch=batch)
     if type(choice).__module__.startswith("pydantic_ai"):
         from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 
@@ -124,6 +118,11 @@ def bare_model(
         from lessonbank.providers.models.function import FunctionModel
 
         return FunctionModel(choice)
+    if is_instance(choice, Model):
+        raise UsageError(
+            "a role takes a name, a function or a LanguageModel: write Model({ROLE: NAME, …}, api_key=…), and for "
+            "a role on a server of its own a PydanticAIModel(NAME, base_url=…)"
+        )
     raise UsageError(
         f"a model is a name such as 'openai:gpt-5-mini', Model('openai:gpt-5-mini', base_url=…, api_key=…), a function "
         f"or a LanguageModel; got {kind(choice)}"

@@ -12,6 +12,7 @@ from lessonbank.contracts.settings import Learning, chosen
 from lessonbank.learning.extraction import ExtractiveExtractor, LLMExtractor
 from lessonbank.learning.judging import LLMJudge, PaperJudge
 from lessonbank.learning.judging.llm import BUDGET, SECOND_LOOK
+from lessonbank.learning.judging.paper import BUDGET as PAPER_JUDGE_BUDGET
 from lessonbank.matts.scaler import Scaler
 from lessonbank.search.injection import Injector
 from lessonbank.text.prompts import for_domain, load
@@ -84,7 +85,8 @@ def _judge(roles: Roles, learning: Learning, *, paper: bool) -> Judge:
     if roles.judge is None:
         return NoJudge()
     if paper:
-        return PaperJudge(roles.judge, domain="code" if learning.domain == "code" else "web")
+        budget = chosen(learning.judge_budget, PAPER_JUDGE_BUDGET)
+        return PaperJudge(roles.judge, domain="code" if learning.domain == "code" else "web", budget=budget)
     return LLMJudge(
         roles.judge,
         prompt=for_domain(learning.domain, "judge"),

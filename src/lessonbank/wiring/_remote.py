@@ -31,6 +31,8 @@ def open_remote(where: File | Server, /, *, scope: str, **settings: object) -> A
     names = [name for name, value in settings.items() if value is not None]
     if names:
         raise UsageError(f"{names[0]}= is decided where the server runs (`lessonbank serve`): leave it out here")
+    if isinstance(where, File) and where.read_only:
+        raise UsageError("File(read_only=) is for a file or a database: what a key may do, its server decides")
     server = where if isinstance(where, Server) else Server(str(where.path))
     with importing("a bank over HTTP", extra="client"):
         from lessonbank.http.client.bank import RemoteBank

@@ -62,5 +62,7 @@ async def _check(bank: Path, /, *, by: str | None, key: str | None) -> None:
 
 
 def _file(path: str | Path, name: str) -> Path:
-    """The file that an argument means."""
+    """The file that an argument means. Raises UsageError: it means none."""
+    if is_instance(path, str) and (path.endswith(":memory:") or "://" in path):
+        raise UsageError(f"{name} takes the path of a bank's file, and neither an address nor ':memory:'")
     return a_path(path.removeprefix("sqlite:") if is_instance(path, str) else path, name)

@@ -50,9 +50,9 @@ def choose_retrieval(
     return _searching(asked, store, embedder, _floors(asked, embedder, profile)), bare
 
 
-def choose_fitter(asked: Retrieval, model: LanguageModel | None, /, *, off: bool) -> Fitter | None:
+def choose_fitter(asked: Retrieval, model: LanguageModel | None, /) -> Fitter | None:
     """Who fits lessons to tasks, where there is a model. Raises UsageError: it is asked for, and there is none."""
-    if asked.fit != "none" and model is None and not off:
+    if asked.fit != "none" and model is None:
         raise UsageError(f"Retrieval(fit={asked.fit!r}) needs a model, and this bank has none: pass model=…")
     return Fitter(model) if model else None
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Final, TypeGuard, cast
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from lessonbank._base.checks import a_path, a_text, is_instance, safe_getattr, short_repr
+from lessonbank._base.checks import a_path, is_instance, safe_getattr, short_repr
 from lessonbank._base.extensions import extension
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.contracts.ports import RECEIPT_SECRET, Store
 from lessonbank.contracts.records.ids import digest
-from lessonbank.contracts.settings import File, Server
+from lessonbank.contracts.settings import OFF, File, Server
 from lessonbank.contracts.store_calls import get_setting
 from lessonbank.errors import UsageError, importing
 
 
 def switched_off() -> Store:
-    """The store of a bank whose memory is switched off. No file is touched."""
+    """The store of a bank whose memory is switched off, which the log says. No file is touched."""
     from lessonbank.stores.sqlite.null_store import NullStore
 
+    logging.getLogger("lessonbank").warning("%s", OFF)
     return NullStore.in_memory()
 
 
@@ -43,25 +45,21 @@ async def open_store(file: File | Server | Store, /) -> Store:
     """
     if not isinstance(file, File | Server):
         return file
-    name = a_text(file.url, "Server(url=)") if isinstance(file, Server) else str(file.path)
+    name = file.url if isinstance(file, Server) else str(file.path)
     read_only = isinstance(file, File) and file.read_only
     if name.startswith(_DATABASES):
-        return await _open_database(name, read_only=read_only)
+        with importing("a bank in PostgreSQL", extra="postgres"):
+            from lessonbank.stores.postgres import PostgresStore
+        return await PostgresStore.open(name, read_only=read_only)
     if isinstance(file, Server) or "://" in name:
         return await _open_foreign(name, read_only=read_only)
     from lessonbank.stores.sqlite import SqliteStore
 
-    return await SqliteStore.open(a_path(name.removeprefix("sqlite:"), "connect"), read_only=read_only)
+    return await SqliteStore.open(a_path(name, "connect"), read_only=read_only)
 
 
 _DATABASES: Final = ("postgresql://", "postgres://")
 _OF_A_STORE: Final = ("apply", "journal", "search")
-
-
-async def _open_database(url: str, *, read_only: bool) -> Store:
-    with importing("a bank in PostgreSQL", extra="postgres"):
-        from lessonbank.stores.postgres import PostgresStore
-    return await PostgresStore.open(url, read_only=read_only)
 
 
 async def _open_foreign(url: str, *, read_only: bool) -> Store:
@@ -89,7 +87,7 @@ def spool_place(where: File | Server | Store, /) -> str:
         return name
     if "://" in name:
         return f"{name}{_who_and_where(str(where.path))}"
-    return "" if where.read_only else str(Path(name.removeprefix("sqlite:")).expanduser().resolve())
+    return "" if where.read_only else str(Path(name).expanduser().resolve())
 
 
 def _who_and_where(address: str) -> str:
@@ -123,10 +121,12 @@ def migrate(source: str | Path, target: str | Path, /, *, progress: Callable[[st
     was. `progress` is called with a scope and how many of its rows are copied.
 
     Raises:
-        UsageError: `target` holds something else.
+        UsageError: `target` holds something else, or ends with this process.
         Conflict: `source` was written to meanwhile.
         StoreUnavailable: one of them cannot be used.
     """
+    if named_place(File(target)) == ":memory:":
+        raise UsageError("':memory:' ends with this process: copy the bank to a file or an empty database")
     return run_sync(_migrate(source, target, progress))
 
 

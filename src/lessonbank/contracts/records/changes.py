@@ -37,6 +37,12 @@ def _with(entry: E, **fields: Any) -> E:
     return entry if is_same else entry.model_copy(update=fields)
 
 
+def _left_of(entry: E, **fields: Any) -> E:
+    """What an erasure left of an entry: with these fields, and without its reason; itself where it has them."""
+    left = _with(entry, **fields)
+    return left if left is entry else left.model_copy(update={"reason": _PURGED})
+
+
 def _in_words(verdict: Verdict) -> str:
     return f"{verdict.outcome} by {verdict.source.replace('_', ' ')}"
 
@@ -82,7 +88,7 @@ class Replace(Entry):
 
     def without(self, removal: Removal, /) -> Replace | None:
         left, heirs = removal.experience(self.experience), tuple(id for id in self.heirs if id not in removal.lessons)
-        return None if left is None else _with(self, experience=left, heirs=heirs)
+        return None if left is None else _left_of(self, experience=left, heirs=heirs)
 
     def sentence(self) -> Sentence:
         ids, home = _ids_of(self.experience), self.experience.id
@@ -136,9 +142,7 @@ class _OfLessons(Entry):
 
     def without(self, removal: Removal, /) -> Self | None:
         left = tuple(id for id in self.lesson_ids if id not in removal.lessons)
-        if left == self.lesson_ids:
-            return self
-        return self.model_copy(update={"lesson_ids": left, "reason": _PURGED}) if left else None
+        return _left_of(self, lesson_ids=left) if left or not self.lesson_ids else None
 
 
 class Retire(_OfLessons):
@@ -206,7 +210,7 @@ class Merge(Entry):
     def without(self, removal: Removal, /) -> Merge | Retire | None:
         left = removal.experience(self.experience)
         if left is not None:
-            return _with(self, experience=left)
+            return _left_of(self, experience=left)
         # The other sources stay retired: an erasure shows nothing anew.
         return Retire(lesson_ids=self.marks, reason=_PURGED).without(removal)
 
@@ -243,7 +247,7 @@ class Trust(_OfLessons):
     def without(self, removal: Removal, /) -> Self | None:
         evidence = tuple(id for id in self.evidence if id != removal.trajectory and id not in removal.lessons)
         left = super().without(removal)
-        return left if left is None or evidence == self.evidence else _with(left, evidence=evidence, reason=_PURGED)
+        return left and _left_of(left, evidence=evidence)
 
     def sentence(self) -> Sentence:
         return Sentence(f"{_STATES[self.state]}{_BY[self.by]}", self.lesson_ids, self.reason)

@@ -8,7 +8,7 @@ of today does not change.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import isfinite
+from sys import float_info
 from typing import Any, Final, TypeAlias, cast, get_args
 
 from pydantic import ValidationError
@@ -145,7 +145,7 @@ def _are_texts(value: Json) -> bool:
 
 
 def _is_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= float_info.max
 
 
 def _is_neighbour(value: Json) -> bool:

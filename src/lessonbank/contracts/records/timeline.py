@@ -252,7 +252,7 @@ def diff(before: State, after: State, /) -> Diff:
         ),
         lessons_added=tuple(i for id, i in now.items() if id not in was),
         lessons_removed=tuple(i for id, i in was.items() if id not in now),
-        retired=tuple(i for old, i in both if i.retired and not old.retired),
+        retired=tuple(i for old, i in both if i.retired and (not old.retired or (old.asleep and not i.asleep))),
         restored=tuple(i for old, i in both if old.retired and not i.retired),
         trusted=tuple(i for old, i in both if (i.state, i.approved) != (old.state, old.approved)),
         edited=tuple(i for old, i in both if i.version != old.version),
@@ -265,7 +265,8 @@ def _differ(experience: Experience, other: Experience) -> bool:
 
 def _unflagged(experience: Experience) -> Experience:
     lessons = tuple(
-        i.model_copy(update={"retired": False, "state": "probation", "approved": False}) for i in experience.lessons
+        i.model_copy(update={"retired": False, "asleep": False, "state": "probation", "approved": False})
+        for i in experience.lessons
     )
     return experience.model_copy(update={"lessons": lessons})
 

@@ -250,7 +250,10 @@ def _word(value: Any) -> str:
 
 def _checked(url: str, key: str | None) -> str:
     """The address with which every path begins. Raises UsageError: it is none, or the key would be read on its way."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a bracket without its other one
+        parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
         raise UsageError(
             "the address of a server is https://HOST, without a key or a query: give Server(url, api_key=…)"

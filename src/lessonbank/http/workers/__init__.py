@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from lessonbank._base.aio import first_error, get_or_none
-from lessonbank._base.checks import a_count, a_number, check_record
+from lessonbank._base.checks import a_count, check_record, some_seconds
 from lessonbank._base.plural import plural
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.bank.sync import ReasoningBank
@@ -91,10 +91,8 @@ class Worker:
     ) -> None:
         self._bank = bank.aio if isinstance(bank, ReasoningBank) else check_record(bank, "Worker", AsyncReasoningBank)
         self._concurrency, self._tries = a_count(concurrency, "concurrency="), a_count(tries, "tries=")
-        seconds = "is a number of seconds above 0"
-        self._wait = a_number(wait, "wait=", seconds, above=0.0)
-        self._lease = a_number(lease, "lease=", seconds, above=0.0)
-        self._grace = a_number(grace, "grace=", seconds, above=0.0)
+        self._wait, self._lease = some_seconds(wait, "wait="), some_seconds(lease, "lease=")
+        self._grace = some_seconds(grace, "grace=")
         self._store, self.name = self._bank.store, f"worker {new_id()}"
         self._queue = queue_of(self._store)
         self._budgets = Budgets(self._store, budget, worker=self.name)

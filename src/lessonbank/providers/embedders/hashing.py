@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lessonbank._base.checks import a_count
 from lessonbank.contracts.ports import Vectors
-from lessonbank.errors import UsageError
 
 from ._rows import off_loop, unit_rows
 
@@ -46,9 +46,7 @@ class HashingEmbedder:
     """
 
     def __init__(self, *, dimensions: int = 512) -> None:
-        if dimensions < 16:
-            raise UsageError(f"hashing needs at least 16 dimensions, got {dimensions}")
-        self._dimensions = dimensions
+        self._dimensions = a_count(dimensions, "HashingEmbedder(dimensions=)", least=16)
 
     @property
     def space(self) -> str:

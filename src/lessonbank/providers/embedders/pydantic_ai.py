@@ -123,5 +123,11 @@ class PydanticAIEmbedder:
         self._dimensions = dimensions
 
 
+def is_space(name: str, /) -> bool:
+    """Whether a name ends with the dimensions that an embedder puts behind that of its model."""
+    model, _, dimensions = name.rpartition("-")
+    return bool(model) and (dimensions == "native" or (dimensions.isdecimal() and model in _NATIVE))
+
+
 def _make(source: str | EmbeddingModel, provider: Callable[[str], Provider[Any]]) -> EmbeddingModel:
     return infer_embedding_model(source, provider_factory=provider) if isinstance(source, str) else source

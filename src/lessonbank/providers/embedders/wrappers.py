@@ -62,13 +62,12 @@ class Checked:
             ModelError: it raised, or gave something else than one finite row that is not zero for each text.
         """
         try:
-            raw = await self._embed_raw(texts, role)
+            return unit_rows(await self._embed_raw(texts, role), count=len(texts), name=self.space)
         except LessonbankError:
             raise
         except Exception as error:  # somebody else's embedder may raise anything
             reason = quoted(f"{type(error).__name__}: {words_of(error)}")
             raise ModelError(f"the embedder {self.space} raised {reason}") from error
-        return unit_rows(raw, count=len(texts), name=self.space)
 
     async def _embed_raw(self, texts: Sequence[str], role: Role) -> Any:
         embed: Callable[..., Any] = self._embedder.embed

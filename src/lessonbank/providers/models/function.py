@@ -17,9 +17,10 @@ import anyio
 from pydantic import BaseModel
 
 from lessonbank._base.aio import PerLoop
-from lessonbank._base.checks import display_name, is_async, kind, signature
-from lessonbank.contracts.ports import Completion, Message
+from lessonbank._base.checks import display_name, is_async, is_instance, kind, safe_getattr, signature
+from lessonbank.contracts.ports import Completion, LanguageModel, Message
 from lessonbank.contracts.records import Usage
+from lessonbank.contracts.records.usage import NO_USAGE
 from lessonbank.errors import (
     LessonbankError,
     ModelError,
@@ -97,12 +98,11 @@ class FunctionModel:
         offered = {"system": _text_of(messages, "system"), "temperature": temperature, "schema": schema}
         keywords = {key: value for key, value in offered.items() if key in self._shape.keywords}
         try:
-            reply = await self._call(subject, keywords)
+            return _completion(await self._call(subject, keywords), self._name)
         except LessonbankError:
             raise
-        except Exception as error:  # somebody else's function may raise anything
+        except Exception as error:  # somebody else's function may raise anything, and what it returns, when it is read
             raise _translate(error, self._name) from error
-        return _completion(reply, self._name)
 
     async def _call(self, subject: object, keywords: dict[str, Any]) -> object:
         if self._shape.is_async:
@@ -110,6 +110,41 @@ class FunctionModel:
         async with self._slots.here():
             result = await _in_daemon_thread(lambda: self._function(subject, **keywords))
         return await cast("Awaitable[object]", result) if inspect.isawaitable(result) else result
+
+
+def own_model(model: LanguageModel, /, *, batch: bool = False) -> LanguageModel:
+    """A `LanguageModel` of the caller's own whose answers and failures are those that the port promises.
+
+    Raises:
+        UsageError: it has no name.
+    """
+    if not is_instance(safe_getattr(model, "name"), str):
+        raise UsageError(f"the model {kind(model)} has no `name`: give it one (text), because its lessons keep it")
+    return model if batch else _OwnModel(model)
+
+
+class _OwnModel:
+    def __init__(self, model: LanguageModel, /) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def generate(
+        self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
+    ) -> Completion:
+        try:
+            answer: object = self._model.generate(messages, temperature=temperature, schema=schema)
+            if inspect.isawaitable(answer):
+                reply = await cast("Awaitable[object]", answer)
+                is_free = isinstance(reply, Completion) and reply.usage == NO_USAGE  # as a fake says
+                return cast("Completion", reply) if is_free else _completion(reply, self.name)
+        except LessonbankError:
+            raise
+        except Exception as error:  # somebody else's model may raise anything
+            raise _translate(error, self.name) from error
+        raise UsageError(f"`generate` of the model {self.name} is not async: write `async def generate`, or a function")
 
 
 def _shape(function: Callable[..., Any], /) -> _Shape:
@@ -216,14 +251,15 @@ def _retry_after(error: Exception, /) -> float | None:
     if not isinstance(headers, Mapping):
         return None
     try:
-        return float(cast("Mapping[str, Any]", headers).get("retry-after", ""))
-    except ValueError:
+        given = {name.lower(): value for name, value in cast("Mapping[str, Any]", headers).items()}
+        return float(given["retry-after"])
+    except (AttributeError, LookupError, TypeError, ValueError):
         return None
 
 
 def _completion(reply: object, name: str, /) -> Completion:
     if isinstance(reply, Completion):
-        return reply
+        return reply.model_copy(update={"usage": _usage(reply.usage)})
     text, usage, model = reply, None, None
     if not isinstance(reply, str):
         text = _field(reply, "text", "content")
@@ -254,10 +290,11 @@ def _field(source: object, /, *names: str) -> object:
 
 def _usage(source: object, /) -> Usage:
     if isinstance(source, Usage):
-        return source
+        return source if source.requests else source.model_copy(update={"requests": 1})
     return Usage(
         requests=1,
         input_tokens=_count(_field(source, "input_tokens", "prompt_tokens")),
+        cached_tokens=_count(_field(source, "cached_tokens")),
         output_tokens=_count(_field(source, "output_tokens", "completion_tokens")),
         cost=_cost(_field(source, "cost")),
     )

@@ -152,7 +152,7 @@ class PydanticAIModel:
         try:
             return await model_request(model, history, model_settings=settings, model_request_parameters=parameters)
         except ModelAPIError as error:
-            if not self._learn_from(error, asked_schema=parameters.output_object is not None):
+            if not self._learn_from(error, settings, asked_schema=parameters.output_object is not None):
                 raise translated(error, self._name, hint=_HINT) from error
         except UserError as error:
             raise UsageError(f"{self._name}: {first_sentence(error)}") from error
@@ -180,13 +180,16 @@ class PydanticAIModel:
         shape = OutputObjectDefinition(json_schema=schema.model_json_schema(), name=schema.__name__)
         return ModelRequestParameters(output_mode="native", output_object=shape)
 
-    def _learn_from(self, error: ModelAPIError, *, asked_schema: bool) -> bool:
-        """Whether the refusal names something the request can do without; it is left out from now on."""
+    def _learn_from(self, error: ModelAPIError, sent: ModelSettings, *, asked_schema: bool) -> bool:
+        """Whether the refusal names something the request can do without; it is left out from now on.
+
+        What counts is what this request had `sent`: another one may have taught the same meanwhile.
+        """
         if getattr(error, "status_code", None) not in (400, 422):
             return False
         body = body_of(error).lower()
         for setting, words in (("temperature", ("temperature",)), ("max_tokens", _TOKENS_WORDS)):
-            if setting not in self._without and any(word in body for word in words):
+            if setting in sent and any(word in body for word in words):
                 self._without.add(setting)
                 return True
         if asked_schema and any(word in body for word in _SCHEMA_WORDS):
@@ -211,10 +214,11 @@ def _make(
 
 
 def _source(model: str, base_url: str | None) -> str:
-    if base_url is None and model.startswith("openai:") and os.environ.get("OPENAI_BASE_URL"):
+    source = source_of(model, base_url, what="model", compatible="openai-chat")
+    if base_url is None and source.startswith("openai:") and os.environ.get("OPENAI_BASE_URL"):
         # Servers that are named so speak Chat Completions; few speak Responses.
-        return f"openai-chat:{model.removeprefix('openai:')}"
-    return source_of(model, base_url, what="model", compatible="openai-chat")
+        return source.replace("openai", "openai-chat", 1)
+    return source
 
 
 def _name(given: str | Model, built: Model, base_url: str | None) -> str:
