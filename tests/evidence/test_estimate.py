@@ -107,7 +107,7 @@ def test_costs_in_another_unit_have_effects_in_that_unit(seed: int, unit: float,
 
 def test_a_cost_that_is_known_of_some_recalls_is_compared_among_these() -> None:
     one = played(5, n=600)
-    steps = np.where(one.control, 12.0, 8.0) + np.random.default_rng(5).normal(0, 1, 600)
+    steps = np.where(one.without, 12.0, 8.0) + np.random.default_rng(5).normal(0, 1, 600)
     steps[::3] = np.nan
     told = cost_effect(one, steps)
     assert told.estimate[0] == pytest.approx(-4.0, abs=0.6)

@@ -69,17 +69,6 @@ def test_runs_say_which_of_how_many_and_can_be_compared_from_the_top(site: Site,
     assert f"51–{min(100, total)} of {total}" in site.get(later).text
 
 
-def test_home_says_shortly_how_long_it_takes() -> None:
-    effect = Estimate(value=0.1, basis="truth", always_low=-0.1, always_high=0.3)
-    told = {"success": effect, "recalls": 90, "settled": 90, "controls": 20, "more": 2_080, "more_as_it_looks": 116}
-    lift = Lift(scope="s", **told)
-    rest = "after about 116 more tasks, if the effect is what it looks (a chance of 80 %).</li>"
-    assert f"<li>Keep going: a first answer, &#x27;likely&#x27;, {rest}" in answer(lift, brief=True)
-    likely = lift.model_copy(update={"standing": "likely helps"})
-    assert f"<li>Keep going: a firm answer, without &#x27;likely&#x27;, {rest}" in answer(likely, brief=True)
-    assert "<li>Go on: about 116 more tasks bring the next verdict" in answer(lift)
-
-
 def test_what_to_do_next_begins_with_what_waits_and_the_brackets_are_explained() -> None:
     lift = Lift(scope="s", success=Estimate(value=0.1, always_low=0.0, always_high=0.2), recalls=9, settled=9)
     told = answer(lift, waiting=6, brief=True)

@@ -97,11 +97,9 @@ def truths_of(episodes: Episodes, /) -> int:
 
 def _kinds(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
     """Rows of which the truth was told, rows an audit stands for, and rows that broke."""
-    known, size = episodes.known, len(episodes)
-    broke = episodes.broke & known if len(episodes.broke) else np.zeros(size, np.bool_)
-    pool = known & ~np.isnan(episodes.audit_odds) if len(episodes.audit_odds) else np.zeros(size, np.bool_)
-    if pool.any() and not (pool & episodes.audited).any():
-        pool = np.zeros(size, np.bool_)
+    known = episodes.known
+    broke, pool = episodes.broke & known, ~np.isnan(episodes.audit_odds) & known
+    pool &= (pool & episodes.audited).any()
     return known & episodes.true & ~broke & ~pool, pool, broke & ~pool
 
 
@@ -162,7 +160,7 @@ def scores(episodes: Episodes, of: Outcomes, /) -> Scores:
         **_columns(of, row if every else (np.cumsum(rows) - 1)[row], chance, shown),
         group=draws.treatment[own],
         groups=len(episodes.treatments),
-        writer=episodes.told_by[row],
+        writer=episodes.writer[row],
         row=row,
         shown=shown,
         bold=episodes.level == GROUP_LEVEL,
@@ -193,7 +191,7 @@ def missing_scores(episodes: Episodes, /) -> Scores:
 
     An outcome that goes missing more often where a lesson is shown (it hangs the run) makes a difference by itself.
     """
-    rows = episodes.due
+    rows = ~episodes.waiting
     known = episodes.known[rows]
     guess = (np.cumsum(known) - known + 1.0) / (np.arange(len(known)) + 1.0)
     every = np.ones(len(known))

@@ -22,12 +22,8 @@ _LEAST = 0.4
 """The spread of one outcome, for `sober`: that of a rate of success of 20 % or 80 %."""
 _TINY = 1e-9
 """A standard error of nothing: all runs took the same."""
-_RECENT = 100
-"""So many draws of a treatment tell with which odds it is drawn at present."""
 _MEMORY = 0.04
 """The variance of what memory as a whole may change, before evidence: 20 points either way."""
-_POWER = 0.8
-"""What e-values need besides their threshold to be there in 80 % rather than in half of all cases (by simulation)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +89,7 @@ def effects(scores: Scores, episodes: Episodes, /, *, level: float = 0.95, rate:
 
 def _models(scores: Scores, model: Ints) -> Ints:
     """By score: the model that its estimate is made for; 0 where a treatment has too few recalls with one."""
-    if not len(model) or int(model.max(initial=-1)) < 1:
+    if int(model.max(initial=-1)) < 1:
         return np.zeros(len(scores), np.int64)
     own = model[scores.row] + 1
     models = int(own.max(initial=0)) + 1
@@ -183,7 +179,7 @@ def pooled(effects: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -
     mean, spread = np.zeros(len(level)), np.full(len(level), 0.1)
     for own in (level < GROUP_LEVEL, level == GROUP_LEVEL, level == LESSON_LEVEL):
         at = np.flatnonzero(own)
-        inner = np.array([[-1, *parents[n]][-1] if n < len(parents) else -1 for n in at.tolist()], dtype=np.int64)
+        inner = np.array([[-1, *parents[n]][-1] for n in at.tolist()], dtype=np.int64)
         grouped = (inner >= 0) & seen[inner]
         x, v, use = effects.estimate[at], error[at] ** 2, seen[at]
         between = _between(x[use] - np.where(grouped, mean[inner], 0.0)[use], v[use]) if at.any() else _MEMORY
@@ -200,25 +196,6 @@ def sober(effects: Effects, /) -> Floats:
     with np.errstate(divide="ignore"):
         least = _LEAST * np.sqrt(1.0 / effects.shown + 1.0 / effects.withheld)
     return np.maximum(effects.spread, least)
-
-
-def more_needed(scores: Scores, log_threshold: Floats, difference: Floats, /) -> Floats:
-    """By treatment: about how many more recalls bring an e-value to its threshold with a chance of 80 %.
-
-    For a true effect of `difference`, under the odds of its last recalls. Wealth of a bettor who has to find the stake
-    grows by x - 1.19 sqrt(x) nats, x being information: sum of scales times the square of the effect over twice the
-    noise. Infinite where nothing was drawn yet.
-    """
-    size, group = scores.groups, scores.group
-    counts = np.bincount(group, minlength=size)
-    recent = np.flatnonzero(scores.rank >= (counts - _RECENT)[group])
-    scale: Floats = np.zeros(size) + np.bincount(group, scores.scale, size)
-    now = np.bincount(group[recent], scores.scale[recent], size) / np.maximum(np.minimum(counts, _RECENT), 1)
-    information = ((1.19 + np.sqrt(1.19**2 + 4 * (log_threshold + _POWER))) / 2) ** 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        noise = np.maximum(np.bincount(group, scores.score**2, size) / scale, 0.05)
-        wanted = 2 * noise * information / difference**2
-        return np.where(counts > 0, np.maximum((wanted - scale) / now, 0.0), np.inf)
 
 
 def t_quantile(share: float, freedom: Floats, /) -> Floats:

@@ -123,7 +123,7 @@ class EvidenceTable:
 
     def __post_init__(self) -> None:
         """Empty columns."""
-        self._told = {name: array("d") for name in (*_UNTOLD, "control", "again", "at", "cluster")}
+        self._told = {name: array("d") for name in (*_UNTOLD, "again", "at", "cluster")}
         self.treatments[WHOLE] = 0
 
     def __len__(self) -> int:
@@ -150,7 +150,7 @@ class EvidenceTable:
     def _take(self, recall: Recall) -> None:
         row = self._rows[recall.id] = len(self)
         cluster = self._clusters[template_of(recall.task)]
-        values = {"control": recall.control, "at": recall.created_at.timestamp(), "cluster": cluster}
+        values: dict[str, float] = {"at": recall.created_at.timestamp(), "cluster": cluster}
         is_first = recall.step is None  # what was shown later is measured as one, beside what the run began with
         values["again"] = not is_first
         if recall.fit:
@@ -238,7 +238,7 @@ class EvidenceTable:
         audit_odds, audited = self.audits.by_row([ids[int(row)] for row in order])
         values = {name: column[order] for name, column in values.items()}
         whole = {name: values.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
-        flags = {name: values.pop(name) > 0.5 for name in ("true", "broke", "control", "again")}
+        flags = {name: values.pop(name) > 0.5 for name in ("true", "broke", "again")}
         at, known = values["at"], ~np.isnan(values["outcome"])
         begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.treatments])
         row, treatment, shown, chance = _in_order(self._drawn, place)

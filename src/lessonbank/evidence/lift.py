@@ -42,10 +42,6 @@ class Lift(Effect):
     level: float = 0.95
     recalls: int = 0
     """Recalls that found something."""
-    more: int | None = None
-    """About how many more recalls bring the next verdict with a chance of 80 %, if the effect is ten points."""
-    more_as_it_looks: int | None = None
-    """The same if the effect is what the estimate says; `None` where that is below two points."""
     empty: int = 0
     """Recalls that found nothing to show."""
     unfinished: int = 0
@@ -213,14 +209,14 @@ def promise(lift: Lift, /) -> str:
     return f"{few}, and {plural(lift.opinions, 'is', 'are')} a judge's opinion: {_MIXED}"
 
 
-def advice(lift: Lift, /, *, brief: bool = False) -> tuple[str, ...]:
-    """What to do next, the most important first; `brief`: of how long it takes only a short word."""
+def advice(lift: Lift, /) -> tuple[str, ...]:
+    """What to do next, the most important first."""
     if not lift.recalls:
         return (*_finish(lift), _nothing_found(lift))
     if not lift.settled:
         sentence = "No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…)."
         return (*_finish(lift), sentence)
-    sentences = *_finish(lift), *_decide(lift), *_tell(lift), *_forget(lift), *_wait(lift, brief=brief), *_removed(lift)
+    sentences = *_finish(lift), *_decide(lift), *_tell(lift), *_forget(lift), *_wait(lift), *_removed(lift)
     return sentences or (NOTHING,)
 
 
@@ -298,19 +294,11 @@ def _removed(lift: Lift) -> Iterator[str]:
         yield f"{plural(out, 'lesson that harms is', 'lessons that harm are')} taken out already{others}."
 
 
-def _wait(lift: Lift, *, brief: bool) -> Iterator[str]:
-    """How long it takes. Opinions alone never lead to a verdict that counts, so they are no reason to wait."""
-    if lift.more and lift.success.basis != "judge" and not (lift.missing_differs or does_nothing(lift)):
-        ten, looks = _roughly(lift.more), _roughly(lift.more_as_it_looks or 0)
-        if brief:
-            tasks, assumed = plural(looks or ten, "more task"), "what it looks" if looks else "ten points"
-            word = "first answer," if lift.standing == "no evidence yet" else "firm answer, without"
-            yield f"Keep going: a {word} 'likely', after about {tasks}, if the effect is {assumed} (a chance of 80 %)."
-            return
-        few = "more task brings" if (lift.more_as_it_looks or lift.more) == 1 else "more tasks bring"
-        text = f"{looks or ten:,} {few} the next verdict if the effect is "
-        text += f"what it looks, {ten:,} if it is ten points" if looks else "ten points"
-        yield f"Go on: about {text} (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker."
+def _wait(lift: Lift) -> Iterator[str]:
+    """Opinions alone never lead to a verdict that counts, so they are no reason to wait."""
+    is_open = lift.standing not in ("helps", "harms") and not (lift.missing_differs or does_nothing(lift))
+    if is_open and lift.success.basis != "judge":
+        yield "Go on: more outcomes decide it. Where tasks can be done again, bank.trial(…) is quicker."
 
 
 def _as_shown(lift: Lift, /) -> Estimate:
@@ -320,12 +308,6 @@ def _as_shown(lift: Lift, /) -> Estimate:
         return lift.success
     shown = round(given, 3) - round(without, 3)
     return lift.success.model_copy(update={"value": shown}) if abs(shown - value) < _ROUNDING else lift.success
-
-
-def _roughly(more: int) -> int:
-    """Three digits of it: it is a guess."""
-    tail = 10 ** max(len(str(more)) - 3, 0)
-    return round(more / tail) * tail
 
 
 def _sides(lift: Lift) -> list[str]:

@@ -67,7 +67,7 @@ def _fitted(episodes: Episodes) -> Iterator[str]:
 
 def _witnesses(episodes: Episodes) -> Iterator[str]:
     """On whose word all this rests."""
-    writers = np.unique(episodes.told_by[episodes.known])
+    writers = np.unique(episodes.writer[episodes.known])
     if len(writers) > 1:
         yield (
             f"outcomes come from {plural(len(writers), 'key')}: a lesson is retired automatically only if it harms "
@@ -94,7 +94,7 @@ def _missing(review: Review) -> Iterator[str]:
 
 def _untold(episodes: Episodes, review: Review) -> Iterator[str]:
     """Outcomes that are missing alike on both sides make no difference, and yet the others may not speak for them."""
-    due, missing = int(episodes.due.sum()), int(episodes.missing.sum())
+    due, missing = int((~episodes.waiting).sum()), int(episodes.missing.sum())
     if due >= _KNOWN and missing >= _MANY * due and not review.differs[0]:
         kind = _least_told(episodes, 2 * missing / due)
         yield f"{missing / due:.0%} of outcomes are missing: effects are those in tasks whose end was told{kind}"
@@ -102,7 +102,7 @@ def _untold(episodes: Episodes, review: Review) -> Iterator[str]:
 
 def _least_told(episodes: Episodes, least: float) -> str:
     """The kind of task whose outcomes are missing most, if that is for such a share of its tasks or more."""
-    total, missing = (np.bincount(episodes.cluster[r], minlength=1) for r in (episodes.due, episodes.missing))
+    total, missing = (np.bincount(episodes.cluster[r], minlength=1) for r in (~episodes.waiting, episodes.missing))
     share = np.where(total >= _KNOWN, np.pad(missing, (0, len(total) - len(missing))) / np.maximum(total, 1), 0.0)
     worst = int(share.argmax())
     known = worst < len(episodes.clusters) and share[worst] >= least
@@ -129,7 +129,7 @@ def _restarts(episodes: Episodes, titles: Sequence[str]) -> Iterator[str]:
 def _models(episodes: Episodes, review: Review) -> Iterator[str]:
     """The models on which the agent ran: the numbers pool them all, so a reader must know what each of them says."""
     whole = review.scores.where(review.scores.group == 0)
-    model = episodes.model[whole.row] if len(episodes.model) else np.empty(0, np.int64)
+    model = episodes.model[whole.row]
     often = np.flatnonzero(np.bincount(model[model >= 0]) >= _KNOWN)
     if len(often) < 2:
         return
@@ -141,7 +141,7 @@ def _models(episodes: Episodes, review: Review) -> Iterator[str]:
         for n, name in enumerate(episodes.models)
         if n in often[:_SHOWN]
     )
-    day = f" on {datetime.fromtimestamp(float(episodes.at[last]), UTC):%Y-%m-%d}" if len(episodes.at) else ""
+    day = f" on {datetime.fromtimestamp(float(episodes.at[last]), UTC):%Y-%m-%d}"
     what = f"changed to the model {quoted(episodes.models[newest])}{day}" if for_good else "runs on several models"
     yield f"the agent {what}: every number here pools all models. Memory as a whole: {each}"
 
@@ -154,7 +154,7 @@ def _of_model(scores: Scores) -> str:
 
 def _waiting(episodes: Episodes) -> Iterator[str]:
     """Outcomes that are known and not counted yet, which a reader would miss."""
-    if len(episodes.waiting) and (count := int((episodes.waiting & ~np.isnan(episodes.outcome)).sum())):
+    if (count := int((episodes.waiting & ~np.isnan(episodes.outcome)).sum())):
         yield (
             f"{plural(count, 'outcome does', 'outcomes do')} {NOT_COUNTED}. Recalls count "
             f"in their order, and each is waited for until {WINDOW} later ones have an outcome"

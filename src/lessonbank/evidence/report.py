@@ -26,7 +26,6 @@ from .review import Review, review
 from .shares import Tally
 
 _POINTS = 60
-_MOST = 1e6
 _DECISION = ("success", "standing")
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
 
@@ -52,7 +51,7 @@ def report(
         proposed: the lessons that a person is asked to retire or to approve.
     """
     findings = review(episodes, level=level)
-    has_outcome, control = ~np.isnan(episodes.outcome), _without(episodes)
+    has_outcome = ~np.isnan(episodes.outcome)
     counts = _Counts(episodes, findings)
     whole = counts.fields_of(0)
     series = _series(episodes, findings, level)
@@ -60,9 +59,9 @@ def report(
     return Lift(
         scope=scope,
         level=level,
-        recalls=int(episodes.first.sum()),
-        settled=int((has_outcome & episodes.first).sum()),
-        controls=int((has_outcome & control).sum()),
+        recalls=int((~episodes.again).sum()),
+        settled=int((has_outcome & ~episodes.again).sum()),
+        controls=int((has_outcome & episodes.without).sum()),
         truths=truths_of(episodes),
         opinions=int((episodes.known & ~episodes.true).sum()),
         missing_with=missing[0],
@@ -73,7 +72,6 @@ def report(
         success_without=series[-1].without if series else None,
         **_tallies(episodes, by_draws=whole["success"].value is not None),
         **{name: whole[name] for name in Effect.model_fields},
-        **_more(findings),
         steps=_running(episodes, episodes.steps, level),
         tokens=_running(episodes, episodes.tokens, level),
         cost=_running(episodes, episodes.cost, level),
@@ -85,13 +83,6 @@ def report(
         series=series,
         notes=notes(episodes, findings, _titles(episodes, lessons or {}, names or {})),
     )
-
-
-def _more(review: Review) -> dict[str, Any]:
-    """How many more recalls bring the next verdict on memory as a whole, if there is one to come."""
-    if review.differs[0] or review.standing[0] in ("helps", "harms"):
-        return {}
-    return dict(zip(("more", "more_as_it_looks"), map(_whole_number, review.more[:, 0].tolist()), strict=True))
 
 
 def _titles(episodes: Episodes, lessons: Mapping[str, Lesson], names: Mapping[str, str]) -> list[str]:
@@ -112,7 +103,7 @@ class _Counts:
         placed_shown = _count_by_treatment(placed.treatment, placed.shown & episodes.known[placed.row], size)
         self.shown = np.where(episodes.level == LESSON_LEVEL, placed_shown, shown)
         self.found_in = np.bincount(placed.treatment, minlength=size)
-        waits, lessons = ~episodes.due, episodes.level == LESSON_LEVEL
+        waits, lessons = episodes.waiting, episodes.level == LESSON_LEVEL
         found_in = (
             _count_by_treatment(placed.treatment, waits[placed.row], size),
             _count_by_treatment(draws.treatment, waits[draws.row], size),
@@ -214,7 +205,7 @@ def _lesson(
         known |= {"quarantined": lesson.state == "quarantined", "run_ids": lesson.provenance.trajectory_ids}
     return LessonLift(
         lesson_id=id,
-        groups=tuple(counts.of.treatments[n] for n in counts.of.parents[treatment]) if counts.of.parents else (),
+        groups=tuple(counts.of.treatments[n] for n in counts.of.parents[treatment]),
         proposed=id in proposed,
         part_of=parts.get(id),
         **known,
@@ -226,7 +217,7 @@ def _first(episodes: Episodes) -> datetime | None:
     """When the first recall was made whose outcome counts for memory as a whole."""
     draws = episodes.draws
     row = draws.row[(draws.treatment == 0) & episodes.known[draws.row]]
-    return datetime.fromtimestamp(float(episodes.at[row].min()), UTC) if len(row) and len(episodes.at) else None
+    return datetime.fromtimestamp(float(episodes.at[row].min()), UTC) if len(row) else None
 
 
 def _order(lift: TreatmentLift) -> tuple[int, int]:
@@ -275,21 +266,14 @@ def _cost(episodes: Episodes, review: Review) -> MeasuringCost:
 
 def _left_out(episodes: Episodes) -> dict[str, int]:
     """How many tasks a draw left without any lesson, and how many without some."""
-    without = _without(episodes)
+    without = episodes.without
     counts = np.bincount(episodes.placed.row[~episodes.placed.shown], minlength=len(episodes))
     return {"tasks_without": int(without.sum()), "tasks_with_less": int(((counts > 0) & ~without).sum())}
 
 
-def _without(episodes: Episodes) -> Flags:
-    """Which tasks draws left without any lesson, as memory as a whole counts it: also where each was left out alone."""
-    draws, without = episodes.draws, np.zeros(len(episodes), np.bool_)
-    without[draws.row[(draws.treatment == 0) & ~draws.shown]] = True
-    return without
-
-
 def _tallies(episodes: Episodes, /, *, by_draws: bool) -> dict[str, Tally]:
     """How many tasks succeeded with memory and without; `by_draws`: those of the effect, else all that are known."""
-    draws, row, shown = episodes.draws, np.arange(len(episodes)), ~_without(episodes)
+    draws, row, shown = episodes.draws, np.arange(len(episodes)), ~episodes.without
     if by_draws:
         whole = draws.treatment == 0
         row, shown = draws.row[whole], draws.shown[whole]
@@ -301,7 +285,7 @@ def _tallies(episodes: Episodes, /, *, by_draws: bool) -> dict[str, Tally]:
 
 def _series(episodes: Episodes, review: Review, level: float) -> tuple[Point, ...]:
     """Some sixty moments, evenly spread over the settled recalls."""
-    known = np.flatnonzero(episodes.known & episodes.first)
+    known = np.flatnonzero(episodes.known & ~episodes.again)
     if not len(known):
         return ()
     at = np.unique(np.linspace(1, len(known), min(_POINTS, len(known))).astype(np.int64))
@@ -321,7 +305,7 @@ def _series(episodes: Episodes, review: Review, level: float) -> tuple[Point, ..
         np.array([low, high]),
         at=counts,
     )
-    outcome, control = episodes.outcome[known], _without(episodes)[known]
+    outcome, control = episodes.outcome[known], episodes.without[known]
     with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
     without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
     return tuple(
@@ -361,7 +345,3 @@ def _mean(values: Floats | Flags, rows: Flags) -> float | None:
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _whole_number(value: float) -> int | None:
-    return math.ceil(value) if math.isfinite(value) and value < _MOST else None

@@ -23,7 +23,7 @@ from .confidence_sequences import (
 )
 from .effects import Standing
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
-from .estimates import Effects, Pooled, effects, more_needed, pooled
+from .estimates import Effects, Pooled, effects, pooled
 
 ALPHA: Final = 0.05
 """The share of banks that ever print a false "helps" or "harms", at most."""
@@ -36,7 +36,6 @@ _LESSON_LIKELY: Final = math.log(80.0)
 """The same for a lesson. So at most one in a hundred lessons without effect gets the word (by simulation)."""
 _LATE: Final = 300
 """The last draws of a treatment, by which its effect is expected to be what it is."""
-_LEAST_EFFECT: Final = 0.02
 _LIARS: Final = 10
 """One in so many keys may lie, as often as they like, without leading to a wrong action."""
 
@@ -56,11 +55,6 @@ class Review:
     log_help: Floats
     log_harm: Floats
     """Evidence against 'does not help' and 'does not harm', without the writers who say most: logarithms."""
-    least: Floats
-    """From what evidence on it counts as shown: logarithms."""
-    more: Floats
-    """(2, treatments): about how many more recalls bring the next verdict, for an effect of ten points and for one as
-    large as it looks; `nan` where that is below two points: nobody waits for it."""
     begun: Floats
     """Since when it harms, in seconds since 1970, where it did not from the first; else `nan`."""
     differs: Flags
@@ -112,20 +106,12 @@ def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) ->
         expected=pooled(_of_late(present, episodes, level), episodes.level, episodes.parents),
         log_help=log_help,
         log_harm=log_harm,
-        least=least,
-        more=more_needed(present, np.where(grade == 0, likely, least), _sizes(made)),
         begun=_begun(episodes, present, start),
         differs=missing_differs(episodes) & (grade == 0),
         scores=present,
         every=(every, *filled),
         outcomes=ways[0],
     )
-
-
-def _sizes(made: Effects) -> Floats:
-    """(2, treatments): the effects of which it is said how soon they would be shown."""
-    looks = np.abs(made.estimate)
-    return np.stack([np.full(len(looks), 0.1), np.where(looks >= _LEAST_EFFECT, looks, np.nan)])
 
 
 def _of_late(present: Scores, episodes: Episodes, level: float) -> Effects:
@@ -185,15 +171,13 @@ def left_out(episodes: Episodes, /) -> int:
     While writers are still coming, liars may be among the first. As many are unseen as have told one outcome only
     (Good 1953), so these count twice.
     """
-    who, counts = np.unique(episodes.told_by[episodes.known], return_counts=True)
+    who, counts = np.unique(episodes.writer[episodes.known], return_counts=True)
     if len(who) < 2 and not any(is_separate_writer(episodes.writers[int(n)]) for n in who if episodes.writers):
         return 0
     return -(-(len(counts) + int((counts == 1).sum())) // _LIARS)
 
 
 def _begun(episodes: Episodes, present: Scores, start: Ints) -> Floats:
-    begun = np.full(len(episodes.treatments), np.nan)
-    if len(episodes.at):
-        turned = np.flatnonzero(start > 0)
-        begun[turned] = [episodes.at[present.row[present.group == treatment][0]] for treatment in turned]
+    begun, turned = np.full(len(episodes.treatments), np.nan), np.flatnonzero(start > 0)
+    begun[turned] = [episodes.at[present.row[present.group == treatment][0]] for treatment in turned]
     return begun

@@ -87,10 +87,10 @@ def _write_counts(lift: Lift) -> str:
 def answer(lift: Lift, /, *, waiting: int = 0, door: Mapping[str, str] = PAGES, brief: bool = False) -> str:
     """Whether memory helps, and what to do next, in words of `door`. `waiting`: lessons that wait for a person.
 
-    `brief`: with a short word on how long it takes.
+    `brief`: without the sign.
     """
     answered = escape(minus(headline(lift)))
-    steps = [translate_for(door, step) for step in advice(lift, brief=brief) if not (waiting and step == NOTHING)]
+    steps = [translate_for(door, step) for step in advice(lift) if not (waiting and step == NOTHING)]
     if waiting:
         waits = plural(waiting, "lesson or proposal waits", "lessons and proposals wait")
         steps.insert(0, f"Decide in the Inbox: {waits}.")
