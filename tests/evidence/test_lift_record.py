@@ -70,7 +70,7 @@ def test_what_is_shown_to_change_next_to_nothing_is_said_to_do_nothing() -> None
     whole = lift(success=nothing, lessons=(one, one.model_copy(update={"retired": True})))
     line = "Does memory help? No, it does nothing, at most 4 points either way: success +0.0 points [-4, +4]."
     assert headline(whole) == line
-    told = "Make room: 1 lesson does nothing. bank.lessons.retire(id, reason=…), or Learning(keep_lessons=…) does it."
+    told = "Make room, or let the setting keep_lessons do it: 1 lesson does nothing: bank.lessons.retire(id, reason=…)."
     assert advice(whole) == (told,)
 
 
@@ -332,7 +332,7 @@ def test_what_to_do_next_follows_from_what_is_known() -> None:
     assert "observe=True" in advice(lift(success=sure(-0.1), standing="harms"))[0]
     assert "bank.trial(" in advice(lift(success=sure(0.03)))[0]
     assert advice(lift(success=sure(0.1), standing="helps")) == ("Nothing. Keep going.",)
-    assert "learn(" in advice(lift(recalls=0, settled=0))[0]
+    assert "let your program ask" in advice(lift(recalls=0, settled=0))[0]
 
 
 def test_where_outcomes_go_missing_on_one_side_there_is_no_verdict_and_a_way_on() -> None:
@@ -340,7 +340,7 @@ def test_where_outcomes_go_missing_on_one_side_there_is_no_verdict_and_a_way_on(
     assert headline(missing) == (
         "Does memory help? No verdict: outcomes are missing for 40% of recalls with memory and 10% without."
     )
-    assert [word for word in advice(missing) if "bank.attempt(task)" in word]
+    assert [word for word in advice(missing) if "Find out why outcomes are missing" in word]
     assert "Go on" not in str(missing)
 
 

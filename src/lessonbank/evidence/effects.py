@@ -133,7 +133,7 @@ def does_nothing(effect: Effect, /) -> bool:
 def says_nothing(effect: Effect, /) -> bool:
     """Whether so few tasks are known that any effect fits: a number would look like knowledge."""
     known = effect.success.value is not None
-    return not known or (effect.standing == "no evidence yet" and at_most(effect.success) == _TOO_FEW)
+    return not known or (effect.standing == "no evidence yet" and _at_most(effect.success) == _TOO_FEW)
 
 
 def standing_of(lift: TreatmentLift, /) -> str:
@@ -141,17 +141,22 @@ def standing_of(lift: TreatmentLift, /) -> str:
     if lift.missing_shown is not None and lift.missing_withheld is not None:
         missing = f"{lift.missing_shown:.0%} of outcomes missing, {lift.missing_withheld:.0%} without it"
         return f"undecided, no verdict: {missing}"
-    since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
-    open_yet = lift.standing == "no evidence yet"
-    most = at_most(lift.success) if open_yet else ""
-    decision = "undecided" if open_yet else f"{'keep' if 'helps' in lift.standing else 'take out'}: {lift.standing}"
-    decision = "does nothing" if does_nothing(lift) else decision
-    if lift.success.basis == "judge" and not open_yet:
+    decision = f"{'keep' if 'helps' in lift.standing else 'take out'}: {lift.standing}"
+    if lift.standing == "no evidence yet":
+        decision = "does nothing" if does_nothing(lift) else "undecided"
+    elif lift.success.basis == "judge":
         decision = f"undecided: {lift.standing}"  # nothing follows from opinions alone
-    return f"{decision}{since}{by_judge(lift.success)}{most}"
+    return f"{decision}{qualifiers(lift)}"
 
 
-def at_most(effect: Estimate, /) -> str:
+def qualifiers(effect: Effect, /) -> str:
+    """Since when that is so, who says it, and how large the effect is at most where nothing is shown."""
+    since = f" since {effect.since:%Y-%m-%d}" if effect.since else ""
+    by_judge = ", by the judge" if effect.success.basis == "judge" and effect.success.value is not None else ""
+    return f"{since}{by_judge}{_at_most(effect.success) if effect.standing == 'no evidence yet' else ''}"
+
+
+def _at_most(effect: Estimate) -> str:
     """What is known of an effect of which nothing is shown, as the end of a sentence; empty where that is nothing."""
     most, low, high = effect.most, effect.always_low, effect.always_high
     if most is None or low is None or high is None or fits_anything(low, high):
@@ -191,8 +196,3 @@ def points(estimate: Estimate, /) -> str:
     span = "" if low is None or high is None else f" [{100 * low:+z.0f}, {100 * high:+z.0f}]"
     span = " so far" if low is not None and high is not None and fits_anything(low, high) else span
     return f"{100 * estimate.value:+z.1f} points{span}"
-
-
-def by_judge(estimate: Estimate, /) -> str:
-    """Who says so, where only a judge does, as the end of a sentence."""
-    return ", by the judge" if estimate.basis == "judge" and estimate.value is not None else ""

@@ -9,7 +9,7 @@ from lessonbank._base.plural import plural
 from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
-from .doors import PYTHON, translate_end, translate_for
+from .doors import PYTHON, translate_for
 from .effects import (
     Effect,
     Estimate,
@@ -19,10 +19,9 @@ from .effects import (
     Point,
     Standing,
     TreatmentLift,
-    at_most,
-    by_judge,
     does_nothing,
     points,
+    qualifiers,
     said_of,
     says_nothing,
     standing_of,
@@ -147,7 +146,7 @@ def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHO
     lines += map(_judge, lift.judges[:_FEW])
     if lift.success.value is not None or (lift.lessons and most > 0):
         lines += [f"{brackets(lift)} {promise(lift)}"]
-    return "\n".join((*lines, *(f"Note: {one_line(translate_end(door, note))}" for note in lift.notes)))
+    return "\n".join((*lines, *(f"Note: {one_line(note)}" for note in lift.notes)))
 
 
 def headline(lift: Lift, /) -> str:
@@ -160,13 +159,10 @@ def headline(lift: Lift, /) -> str:
     if says_nothing(lift):
         settled = plural(lift.settled, "known outcome")
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
-    since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
-    most = at_most(lift.success) if lift.standing == "no evidence yet" else ""
-    answer = _SAYS[lift.standing]
+    answer = "No, it does nothing" if does_nothing(lift) else _SAYS[lift.standing]
     if lift.success.basis == "judge":  # nothing follows from opinions alone, so they bring no decision
         answer = answer.partition(",")[0]
-    answer = "No, it does nothing" if does_nothing(lift) else answer
-    return f"Does memory help? {answer}{since}{by_judge(lift.success)}{most}: success {points(_as_shown(lift))}."
+    return f"Does memory help? {answer}{qualifiers(lift)}: success {points(_as_shown(lift))}."
 
 
 def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
@@ -214,26 +210,25 @@ def advice(lift: Lift, /) -> tuple[str, ...]:
     if not lift.recalls:
         return (*_finish(lift), _nothing_found(lift))
     if not lift.settled:
-        sentence = "No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…)."
-        return (*_finish(lift), sentence)
+        return (*_finish(lift), "No outcome is known yet: hand in each run with its recall, and say how it ended.")
     sentences = *_finish(lift), *_decide(lift), *_tell(lift), *_forget(lift), *_wait(lift), *_removed(lift)
     return sentences or (NOTHING,)
 
 
 def _nothing_found(lift: Lift) -> str:
     if not lift.empty:
-        return "No task asked memory yet: once learn(…) has brought lessons, call retrieve(…) before each task."
+        return "No task asked memory yet: once runs have taught lessons, let your program ask before each task."
     whom = "it" if lift.empty == 1 else "any of them"
     asked = f"{plural(lift.empty, 'task')} asked memory, and nothing was found for {whom} yet"
-    return f"{asked}: tell how tasks ended with learn(…), and look at bank.lessons.list() and at the notes of a recall."
+    return f"{asked}: say how tasks ended, and look at bank.lessons.list() and at the notes of a recall."
 
 
 def _finish(lift: Lift) -> Iterator[str]:
     """Attempts whose outcome was refused, or never told: nothing is learned from them."""
     if lift.unfinished:
         yield (
-            f"{plural(lift.unfinished, 'run')} ended without an outcome: finish each attempt with outcome='success', "
-            "outcome='failure' or a reward. bank.runs.list(status='unfinished') has them."
+            f"{plural(lift.unfinished, 'run')} ended without an outcome: finish each attempt with success, failure or "
+            "a reward. bank.runs.list(status='unfinished') has them."
         )
 
 
@@ -259,16 +254,10 @@ def _decide(lift: Lift) -> Iterator[str]:
 def _tell(lift: Lift) -> Iterator[str]:
     """Outcomes and labels that are missing."""
     if lift.missing_differs:
-        yield (
-            "Find out why outcomes are missing, and tell those of failures and crashes too: `with bank.attempt(task)` "
-            "does."
-        )
+        yield "Find out why outcomes are missing, and tell those of failures and crashes too: an attempt does."
     elif lift.recalls >= _EARLY and lift.settled < _MANY * lift.recalls:
-        have = "has" if lift.settled == 1 else "have"
-        yield (
-            f"Tell more outcomes: {lift.settled} of {lift.recalls} recalls {have} one. Hand each recall to learn with "
-            "its run, or use `with bank.attempt(task)`."
-        )
+        have = f"{lift.settled} of {lift.recalls} recalls {'has' if lift.settled == 1 else 'have'} one"
+        yield f"Tell more outcomes: {have}. Hand in each run with its recall, or use an attempt."
     if lift.unlabelled:
         runs = plural(lift.unlabelled, "run")
         yield (
@@ -283,7 +272,7 @@ def _forget(lift: Lift) -> Iterator[str]:
     """Lessons that only take room."""
     if count := sum(does_nothing(lesson) and not (lesson.retired or lesson.quarantined) for lesson in lift.lessons):
         they = plural(count, "lesson does", "lessons do")
-        yield f"Make room: {they} nothing. bank.lessons.retire(id, reason=…), or Learning(keep_lessons=…) does it."
+        yield f"Make room, or let the setting keep_lessons do it: {they} nothing: bank.lessons.retire(id, reason=…)."
 
 
 def _removed(lift: Lift) -> Iterator[str]:

@@ -71,11 +71,11 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
     if len(writers) > 1:
         yield (
             f"outcomes come from {plural(len(writers), 'key')}: a lesson is retired automatically only if it harms "
-            "without the outcomes of each of them, and what helps waits for a person (bank.lessons.proposals)"
+            "without the outcomes of each of them, and what helps waits for a person, as a proposal"
         )
     elif left_out(episodes):
         who = episodes.writers[int(writers[0])]
-        yield f"all outcomes come from {who}, so all that follows waits for a person (bank.lessons.proposals)"
+        yield f"all outcomes come from {who}, so all that follows waits for a person, as a proposal"
     if episodes.uncounted:
         yield (
             f"{plural(episodes.uncounted, 'outcome does', 'outcomes do')} not count: of one writer {FREE} a day do, "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from lessonbank.guard.trust import MERGE
 
 from .confidence_sequences import path, truths_of
 from .effects import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Point, Standing, TreatmentLift
-from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
+from .episodes import GROUP_LEVEL, LESSON_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed
 from .estimates import cost_effect, sides
 from .groups import AGAIN
 from .lift import Lift
@@ -26,6 +25,7 @@ from .review import Review, review
 from .shares import Tally
 
 _POINTS = 60
+_RUNNING = ("steps", "tokens", "cost", "seconds")
 _DECISION = ("success", "standing")
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
 
@@ -55,7 +55,7 @@ def report(
     counts = _Counts(episodes, findings)
     whole = counts.fields_of(0)
     series = _series(episodes, findings, level)
-    missing = counts.missing(0, shown=True), counts.missing(0, shown=False)
+    missing = counts.missing(0)
     return Lift(
         scope=scope,
         level=level,
@@ -72,10 +72,7 @@ def report(
         success_without=series[-1].without if series else None,
         **_tallies(episodes, by_draws=whole["success"].value is not None),
         **{name: whole[name] for name in Effect.model_fields},
-        steps=_running(episodes, episodes.steps, level),
-        tokens=_running(episodes, episodes.tokens, level),
-        cost=_running(episodes, episodes.cost, level),
-        seconds=_running(episodes, episodes.seconds, level),
+        **{name: _running(episodes, getattr(episodes, name), level) for name in _RUNNING},
         groups=_groups(counts, names or {}),
         lessons=_lessons(counts, lessons or {}, proposed),
         judges=judge_reports(episodes),
@@ -96,38 +93,28 @@ class _Counts:
 
     def __init__(self, episodes: Episodes, review: Review) -> None:
         self.of, self.review = episodes, review
-        draws, placed, size = episodes.draws, episodes.placed, len(episodes.treatments)
-        known = episodes.known[draws.row]
-        self.withheld = _count_by_treatment(draws.treatment, known & ~draws.shown, size)
-        shown = _count_by_treatment(draws.treatment, known & draws.shown, size)
-        placed_shown = _count_by_treatment(placed.treatment, placed.shown & episodes.known[placed.row], size)
-        self.shown = np.where(episodes.level == LESSON_LEVEL, placed_shown, shown)
-        self.found_in = np.bincount(placed.treatment, minlength=size)
-        waits, lessons = episodes.waiting, episodes.level == LESSON_LEVEL
-        found_in = (
-            _count_by_treatment(placed.treatment, waits[placed.row], size),
-            _count_by_treatment(draws.treatment, waits[draws.row], size),
-        )
-        self.waiting = np.where(lessons, *found_in)
+        draws, placed, known, waiting = episodes.draws, episodes.placed, episodes.known, episodes.waiting
+        is_lesson = episodes.level == LESSON_LEVEL
+        self.withheld = self._count(draws, known[draws.row] & ~draws.shown)
+        shown = (self._count(each, known[each.row] & each.shown) for each in (placed, draws))
+        waits = (self._count(each, waiting[each.row]) for each in (placed, draws))
+        self.shown, self.waiting = np.where(is_lesson, *shown), np.where(is_lesson, *waits)
+        self.found_in = np.bincount(placed.treatment, minlength=len(is_lesson))
 
-    def missing(self, treatment: int, *, shown: bool) -> float | None:
-        """The share without an outcome, of the recalls in which a draw showed the treatment, or did not."""
-        return _finite(self._missing[treatment, int(shown)])
+    def _count(self, drawn: Draws | Placed, rows: Flags) -> Ints:
+        return np.bincount(drawn.treatment[rows], minlength=len(self.of.treatments))
 
-    @cached_property
-    def _missing(self) -> Floats:
-        """(treatments, 2): that share where it was left out, and where it was shown; `nan` where it never was."""
-        draws, size = self.of.draws, 2 * len(self.of.treatments)
-        side = 2 * draws.treatment + draws.shown
-        drawn, missing = (
-            np.bincount(each, minlength=size) for each in (side, side[np.isnan(self.of.outcome)[draws.row]])
-        )
-        return np.divide(missing, drawn, out=np.full(size, np.nan), where=drawn > 0).reshape(-1, 2)
+    def missing(self, treatment: int) -> tuple[float | None, float | None]:
+        """The shares without an outcome, of the recalls in which a draw showed the treatment, and did not."""
+        draws = self.of.draws
+        own = np.flatnonzero(draws.treatment == treatment)
+        lost, shown = np.isnan(self.of.outcome)[draws.row[own]], draws.shown[own]
+        return _mean(lost, shown), _mean(lost, ~shown)
 
     def fields_of(self, treatment: int) -> dict[str, Any]:
         """The fields of a `TreatmentLift`."""
-        review, differs = self.review, bool(self.review.differs[treatment])
-        begun = review.begun[treatment]
+        review, begun = self.review, self.review.begun[treatment]
+        missing = self.missing(treatment) if review.differs[treatment] else (None, None)
         return {
             "shown": int(self.shown[treatment]),
             "withheld": int(self.withheld[treatment]),
@@ -135,8 +122,8 @@ class _Counts:
             "standing": review.standing[treatment],
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "waiting": int(self.waiting[treatment]),
-            "missing_shown": self.missing(treatment, shown=True) if differs else None,
-            "missing_withheld": self.missing(treatment, shown=False) if differs else None,
+            "missing_shown": missing[0],
+            "missing_withheld": missing[1],
         }
 
     def _estimate(self, treatment: int) -> Estimate:
@@ -224,32 +211,17 @@ def _order(lift: TreatmentLift) -> tuple[int, int]:
     return _RANK[lift.standing], -lift.shown - lift.withheld
 
 
-def _count_by_treatment(treatment: Ints, rows: Flags, size: int) -> Ints:
-    return np.bincount(treatment[rows], minlength=size)
-
-
 def _running(episodes: Episodes, values: Floats, level: float) -> Estimate:
-    effect = cost_effect(episodes, values, level=level)
-    if not math.isfinite(effect.estimate[0]) or not _varies(values[episodes.known]):
+    numbers = values[episodes.known & ~np.isnan(values)]
+    if not len(numbers) or not np.ptp(numbers):  # where each run takes one step, a change of 0 would look like knowledge
         return Estimate()
-    return Estimate(
-        value=float(effect.estimate[0]),
-        low=_finite(effect.low[0]),
-        high=_finite(effect.high[0]),
-    )
-
-
-def _varies(values: Floats) -> bool:
-    """Whether runs differ at all: if each takes one step, a change of 0 from 0 to 0 would look like knowledge."""
-    numbers = values[~np.isnan(values)]
-    return len(numbers) > 0 and bool((numbers != numbers[0]).any())
+    effect = cost_effect(episodes, values, level=level)
+    return Estimate(value=_finite(effect.estimate[0]), low=_finite(effect.low[0]), high=_finite(effect.high[0]))
 
 
 def _cost(episodes: Episodes, review: Review) -> MeasuringCost:
     """What withholding cost: of each treatment that a draw left out what is to be expected of it."""
     draws = episodes.draws
-    if not len(episodes):
-        return MeasuringCost()
     held = ~draws.shown
     expected = np.where(np.isfinite(review.effects.estimate), review.expected.mean, 0.0)
     level = episodes.level[draws.treatment]
@@ -261,26 +233,29 @@ def _cost(episodes: Episodes, review: Review) -> MeasuringCost:
     # A task that lacks several lessons can lose no more than its own success.
     sums = [np.bincount(row, weights=column[treatment], minlength=len(episodes)) for column in (expected, low, high)]
     given_up, least, most = (float(np.clip(losses, -1.0, 1.0).sum()) for losses in sums)
-    return MeasuringCost(given_up=given_up, given_up_low=least, given_up_high=most, **_left_out(episodes))
-
-
-def _left_out(episodes: Episodes) -> dict[str, int]:
-    """How many tasks a draw left without any lesson, and how many without some."""
-    without = episodes.without
-    counts = np.bincount(episodes.placed.row[~episodes.placed.shown], minlength=len(episodes))
-    return {"tasks_without": int(without.sum()), "tasks_with_less": int(((counts > 0) & ~without).sum())}
+    without, less = episodes.without, np.zeros(len(episodes), np.bool_)
+    less[episodes.placed.row[~episodes.placed.shown]] = True
+    return MeasuringCost(
+        given_up=given_up,
+        given_up_low=least,
+        given_up_high=most,
+        tasks_without=int(without.sum()),
+        tasks_with_less=int((less & ~without).sum()),
+    )
 
 
 def _tallies(episodes: Episodes, /, *, by_draws: bool) -> dict[str, Tally]:
     """How many tasks succeeded with memory and without; `by_draws`: those of the effect, else all that are known."""
-    draws, row, shown = episodes.draws, np.arange(len(episodes)), ~episodes.without
+    draws, counted = episodes.draws, episodes.known
     if by_draws:
-        whole = draws.treatment == 0
-        row, shown = draws.row[whole], draws.shown[whole]
-    known = episodes.known[row]
-    rows = {"with_memory": row[known & shown], "without": row[known & ~shown]}
-    sums = {name: round(float(episodes.outcome[own].sum()), 6) for name, own in rows.items()}
-    return {name: Tally(successes=sums[name], tasks=len(own)) for name, own in rows.items()}
+        counted = np.zeros(len(episodes), np.bool_)
+        counted[draws.row[draws.treatment == 0]] = True
+        counted &= episodes.known
+    sides = {"with_memory": counted & ~episodes.without, "without": counted & episodes.without}
+    return {
+        name: Tally(successes=round(float(episodes.outcome[own].sum()), 6), tasks=int(own.sum()))
+        for name, own in sides.items()
+    }
 
 
 def _series(episodes: Episodes, review: Review, level: float) -> tuple[Point, ...]:
@@ -308,16 +283,11 @@ def _series(episodes: Episodes, review: Review, level: float) -> tuple[Point, ..
     outcome, control = episodes.outcome[known], episodes.without[known]
     with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
     without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
+    names = ("with_memory", "without", "lift", "low", "high")
+    moments = zip(at, zip(with_memory, without, lift, low, high, strict=True), strict=True)
     return tuple(
-        Point(
-            recalls=int(n),
-            with_memory=_finite(a),
-            without=_finite(b),
-            lift=_finite(c),
-            low=float(lo),
-            high=float(hi),
-        )
-        for n, a, b, c, lo, hi in zip(at, with_memory, without, lift, low, high, strict=True)
+        Point(recalls=int(n), **{name: _finite(value) for name, value in zip(names, values, strict=True)})
+        for n, values in moments
     )
 
 

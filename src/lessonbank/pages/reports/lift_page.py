@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from lessonbank._base.plural import plural
-from lessonbank.evidence.doors import PAGES, SHELL, translate_end, translate_for
+from lessonbank.evidence.doors import PAGES, SHELL, translate_for
 from lessonbank.evidence.effects import NOT_YET, Estimate, GroupLift, JudgeReport, LessonLift, Point
 from lessonbank.evidence.lift import (
     NOTHING,
@@ -71,7 +71,7 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
             _missing(lift),
             _judges(lift.judges),
             _measuring(lift.measuring) if lift.recalls else "",
-            _notes([translate_end(door, note) for note in lift.notes]),
+            _notes(lift.notes),
             f"<h2>How to read this</h2>\n{_listed(_HOW)}",
         )
     )
