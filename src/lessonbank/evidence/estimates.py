@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -39,7 +39,7 @@ class Effects:
     shown: Ints
     """Draws with an outcome in which it was shown, and in which it was withheld."""
     withheld: Ints
-    counts: Floats = field(default_factory=lambda: np.empty(0))
+    counts: Floats
     """By score: how much it counts, 1 on average over a treatment; not 1 where the agent ran on several models."""
 
 
@@ -57,15 +57,10 @@ def effects(scores: Scores, episodes: Episodes, /, *, level: float = 0.95, rate:
     The sum of scores over the sum of scales, which the sequences look at, would be a little less noisy where odds move.
     It is biased then, by half a point to two: what seems to help is withheld less, and so its luck stays.
 
-    If the agent ran on several models, this is done for each, and the estimates are pooled by inverse variance. So what
-    is said is the effect that they have in common, or, where it differs, a mean in which the surer ones count more.
-    Models with too few recalls count together.
+    Where the agent ran on several models this is done for each, and pooled by inverse variance. So what is said is the
+    effect that they have in common, or, where it differs, a mean in which the surer ones count more.
 
-    Args:
-        scores: of all treatments, in their order.
-        episodes: says which tasks are not independent of one another, and on which model the agent ran.
-        level: of the interval.
-        rate: the outcome is a rate, of which a few equal ones are no proof that it never varies (Agresti, Caffo).
+    `rate`: the outcome is a rate, of which a few equal ones are no proof that it never varies (Agresti, Caffo).
     """
     scores = scores.where(scores.weight > 0)
     model = _models(scores, episodes.model)
@@ -88,7 +83,7 @@ def effects(scores: Scores, episodes: Episodes, /, *, level: float = 0.95, rate:
 
 
 def _models(scores: Scores, model: Ints) -> Ints:
-    """By score: the model that its estimate is made for; 0 where a treatment has too few recalls with one."""
+    """By score: the model that its estimate is made for; models with too few recalls of a treatment count together."""
     if int(model.max(initial=-1)) < 1:
         return np.zeros(len(scores), np.int64)
     own = model[scores.row] + 1
@@ -150,17 +145,16 @@ def _variance(values: Floats, group: Ints, size: int) -> tuple[Floats, Floats]:
 
 
 def cost_effect(episodes: Episodes, values: Floats, /, *, level: float = 0.95) -> Effects:
-    """What memory as a whole changes in what a run took, such as its steps; `values`: by row, `nan` for unknown."""
-    draws = episodes.draws
-    rows = episodes.known & ~np.isnan(values)
+    """What memory as a whole changes in what a run took, such as its steps; `values`: by row, `nan` for unknown.
+
+    At least one is known.
+    """
+    draws, rows, change = episodes.draws, episodes.known & ~np.isnan(values), np.zeros(len(values))
     costs = values[rows]
-    low, high = (float(costs.min()), float(costs.max())) if len(costs) else (0.0, 0.0)
-    unit = (high - low) or 1.0
+    low, unit = costs.min(), np.ptp(costs) or 1.0
     costs = (costs - low) / unit
-    change = np.zeros(len(values))
     change[rows] = costs - Guesser(episodes.cluster[rows]).guess(costs)
-    positions = np.flatnonzero(draws.treatment == 0)
-    positions = positions[rows[draws.row[positions]]]
+    positions = np.flatnonzero((draws.treatment == 0) & rows[draws.row])
     row, chance, shown = draws.row[positions], draws.chance[positions], draws.shown[positions]
     score, scale, weight = (shown - chance) * change[row], chance * (1 - chance), np.ones(len(row))
     whole = Scores(score, scale, score, score, draws.treatment[positions], 1, weight, row=row, shown=shown)
@@ -216,14 +210,14 @@ def _centre(x: Floats, v: Floats, between: float) -> float:
 
 def _between(x: Floats, v: Floats) -> float:
     """The variance between true effects: where the weighted squares are what they should be; found by halves."""
-    if len(x) < 3:
-        return 0.01
 
     def excess(between: float) -> float:
         weight = 1.0 / (v + between)
         centre = (weight * x).sum() / weight.sum()
         return float((weight * (x - centre) ** 2).sum()) - (len(x) - 1)
 
+    if len(x) < 3:
+        return 0.01
     low, high = 1e-4, 1.0
     if excess(low) <= 0:
         return low
@@ -238,37 +232,19 @@ def sides(
 ) -> tuple[Floats, Floats, Floats]:
     """(len(at),) each: the share with memory, the share without, and their difference, after the first `at` scores.
 
-    An outcome counts in the inverse proportion of its odds, which is how the effect counts it. `nan` where one side has
-    too few outcomes for an effect.
-
-    Args:
-        scores: of one treatment.
-        counts: by score: how much it counts.
-        outcome: by row of `Episodes`.
-        outcomes: what stands for the outcomes in the scores.
-        effect: (2, len(at)): between what the effect lies; a share of what lies outside is moved inside.
-        at: ascending counts of scores.
+    An outcome counts in the inverse proportion of its odds, and by `counts`, as the effect counts it. `nan` where one
+    side has too few outcomes for an effect. `scores` are of one treatment, and `outcome` is by row of `Episodes`.
+    `effect`: (2, len(at)): between what the effect lies; a share of what lies outside is moved inside.
     """
     change: Floats = np.zeros(len(outcomes.rows))
     change[outcomes.rows] = outcomes.change
     moved = counts * scores.score * scores.weight / scores.scale
     base = counts * (scores.weight * np.nan_to_num(outcome[scores.row]) - change[scores.row])
-    weight, level, shown, withheld = (
-        _sums(values, at)
-        for values in (
-            counts * scores.weight,
-            base,
-            np.where(scores.shown, moved, 0.0),
-            np.where(scores.shown, 0.0, -moved),
-        )
-    )
-    fewer = np.minimum(_sums(scores.shown.astype(float), at), _sums((~scores.shown).astype(float), at))
-    weight = np.where(fewer >= ENOUGH, weight, np.nan)
+    given, not_given = scores.shown.astype(float), 1.0 - scores.shown
+    columns = (counts * scores.weight, base, given * moved, -not_given * moved, given, not_given)
+    weight, level, shown, withheld, *both = (np.r_[0.0, np.cumsum(values)][at] for values in columns)
+    weight = np.where(np.minimum(*both) >= ENOUGH, weight, np.nan)
     difference = np.clip(np.clip((shown - withheld) / weight, -1.0, 1.0), *effect)
     half = np.abs(difference) / 2
     middle = np.clip((level + (shown + withheld) / 2) / weight, half, 1.0 - half)
     return middle + difference / 2, middle - difference / 2, difference
-
-
-def _sums(values: Floats, at: Ints) -> Floats:
-    return np.concatenate([[0.0], np.cumsum(values)])[at]

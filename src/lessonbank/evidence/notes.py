@@ -154,7 +154,7 @@ def _of_model(scores: Scores) -> str:
 
 def _waiting(episodes: Episodes) -> Iterator[str]:
     """Outcomes that are known and not counted yet, which a reader would miss."""
-    if (count := int((episodes.waiting & ~np.isnan(episodes.outcome)).sum())):
+    if count := int((episodes.waiting & ~np.isnan(episodes.outcome)).sum()):
         yield (
             f"{plural(count, 'outcome does', 'outcomes do')} {NOT_COUNTED}. Recalls count "
             f"in their order, and each is waited for until {WINDOW} later ones have an outcome"

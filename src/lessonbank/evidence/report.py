@@ -213,8 +213,8 @@ def _order(lift: TreatmentLift) -> tuple[int, int]:
 
 def _running(episodes: Episodes, values: Floats, level: float) -> Estimate:
     numbers = values[episodes.known & ~np.isnan(values)]
-    if not len(numbers) or not np.ptp(numbers):  # where each run takes one step, a change of 0 would look like knowledge
-        return Estimate()
+    if not len(numbers) or not np.ptp(numbers):
+        return Estimate()  # each run takes one step: a change of 0 would look like knowledge
     effect = cost_effect(episodes, values, level=level)
     return Estimate(value=_finite(effect.estimate[0]), low=_finite(effect.low[0]), high=_finite(effect.high[0]))
 
