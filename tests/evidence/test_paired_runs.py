@@ -17,7 +17,7 @@ from lessonbank.trials.paired_sequential import PairedTest
 
 IDS = [f"{n:032x}" for n in range(20)]
 TIMES = 800 if "LESSONBANK_SOAK" in os.environ else 400
-ABOUT = Trial(scope="t", treatment="i", title="Look twice", runs=8)
+ABOUT = Trial(scope="t", treatment="i", title="Look twice", runs=8, min_effect=0.05)
 
 
 def row(with_: float | None, without: float | None, *, refused: str = "", id: str = "r") -> list[TrialRun]:
