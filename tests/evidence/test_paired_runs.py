@@ -17,7 +17,7 @@ from lessonbank.trials.paired_sequential import PairedTest
 
 IDS = [f"{n:032x}" for n in range(20)]
 TIMES = 800 if "LESSONBANK_SOAK" in os.environ else 400
-ABOUT = Trial(scope="t", treatment="i", title="Look twice", runs=8, min_effect=0.05)
+ABOUT = Trial(scope="t", treatment="i", title="Look twice", runs=8)
 
 
 def row(with_: float | None, without: float | None, *, refused: str = "", id: str = "r") -> list[TrialRun]:
@@ -28,7 +28,9 @@ def row(with_: float | None, without: float | None, *, refused: str = "", id: st
 def played(*pairs: list[TrialRun], design: Design | None = None) -> Trial:
     evidence = PairEvidence(design or Design(min_effect=0.05))
     stopped = next(filter(None, map(evidence.take, pairs)), None)
-    return evidence.with_findings(ABOUT.model_copy(update={"stopped": stopped or "nothing left to run"}))
+    return evidence.with_findings(
+        ABOUT.model_copy(update={"min_effect": 0.05, "stopped": stopped or "nothing left to run"})
+    )
 
 
 def walk(differences: list[float], *, level: float = 0.95) -> PairedTest:

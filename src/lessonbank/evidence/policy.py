@@ -86,7 +86,7 @@ class AdaptiveHoldout:
         return self.lesson.unknown
 
     def tell(self, scope: str, treatments: Mapping[str, TreatmentReview], /) -> None:
-        """See `FollowsEvidence.tell`."""
+        """Take the newest review of each treatment."""
         now = self._of(scope)
         now.treatments = treatments
         now.tried.clear()
@@ -114,22 +114,17 @@ class AdaptiveHoldout:
     def order(
         self, matches: Sequence[tuple[Sequence[str], float]], /, *, places: int, recall_id: str, scope: str
     ) -> list[int]:
-        """Which of what was found has a place, as positions, the best first.
+        """Which of what was found has one of the `places`, as positions, the best first.
 
-        Args:
-            matches: the ids of lessons that come together, and how near they are; the nearest first.
-            places: how many have a place.
-            recall_id: decides whether one is tried; none is where it is empty.
-            scope: whose memory it is.
+        `matches`: the ids of lessons that come together, and how near they are; the nearest first. `recall_id` decides
+        whether one is tried; none is where it is empty.
         """
         now, near = self._of(scope), [distance for _, distance in matches]
         band = [n for n in range(len(matches)) if n < places or near[n] >= max(_BAND * near[places - 1], 0.0)]
-        times = {n: _times(matches[n][0], now.treatments) for n in band}
+        known = {n: [now.treatments.get(id, _UNKNOWN) for id in matches[n][0]] for n in band}
+        times = {n: sum(review.found for review in known[n]) for n in band}
         hope = _HOPE if band and times[band[0]] >= _FEW else 0.0
-        known = now.treatments
-        effect = {
-            n: sum(known.get(id, _UNKNOWN).expected for id in matches[n][0]) + hope * (times[n] < _FEW) for n in band
-        }
+        effect = {n: sum(review.expected for review in known[n]) + hope * (times[n] < _FEW) for n in band}
         best = sorted(band, key=lambda n: (-effect[n] - _SLOPE * near[n] / max(near[0], 1e-9), n))
         if len(band) > places and recall_id:
             now.places += places
@@ -169,8 +164,8 @@ def _expected_of_all(
     """What is expected of all lessons of a recall together, by one way to know it or by two.
 
     By their topic, if they have one and it is known, else by memory as a whole. Where each of them is known, too, the
-    sum of their effects tells more: of a topic that harms a task may find the lessons that help. It may also tell less:
-    each of two lessons that say the same does nothing beside the other. A single lesson that is known speaks alone.
+    sum of their effects may tell more (of a topic that harms a task may find the lessons that help), or less (each of
+    two that say the same does nothing beside the other). A single lesson that is known speaks alone.
     """
     each = [(1.0 - rate[id], known.get(id, _UNKNOWN)) for id in lessons]
     are_known = all(review.recalls >= _FEW and not review.by_judge for _, review in each)
@@ -185,8 +180,3 @@ def _expected_of_all(
             sum(share * review.expected for share, review in each),
             hypot(*(share * review.spread for share, review in each)),
         )
-
-
-def _times(ids: Sequence[str], known: Mapping[str, TreatmentReview]) -> int:
-    """How often the lessons that come together were found."""
-    return sum(known.get(id, _UNKNOWN).found for id in ids)

@@ -50,13 +50,13 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard import one_line
 from lessonbank.guard.quote import quoted
 
-from .draws import FollowsEvidence, OrdersByEvidence
 from .effects import LITTLE
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
 from .evidence_table import EvidenceTable
 from .groups import group_label, topic_names
 from .ledger import Acted, Ledger, Met
 from .lift import Lift
+from .policy import AdaptiveHoldout
 from .report import report
 from .review import Review, left_out, review
 from .review_snapshot import ReviewSnapshot, TreatmentReview
@@ -155,13 +155,13 @@ class StoredLedger(Ledger):
 
     def reach(self, places: int, /) -> int:
         """See `Ledger.reach`."""
-        return _REACH * places if isinstance(self.policy, OrdersByEvidence) else places
+        return _REACH * places if isinstance(self.policy, AdaptiveHoldout) else places
 
     async def order(self, retrieval: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
         """See `Ledger.order`."""
         snapshot = await self._last(scope)
         matches = retrieval.matches
-        if isinstance(self.policy, OrdersByEvidence):
+        if isinstance(self.policy, AdaptiveHoldout):
             near = [(_ids(match), match.score) for match in matches]
             order = self.policy.order(near, places=places, recall_id=recall_id, scope=scope)
             matches = tuple(matches[n] for n in order)
@@ -272,7 +272,7 @@ class StoredLedger(Ledger):
     def _tell(self, scope: str, snapshot: ReviewSnapshot) -> None:
         self._snapshots[scope] = snapshot
         self._read_as.pop(scope, None)
-        if isinstance(self.policy, FollowsEvidence):
+        if isinstance(self.policy, AdaptiveHoldout):
             self.policy.tell(scope, snapshot.treatments)
 
     async def _is_due(self, scope: str) -> bool:
