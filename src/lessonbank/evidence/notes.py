@@ -42,7 +42,6 @@ def notes(episodes: Episodes, review: Review, titles: Sequence[str], /) -> tuple
         *_fitted(episodes),
         *_waiting(episodes),
         *_alike(episodes),
-        *_doubts(episodes),
     )
 
 
@@ -85,11 +84,9 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
 
 def _missing(review: Review) -> Iterator[str]:
     """Outcomes that are missing more often on one side than chance explains make a difference by themselves."""
-    if lessons := int(review.differs[1:].sum()):
-        yield (
-            "outcomes are missing more often when "
-            f"{plural(lessons, 'lesson or group is', 'lessons or groups are')} shown, or left out: no verdict"
-        )
+    if count := int(review.differs[1:].sum()):
+        lessons = plural(count, "lesson or group is", "lessons or groups are")
+        yield f"outcomes are missing more often when {lessons} shown, or left out: no verdict"
 
 
 def _untold(episodes: Episodes, review: Review) -> Iterator[str]:
@@ -111,17 +108,14 @@ def _least_told(episodes: Episodes, least: float) -> str:
 
 def _restarts(episodes: Episodes, titles: Sequence[str]) -> Iterator[str]:
     """What started again, and why: earlier outcomes are about something else."""
-    restarts = list(
-        {(restart.at, restart.before): restart for restart in episodes.restarts}.values()
-    )  # of equal groups one
+    restarts = [
+        *{(restart.at, restart.before): restart for restart in episodes.restarts}.values()
+    ]  # of equal groups one
     for restart in restarts[:_SHOWN]:
-        day = f"{datetime.fromtimestamp(restart.at, UTC):%Y-%m-%d}"
-        if episodes.level[restart.treatment] == LESSON_LEVEL:
-            what, why = f"the evidence of {titles[restart.treatment]} starts", "its text was changed"
-        else:
-            what, why = f"the evidence of {titles[restart.treatment]} starts", "a lesson of it was taken back"
-        outcomes = plural(restart.before, "earlier outcome does", "earlier outcomes do")
-        yield f"{what} again on {day}, because {why}: {outcomes} not count"
+        is_lesson = episodes.level[restart.treatment] == LESSON_LEVEL
+        why = "its text was changed" if is_lesson else "a lesson of it was taken back"
+        starts = f"the evidence of {titles[restart.treatment]} starts again on {_day(restart.at)}, because {why}"
+        yield f"{starts}: {plural(restart.before, 'earlier outcome does', 'earlier outcomes do')} not count"
     if (left := len(restarts) - _SHOWN) > 0:
         yield f"the evidence of {plural(left, 'more lesson or group', 'more lessons or groups')} started again, too"
 
@@ -141,9 +135,13 @@ def _models(episodes: Episodes, review: Review) -> Iterator[str]:
         for n, name in enumerate(episodes.models)
         if n in often[:_SHOWN]
     )
-    day = f" on {datetime.fromtimestamp(float(episodes.at[last]), UTC):%Y-%m-%d}"
-    what = f"changed to the model {quoted(episodes.models[newest])}{day}" if for_good else "runs on several models"
+    to = f"{quoted(episodes.models[newest])} on {_day(episodes.at[last])}"
+    what = f"changed to the model {to}" if for_good else "runs on several models"
     yield f"the agent {what}: every number here pools all models. Memory as a whole: {each}"
+
+
+def _day(at: float) -> str:
+    return f"{datetime.fromtimestamp(float(at), UTC):%Y-%m-%d}"
 
 
 def _of_model(scores: Scores) -> str:
@@ -153,12 +151,14 @@ def _of_model(scores: Scores) -> str:
 
 
 def _waiting(episodes: Episodes) -> Iterator[str]:
-    """Outcomes that are known and not counted yet, which a reader would miss."""
+    """Outcomes that are known and not counted yet, and those that were joined with the wrong recalls."""
     if count := int((episodes.waiting & ~np.isnan(episodes.outcome)).sum()):
         yield (
             f"{plural(count, 'outcome does', 'outcomes do')} {NOT_COUNTED}. Recalls count "
             f"in their order, and each is waited for until {WINDOW} later ones have an outcome"
         )
+    if others := episodes.another_task:
+        yield f"another task: {plural(others, *_ELSEWHERE)}; hand each run to learn with the recall that it used"
 
 
 def _alike(episodes: Episodes) -> Iterator[str]:
@@ -166,13 +166,6 @@ def _alike(episodes: Episodes) -> Iterator[str]:
     outcomes = episodes.outcome[episodes.known]
     if len(outcomes) < _KNOWN or float(np.ptp(outcomes)) > 0.0:
         return
-    what = {0.0: "outcomes are failures", 1.0: "outcomes are successes"}.get(
-        float(outcomes[0]), f"rewards are {outcomes[0]:g}"
-    )
+    words = {0.0: "outcomes are failures", 1.0: "outcomes are successes"}
+    what = words.get(float(outcomes[0]), f"rewards are {outcomes[0]:g}")
     yield f"all {len(outcomes):,} {what}, so nothing can be compared: check what outcome= or reward= is told"
-
-
-def _doubts(episodes: Episodes) -> Iterator[str]:
-    """Signs that outcomes were joined with the wrong recalls."""
-    if others := episodes.another_task:
-        yield f"another task: {plural(others, *_ELSEWHERE)}; hand each run to learn with the recall that it used"

@@ -50,7 +50,6 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard import one_line
 from lessonbank.guard.quote import quoted
 
-from .effects import LITTLE
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
 from .evidence_table import EvidenceTable
 from .groups import group_label, topic_names
@@ -145,10 +144,8 @@ class StoredLedger(Ledger):
     def __init__(self, store: Store, policy: Withholding, /, *, act: bool = True, trusts: bool = True) -> None:
         self.policy, self._trusts = policy, trusts
         self._store, self._act, self._locks = store, act, ScopeLocks()
-        self._states: dict[str, _ScopeState] = {}
-        self._snapshots: dict[str, ReviewSnapshot] = {}
-        self._unreviewed: dict[str, int] = {}
-        self._reads: dict[str, int] = {}
+        self._states, self._snapshots = dict[str, _ScopeState](), dict[str, ReviewSnapshot]()
+        self._unreviewed, self._reads = dict[str, int](), dict[str, int]()
         self._read_as: dict[str, int] = {}
         """The hash of the setting that the last review was read from: to read it again takes as long as a search."""
         self._lock = threading.Lock()
@@ -174,8 +171,9 @@ class StoredLedger(Ledger):
         await self._last(scope)
         assigned = self.policy(lessons, recall_id=recall_id, task=task, scope=scope)
         groups = [draw.probability for draw in assigned.groups]
-        odds = (assigned.control_probability, *groups, *assigned.probability.values())
-        if not all(0.0 <= odd <= 1.0 for odd in odds):
+        if not all(
+            0.0 <= odd <= 1.0 for odd in (assigned.control_probability, *groups, *assigned.probability.values())
+        ):
             raise UsageError("the policy of holdout= returned a probability outside 0 to 1: correct the policy")
         return assigned
 
@@ -219,12 +217,15 @@ class StoredLedger(Ledger):
             episodes = await to_thread.run_sync(self._episodes, state)
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
             lift = await to_thread.run_sync(made, episodes)
-            waiting, imported = len(state.table.audits.waiting), len(state.table.imported)
-            notes = [_IMPORTED.format(count=imported)] if imported else []
-            notes += _contradictions(lessons)
-            unfinished = await self._store.runs(RunFilter(status="unfinished", limit=_UNFINISHED), scope=scope)
-            counts = {"unlabelled": waiting, "empty": state.table.empty, "unfinished": len(unfinished)}
-            return lift.model_copy(update={**counts, "notes": (*lift.notes, *notes)})
+            table, unfinished = state.table, RunFilter(status="unfinished", limit=_UNFINISHED)
+            imported = [_IMPORTED.format(count=len(table.imported))] if table.imported else []
+            update = {
+                "unlabelled": len(table.audits.waiting),
+                "empty": table.empty,
+                "unfinished": len(await self._store.runs(unfinished, scope=scope)),
+                "notes": (*lift.notes, *imported, *_contradictions(lessons)),
+            }
+            return lift.model_copy(update=update)
 
     async def met(self, *, scope: str) -> Mapping[str, Met]:
         """See `Ledger.met`."""
@@ -232,13 +233,8 @@ class StoredLedger(Ledger):
         treatments = self._snapshots[scope].treatments
         async with self._locks.of(scope):
             last = (await self._read(scope)).table.last_found()
-        known = {
-            id: review for id, review in treatments.items() if not review.by_judge and review.grade == "no evidence yet"
-        }
-        return {
-            id: Met(datetime.fromtimestamp(at, UTC), id in known and known[id].most <= LITTLE)
-            for id, at in last.items()
-        }
+        idle = {id for id, review in treatments.items() if review.does_nothing}
+        return {id: Met(datetime.fromtimestamp(at, UTC), id in idle) for id, at in last.items()}
 
     async def _lessons_found(self, state: _ScopeState, scope: str) -> dict[str, Lesson]:
         """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
@@ -408,13 +404,11 @@ class StoredLedger(Ledger):
             if page is None:  # the last one was erased meanwhile: from the newest again
                 new, last = [], None
                 continue
-            if not page:
-                break
             unknown = [recall for recall in page if not state.table.knows(recall.id)]
-            new, last = [*new, *unknown], page[-1].id
+            new += unknown
             if not unknown or len(page) < _PAGE:
-                break
-        return new
+                return new
+            last = page[-1].id
 
 
 _HELPS: Final = "shown to help"
@@ -459,39 +453,35 @@ def harmful_treatments(episodes: Episodes, review: Review) -> Iterator[tuple[int
 
     A group goes only as the innermost that harms, and only if nothing points the other way for any of its lessons.
     """
-    harms = [review.is_shown(treatment, "harms") for treatment in range(len(episodes.treatments))]
-    helps = {treatment for treatment, word in enumerate(review.standing) if word in ("helps", "likely helps")}
-    members = dict[int, list[int]]()
+    harms = {treatment for treatment in range(len(review.standing)) if review.is_shown(treatment, "harms")}
+    members = defaultdict[int, list[int]](list)
     for lesson, parents in enumerate(episodes.parents):
-        innermost = next((group for group in reversed(parents) if harms[group]), None)
-        if innermost is not None:
-            members.setdefault(innermost, []).append(lesson)
+        for innermost in [group for group in parents if group in harms][-1:]:
+            members[innermost].append(lesson)
     for group, lessons in members.items():
-        if helps.isdisjoint(lessons):
+        if not any("helps" in review.standing[lesson] for lesson in lessons):
             yield group, [episodes.treatments[lesson] for lesson in lessons]
-    for treatment, is_harmful in enumerate(harms):
-        if is_harmful and episodes.level[treatment] == LESSON_LEVEL:
+    for treatment in sorted(harms):
+        if episodes.level[treatment] == LESSON_LEVEL:
             yield treatment, [episodes.treatments[treatment]]
 
 
 def treatment_reviews(episodes: Episodes, review: Review) -> dict[str, TreatmentReview]:
     """What a policy and other processes may go by: with several keys, only what survives without some of them; and
     nothing of a treatment that has no verdict because outcomes are missing."""
-    survives = np.maximum(review.log_help, review.log_harm) > 0.0
-    mean = np.where(survives, review.expected.mean, 0.0) if left_out(episodes) else review.expected.mean
-    mean = np.where(review.differs, 0.0, mean)
-    seen = np.bincount(review.scores.group, minlength=review.scores.groups)
-    placed = np.bincount(
-        episodes.placed.treatment[episodes.known[episodes.placed.row]], minlength=len(episodes.treatments)
-    )
+    counts, placed = ~review.differs, episodes.placed
+    if left_out(episodes):
+        counts &= np.maximum(review.log_help, review.log_harm) > 0.0
+    mean = np.where(counts, review.expected.mean, 0.0)
+    seen = np.bincount(review.scores.group, minlength=len(mean))
+    times = np.bincount(placed.treatment[episodes.known[placed.row]], minlength=len(mean))
     most = np.maximum(np.abs(review.low), np.abs(review.high))
-    columns = (column.tolist() for column in (seen, mean, review.expected.spread, placed, most))
+    columns = (column.tolist() for column in (seen, mean, review.expected.spread, times, most))
+    rows = zip(episodes.treatments, review.standing, *columns, strict=True)
     return {
-        id: TreatmentReview(recalls, standing, not review.acts, expected, spread, times, large)
-        for id, standing, recalls, expected, spread, times, large in zip(
-            episodes.treatments, review.standing, *columns, strict=True
-        )
-        if recalls or times
+        id: TreatmentReview(recalls, standing, not review.acts, expected, spread, found, large)
+        for id, standing, recalls, expected, spread, found, large in rows
+        if recalls or found
     }
 
 
