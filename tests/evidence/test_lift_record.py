@@ -91,12 +91,13 @@ def test_the_second_line_says_what_measuring_has_cost_in_tasks_and_successes() -
     def second(cost: MeasuringCost, **more: Any) -> str:
         return str(lift(success=sure(0.3), measuring=cost, **more)).splitlines()[1]
 
-    cost = MeasuringCost(given_up=4.2, tasks_without=10, tasks_with_less=3)
+    cost = MeasuringCost(given_up=4.2, given_up_low=1, given_up_high=6, tasks_without=10, tasks_with_less=3)
+    harm = MeasuringCost(given_up=-1.0, given_up_low=-4, given_up_high=-1, tasks_without=10, tasks_with_less=3)
     told = "  Measuring has cost so far: 10 of 100 tasks without memory, 3 with only a part of it; together about "
-    assert second(cost, settled=100) == f"{told}4 successes."
-    assert second(cost.model_copy(update={"given_up": -1.0}), settled=100) == f"{told}1 failure avoided."
+    assert second(cost, settled=100) == f"{told}4 successes (between 1 and 6)."
+    assert second(harm, settled=100) == f"{told}1 failure avoided (between 1 and 4)."
     bare = MeasuringCost(tasks_without=10)
-    assert "10 of 100 tasks without memory; hardly any success." in second(bare, settled=100)
+    assert "10 of 100 tasks without memory; hardly any success (" in second(bare, settled=100)
     assert "10 of 100 tasks without memory, with a known outcome or without; hardly" in second(bare)
     assert "how many successes is not known yet" in str(lift(measuring=cost))
 

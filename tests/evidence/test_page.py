@@ -101,7 +101,7 @@ def rich(**more: object) -> Lift:
             a_lesson(4, success=Estimate(), shown=3, withheld=1),
         ),
         "judges": (JudgeReport(judge="a judge", asked=90, checked=30, agreement=0.9),),
-        "measuring": MeasuringCost(given_up=3.2),
+        "measuring": MeasuringCost(given_up=3.2, given_up_low=1, given_up_high=6, tasks_without=50),
         "series": series(),
         "notes": ("Some outcomes are a judge's opinion.",),
     }
@@ -286,7 +286,7 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
     text = Reading(page(rich())).text
     for part in (
         "Does memory help? Yes, keep it: success +10.0 points [+2, +18].",
-        "Measuring has cost so far: 0 of 430 tasks without memory, with a known outcome or without; about 3 successes.",
+        "Measuring has cost so far: 50 of 430 tasks without memory, with a known outcome or without; about 3 successes (between 1 and 6).",
         "scope acme/support: 430 recalls found something, the outcome of 400 is known, 50 of those went without memory",
         "with memory without memory change interval if you look once interval however often you look",
         "success 60.0 % (210 of 350) 50.0 % (25 of 50) +10.0 points +6.0 to +14.0 +2.0 to +18.0",

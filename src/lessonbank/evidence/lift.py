@@ -27,8 +27,8 @@ from .effects import (
     standing_of,
 )
 from .groups import AGAIN
-from .measuring_cost import MeasuringCost, cost_of
-from .shares import Tally, correction, digits, share_of
+from .measuring_cost import OPEN, MeasuringCost, given_up
+from .shares import Tally, digits, percent, share_of
 
 _ROUNDING: Final = 0.0011
 """What the rounding of two shares to a tenth of a point makes of their difference, at most."""
@@ -50,9 +50,8 @@ class Lift(Effect):
     controls: int = 0
     """Of the settled, those that went without memory."""
     truths: int = 0
-    """Outcomes that count and were told; those of runs that broke are counted apart."""
+    """Outcomes that count and were told, without those of runs that broke; and those that only a judge gave."""
     opinions: int = 0
-    """Outcomes that count and are only a judge's opinion."""
     missing_with: float | None = None
     missing_without: float | None = None
     """The share without a known outcome, among recalls shown and among those withheld whole."""
@@ -67,7 +66,7 @@ class Lift(Effect):
     their difference is the effect; where there is no effect yet, these are plain shares."""
     success_without: float | None = None
     with_memory: Tally = Tally()
-    """The tasks of `success_with`, as plain counts: their quotient is another number where odds were uneven."""
+    """The same tasks as plain counts: their quotient is another number where odds were uneven."""
     without: Tally = Tally()
     steps: Estimate = Estimate()
     tokens: Estimate = Estimate()
@@ -132,7 +131,7 @@ def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHO
     listed = groups[: (most + 1) // 2]
     lines = [
         headline(lift),
-        *_cost(lift),
+        *([f"  {cost}"] if (cost := measuring_cost(lift)) else []),
         *_sides(lift),
         *_spent(lift),
         *_next([translate_for(door, sentence) for sentence in advice(lift)]),
@@ -152,10 +151,9 @@ def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHO
 def headline(lift: Lift, /) -> str:
     """The answer in one sentence."""
     if lift.missing_differs:
-        return (
-            f"Does memory help? No verdict: outcomes are missing for {_percent(lift.missing_with)} of recalls with "
-            f"memory and {_percent(lift.missing_without)} without."
-        )
+        with_it, without = (f"{share or 0.0:.0%}" for share in (lift.missing_with, lift.missing_without))
+        missing = f"outcomes are missing for {with_it} of recalls with memory and {without} without"
+        return f"Does memory help? No verdict: {missing}."
     if says_nothing(lift):
         settled = plural(lift.settled, "known outcome")
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
@@ -312,18 +310,27 @@ def _sides(lift: Lift) -> list[str]:
 
 def weighing(lift: Lift, /) -> str:
     """Why the shares are not those of the counts beside them; nothing where they are."""
-    return correction((lift.success_with, lift.with_memory), (lift.success_without, lift.without))
-
-
-def _cost(lift: Lift) -> list[str]:
-    """What measuring has cost so far: tasks, and successes."""
-    cost, sentence = lift.measuring, measuring_cost(lift)
-    return [f"  {sentence}"] if sentence and (cost.tasks_without or cost.tasks_with_less) else []
+    sides = ((lift.success_with, lift.with_memory), (lift.success_without, lift.without))
+    counts = [tally.successes / tally.tasks if tally.tasks else None for _, tally in sides]
+    shown = [(share, count) for (share, _), count in zip(sides, counts, strict=True) if None not in (share, count)]
+    if all(percent(share) == percent(count) for share, count in shown):
+        return ""
+    return (
+        f"corrected for each task's odds of being shown memory: counts alone give {' and '.join(map(percent, counts))}"
+    )
 
 
 def measuring_cost(lift: Lift, /) -> str:
-    """What measuring has cost so far, in tasks and successes, as a sentence; empty before the first task."""
-    return cost_of(lift.measuring, lift.recalls, settled=lift.settled, is_known=not says_nothing(lift))
+    """What measuring has cost so far, in tasks and successes, as a sentence; empty where nothing was left out."""
+    cost = lift.measuring
+    if not lift.recalls or not (cost.tasks_without or cost.tasks_with_less):
+        return ""
+    ended = "" if lift.settled >= lift.recalls else ", with a known outcome or without"
+    tasks = f"{cost.tasks_without:,} of {plural(lift.recalls, 'task')} without memory"
+    less = f", {cost.tasks_with_less:,} with only a part of it" if cost.tasks_with_less else ""
+    text = OPEN if says_nothing(lift) else given_up(cost)
+    together = "together " if less and not says_nothing(lift) else ""
+    return f"Measuring has cost so far: {tasks}{less}{ended}; {together}{text}."
 
 
 def changes(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:
@@ -346,16 +353,15 @@ def spent(lift: Lift, /) -> str:
 
 
 def _spent(lift: Lift) -> list[str]:
-    text = spent(lift)
-    spent_now = [f"a task: {text}"] if text else []
-    since = [f"counts tasks since {lift.first:%Y-%m-%d}"] if lift.first and lift.success.value is not None else []
-    return [f"  {'; '.join((*since, *spent_now))}"] if since or spent_now else []
+    since = f"counts tasks since {lift.first:%Y-%m-%d}" if lift.first and lift.success.value is not None else ""
+    parts = [*filter(None, (since, f"a task: {text}" if (text := spent(lift)) else ""))]
+    return [f"  {'; '.join(parts)}"] if parts else []
 
 
 def _next(sentences: Sequence[str]) -> list[str]:
     if len(sentences) == 1:
         return [f"What to do next: {sentences[0]}"]
-    return ["What to do next:", *(f"  {n}. {sentence}" for n, sentence in enumerate(sentences, 1))] if sentences else []
+    return ["What to do next:", *(f"  {n}. {sentence}" for n, sentence in enumerate(sentences, 1))]
 
 
 def _columns(name: str) -> str:
@@ -368,8 +374,7 @@ def _lesson(lesson: LessonLift) -> str:
 
 def _group(group: GroupLift) -> str:
     count = "" if group.group.startswith(AGAIN) else f"{plural(group.lessons, 'lesson')}, "
-    standing = f"{count}{standing_of(group)}"
-    return _row(group, one_line(group.name, limit=_READ) or group.group, standing)
+    return _row(group, one_line(group.name, limit=_READ) or group.group, f"{count}{standing_of(group)}")
 
 
 def _row(lift: TreatmentLift, title: str, standing: str) -> str:
@@ -391,7 +396,3 @@ def _judge(judge: JudgeReport) -> str:
 def _cut(text: str, most: int) -> str:
     text = one_line(text, limit=_READ)
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
-
-
-def _percent(share: float | None) -> str:
-    return "an unknown share" if share is None else f"{share:.0%}"

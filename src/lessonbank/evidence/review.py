@@ -56,7 +56,7 @@ class Review:
     log_harm: Floats
     """Evidence against 'does not help' and 'does not harm', without the writers who say most: logarithms."""
     begun: Floats
-    """Since when it harms, in seconds since 1970, where it did not from the first; else `nan`."""
+    """Since when it harms, where it did not from the first, in seconds since 1970; else `nan`."""
     differs: Flags
     """Whether outcomes go missing more often on one side, and a verdict would rest on how those would have ended."""
     scores: Scores
@@ -88,14 +88,13 @@ def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) ->
     won = gains_by_cell(every, *filled, by_writer=leave_out > 0)
     log_help = log_e(won, helps=True, leave_out=leave_out)
     log_harm, start = restarted(won, leave_out=leave_out)
-    likely = likely_from(episodes)
+    likely, least = likely_from(episodes), shown_from(episodes)
     start = np.where((log_harm >= likely) & (log_harm > log_help), start, 0)
     is_present = every.rank >= STARTS[start][every.group] if start.any() else np.ones(len(every), np.bool_)
     present = every.where(is_present & (every.weight > 0))
     low, high = bounds(won, level=level, start=start)
     made = effects(present, episodes, level=level)
     made = replace(made, estimate=np.clip(made.estimate, low, high))
-    least = shown_from(episodes)
     grade = _graded(log_help, log_harm, likely, least, made)
     return Review(
         standing=tuple(_WORDS[int(number)] for number in grade),
@@ -165,11 +164,10 @@ def missing_differs(episodes: Episodes, /) -> Flags:
 
 
 def left_out(episodes: Episodes, /) -> int:
-    """How many keys may lie without leading to an action: each single one, and any tenth of all. A bank that only its
-    own process writes to rests on that.
+    """How many keys may lie without leading to an action: each single one, and any tenth of all; none if the bank's own
+    process is the only writer.
 
-    While writers are still coming, liars may be among the first. As many are unseen as have told one outcome only
-    (Good 1953), so these count twice.
+    As many writers are still to come as have told one outcome only (Good 1953), so these count twice.
     """
     who, counts = np.unique(episodes.writer[episodes.known], return_counts=True)
     if len(who) < 2 and not any(is_separate_writer(episodes.writers[int(n)]) for n in who if episodes.writers):

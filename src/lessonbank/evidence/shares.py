@@ -27,19 +27,6 @@ def share_of(share: float | None, tally: Tally, /, what: str = "") -> str:
     return f"{percent(share)} ({round(tally.successes, 1):,.10g} of {tally.tasks:,}{what})"
 
 
-def is_plain(share: float | None, tally: Tally, /) -> bool:
-    """Whether a share is that of its counts. It is not where tasks count by their odds, as an effect counts them."""
-    return share is None or not tally.tasks or percent(share) == percent(tally.successes / tally.tasks)
-
-
-def correction(*sides: tuple[float | None, Tally]) -> str:
-    """How shares with memory and without came to be others than those of their counts; nothing where they did not."""
-    if all(is_plain(share, tally) for share, tally in sides):
-        return ""
-    counts = " and ".join(percent(tally.successes / tally.tasks if tally.tasks else None) for _, tally in sides)
-    return f"corrected for each task's odds of being shown memory: counts alone give {counts}"
-
-
 def digits(low: float | None, high: float | None, /) -> str:
     """How an amount of dollars is printed: four digits behind the point, and more where its interval needs them."""
     most = max(abs(low or 0.0), abs(high or 0.0))

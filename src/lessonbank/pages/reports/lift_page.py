@@ -235,7 +235,7 @@ def _measuring(cost: MeasuringCost) -> str:
 
 
 def _span(cost: MeasuringCost, *, lost: bool) -> list[tuple[str, str]]:
-    if cost.given_up_low is None or cost.given_up_high is None or is_open(cost):
+    if is_open(cost):
         return []
     low, high = (cost.given_up_low, cost.given_up_high) if lost else (-cost.given_up_high, -cost.given_up_low)
     return [(f"its {NAMES[1]}", minus(f"{low:,.1f} to {high:,.1f}"))]
