@@ -286,7 +286,7 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
     text = Reading(page(rich())).text
     for part in (
         "Does memory help? Yes, keep it: success +10.0 points [+2, +18].",
-        "Measuring has cost so far: 50 of 430 tasks without memory, with a known outcome or without; about 3 successes (between 1 and 6).",
+        "Measuring has cost so far: 50 of 430 tasks without memory, with a known outcome or without; about 3 succ",
         "scope acme/support: 430 recalls found something, the outcome of 400 is known, 50 of those went without memory",
         "with memory without memory change interval if you look once interval however often you look",
         "success 60.0 % (210 of 350) 50.0 % (25 of 50) +10.0 points +6.0 to +14.0 +2.0 to +18.0",
@@ -474,7 +474,7 @@ def test_a_real_bank_has_a_page(tmp_path: Path) -> None:
 def test_the_words_of_a_lift_cannot_drive_a_terminal(hostile: str) -> None:
     told = in_words(rich(lessons=(a_lesson(1, title=f"a\n{hostile}"),), notes=(hostile,)))
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", told)
-    assert len(told.splitlines()) == 10
+    assert len(told.splitlines()) == 11
     assert "… and 1 more" in in_words(rich(), most=3)
     assert "Lesson" not in in_words(rich(), most=0)
 

@@ -32,7 +32,7 @@ from lessonbank.errors import UsageError
 
 from ._e_process import LOG_STARTS, CellGains, least_effect, log_total, log_wealth, log_wealth_for, running
 from ._e_process import Scores as Scores
-from ._predictions import Guesser
+from ._predictions import guesses
 from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
 from .lift import TRUTHS
 
@@ -136,7 +136,7 @@ def _guessed(episodes: Episodes, rows: Flags, outcome: Floats) -> Floats:
         if (ordered[1:] < ordered[:-1]).any():
             raise UsageError("the draws are not ordered by recall, so none is known to be earlier; sort them by `row`")
     positions, number = np.flatnonzero(rows[placed.row]), np.cumsum(rows) - 1
-    return Guesser(episodes.cluster[rows], number[placed.row[positions]], placed.treatment[positions]).guess(outcome)
+    return guesses(outcome, episodes.cluster[rows], number[placed.row[positions]], placed.treatment[positions])
 
 
 _BLOCK = 32_768

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from lessonbank._base.checks import is_instance
+from lessonbank._base.checks import a_share
 from lessonbank.contracts.withholding import Assignment, Members
-from lessonbank.errors import UsageError
 
 from .treatments import WHOLE
 
 BASE_RATE: Final = 0.1
+PROBABILITY: Final = "is a probability from 0 to below 1"
 
 
 def draw(
@@ -57,8 +57,8 @@ class Holdout:
 
     def __post_init__(self) -> None:
         """Refuse what is no probability: UsageError."""
-        check_probability(self.lessons, name="lessons")
-        check_probability(self.recalls, name="recalls")
+        for name in ("lessons", "recalls"):
+            a_share(getattr(self, name), name, PROBABILITY, below=1.0)
 
     @property
     def base_rate(self) -> float:
@@ -83,9 +83,3 @@ class NoHoldout(Holdout):
 
     def __init__(self) -> None:
         super().__init__(0.0, 0.0)
-
-
-def check_probability(value: object, /, *, name: str) -> None:
-    """Refuse what is not from 0 to below 1: UsageError."""
-    if is_instance(value, bool) or not is_instance(value, (int, float)) or not 0.0 <= value < 1.0:
-        raise UsageError(f"{name} is a probability from 0 to below 1; got {value!r}")

@@ -21,26 +21,25 @@ _ANYTHING: Final = 0.5  # from here on a bound says nothing that a reader did no
 class Estimate(Record):
     """An effect with its intervals, in the unit of what is measured (a success rate: 0.05 is five points).
 
-    All `None` where there is too little to say: fewer than five recalls on one of the two sides.
+    All `None` with fewer than five recalls on one of the two sides.
     """
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    """The interval of one look: right 95 times in 100 for whoever looks once."""
+    """The interval of one look."""
     always_low: float | None = None
     always_high: float | None = None
-    """The interval that is right however often one looks and whenever one stops; wider. Verdicts go by it."""
+    """The interval that is right however often one looks. Verdicts go by it."""
     basis: str = ""
-    """What the outcomes are: `truth`; `truth and judge`: truth drawn by an audit, with a judge's opinions to lessen the
-    noise; `judge`: opinions alone, of which nothing follows."""
+    """What the outcomes are: `truth`; `truth and judge`: truth that an audit drew, with a judge's opinions besides;
+    `judge`: opinions alone, of which nothing follows."""
 
     @property
     def most(self) -> float | None:
         """How large the effect is at most, up or down, however often one looks; `None` where nothing is known."""
-        if self.value is None or self.always_low is None or self.always_high is None:
-            return None
-        return max(abs(self.always_low), abs(self.always_high))
+        ends = (self.always_low, self.always_high)
+        return None if self.value is None or None in ends else max(abs(end or 0.0) for end in ends)
 
 
 class Effect(Record):
@@ -57,7 +56,7 @@ class Effect(Record):
 
 
 class TreatmentLift(Effect):
-    """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
+    """The effect of a lesson, or a group of lessons, in the tasks it is found for."""
 
     waiting: int = 0
     """Recalls that showed it or left it out and do not count yet: an outcome, theirs or an earlier one, is awaited."""

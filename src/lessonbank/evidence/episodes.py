@@ -26,7 +26,6 @@ _UNSAID = {
     "audited": False,
     "waiting": False,
     "model": -1,
-    "fit": np.nan,
     "again": False,
 }
 """What columns that are left out say of each row."""
@@ -37,31 +36,25 @@ def _empty() -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Draws:
-    """What each recall tells of each treatment that it could withhold (see `treatments.entries`). Ordered by `row`."""
+class Placed:
+    """Which lesson had a place in which recall, drawn or not. Ordered by `row`."""
 
     row: Ints
     """The row of the recall in `Episodes`."""
     treatment: Ints
     """Memory as a whole, a group or a lesson, as a position in `Episodes.treatments`."""
     shown: Flags
-    chance: Floats
-    """The probability of being shown, fixed before the draw; between 0 and 1."""
 
     def __len__(self) -> int:
         return len(self.row)
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """Which lesson had a place in which recall, drawn or not. Ordered by `row`."""
+class Draws(Placed):
+    """What each recall tells of each treatment that it could withhold (see `treatments.entries`). Ordered by `row`."""
 
-    row: Ints
-    treatment: Ints
-    shown: Flags
-
-    def __len__(self) -> int:
-        return len(self.row)
+    chance: Floats
+    """The probability of being shown, fixed before the draw; between 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +125,6 @@ class Episodes:
     model: Ints = field(default_factory=_empty)
     """On which model the agent ran, as a position in `models`; -1 where nobody said."""
     models: tuple[str, ...] = ()
-    fit: Floats = field(default_factory=_empty)
-    """Tokens that a model took to fit the lessons to the task; `nan` where none was asked."""
     again: Flags = field(default_factory=_empty)
     """Whether it was made in the middle of a run."""
 

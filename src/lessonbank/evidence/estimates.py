@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from ._e_process import Scores
-from ._predictions import Guesser, compact
+from ._predictions import compact, guesses
 from .confidence_sequences import Outcomes
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Floats, Ints
 
@@ -153,7 +153,7 @@ def cost_effect(episodes: Episodes, values: Floats, /, *, level: float = 0.95) -
     costs = values[rows]
     low, unit = costs.min(), np.ptp(costs) or 1.0
     costs = (costs - low) / unit
-    change[rows] = costs - Guesser(episodes.cluster[rows]).guess(costs)
+    change[rows] = costs - guesses(costs, episodes.cluster[rows])
     positions = np.flatnonzero((draws.treatment == 0) & rows[draws.row])
     row, chance, shown = draws.row[positions], draws.chance[positions], draws.shown[positions]
     score, scale, weight = (shown - chance) * change[row], chance * (1 - chance), np.ones(len(row))

@@ -31,7 +31,7 @@ WINDOW: Final = 20
 """A recall is waited for until so many later ones have an outcome; after that its own counts as missing. The number is
 the same for recalls with memory and without, and it is fixed before there is any outcome."""
 _UNTOLD: Final = {
-    **dict.fromkeys(("outcome", "judged", "steps", "tokens", "cost", "seconds", "fit"), _NAN),
+    **dict.fromkeys(("outcome", "judged", "steps", "tokens", "cost", "seconds"), _NAN),
     "true": 0.0,
     "broke": 0.0,
     "judge": -1,
@@ -137,8 +137,6 @@ class EvidenceTable:
         values: dict[str, float] = {"at": recall.created_at.timestamp(), "cluster": cluster}
         is_first = recall.step is None  # what was shown later is measured as one, beside what the run began with
         values["again"] = not is_first
-        if recall.fit:
-            values["fit"] = recall.fit.usage.input_tokens + recall.fit.usage.output_tokens
         for name, value in (_UNTOLD | values).items():
             self._told[name].append(value)
         for candidate in recall.candidates:

@@ -209,7 +209,7 @@ def advice(lift: Lift, /) -> tuple[str, ...]:
         return (*_finish(lift), _nothing_found(lift))
     if not lift.settled:
         return (*_finish(lift), "No outcome is known yet: hand in each run with its recall, and say how it ended.")
-    sentences = *_finish(lift), *_decide(lift), *_tell(lift), *_forget(lift), *_wait(lift), *_removed(lift)
+    sentences = *_finish(lift), *_decide(lift), *_tell(lift), *_wait(lift)
     return sentences or (NOTHING,)
 
 
@@ -266,26 +266,18 @@ def _tell(lift: Lift) -> Iterator[str]:
         yield "Let a person label some runs: bank.runs.audit(30) draws them at random."
 
 
-def _forget(lift: Lift) -> Iterator[str]:
-    """Lessons that only take room."""
+def _wait(lift: Lift) -> Iterator[str]:
+    """Lessons that only take room, whether to go on, and what the bank did itself, so that nobody does it twice."""
     if count := sum(does_nothing(lesson) and not (lesson.retired or lesson.quarantined) for lesson in lift.lessons):
         they = plural(count, "lesson does", "lessons do")
         yield f"Make room, or let the setting keep_lessons do it: {they} nothing: bank.lessons.retire(id, reason=…)."
-
-
-def _removed(lift: Lift) -> Iterator[str]:
-    """What the bank did itself, so that nobody does it twice."""
+    is_open = lift.standing not in ("helps", "harms") and not (lift.missing_differs or does_nothing(lift))
+    if is_open and lift.success.basis != "judge":  # opinions alone never lead to a verdict that counts
+        yield "Go on: more outcomes decide it. Where tasks can be done again, bank.trial(…) is quicker."
     lessons = distinct_lessons(lift)
     if out := sum(lesson.retired and lesson.standing in ("harms", "likely harms") for lesson in lessons):
         others = ", and no other is left" if all(lesson.retired for lesson in lessons) else "; keep the others"
         yield f"{plural(out, 'lesson that harms is', 'lessons that harm are')} taken out already{others}."
-
-
-def _wait(lift: Lift) -> Iterator[str]:
-    """Opinions alone never lead to a verdict that counts, so they are no reason to wait."""
-    is_open = lift.standing not in ("helps", "harms") and not (lift.missing_differs or does_nothing(lift))
-    if is_open and lift.success.basis != "judge":
-        yield "Go on: more outcomes decide it. Where tasks can be done again, bank.trial(…) is quicker."
 
 
 def _as_shown(lift: Lift, /) -> Estimate:

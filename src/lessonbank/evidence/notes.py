@@ -39,7 +39,6 @@ def notes(episodes: Episodes, review: Review, titles: Sequence[str], /) -> tuple
         *_untold(episodes, review),
         *_restarts(episodes, titles),
         *_models(episodes, review),
-        *_fitted(episodes),
         *_waiting(episodes),
         *_alike(episodes),
     )
@@ -52,16 +51,6 @@ def _opinions(episodes: Episodes, review: Review) -> Iterator[str]:
         yield f"verdicts rest on {truth} whose truth was told or drawn for; {opinions} only a judge's opinion"
     if len(episodes) and not (episodes.draws.treatment == 0).any():
         yield "no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)"
-
-
-def _fitted(episodes: Episodes) -> Iterator[str]:
-    """What effects are of where a model chose among the lessons, and what that took."""
-    fitted = ~np.isnan(episodes.fit)
-    if fitted.any():
-        yield (
-            f"a model fitted the lessons to the task in {int(fitted.sum())} of {plural(len(episodes), 'recall')}, for "
-            f"{float(episodes.fit[fitted].mean()):,.0f} tokens each: effects are of offering a lesson to it (fit=…)"
-        )
 
 
 def _witnesses(episodes: Episodes) -> Iterator[str]:

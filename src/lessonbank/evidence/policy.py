@@ -10,10 +10,11 @@ from math import hypot, prod
 from statistics import NormalDist
 from typing import Final
 
+from lessonbank._base.checks import a_share
 from lessonbank.contracts.withholding import Assignment, Members
 from lessonbank.errors import UsageError
 
-from .draws import check_probability, draw, uniform
+from .draws import PROBABILITY, draw, uniform
 from .groups import TOPIC
 from .review_snapshot import TreatmentReview
 from .treatments import WHOLE
@@ -37,7 +38,7 @@ class Rates:
     def __post_init__(self) -> None:
         """Refuse what are no probabilities in order: UsageError."""
         for name in ("helps", "unknown", "harms"):
-            check_probability(getattr(self, name), name=name)
+            a_share(getattr(self, name), name, PROBABILITY, below=1.0)
         if not 0.0 < self.helps <= self.unknown <= self.harms:
             raise UsageError("Rates needs 0 < helps <= unknown <= harms < 1: what is never left out is not measured")
 

@@ -15,7 +15,7 @@ from lessonbank.guard.trust import MERGE
 
 from .confidence_sequences import path, truths_of
 from .effects import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Point, Standing, TreatmentLift
-from .episodes import GROUP_LEVEL, LESSON_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed
+from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints, Placed
 from .estimates import cost_effect, sides
 from .groups import AGAIN
 from .lift import Lift
@@ -101,7 +101,7 @@ class _Counts:
         self.shown, self.waiting = np.where(is_lesson, *shown), np.where(is_lesson, *waits)
         self.found_in = np.bincount(placed.treatment, minlength=len(is_lesson))
 
-    def _count(self, drawn: Draws | Placed, rows: Flags) -> Ints:
+    def _count(self, drawn: Placed, rows: Flags) -> Ints:
         return np.bincount(drawn.treatment[rows], minlength=len(self.of.treatments))
 
     def missing(self, treatment: int) -> tuple[float | None, float | None]:

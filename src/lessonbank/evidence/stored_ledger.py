@@ -66,18 +66,12 @@ _APART: Final = 3
 """How often a lesson could be read from a scan in the time that finding it by its id takes."""
 _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
-_IMPORTED: Final = "imported recalls: {count}; they and their outcomes do not count here"
-_UNFINISHED: Final = 1_000
-"""Runs without an outcome that are counted."""
 _REACH: Final = 2
 """So many times as many matches are searched for as are shown: the others compete by their effect."""
-_PAGE: Final = 50
-"""Receipts that are read at once."""
 _FIRST, _SHARE = 20, 0.05
-"""The evidence is reviewed after so many new outcomes, and after so large a share of all: what a review costs grows
-with what there is, and what it costs per outcome does not."""
-_REMEMBERED: Final = 5_000
-"""Lessons that are remembered from one report to the next."""
+"""The evidence is reviewed after so many new outcomes, and after so large a share of all."""
+_PAGE, _UNFINISHED, _REMEMBERED = 50, 1_000, 5_000
+"""Receipts that are read at once; runs without an outcome that are counted; lessons that are remembered between reports."""
 
 
 @dataclass(slots=True)
@@ -96,12 +90,7 @@ class _ScopeState:
     approved: dict[str, int] = field(default_factory=dict[str, int])
     """By lesson: the change by which a person approved it last."""
     measured: tuple[int, Mapping[str, Lesson | None]] = (-1, MappingProxyType({}))
-    """The lessons that tasks found, as of a change of the scope: a person who looks at several asks for all each time.
-    """
-
-    def episodes(self) -> Episodes:
-        """As columns."""
-        return self.table.episodes(since=reworded(self.rewordings) | self.groups)
+    """The lessons that tasks found, as of a change of the scope."""
 
     def take_in(self, receipts: Iterable[Recall], entries: Iterable[JournalEntry], /) -> None:
         """What was found out, oldest first."""
@@ -118,24 +107,15 @@ class _ScopeState:
                 case Trust():
                     if entry.entry.approves:
                         self.approved.update(dict.fromkeys(entry.entry.lesson_ids, entry.sequence))
-                case Retire():
-                    if entry.writer == WRITER:
-                        self._take_retired(entry.entry, entry.at)
+                case Retire(lesson_ids=ids, successor=successor):
+                    if entry.writer == WRITER and not successor:  # which an earlier version put in its place
+                        self.taken_back.update(ids)
+                        self.groups.update(dict.fromkeys(self.table.groups_of(ids), entry.at))
                 case _:
-                    self._take_reworded(entry)
+                    self.rewordings.append(entry)
+                    if isinstance(entry.entry, Edit):
+                        self.taken_back.discard(entry.entry.lesson_id)
             self.sequence = entry.sequence
-
-    def _take_retired(self, change: Retire, at: datetime) -> None:
-        """What the evidence led to: it is not done a second time, and what is left of the groups starts again."""
-        if change.successor:
-            return  # what an earlier version put in the place of another: the topic's evidence goes on
-        self.taken_back.update(change.lesson_ids)
-        self.groups.update(dict.fromkeys(self.table.groups_of(change.lesson_ids), at))
-
-    def _take_reworded(self, entry: JournalEntry) -> None:
-        self.rewordings.append(entry)
-        if isinstance(entry.entry, Edit):
-            self.taken_back.discard(entry.entry.lesson_id)
 
 
 class StoredLedger(Ledger):
@@ -218,12 +198,12 @@ class StoredLedger(Ledger):
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
             lift = await to_thread.run_sync(made, episodes)
             table, unfinished = state.table, RunFilter(status="unfinished", limit=_UNFINISHED)
-            imported = [_IMPORTED.format(count=len(table.imported))] if table.imported else []
+            imported = f"imported recalls: {len(table.imported)}; they and their outcomes do not count here"
             update = {
                 "unlabelled": len(table.audits.waiting),
                 "empty": table.empty,
                 "unfinished": len(await self._store.runs(unfinished, scope=scope)),
-                "notes": (*lift.notes, *imported, *_contradictions(lessons)),
+                "notes": (*lift.notes, *([imported] if table.imported else ()), *_contradictions(lessons)),
             }
             return lift.model_copy(update=update)
 
@@ -275,12 +255,13 @@ class StoredLedger(Ledger):
         snapshot = await self._last(scope)
         known = self._unreviewed.get(scope)
         self._unreviewed[scope] = await self._count_unreviewed(scope) if known is None else known + 1
-        if not _is_time(self._unreviewed[scope], snapshot.reviewed):
+        if self._unreviewed[scope] < max(_FIRST, _SHARE * snapshot.reviewed):
             return False
         await self._reread(scope)  # another process may have been first
         self._unreviewed[scope] = await self._count_unreviewed(scope)
         left = await count_records(self._store, scope=scope)  # a purge may have left fewer than were reviewed
-        return _is_time(self._unreviewed[scope], min(self._snapshots[scope].reviewed, left.recalls_with_a_run))
+        reviewed = min(self._snapshots[scope].reviewed, left.recalls_with_a_run)
+        return self._unreviewed[scope] >= max(_FIRST, _SHARE * reviewed)
 
     async def _count_unreviewed(self, scope: str) -> int:
         since = self._snapshots[scope].sequence
@@ -309,7 +290,7 @@ class StoredLedger(Ledger):
 
     def _episodes(self, state: _ScopeState) -> Episodes:
         with self._lock:
-            return state.episodes()
+            return state.table.episodes(since=reworded(state.rewordings) | state.groups)
 
     async def _decide(
         self, state: _ScopeState, episodes: Episodes, review: Review, sure: Review, scope: str
@@ -426,10 +407,6 @@ def _contradictions(lessons: Mapping[str, Lesson]) -> Iterator[str]:
                 yield f"{pair}: each has evidence of its own, and both are shown until a person decides"
 
 
-def _is_time(unreviewed: int, reviewed: int) -> bool:
-    return unreviewed >= max(_FIRST, _SHARE * reviewed)
-
-
 def proposal_notes(proposals: Sequence[Proposal], /) -> tuple[str, ...]:
     """A sentence for each: what is proposed on the same evidence is one, be it for a whole group of lessons."""
     alike = defaultdict[tuple[str, str, bool], list[Proposal]](list)
@@ -439,9 +416,8 @@ def proposal_notes(proposals: Sequence[Proposal], /) -> tuple[str, ...]:
 
 
 def _describe_proposal(proposal: Proposal, count: int) -> str:
-    is_single = count == 1
-    what = f"the lesson {quoted(proposal.lesson.title)} is" if is_single else f"{count} lessons are"
-    it = "it" if is_single else "them"
+    one = (f"the lesson {quoted(proposal.lesson.title)} is", "it")
+    what, it = one if count == 1 else (f"{count} lessons are", "them")
     if proposal.change == "approve":
         return f"{what} {proposal.reason}: approve {it}, because several keys told outcomes"
     again = " again" if proposal.lesson.approved else ""
@@ -487,11 +463,11 @@ def treatment_reviews(episodes: Episodes, review: Review) -> dict[str, Treatment
 
 def why_of(review: Review, treatment: int, /) -> str:
     """The evidence, as the journal keeps it."""
-    effects = review.effects
-    effect, low, high = (100 * float(of[treatment]) for of in (effects.estimate, review.low, review.high))
-    counts = f"shown {plural(int(effects.shown[treatment]), 'time')}, withheld {int(effects.withheld[treatment])}"
-    log = min(float(max(review.log_harm[treatment], review.log_help[treatment])), 50.0)
-    strong = f"e-value {math.exp(log):.3g} (a test at 5 % asks for 20)"
+    made = review.effects
+    effect, low, high = (100 * float(of[treatment]) for of in (made.estimate, review.low, review.high))
+    counts = f"shown {plural(int(made.shown[treatment]), 'time')}, withheld {int(made.withheld[treatment])}"
+    e = math.exp(min(float(max(review.log_harm[treatment], review.log_help[treatment])), 50.0))
+    strong = f"e-value {e:.3g} (a test at 5 % asks for 20)"
     return f"success {effect:+.1f} points [{low:+.0f}, {high:+.0f}], {counts}, {strong}"
 
 
