@@ -175,7 +175,7 @@ def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, b
 
 
 def log_wealth(cells: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Floats, Floats]:
-    """(groups, stakes) twice: what was won on each group, both ways (`log_wealth_for`); (groups,): sum of scales."""
+    """(groups, stakes) twice: `log_wealth_for`, both ways; (groups,): sum of scales."""
     up, down = (log_wealth_for(cells, helps=helps, leave_out=leave_out) for helps in (True, False))
     return up, down, np.zeros(cells.groups) + np.bincount(cells.group, cells.scale[0], cells.groups)
 
@@ -197,15 +197,13 @@ def log_wealth_for(cells: CellGains, /, *, helps: bool, leave_out: int = 0) -> F
 def restarted(cells: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Ints]:
     """By group: the log of the evidence that it harms from some start on, and which of `STARTS` says most of it.
 
-    A sum over starts with weights that sum to 1 is an e-process for "it harms from no start on" (an e-detector: Shin,
-    Ramdas and Rinaldo 2024). Starts are counted in draws of the group, so they are fixed before its outcomes.
+    A sum over starts with weights that sum to 1 is an e-process (an e-detector: Shin, Ramdas and Rinaldo 2024).
     """
     logs = log_total(log_wealth_for(cells, helps=False, leave_out=leave_out)) + LOG_STARTS[0]
-    best, start = logs.copy(), np.zeros(cells.groups, np.int64)
+    best, start, (up, down) = logs.copy(), np.zeros(cells.groups, np.int64), cells.log_prior
     for number in range(1, int(cells.start.max(initial=0)) + 1):
         later = cells.where(cells.start >= number)
         present, group = np.unique(later.group, return_inverse=True)
-        up, down = cells.log_prior
         own = replace(later, group=group, log_prior=(up[present], down[present]))
         log = log_total(log_wealth_for(own, helps=False, leave_out=leave_out)) + LOG_STARTS[number]
         logs[present] = np.logaddexp(logs[present], log)
@@ -309,10 +307,9 @@ def log_total(logs: Floats, /) -> Floats:
 
 
 def least_effect(logs: Floats, scale: Floats, /, *, threshold: Floats) -> Floats:
-    """(n,): the effect below which wealth reaches exp(`threshold`), approached from below; -1 where nothing is known.
+    """(n,): the effect below which wealth reaches exp(`threshold`); -1 where nothing is known.
 
-    The log of the mixture is convex and falls in the effect, so Newton's steps from the best single stake never
-    overshoot: every iterate is a valid bound.
+    The log of the mixture is convex and falls in the effect, so Newton's steps from the best single stake are valid.
     """
     shift: Floats = ((logs - threshold[:, None]) / STAKES).max(axis=-1)
     for _ in range(_ROUNDS):

@@ -45,8 +45,7 @@ class Rates:
     def at(self, mean: float, spread: float, /) -> float:
         """The rate for an effect that is expected to be `mean`, give or take `spread`.
 
-        It falls as the effect is likely worth having, and rises as it is likely harm. To leave out something that helps
-        a little costs little, and takes longest to show.
+        It falls as the effect is likely worth having, and rises as it is likely harm.
         """
         small, harm = (_NORMAL.cdf((effect - mean) / max(spread, 1e-9)) for effect in (self.worth, 0.0))
         more = (self.harms - self.unknown) * max(2.0 * harm - 1.0, 0.0)
@@ -71,8 +70,8 @@ class AdaptiveHoldout:
     """The default. It leaves out seldom what helps and often what harms, and gives places by measured effect.
 
     A task goes without memory at the rates of `memory`, all draws together. Where several lessons are found, each is
-    left out at the rates of `lesson`. Rates follow what the last outcomes say, and opinions of a judge alone change
-    nothing. Each recall keeps the probabilities of its draws, so estimates stay unbiased (Horvitz and Thompson 1952).
+    left out at the rates of `lesson`. Rates follow the last outcomes; opinions of a judge alone change nothing. Each
+    recall keeps the probabilities of its draws, so estimates stay unbiased (Horvitz and Thompson 1952).
     """
 
     memory: Rates = Rates(0.05, 0.15, 0.5, worth=0.12)

@@ -71,7 +71,7 @@ _REACH: Final = 2
 _FIRST, _SHARE = 20, 0.05
 """The evidence is reviewed after so many new outcomes, and after so large a share of all."""
 _PAGE, _UNFINISHED, _REMEMBERED = 50, 1_000, 5_000
-"""Receipts that are read at once; runs without an outcome that are counted; lessons that are remembered between reports."""
+"""Receipts read at once; runs without an outcome that are counted; lessons remembered between reports."""
 
 
 @dataclass(slots=True)
@@ -108,14 +108,18 @@ class _ScopeState:
                     if entry.entry.approves:
                         self.approved.update(dict.fromkeys(entry.entry.lesson_ids, entry.sequence))
                 case Retire(lesson_ids=ids, successor=successor):
-                    if entry.writer == WRITER and not successor:  # which an earlier version put in its place
-                        self.taken_back.update(ids)
-                        self.groups.update(dict.fromkeys(self.table.groups_of(ids), entry.at))
+                    by_ledger = entry.writer == WRITER and not successor  # which an earlier version put in its place
+                    self._take_back(ids if by_ledger else (), entry.at)
                 case _:
                     self.rewordings.append(entry)
                     if isinstance(entry.entry, Edit):
                         self.taken_back.discard(entry.entry.lesson_id)
             self.sequence = entry.sequence
+
+    def _take_back(self, ids: Sequence[str], at: datetime) -> None:
+        """What the evidence led to is not done a second time, and what is left of the groups starts again."""
+        self.taken_back.update(ids)
+        self.groups.update(dict.fromkeys(self.table.groups_of(ids), at))
 
 
 class StoredLedger(Ledger):

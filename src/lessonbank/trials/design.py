@@ -46,11 +46,7 @@ class Question:
 
 
 def asked(*, without: str | None = None, with_: str | None = None) -> Question:
-    """The question of a call. Neither of the two: memory as a whole against no memory.
-
-    Raises:
-        UsageError: both, or something that is no id.
-    """
+    """The question of a call. Raises UsageError: both, or something that is no id."""
     if without is not None and with_ is not None:
         raise UsageError("trial compares one thing: give one of without=id, with_=id")
     if with_ is not None:
@@ -93,7 +89,7 @@ class Planned:
     task: str
     round: int
     seed: int
-    """For both runs of the pair, from 0 to below 2 ** 32: what is chance in the world can be the same in both."""
+    """For both runs of the pair, from 0 to below 2 ** 32."""
     first: Arm
 
 
@@ -116,7 +112,7 @@ class TrialRun(Record):
     """One run of a trial: a task, done by one side in one round."""
 
     task: str
-    """An id that follows from the task and from its memory."""
+    """An id."""
     round: int
     arm: Arm
     seed: int
