@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 from linear import FAR, growth_of
 
 from lessonbank.errors import UsageError
-from lessonbank.evidence.effects import Estimate, GroupLift, JudgeReport, LessonLift, Point, Standing, points, said_of
+from lessonbank.evidence.effects import (
+    Estimate,
+    GroupLift,
+    JudgeReport,
+    LessonLift,
+    Point,
+    Standing,
+    Tally,
+    points,
+    said_of,
+    share_of,
+)
 from lessonbank.evidence.lift import (
     OPINIONS,
     PROMISE,
@@ -26,7 +37,6 @@ from lessonbank.evidence.lift import (
     in_words,
     spent,
 )
-from lessonbank.evidence.shares import Tally, share_of
 
 SHARE = st.floats(-1, 1) | st.none()
 ESTIMATES = st.builds(Estimate, value=SHARE, low=SHARE, high=SHARE, always_low=SHARE, always_high=SHARE)

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
 from lessonbank.evidence import Estimate, Holdout, JudgeReport, LessonLift, Lift, MeasuringCost, Point
-from lessonbank.evidence.effects import GroupLift
+from lessonbank.evidence.effects import GroupLift, Tally
 from lessonbank.evidence.lift import PROMISE, in_words
 from lessonbank.evidence.notes import NOT_COUNTED
-from lessonbank.evidence.shares import Tally
 from lessonbank.pages.reports.lift_page import content, page
 
 pytestmark = pytest.mark.full

@@ -11,9 +11,8 @@ from seeding import SCOPE, opened, run_of
 from serving_pages import Site, serving
 
 import lessonbank
-from lessonbank.evidence.effects import Estimate, Point
+from lessonbank.evidence.effects import Estimate, Point, Tally
 from lessonbank.evidence.lift import Lift, weighing
-from lessonbank.evidence.shares import Tally
 from lessonbank.pages.home import lead
 from lessonbank.pages.reports.lift_page import answer
 from lessonbank.pages.reports.plots import gain

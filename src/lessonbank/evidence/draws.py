@@ -56,7 +56,6 @@ class Holdout:
     _counts: Counter[str] = field(default_factory=Counter[str], repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is no probability: UsageError."""
         for name in ("lessons", "recalls"):
             a_share(getattr(self, name), name, PROBABILITY, below=1.0)
 
@@ -66,7 +65,6 @@ class Holdout:
         return self.lessons
 
     def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
-        """Independent draws."""
         self._counts[scope] += 1
         names = (self.seed, scope, f"{self._counts[scope]}") if self.seed else (recall_id,)
         place = {id: f"{n}" for n, id in enumerate(lessons)} if self.seed else {}

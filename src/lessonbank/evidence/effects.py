@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, Literal
 
 from lessonbank._base.plural import plural
@@ -14,6 +15,8 @@ of scopes where it does. In at most 5 % any "helps" or "harms" is ever wrong, ho
 LITTLE: Final = 0.05
 """An effect that is shown to be no larger, up or down, is called nothing: five points."""
 NOT_YET: Final = "not known yet"
+OPEN: Final = "how many successes is not known yet"
+_LESS_SURE: Final = ": single lessons are less certain than memory as a whole"
 _TOO_FEW: Final = ", too few tasks"
 _ANYTHING: Final = 0.5  # from here on a bound says nothing that a reader did not know
 
@@ -123,6 +126,28 @@ class Point(Record):
     """The interval of the effect so far that is right however often one looks."""
 
 
+class Tally(Record):
+    """How many tasks succeeded, of those whose outcome counts."""
+
+    successes: float = 0.0
+    """Whole numbers, but where rewards lie between 0 and 1."""
+    tasks: int = 0
+
+
+class MeasuringCost(Record):
+    """What withholding cost."""
+
+    given_up: float = 0.0
+    """Successes expected to have been given up by leaving helpful lessons out (below zero: harm that was avoided)."""
+    given_up_low: float = 0.0
+    """The least that this can be, by the intervals that hold however often one looks, and the most."""
+    given_up_high: float = 0.0
+    tasks_without: int = 0
+    """Tasks that found lessons of which a draw left out all, whether or not their outcome is known."""
+    tasks_with_less: int = 0
+    """Tasks that found lessons of which a draw left out some."""
+
+
 def does_nothing(effect: Effect, /) -> bool:
     """Whether it is shown that an effect is at most `LITTLE`, up or down; opinions alone show nothing."""
     most = None if effect.success.basis == "judge" else effect.success.most
@@ -195,3 +220,43 @@ def points(estimate: Estimate, /) -> str:
     span = "" if low is None or high is None else f" [{100 * low:+z.0f}, {100 * high:+z.0f}]"
     span = " so far" if low is not None and high is not None and fits_anything(low, high) else span
     return f"{100 * estimate.value:+z.1f} points{span}"
+
+
+def percent(share: float | None, /) -> str:
+    """A share in hundredths with one digit behind the point, as precise as effects are printed."""
+    return "not known" if share is None else f"{100 * share:.1f} %"
+
+
+def share_of(share: float | None, tally: Tally, /, what: str = "") -> str:
+    """`84.0 % (42 of 50)`, with `what` behind the number of tasks; without counts where there are none."""
+    if share is None or not tally.tasks:
+        return percent(share)
+    return f"{percent(share)} ({round(tally.successes, 1):,.10g} of {tally.tasks:,}{what})"
+
+
+def digits(low: float | None, high: float | None, /) -> str:
+    """How an amount of dollars is printed: four digits behind the point, and more where its interval needs them."""
+    most = max(abs(low or 0.0), abs(high or 0.0))
+    return f".{max(4, min(1 - math.floor(math.log10(most)), 9)) if most else 4}f"
+
+
+def is_open(cost: MeasuringCost, /) -> bool:
+    """Whether each task that went without may have cost a success or avoided a failure: no number says a thing then."""
+    low, high = cost.given_up_low, cost.given_up_high
+    return low < 0 < high and high - low >= cost.tasks_without + cost.tasks_with_less
+
+
+def given_up(cost: MeasuringCost, /) -> str:
+    """`about 118 failures avoided (between 20 and 215)`; nothing where each task may have gone either way."""
+    if is_open(cost):
+        return OPEN
+    value, ends = round(cost.given_up), sorted((round(cost.given_up_low), round(cost.given_up_high)), key=abs)
+    text = f"about {_successes(value)}" if value else "hardly any success"
+    if ends[0] * ends[1] >= 0 and value:
+        return f"{text} (between {abs(ends[0]):,} and {abs(ends[1]):,})"
+    why = _LESS_SURE if cost.tasks_with_less else ""
+    return f"{text} (between {_successes(min(ends))} and {_successes(max(ends))}{why})"
+
+
+def _successes(count: int) -> str:
+    return f"{plural(-count, 'failure')} avoided" if count < 0 else plural(count, "success", "successes")

@@ -129,7 +129,6 @@ class Episodes:
     """Whether it was made in the middle of a run."""
 
     def __post_init__(self) -> None:
-        """Fill the columns that are left out."""
         for name, value in _UNSAID.items():
             if not len(getattr(self, name)):
                 set_frozen(self, **{name: np.full(len(self), value)})

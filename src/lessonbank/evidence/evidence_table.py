@@ -94,7 +94,6 @@ class EvidenceTable:
     """What is known so far of the recalls of one scope that had something to show."""
 
     def __init__(self) -> None:
-        """Empty columns."""
         self.treatments = Numbers({WHOLE: 0})
         self.judges, self.writers, self._models, self._clusters = (Numbers() for _ in range(4))
         self.shares, self.audits = Shares(), Audits()

@@ -11,24 +11,29 @@ from lessonbank.guard.sanitise import one_line
 
 from .doors import PYTHON, translate_for
 from .effects import (
+    OPEN,
     Effect,
     Estimate,
     GroupLift,
     JudgeReport,
     LessonLift,
+    MeasuringCost,
     Point,
     Standing,
+    Tally,
     TreatmentLift,
+    digits,
     does_nothing,
+    given_up,
+    percent,
     points,
     qualifiers,
     said_of,
     says_nothing,
+    share_of,
     standing_of,
 )
 from .groups import AGAIN
-from .measuring_cost import OPEN, MeasuringCost, given_up
-from .shares import Tally, digits, percent, share_of
 
 _ROUNDING: Final = 0.0011
 """What the rounding of two shares to a tenth of a point makes of their difference, at most."""

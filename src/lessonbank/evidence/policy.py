@@ -36,7 +36,6 @@ class Rates:
     """An effect below which something that helps is left out nearly as often as if it were unknown."""
 
     def __post_init__(self) -> None:
-        """Refuse what are no probabilities in order: UsageError."""
         for name in ("helps", "unknown", "harms"):
             a_share(getattr(self, name), name, PROBABILITY, below=1.0)
         if not 0.0 < self.helps <= self.unknown <= self.harms:
@@ -92,7 +91,6 @@ class AdaptiveHoldout:
         now.tried.clear()
 
     def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
-        """Draws with the probabilities of now."""
         rates = self.rates(lessons, self._of(scope).treatments)
         return draw(lessons, rates, base_rate=self.base_rate, luck=partial(uniform, self.seed, recall_id))
 

@@ -14,15 +14,24 @@ from lessonbank.guard.sanitise import one_line
 from lessonbank.guard.trust import MERGE
 
 from .confidence_sequences import path, truths_of
-from .effects import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Point, Standing, TreatmentLift
+from .effects import (
+    Effect,
+    Estimate,
+    GroupLift,
+    JudgeReport,
+    LessonLift,
+    MeasuringCost,
+    Point,
+    Standing,
+    Tally,
+    TreatmentLift,
+)
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints, Placed
 from .estimates import cost_effect, sides
 from .groups import AGAIN
 from .lift import Lift
-from .measuring_cost import MeasuringCost
 from .notes import notes
 from .review import Review, review
-from .shares import Tally
 
 _POINTS = 60
 _RUNNING = ("steps", "tokens", "cost", "seconds")

@@ -135,11 +135,9 @@ class StoredLedger(Ledger):
         self._lock = threading.Lock()
 
     def reach(self, places: int, /) -> int:
-        """See `Ledger.reach`."""
         return _REACH * places if isinstance(self.policy, AdaptiveHoldout) else places
 
     async def order(self, retrieval: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
-        """See `Ledger.order`."""
         snapshot = await self._last(scope)
         matches = retrieval.matches
         if isinstance(self.policy, AdaptiveHoldout):
@@ -151,7 +149,6 @@ class StoredLedger(Ledger):
         return retrieval if matches == retrieval.matches else retrieval.model_copy(update={"matches": matches})
 
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
-        """See `Ledger.assign`."""
         await self._last(scope)
         assigned = self.policy(lessons, recall_id=recall_id, task=task, scope=scope)
         groups = [draw.probability for draw in assigned.groups]
@@ -162,7 +159,6 @@ class StoredLedger(Ledger):
         return assigned
 
     async def on_outcome(self, *, scope: str) -> Acted:
-        """See `Ledger.on_outcome`."""
         try:
             async with self._locks.of(scope):
                 return await self._review(scope) if await self._is_due(scope) else Acted()
@@ -170,7 +166,6 @@ class StoredLedger(Ledger):
             return Acted(notes=(f"the evidence was not reviewed: {quoted(error)}",))
 
     async def proposals(self, *, scope: str) -> Sequence[Proposal]:
-        """See `Ledger.proposals`."""
         await self._reread(scope)
         if not self._snapshots[scope].proposed:
             return ()
@@ -178,19 +173,16 @@ class StoredLedger(Ledger):
             return await self._proposals(await self._read(scope), scope)
 
     async def unlabelled(self, *, scope: str) -> Sequence[str]:
-        """See `Ledger.unlabelled`."""
         async with self._locks.of(scope):
             return (await self._read(scope)).table.audits.waiting
 
     async def audit(self, count: int, *, scope: str, by: str, reason: str) -> None:
-        """See `Ledger.audit`."""
         async with self._locks.of(scope):
             state = await self._read(scope)
             if planned := state.table.audits.plan(count, by=by, reason=reason):
                 await self._store.apply([planned], scope=scope, writer=by)
 
     async def lift(self, *, scope: str, level: float) -> Lift:
-        """See `Ledger.lift`."""
         await self._reread(scope)
         async with self._locks.of(scope):
             state = await self._read(scope)
@@ -212,7 +204,6 @@ class StoredLedger(Ledger):
             return lift.model_copy(update=update)
 
     async def met(self, *, scope: str) -> Mapping[str, Met]:
-        """See `Ledger.met`."""
         await self._reread(scope)
         treatments = self._snapshots[scope].treatments
         async with self._locks.of(scope):

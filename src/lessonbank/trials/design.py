@@ -70,7 +70,6 @@ class Design:
     concurrency: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be: UsageError."""
         for name, least in (("max_runs", 2), ("rounds", 1), ("concurrency", 1)):
             set_frozen(self, **{name: a_count(getattr(self, name), name, least=least)})
         for name in ("max_cost", "max_seconds"):

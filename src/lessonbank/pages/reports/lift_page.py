@@ -8,7 +8,18 @@ from typing import Final
 
 from lessonbank._base.plural import plural
 from lessonbank.evidence.doors import PAGES, SHELL, translate_for
-from lessonbank.evidence.effects import NOT_YET, Estimate, GroupLift, JudgeReport, LessonLift, Point
+from lessonbank.evidence.effects import (
+    NOT_YET,
+    Estimate,
+    GroupLift,
+    JudgeReport,
+    LessonLift,
+    MeasuringCost,
+    Point,
+    is_open,
+    percent,
+    share_of,
+)
 from lessonbank.evidence.lift import (
     NOTHING,
     Lift,
@@ -20,9 +31,7 @@ from lessonbank.evidence.lift import (
     promise,
     weighing,
 )
-from lessonbank.evidence.measuring_cost import MeasuringCost, is_open
 from lessonbank.evidence.notes import NOT_COUNTED
-from lessonbank.evidence.shares import percent, share_of
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
