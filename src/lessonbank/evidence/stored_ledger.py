@@ -411,8 +411,9 @@ def proposal_notes(proposals: Sequence[Proposal], /) -> tuple[str, ...]:
 
 
 def _describe_proposal(proposal: Proposal, count: int) -> str:
-    one = (f"the lesson {quoted(proposal.lesson.title)} is", "it")
-    what, it = one if count == 1 else (f"{count} lessons are", "them")
+    what, it = (f"{count} lessons are", "them")
+    if count == 1:
+        what, it = f"the lesson {quoted(proposal.lesson.title)} is", "it"
     if proposal.change == "approve":
         return f"{what} {proposal.reason}: approve {it}, because several keys told outcomes"
     again = " again" if proposal.lesson.approved else ""
@@ -445,14 +446,14 @@ def treatment_reviews(episodes: Episodes, review: Review) -> dict[str, Treatment
         counts &= np.maximum(review.log_help, review.log_harm) > 0.0
     mean = np.where(counts, review.expected.mean, 0.0)
     seen = np.bincount(review.scores.group, minlength=len(mean))
-    times = np.bincount(placed.treatment[episodes.known[placed.row]], minlength=len(mean))
+    met = np.bincount(placed.treatment[episodes.known[placed.row]], minlength=len(mean))
     most = np.maximum(np.abs(review.low), np.abs(review.high))
-    columns = (column.tolist() for column in (seen, mean, review.expected.spread, times, most))
+    columns = (column.tolist() for column in (seen, mean, review.expected.spread, met, most))
     rows = zip(episodes.treatments, review.standing, *columns, strict=True)
     return {
-        id: TreatmentReview(recalls, standing, not review.acts, expected, spread, found, large)
-        for id, standing, recalls, expected, spread, found, large in rows
-        if recalls or found
+        id: TreatmentReview(recalls, standing, not review.acts, expected, spread, times, large)
+        for id, standing, recalls, expected, spread, times, large in rows
+        if recalls or times
     }
 
 
