@@ -29,7 +29,7 @@ class _AuditDraw(NamedTuple):
 
 @dataclass(slots=True)
 class Audits:
-    """The audits of one scope, and the recalls that the next one could draw."""
+    """The audits of one scope."""
 
     _judged: dict[str, None] = field(default_factory=dict[str, None])
     """Recalls whose outcome rests on a judge's word, in the order in which it was told."""

@@ -69,7 +69,7 @@ class TreatmentLift(Effect):
 
 
 class LessonLift(TreatmentLift):
-    """What one lesson changes in the tasks it is found for."""
+    """The effect of one lesson."""
 
     lesson_id: str
     title: str = ""
@@ -77,7 +77,7 @@ class LessonLift(TreatmentLift):
     content: str = ""
     kind: Kind | None = None
     groups: tuple[str, ...] = ()
-    """Ids of the groups it was in when it was recalled last, the widest first."""
+    """Ids of its groups when it was recalled last, the widest first."""
     retired: bool = False
     asleep: bool = False
     """Whether it is retired only until a run meets it again."""
@@ -91,7 +91,7 @@ class LessonLift(TreatmentLift):
 
 
 class GroupLift(TreatmentLift):
-    """What the lessons of one group change together: those of a source, or of a topic."""
+    """The effect of the lessons of one group together: those of a source, or of a topic."""
 
     group: str
     """Its id."""
@@ -207,7 +207,7 @@ def said_of(lesson: LessonLift, /) -> str:
 
 
 def times_of(lift: TreatmentLift, /) -> str:
-    """How often it was shown and left out where that counts, and how often where that does not count yet."""
+    """How often it was shown and left out, and how often that does not count yet."""
     waiting = f"; {lift.waiting:,} more {'does' if lift.waiting == 1 else 'do'} not count yet" if lift.waiting else ""
     return f"shown {plural(lift.shown, 'time')}, left out {plural(lift.withheld, 'time')}{waiting}"
 

@@ -42,7 +42,7 @@ _UNTOLD: Final = {
 
 
 class Numbers(dict[str, int]):
-    """Names as numbers, in the order in which they came; a new name gets a new number."""
+    """Names as numbers, in the order in which they came."""
 
     def __missing__(self, name: str, /) -> int:
         self[name] = number = len(self)

@@ -35,8 +35,7 @@ def notes(episodes: Episodes, review: Review, titles: Sequence[str], /) -> tuple
     return (
         *_opinions(episodes, review),
         *_witnesses(episodes),
-        *_missing(review),
-        *_untold(episodes, review),
+        *_missing(episodes, review),
         *_restarts(episodes, titles),
         *_models(episodes, review),
         *_waiting(episodes),
@@ -71,15 +70,13 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
         )
 
 
-def _missing(review: Review) -> Iterator[str]:
-    """Outcomes that are missing more often on one side than chance explains make a difference by themselves."""
+def _missing(episodes: Episodes, review: Review) -> Iterator[str]:
+    """Outcomes that are missing more often on one side make a difference by themselves; where they are missing alike
+    on both sides, the others may yet not speak for them."""
     if count := int(review.differs[1:].sum()):
         lessons = plural(count, "lesson or group is", "lessons or groups are")
         yield f"outcomes are missing more often when {lessons} shown, or left out: no verdict"
 
-
-def _untold(episodes: Episodes, review: Review) -> Iterator[str]:
-    """Outcomes that are missing alike on both sides make no difference, and yet the others may not speak for them."""
     due, missing = int((~episodes.waiting).sum()), int(episodes.missing.sum())
     if due >= _KNOWN and missing >= _MANY * due and not review.differs[0]:
         kind = _least_told(episodes, 2 * missing / due)

@@ -49,15 +49,9 @@ def report(
     level: float = 0.95,
     proposed: Collection[str] = (),
 ) -> Lift:
-    """The report of one scope.
+    """The report of one scope. `lessons`: what is known of them besides, by id. `names`: of groups, by id.
 
-    Args:
-        episodes: what happened.
-        scope: its name.
-        lessons: what is known of them besides, by id.
-        names: of groups, by id.
-        level: of the intervals.
-        proposed: the lessons that a person is asked to retire or to approve.
+    `level`: of the intervals. `proposed`: the lessons that a person is asked to retire or to approve.
     """
     findings = review(episodes, level=level)
     has_outcome = ~np.isnan(episodes.outcome)

@@ -58,7 +58,7 @@ class Review:
     begun: Floats
     """Since when it harms, where it did not from the first, in seconds since 1970; else `nan`."""
     differs: Flags
-    """Whether outcomes go missing more often on one side, and a verdict would rest on how those would have ended."""
+    """Whether outcomes go missing more often on one side, and nothing is shown."""
     scores: Scores
     """Of what has an outcome."""
     every: tuple[Scores, ...]
@@ -164,11 +164,8 @@ def missing_differs(episodes: Episodes, /) -> Flags:
 
 
 def left_out(episodes: Episodes, /) -> int:
-    """How many keys may lie without leading to an action: each single one, and any tenth of all; none if the bank's own
-    process is the only writer.
-
-    As many writers are still to come as have told one outcome only (Good 1953), so these count twice.
-    """
+    """How many keys may lie without leading to an action: each single one, and any tenth of all, where those that told
+    one outcome only count twice (as many are still to come: Good 1953); none if the bank's own process alone tells."""
     who, counts = np.unique(episodes.writer[episodes.known], return_counts=True)
     if len(who) < 2 and not any(is_separate_writer(episodes.writers[int(n)]) for n in who if episodes.writers):
         return 0

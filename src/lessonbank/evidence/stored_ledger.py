@@ -292,8 +292,8 @@ class StoredLedger(Ledger):
     ) -> tuple[list[Change], dict[str, str]]:
         """What follows: what is shown to harm is taken back, groups first and each as one; what helps is trusted.
 
-        `sure` is what holds without each single key that told outcomes. Only proposed (by id, with the evidence) is
-        what a person approved, and where there are several keys what is not sure and what helps.
+        `sure` holds without each single key that told outcomes. Only proposed (by id, with the evidence) is what a
+        person approved, and where there are several keys what is not sure and what helps.
         """
         changes, proposed = list[Change](), dict[str, str]()
         for treatment, ids in harmful_treatments(episodes, review):
@@ -359,10 +359,7 @@ class StoredLedger(Ledger):
                     return state
 
     async def _receipts(self, state: _ScopeState, entries: Sequence[JournalEntry], scope: str) -> list[Recall]:
-        """The receipts that `state` does not have: those that `entries` speak of, and those that wait for an outcome.
-
-        Where outcomes go missing on one side, there is no verdict. So whoever decides has to see what is missing.
-        """
+        """The receipts that `state` does not have: those that `entries` name, and those still without an outcome."""
         if not len(state.table) and not state.sequence:
             return [recall async for recall in every_recall(self._store, scope=scope)]
         new = {recall.id: recall for recall in await self._later_receipts(state, scope)}
