@@ -121,13 +121,13 @@ def _models(episodes: Episodes, review: Review) -> Iterator[str]:
         for n, name in enumerate(episodes.models)
         if n in often[:_SHOWN]
     )
-    to = f"{quoted(episodes.models[newest])} on {_day(episodes.at[last])}"
+    to = f"{quoted(episodes.models[newest])} on {_day(float(episodes.at[last]))}"
     what = f"changed to the model {to}" if for_good else "runs on several models"
     yield f"the agent {what}: every number here pools all models. Memory as a whole: {each}"
 
 
 def _day(at: float) -> str:
-    return f"{datetime.fromtimestamp(float(at), UTC):%Y-%m-%d}"
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
 
 
 def _of_model(scores: Scores) -> str:

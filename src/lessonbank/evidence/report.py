@@ -59,6 +59,7 @@ def report(
     whole = counts.fields_of(0)
     series = _series(episodes, findings, level)
     missing = counts.missing(0)
+    running: dict[str, Any] = {name: _running(episodes, getattr(episodes, name), level) for name in _RUNNING}
     return Lift(
         scope=scope,
         level=level,
@@ -75,7 +76,7 @@ def report(
         success_without=series[-1].without if series else None,
         **_tallies(episodes, by_draws=whole["success"].value is not None),
         **{name: whole[name] for name in Effect.model_fields},
-        **{name: _running(episodes, getattr(episodes, name), level) for name in _RUNNING},
+        **running,
         groups=_groups(counts, names or {}),
         lessons=_lessons(counts, lessons or {}, proposed),
         judges=judge_reports(episodes),

@@ -139,9 +139,17 @@ async def trial(
     about, arms = await _Texts(bank, question).of(tasks, design, recaller)
     names = [getattr(function, "__qualname__", type(function).__qualname__) for function in (agent, verify)]
     journal = await to_thread.run_sync(partial(Journal, resume, trial=_digest(about, arms, names)))
-    functions = [as_awaitable(function, threads=design.concurrency) for function in (agent, verify)]
-    by_id, evidence = {task_arms.id: task_arms for task_arms in arms}, PairEvidence(design)
-    play = _Play(*functions, bool(taken(agent, "seed")), by_id, about, design, journal, evidence, progress)
+    play = _Play(
+        agent=as_awaitable(agent, threads=design.concurrency),
+        verify=as_awaitable(verify, threads=design.concurrency),
+        is_seeded=bool(taken(agent, "seed")),
+        arms={task_arms.id: task_arms for task_arms in arms},
+        about=about,
+        design=design,
+        journal=journal,
+        evidence=PairEvidence(design),
+        progress=progress,
+    )
     return await play.run()
 
 
