@@ -258,6 +258,7 @@ def a_usual_bank(**more: Any) -> Lift:
         "recalls": 2000,
         "settled": 1900,
         "controls": 250,
+        "first": "2026-09-01T00:00:00Z",
         "success_with": 0.6,
         "success_without": 0.5,
         "success": sure(0.1),
@@ -275,7 +276,7 @@ def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_judges_
     text = str(a_usual_bank())
     parts = (
         "Does memory help? Likely yes, keep it: success +10.0 points [+6, +14].",
-        "chosen at random\n  a task: steps",
+        "chosen at random\n  counts tasks since 2026-09-01; a task: steps",
         "What to do next: Go on: more outcomes decide it",
         "the decision on each group",
         "4 lessons, undecided, at most 9 points either way: topic 2",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lessonbank._base.plural import plural
+from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
 from .doors import PYTHON, translate_for
@@ -63,6 +64,8 @@ class Lift(Effect):
     """Whether these differ by more than chance: then there is no verdict."""
     unlabelled: int = 0
     """Recalls that an audit drew and that wait for a person's label (`runs.unlabelled()`)."""
+    first: Moment | None = None
+    """When the first recall was made that counts for memory as a whole."""
     success_with: float | None = None
     """The share of success with memory, and without. An outcome counts in the inverse proportion of its odds, so that
     their difference is the effect; where there is no effect yet, these are plain shares."""
@@ -135,7 +138,7 @@ def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHO
         headline(lift),
         *([f"  {cost}"] if (cost := measuring_cost(lift)) else []),
         *_sides(lift),
-        *([f"  a task: {text}"] if (text := spent(lift)) else []),
+        *_spent(lift),
         *_next([translate_for(door, sentence) for sentence in advice(lift)]),
     ]
     if lessons and most > 0:
@@ -344,6 +347,12 @@ def spent(lift: Lift, /) -> str:
         for name, e, form in changes(lift)
         if e.value is not None and e.low is not None and e.high is not None
     )
+
+
+def _spent(lift: Lift) -> list[str]:
+    since = f"counts tasks since {lift.first:%Y-%m-%d}" if lift.first and lift.success.value is not None else ""
+    parts = [*filter(None, (since, f"a task: {text}" if (text := spent(lift)) else ""))]
+    return [f"  {'; '.join(parts)}"] if parts else []
 
 
 def _next(sentences: Sequence[str]) -> list[str]:

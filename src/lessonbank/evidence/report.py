@@ -71,6 +71,7 @@ def report(
         missing_with=missing[0],
         missing_without=missing[1],
         missing_differs=bool(findings.differs[0]),
+        first=_first(episodes),
         success_with=series[-1].with_memory if series else None,
         success_without=series[-1].without if series else None,
         **_tallies(episodes, by_draws=whole["success"].value is not None),
@@ -201,6 +202,13 @@ def _lesson(
         **known,
         **counts.fields_of(treatment),
     )
+
+
+def _first(episodes: Episodes) -> datetime | None:
+    """When the first recall was made whose outcome counts for memory as a whole."""
+    draws = episodes.draws
+    row = draws.row[(draws.treatment == 0) & episodes.known[draws.row]]
+    return datetime.fromtimestamp(float(episodes.at[row].min()), UTC) if len(row) else None
 
 
 def _order(lift: TreatmentLift) -> tuple[int, int]:
