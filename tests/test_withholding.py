@@ -14,7 +14,6 @@ from lessonbank.contracts.records import Candidate, Recall
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.errors import UsageError
 from lessonbank.evidence import AdaptiveHoldout, Assignment, Holdout, NoHoldout, Rates, Withholding
-from lessonbank.evidence.draws import FollowsEvidence
 from lessonbank.evidence.effects import Standing
 from lessonbank.evidence.review_snapshot import TreatmentReview
 from lessonbank.evidence.treatments import entries
@@ -95,7 +94,7 @@ def test_a_task_goes_without_memory_as_often_as_the_policy_says(told: dict[str, 
 def test_each_entry_of_a_receipt_has_the_odds_that_were_drawn_with(
     told: dict[str, TreatmentReview], policy: Withholding
 ) -> None:
-    if isinstance(policy, FollowsEvidence):
+    if isinstance(policy, AdaptiveHoldout):
         policy.tell("t", told)
     shown, chance = defaultdict[str, int](int), defaultdict[str, list[float]](list)
     for n in range(50):

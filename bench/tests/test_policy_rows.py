@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import fmean
 
@@ -13,6 +14,7 @@ from lessonbank import Evidence, Extraction, Parts, Run, Trajectory
 from lessonbank.evidence import AdaptiveHoldout, Holdout
 from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.review import review
+from lessonbank_bench.measure import null_banks
 from lessonbank_bench.measure.policy import effects, from_docs, nulls, table
 from lessonbank_bench.measure.policy.drive import Bank, Played, like, settlement
 from lessonbank_bench.measure.policy.world import End, Told, World
@@ -112,3 +114,9 @@ def test_the_table_says_shares_with_their_intervals() -> None:
     assert table.mean([1.0, 3.0]) == "+2.00 ± 1.00"
     banks = played(short(from_docs.FirstDay)(1))
     assert table.first(banks).startswith("without any lesson: tasks 1-30 ")
+
+
+def test_the_row_of_a_single_bank_has_no_error() -> None:
+    world = replace(null_banks.ROWS["graded"], tasks=80)
+    only = null_banks.one_bank(1, name="graded", world=world, real=False)
+    assert "± nan" in null_banks.row("graded", [only])

@@ -59,7 +59,6 @@ def episodes(
         "judge": np.where(np.isnan(judged), -1, 0),
         "judges": ("a judge",),
         "cluster": np.arange(n),
-        "control": off,
         "treatments": ("*", *(f"lesson {i}" for i in range(names)), *(f"group/{i}" for i in range(many))),
         "level": np.repeat([0, LESSON_LEVEL, GROUP_LEVEL], [1, names, many]),
         "turn": np.concatenate([[0], np.arange(names), np.arange(many)]),

@@ -51,7 +51,7 @@ def plain(one: Episodes) -> list[Any]:
     p, d, rows = one.placed, one.draws, np.flatnonzero(one.known)
     pairs: list[Any] = list(zip(p.row.tolist(), named(one, p.treatment), p.shown.tolist(), strict=True))
     pairs += zip(d.row.tolist(), named(one, d.treatment), d.shown.tolist(), d.chance.tolist(), strict=True)
-    numbers = np.column_stack([one.outcome, one.true, one.judged, one.control, one.steps, one.cost])
+    numbers = np.column_stack([one.outcome, one.true, one.judged, one.without, one.steps, one.cost])
     return [
         (
             str(numbers[row].tolist()),

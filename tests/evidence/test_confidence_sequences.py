@@ -270,8 +270,8 @@ def test_the_sum_over_starts_is_what_each_start_won_with_its_share() -> None:
     for at, share in zip(_e_process.STARTS, _e_process.LOG_STARTS, strict=True):
         if at < len(scores):
             later = scores.where(np.arange(len(scores)) >= at)
-            whole_safe = gains_by_cell(scores).safe
-            logs.append(log_e(replace(gains_by_cell(later), safe=whole_safe), helps=False)[0] + share)
+            prior = gains_by_cell(scores).log_prior
+            logs.append(log_e(replace(gains_by_cell(later), log_prior=prior), helps=False)[0] + share)
     assert restarted(gains_by_cell(scores))[0][0] == pytest.approx(np.logaddexp.reduce(logs))
     assert np.exp(_e_process.LOG_STARTS).sum() <= 1
 

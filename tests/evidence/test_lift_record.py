@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 from linear import FAR, growth_of
 
 from lessonbank.errors import UsageError
-from lessonbank.evidence.effects import Estimate, GroupLift, JudgeReport, LessonLift, Point, Standing, points, said_of
+from lessonbank.evidence.effects import (
+    Estimate,
+    GroupLift,
+    JudgeReport,
+    LessonLift,
+    Point,
+    Standing,
+    Tally,
+    points,
+    said_of,
+    share_of,
+)
 from lessonbank.evidence.lift import (
     OPINIONS,
     PROMISE,
@@ -26,7 +37,6 @@ from lessonbank.evidence.lift import (
     in_words,
     spent,
 )
-from lessonbank.evidence.shares import Tally, share_of
 
 SHARE = st.floats(-1, 1) | st.none()
 ESTIMATES = st.builds(Estimate, value=SHARE, low=SHARE, high=SHARE, always_low=SHARE, always_high=SHARE)
@@ -57,26 +67,20 @@ def test_the_first_line_answers(standing: Standing, said: str) -> None:
     assert line == f"Does memory help? {said}success +12.3 points [+8, +16]."
 
 
-def test_what_would_show_it_is_said_while_nothing_is_shown() -> None:
-    assert "about 40 more tasks" in str(lift(success=sure(0.03), more=40))
-    assert "about 19,200 more tasks" in str(lift(success=sure(0.03), more=19_211))
-    assert "more tasks" not in str(lift(success=sure(0.2), standing="helps"))
+def test_while_nothing_is_shown_the_advice_is_to_go_on() -> None:
+    assert "Go on: more outcomes decide it." in str(lift(success=sure(0.03)))
+    assert "Go on" not in str(lift(success=sure(0.2), standing="helps"))
     assert headline(lift()) == "Does memory help? Undecided, too few tasks: 90 known outcomes, 10 without memory."
 
 
-def test_the_forecast_is_for_the_effect_as_it_looks_and_for_ten_points() -> None:
-    text = str(lift(success=sure(0.36), more=2540, more_as_it_looks=41))
-    assert "about 41 more tasks bring the next verdict if the effect is what it looks, 2,540 if it is ten" in text
-
-
-def test_what_is_shown_to_change_next_to_nothing_is_said_to_do_nothing_and_has_no_forecast() -> None:
+def test_what_is_shown_to_change_next_to_nothing_is_said_to_do_nothing() -> None:
     nothing = sure(0.0)
     one = LessonLift(lesson_id="a", success=nothing)
     assert said_of(one) == "does nothing, at most 4 points either way"
-    whole = lift(success=nothing, more=700, lessons=(one, one.model_copy(update={"retired": True})))
+    whole = lift(success=nothing, lessons=(one, one.model_copy(update={"retired": True})))
     line = "Does memory help? No, it does nothing, at most 4 points either way: success +0.0 points [-4, +4]."
     assert headline(whole) == line
-    told = "Make room: 1 lesson does nothing. bank.lessons.retire(id, reason=…), or Learning(keep_lessons=…) does it."
+    told = "Make room, or let the setting keep_lessons do it: 1 lesson does nothing: bank.lessons.retire(id, reason=…)."
     assert advice(whole) == (told,)
 
 
@@ -97,12 +101,13 @@ def test_the_second_line_says_what_measuring_has_cost_in_tasks_and_successes() -
     def second(cost: MeasuringCost, **more: Any) -> str:
         return str(lift(success=sure(0.3), measuring=cost, **more)).splitlines()[1]
 
-    cost = MeasuringCost(given_up=4.2, tasks_without=10, tasks_with_less=3)
+    cost = MeasuringCost(given_up=4.2, given_up_low=1, given_up_high=6, tasks_without=10, tasks_with_less=3)
+    harm = MeasuringCost(given_up=-1.0, given_up_low=-4, given_up_high=-1, tasks_without=10, tasks_with_less=3)
     told = "  Measuring has cost so far: 10 of 100 tasks without memory, 3 with only a part of it; together about "
-    assert second(cost, settled=100) == f"{told}4 successes."
-    assert second(cost.model_copy(update={"given_up": -1.0}), settled=100) == f"{told}1 failure avoided."
+    assert second(cost, settled=100) == f"{told}4 successes (between 1 and 6)."
+    assert second(harm, settled=100) == f"{told}1 failure avoided (between 1 and 4)."
     bare = MeasuringCost(tasks_without=10)
-    assert "10 of 100 tasks without memory; hardly any success." in second(bare, settled=100)
+    assert "10 of 100 tasks without memory; hardly any success (" in second(bare, settled=100)
     assert "10 of 100 tasks without memory, with a known outcome or without; hardly" in second(bare)
     assert "how many successes is not known yet" in str(lift(measuring=cost))
 
@@ -232,13 +237,12 @@ def test_one_lesson_is_one_line_of_bounded_width(title: str, id: str) -> None:
 
 
 @pytest.mark.full
-@given(ESTIMATES, ESTIMATES, st.sampled_from(get_args(Standing)), st.none() | st.integers(0, 9))
-def test_every_lift_can_be_said_and_kept(one: Estimate, other: Estimate, standing: Any, more: int | None) -> None:
+@given(ESTIMATES, ESTIMATES, st.sampled_from(get_args(Standing)))
+def test_every_lift_can_be_said_and_kept(one: Estimate, other: Estimate, standing: Any) -> None:
     whole = lift(
         success=one,
         steps=other,
         standing=standing,
-        more=more,
         lessons=(LessonLift(lesson_id="a", success=other, standing=standing),),
         judges=(JudgeReport(judge="j", asked=1, checked=0),),
         measuring=MeasuringCost(given_up=-1.0),
@@ -259,7 +263,6 @@ def a_usual_bank(**more: Any) -> Lift:
         "success_without": 0.5,
         "success": sure(0.1),
         "standing": "likely helps",
-        "more": 300,
         "steps": Estimate(value=-1.5, low=-2, high=-1),
         "groups": tuple(GroupLift(group=id, name=name, lessons=4, success=sure(0.05)) for id, name in named),
         "lessons": tuple(LessonLift(lesson_id=f"{n}", title=f"title {n}", success=sure(0.1)) for n in range(40)),
@@ -274,7 +277,7 @@ def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_judges_
     parts = (
         "Does memory help? Likely yes, keep it: success +10.0 points [+6, +14].",
         "chosen at random\n  counts tasks since 2026-09-01; a task: steps",
-        "What to do next: Go on: about 300 more tasks",
+        "What to do next: Go on: more outcomes decide it",
         "the decision on each group",
         "4 lessons, undecided, at most 9 points either way: topic 2",
         "… and 6 more",
@@ -296,14 +299,14 @@ def test_what_rests_on_opinions_alone_says_so_everywhere_and_promises_nothing() 
     by_judge = sure(0.3).model_copy(update={"basis": "judge"})
     lessons = (LessonLift(lesson_id="a", title="A", success=by_judge, standing="likely helps"),)
     groups = (GroupLift(group="topic/1", name="G", success=by_judge),)
-    text = str(lift(success=by_judge, standing="helps", more=90, lessons=lessons, groups=groups))
+    text = str(lift(success=by_judge, standing="helps", lessons=lessons, groups=groups))
     assert "Yes, by the judge: success +30.0" in text
     assert "undecided: likely helps, by the judge: A" in text
     assert "undecided, by the judge, at most 34 points either way: G" in text
     assert OPINIONS in text
     assert PROMISE not in text
     assert "What to do next: Let a person label some runs: bank.runs.audit(30)" in text
-    assert "more tasks" not in text
+    assert "Go on" not in text
 
 
 def test_nothing_is_advised_because_of_opinions_alone() -> None:
@@ -338,18 +341,18 @@ def test_what_to_do_next_follows_from_what_is_known() -> None:
     assert "Label 3 runs" in advice(lift(success=sure(0.1), unlabelled=3))[0]
     assert "40 of 100 recalls have one" in advice(lift(settled=40))[0]
     assert "observe=True" in advice(lift(success=sure(-0.1), standing="harms"))[0]
-    assert "bank.trial(" in advice(lift(success=sure(0.03), more=700))[0]
+    assert "bank.trial(" in advice(lift(success=sure(0.03)))[0]
     assert advice(lift(success=sure(0.1), standing="helps")) == ("Nothing. Keep going.",)
-    assert "learn(" in advice(lift(recalls=0, settled=0))[0]
+    assert "let your program ask" in advice(lift(recalls=0, settled=0))[0]
 
 
 def test_where_outcomes_go_missing_on_one_side_there_is_no_verdict_and_a_way_on() -> None:
-    missing = lift(success=sure(0.1), missing_differs=True, missing_with=0.4, missing_without=0.1, more=90)
+    missing = lift(success=sure(0.1), missing_differs=True, missing_with=0.4, missing_without=0.1)
     assert headline(missing) == (
         "Does memory help? No verdict: outcomes are missing for 40% of recalls with memory and 10% without."
     )
-    assert [word for word in advice(missing) if "bank.attempt(task)" in word]
-    assert "more tasks" not in str(missing)
+    assert [word for word in advice(missing) if "Find out why outcomes are missing" in word]
+    assert "Go on" not in str(missing)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
 from lessonbank.evidence import Estimate, Holdout, JudgeReport, LessonLift, Lift, MeasuringCost, Point
-from lessonbank.evidence.effects import GroupLift
+from lessonbank.evidence.effects import GroupLift, Tally
 from lessonbank.evidence.lift import PROMISE, in_words
 from lessonbank.evidence.notes import NOT_COUNTED
-from lessonbank.evidence.shares import Tally
 from lessonbank.pages.reports.lift_page import content, page
 
 pytestmark = pytest.mark.full
@@ -101,7 +100,7 @@ def rich(**more: object) -> Lift:
             a_lesson(4, success=Estimate(), shown=3, withheld=1),
         ),
         "judges": (JudgeReport(judge="a judge", asked=90, checked=30, agreement=0.9),),
-        "measuring": MeasuringCost(given_up=3.2),
+        "measuring": MeasuringCost(given_up=3.2, given_up_low=1, given_up_high=6, tasks_without=50),
         "series": series(),
         "notes": ("Some outcomes are a judge's opinion.",),
     }
@@ -286,7 +285,7 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
     text = Reading(page(rich())).text
     for part in (
         "Does memory help? Yes, keep it: success +10.0 points [+2, +18].",
-        "Measuring has cost so far: 0 of 430 tasks without memory, with a known outcome or without; about 3 successes.",
+        "Measuring has cost so far: 50 of 430 tasks without memory, with a known outcome or without; about 3 succ",
         "scope acme/support: 430 recalls found something, the outcome of 400 is known, 50 of those went without memory",
         "with memory without memory change interval if you look once interval however often you look",
         "success 60.0 % (210 of 350) 50.0 % (25 of 50) +10.0 points +6.0 to +14.0 +2.0 to +18.0",
@@ -474,7 +473,7 @@ def test_a_real_bank_has_a_page(tmp_path: Path) -> None:
 def test_the_words_of_a_lift_cannot_drive_a_terminal(hostile: str) -> None:
     told = in_words(rich(lessons=(a_lesson(1, title=f"a\n{hostile}"),), notes=(hostile,)))
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", told)
-    assert len(told.splitlines()) == 10
+    assert len(told.splitlines()) == 11
     assert "… and 1 more" in in_words(rich(), most=3)
     assert "Lesson" not in in_words(rich(), most=0)
 

@@ -27,8 +27,8 @@ def row(with_: float | None, without: float | None, *, refused: str = "", id: st
 
 def played(*pairs: list[TrialRun], design: Design | None = None) -> Trial:
     evidence = PairEvidence(design or Design(min_effect=0.05))
-    stopped = next(filter(None, map(evidence.take, pairs)), None)
-    return evidence.with_findings(ABOUT.model_copy(update={"stopped": stopped or "nothing left to run"}))
+    stopped = next(filter(None, map(evidence.take, pairs)), None) or "nothing left to run"
+    return evidence.with_findings(ABOUT.model_copy(update={"min_effect": 0.05, "stopped": stopped}))
 
 
 def walk(differences: list[float], *, level: float = 0.95) -> PairedTest:

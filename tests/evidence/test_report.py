@@ -53,7 +53,7 @@ def test_it_counts_recalls_outcomes_and_both_sides() -> None:
     one = played(0, 400)
     one = replace(one, outcome=np.where(np.arange(400) < 300, one.outcome, np.nan))
     lift = told(one)
-    known, control = one.known, one.control
+    known, control = one.known, one.without
     assert (lift.recalls, lift.settled, lift.controls) == (400, 300, int((known & control).sum()))
     assert (lift.shown, lift.withheld) == (int((known & ~control).sum()), int((known & control).sum()))
     assert lift.missing_with == pytest.approx((~known & ~control).sum() / (~control).sum())
@@ -86,7 +86,7 @@ def moving_odds(one: Episodes) -> Episodes:
     row = one.draws.row[own]
     drawn, chance = one.draws.shown.copy(), one.draws.chance.copy()
     drawn[own], chance[own] = shown[row], odds[row]
-    return replace(one, control=~shown, draws=replace(one.draws, shown=drawn, chance=chance))
+    return replace(one, draws=replace(one.draws, shown=drawn, chance=chance))
 
 
 @pytest.mark.full
@@ -94,13 +94,6 @@ def test_the_shares_are_those_of_the_world_on_average() -> None:
     lifts = [told(moving_odds(played(seed, 400, effects=(0.0, 0.0), whole=0.2))) for seed in range(20)]
     assert np.mean([lift.success_with or 0 for lift in lifts]) == pytest.approx(0.5, abs=0.03)
     assert np.mean([lift.success_without or 0 for lift in lifts]) == pytest.approx(0.5, abs=0.03)
-
-
-def test_an_effect_that_looks_larger_than_ten_points_is_forecast_to_be_shown_sooner() -> None:
-    lift = told(played(5, 60, effects=(0.5, 0.5), whole=0.4))
-    assert lift.more is not None
-    assert lift.more_as_it_looks is not None
-    assert lift.more_as_it_looks < lift.more / 2
 
 
 def test_a_task_that_lacks_several_lessons_costs_one_success_at_most() -> None:
@@ -117,8 +110,8 @@ def test_tasks_that_measuring_left_without_lessons_are_counted() -> None:
     one = played(6, 200)
     shown = np.bincount(one.placed.row, one.placed.shown.astype(float), len(one))
     lift = told(one)
-    assert lift.measuring.tasks_without == lift.controls == int(one.control.sum())
-    assert lift.measuring.tasks_with_less == int(((shown < 2) & ~one.control).sum())
+    assert lift.measuring.tasks_without == lift.controls == int(one.without.sum())
+    assert lift.measuring.tasks_with_less == int(((shown < 2) & ~one.without).sum())
 
 
 def test_what_runs_never_counted_is_not_compared() -> None:
@@ -187,7 +180,7 @@ def test_withholding_costs_what_it_left_out() -> None:
     helps, harms = (told(played(6, 4000, effects=(e, e), whole=0.1)).measuring for e in (0.3, -0.3))
     assert helps.given_up > 0 > harms.given_up
     one = played(6, 4000, effects=(0.3, 0.3), whole=0.1)
-    lost = 0.15 * int((~one.placed.shown & ~one.control[one.placed.row]).sum()) + 0.18 * int(one.control.sum())
+    lost = 0.15 * int((~one.placed.shown & ~one.without[one.placed.row]).sum()) + 0.18 * int(one.without.sum())
     assert helps.given_up == pytest.approx(lost, rel=0.35)
 
 

@@ -179,7 +179,7 @@ class TestAudit:
 
     def test_a_label_that_nobody_drew_moves_no_verdict(self) -> None:
         one = audited(5, effect=0.0)
-        chosen = ~one.audited & ~one.control
+        chosen = ~one.audited & ~one.without
         other = replace(one, true=one.true | chosen, outcome=np.where(chosen, 1.0, one.outcome))
         assert review(other).effects.estimate[0] == review(one).effects.estimate[0]
 
@@ -205,7 +205,7 @@ class TestMissing:
 
     def test_where_memory_decides_what_is_reported_there_is_no_verdict_on_memory(self) -> None:
         one, g = played(2, n=3000, effects=(0.0,)), np.random.default_rng(102)
-        gone = ~one.control & (one.outcome < 0.5) & (g.random(3000) < 0.5)
+        gone = ~one.without & (one.outcome < 0.5) & (g.random(3000) < 0.5)
         one = replace(one, outcome=np.where(gone, np.nan, one.outcome), at=np.arange(3000.0))
         found = report(one, scope="t")
         assert found.standing == "no evidence yet"
@@ -214,7 +214,7 @@ class TestMissing:
 
     def test_a_verdict_that_holds_however_the_missing_ones_ended_is_said(self) -> None:
         one, g = played(2, n=3000, effects=(0.0,), lift=0.3), np.random.default_rng(102)
-        gone = ~one.control & (one.outcome < 0.5) & (g.random(3000) < 0.5)
+        gone = ~one.without & (one.outcome < 0.5) & (g.random(3000) < 0.5)
         found = report(replace(one, outcome=np.where(gone, np.nan, one.outcome)), scope="t")
         assert (found.standing, found.missing_differs) == ("helps", False)
 
@@ -274,25 +274,6 @@ def test_a_group_is_estimated_as_one_and_its_lessons_lean_on_it() -> None:
     assert "20 lessons, take out: harms: Refunds" in str(found)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(("odds", "n"), [(0.5, 3000), pytest.param(0.1, 8000, marks=pytest.mark.release)])
-def test_the_verdict_arrives_within_the_number_that_is_said_in_four_of_five_cases(odds: float, n: int) -> None:
-    said, came, runs = [], 0, 60
-    for seed in range(runs):
-        g = np.random.default_rng(seed)
-        control = g.random(n) < odds
-        outcome = (g.random(n) < 0.5 + 0.1 * ~control).astype(float)
-        one = episodes(outcome, control=control, control_probability=odds)
-        first = replace(one, waiting=np.arange(n) >= 200)
-        said.append(200 + (report(first, scope="t").more or 0))
-        came += any(
-            review(replace(one, waiting=np.arange(n) >= at)).standing[0] in SAID
-            for at in np.linspace(200, said[-1], 12)
-        )
-    assert max(said) < n
-    assert 0.7 <= came / runs <= 0.93
-
-
 def test_what_a_worthless_judge_says_takes_nothing_back() -> None:
     one, g = played(5, n=3000, effects=(0.4, 0.0)), np.random.default_rng(105)
     said = np.where(g.random(3000) < 0.9, 1.0 - one.outcome, one.outcome)
@@ -312,7 +293,6 @@ def test_treatments_that_were_never_drawn_are_unknown(seed: int) -> None:
     told = review(replace(one, **more, parents=(*one.parents, ())))
     assert (told.standing[-1], told.low[-1], told.high[-1]) == ("no evidence yet", -1.0, 1.0)
     assert math.isnan(told.effects.estimate[-1])
-    assert np.isinf(told.more[:, -1]).all()
 
 
 def late(seed: int, *, n: int = 1_500, kind: float = 0.0, halved: bool = True, effect: float = 0.0) -> Episodes:
@@ -364,7 +344,7 @@ class TestLateness:
         g = np.random.default_rng(3)
         off = g.random(1_500) < 0.3
         truth = (g.random(1_500) < 0.5 + 0.1 * ~off).astype(float)
-        whole = replace(one, outcome=np.where(one.due, truth, np.nan))
+        whole = replace(one, outcome=np.where(~one.waiting, truth, np.nan))
         part, full = review(one), review(whole)
         assert part.log_help[0] <= full.log_help[0] + 1e-9
         assert part.log_harm[0] <= full.log_harm[0] + 1e-9

@@ -16,9 +16,8 @@ import lessonbank
 from lessonbank import Evidence
 from lessonbank.contracts.records import Run, Trajectory, Usage, Verdict
 from lessonbank.evidence import Holdout
-from lessonbank.evidence.effects import Estimate, says_nothing
+from lessonbank.evidence.effects import Estimate, Tally, says_nothing
 from lessonbank.evidence.lift import Lift
-from lessonbank.evidence.shares import Tally
 from lessonbank.pages.home import lead
 from lessonbank.pages.runs import facts_of
 from lessonbank.pages.tables import csv_of

@@ -11,9 +11,8 @@ from seeding import SCOPE, opened, run_of
 from serving_pages import Site, serving
 
 import lessonbank
-from lessonbank.evidence.effects import Estimate, Point
+from lessonbank.evidence.effects import Estimate, Point, Tally
 from lessonbank.evidence.lift import Lift, weighing
-from lessonbank.evidence.shares import Tally
 from lessonbank.pages.home import lead
 from lessonbank.pages.reports.lift_page import answer
 from lessonbank.pages.reports.plots import gain
@@ -67,17 +66,6 @@ def test_runs_say_which_of_how_many_and_can_be_compared_from_the_top(site: Site,
     assert page.index("Compare the two chosen") < page.index("data-row")
     later = unescape(re.findall(r'rel="next" href="([^"]+)"', page)[0])
     assert f"51–{min(100, total)} of {total}" in site.get(later).text
-
-
-def test_home_says_shortly_how_long_it_takes() -> None:
-    effect = Estimate(value=0.1, basis="truth", always_low=-0.1, always_high=0.3)
-    told = {"success": effect, "recalls": 90, "settled": 90, "controls": 20, "more": 2_080, "more_as_it_looks": 116}
-    lift = Lift(scope="s", **told)
-    rest = "after about 116 more tasks, if the effect is what it looks (a chance of 80 %).</li>"
-    assert f"<li>Keep going: a first answer, &#x27;likely&#x27;, {rest}" in answer(lift, brief=True)
-    likely = lift.model_copy(update={"standing": "likely helps"})
-    assert f"<li>Keep going: a firm answer, without &#x27;likely&#x27;, {rest}" in answer(likely, brief=True)
-    assert "<li>Go on: about 116 more tasks bring the next verdict" in answer(lift)
 
 
 def test_what_to_do_next_begins_with_what_waits_and_the_brackets_are_explained() -> None:

@@ -11,8 +11,8 @@ from .draws import NoHoldout as NoHoldout
 from .effects import Estimate as Estimate
 from .effects import JudgeReport as JudgeReport
 from .effects import LessonLift as LessonLift
+from .effects import MeasuringCost as MeasuringCost
 from .effects import Point as Point
 from .lift import Lift as Lift
-from .measuring_cost import MeasuringCost as MeasuringCost
 from .policy import AdaptiveHoldout as AdaptiveHoldout
 from .policy import Rates as Rates

@@ -29,7 +29,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -62,15 +61,9 @@ _EVEN = 8.0
 _BLOCK = 32_768
 
 
-def _log_starts() -> Floats:
-    """How wealth is spread over the starts: most of it on the first; the rest thins out, and all of it sums to 1."""
-    later = np.arange(len(STARTS) - 1)
-    return np.log(np.r_[0.75, 0.25 * _EVEN / ((later + _EVEN) * (later + _EVEN + 1))])
-
-
-LOG_STARTS: Floats = _log_starts()
-
-
+_LATER = np.arange(len(STARTS) - 1) + _EVEN
+LOG_STARTS: Floats = np.log(np.r_[0.75, 0.25 * _EVEN / (_LATER * (_LATER + 1))])
+"""How wealth is spread over the starts: most of it on the first; the rest thins out, and all of it sums to 1."""
 _COLUMNS = ("score", "scale", "lowest", "highest", "group", "weight", "writer", "row", "shown")
 
 
@@ -81,16 +74,14 @@ class Scores:
     score: Floats
     """(Z - e)(Y - m): what was drawn less its mean, times the outcome less its guess."""
     scale: Floats
-    """e (1 - e): what the score's mean is of the effect; less where the row counts for less."""
+    """e (1 - e) times `weight`: what the score's mean is of the effect."""
     lowest: Floats
-    """The least that the score could have been, known before the draw."""
+    """The least that the score could have been, and the most: known before the draw."""
     highest: Floats
-    """The most that it could have been."""
     group: Ints
     """Whose effect it tells about: a position in `Episodes.treatments`."""
     groups: int
     weight: Floats = field(default_factory=lambda: np.empty(0))
-    """What the row counts: `scale` is this times e (1 - e)."""
     writer: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Who told the outcome, -1 for nobody; empty: one writer told all."""
     row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
@@ -102,21 +93,18 @@ class Scores:
     def __len__(self) -> int:
         return len(self.score)
 
-    @property
-    def log_prior(self) -> Floats:
-        """(groups, stakes): how wealth is spread at the start."""
+    def log_prior(self, lowest: Floats, highest: Floats, /) -> tuple[Floats, Floats]:
+        """(groups, stakes) upwards and downwards: how wealth is spread over stakes that cannot lose it all."""
         bold = self.bold if len(self.bold) else np.zeros(self.groups, np.bool_)
-        return np.where(bold[:, None], BOLD, LOG_PRIOR)
+        prior = np.where(bold[:, None], BOLD, LOG_PRIOR)
+        return np.where(_safe(lowest), prior, -np.inf), np.where(_safe(-highest), prior, -np.inf)
 
     def where(self, own: Flags, /) -> Scores:
         """Some of them."""
         if own.all():
             return self
-        at = np.flatnonzero(own)
-        columns: dict[str, Any] = {
-            name: column.take(at) for name in _COLUMNS if len(column := getattr(self, name)) == len(self)
-        }
-        return replace(self, **columns)
+        at, columns = np.flatnonzero(own), {name: getattr(self, name) for name in _COLUMNS}
+        return replace(self, **{name: column.take(at) for name, column in columns.items() if len(column)})
 
     def of(self, group: int, /) -> Scores:
         """Return the scores of one group alone."""
@@ -141,18 +129,16 @@ class CellGains:
     """(fills, cells, stakes): the log of what was won at an effect of zero, betting that effects are above it; for each
     way to fill in what is missing."""
     down: Floats
-    """(fills, cells, stakes): the same, betting that they are below."""
+    """The same, betting that they are below."""
     scale: Floats
     """(fills, cells)."""
-    safe: tuple[Flags, Flags]
-    """(groups, stakes): upwards and downwards, the stakes that could not have lost all."""
-    log_prior: Floats
-    """(groups, stakes): how wealth was spread at the start."""
+    log_prior: tuple[Floats, Floats]
+    """See `Scores.log_prior`."""
 
     @property
     def groups(self) -> int:
         """How many there are, with a cell or without."""
-        return len(self.safe[0])
+        return len(self.log_prior[0])
 
     @property
     def each(self) -> Sequence[CellGains]:
@@ -185,12 +171,11 @@ def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, b
     lowest, highest = _extremes(scores, *filled, of=scores.group, size=scores.groups)
     up, down, scale = map(np.stack, zip(*_gains_each_way(scores, *filled, cell=at, cells=len(cells)), strict=True))
     group, start = np.divmod(cells // many, starts)
-    safe = _safe(lowest), _safe(-highest)
-    return CellGains(group, start, cells % many, up, down, scale, safe, scores.log_prior)
+    return CellGains(group, start, cells % many, up, down, scale, scores.log_prior(lowest, highest))
 
 
 def log_wealth(cells: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Floats, Floats]:
-    """(groups, stakes) twice: what was won on each group, both ways (`log_wealth_for`); (groups,): sum of scales."""
+    """(groups, stakes) twice: `log_wealth_for`, both ways; (groups,): sum of scales."""
     up, down = (log_wealth_for(cells, helps=helps, leave_out=leave_out) for helps in (True, False))
     return up, down, np.zeros(cells.groups) + np.bincount(cells.group, cells.scale[0], cells.groups)
 
@@ -199,33 +184,27 @@ def log_wealth_for(cells: CellGains, /, *, helps: bool, leave_out: int = 0) -> F
     """(groups, stakes): the log of prior times wealth, betting on effects above zero, or below.
 
     The least over all ways to fill in what is missing. Without the `leave_out` writers who won most on a group, at
-    every stake. At a fixed stake the log of wealth is a sum over scores, and so a sum over writers. If at most
-    `leave_out` writers lie, the others won this much or more, whatever the liars told, how often, and what they kept to
-    themselves. So it is below an e-process of honest draws.
+    every stake: there the log of wealth is a sum over writers. If no more of them lie, the others won this much or
+    more, whatever the liars told or kept to themselves. So it is below an e-process of honest draws.
     """
-    gains, safe = (cells.up, cells.safe[0]) if helps else (cells.down, cells.safe[1])
-    total = np.min([_left(way, cells, leave_out) for way in gains], axis=0)
-    return np.where(safe, total + cells.log_prior, -np.inf)
-
-
-def _left(gains: Floats, cells: CellGains, leave_out: int) -> Floats:
-    total = _summed(gains, cells.group, cells.groups)
-    return total - _largest(gains, cells, leave_out) if leave_out else total
+    totals = [_summed(way, cells.group, cells.groups) for way in (cells.up if helps else cells.down)]
+    if leave_out:
+        ways = zip(totals, cells.up if helps else cells.down, strict=True)
+        totals = [total - _largest(way, cells, leave_out) for total, way in ways]
+    return np.min(totals, axis=0) + cells.log_prior[0 if helps else 1]
 
 
 def restarted(cells: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Ints]:
     """By group: the log of the evidence that it harms from some start on, and which of `STARTS` says most of it.
 
-    A sum over starts with weights that sum to 1 is an e-process for "it harms from no start on" (an e-detector: Shin,
-    Ramdas and Rinaldo 2024). Starts are counted in draws of the group, so they are fixed before its outcomes.
+    A sum over starts with weights that sum to 1 is an e-process (an e-detector: Shin, Ramdas and Rinaldo 2024).
     """
     logs = log_total(log_wealth_for(cells, helps=False, leave_out=leave_out)) + LOG_STARTS[0]
-    best, start = logs.copy(), np.zeros(cells.groups, np.int64)
+    best, start, (up, down) = logs.copy(), np.zeros(cells.groups, np.int64), cells.log_prior
     for number in range(1, int(cells.start.max(initial=0)) + 1):
         later = cells.where(cells.start >= number)
         present, group = np.unique(later.group, return_inverse=True)
-        up, down = cells.safe
-        own = replace(later, group=group, safe=(up[present], down[present]), log_prior=cells.log_prior[present])
+        own = replace(later, group=group, log_prior=(up[present], down[present]))
         log = log_total(log_wealth_for(own, helps=False, leave_out=leave_out)) + LOG_STARTS[number]
         logs[present] = np.logaddexp(logs[present], log)
         start[present] = np.where(log > best[present], number, start[present])
@@ -263,10 +242,10 @@ def running(scores: Scores, /, *filled: Scores, at: Ints) -> Iterator[tuple[Floa
     first = np.searchsorted(at, np.arange(len(scores)), side="right")
     lowest, highest = _extremes(scores, *filled, of=first, size=len(at) + 1)
     low, high = np.minimum.accumulate(lowest[:-1]), np.maximum.accumulate(highest[:-1])
-    prior, safe = scores.log_prior, (_safe(low), _safe(-high))
-    for up, down, scale in _gains_each_way(scores, *filled, cell=first, cells=len(at) + 1):
-        up, down = (np.cumsum(gains[:-1], axis=0) + prior for gains in (up, down))
-        yield np.where(safe[0], up, -np.inf), np.where(safe[1], down, -np.inf), np.cumsum(scale[:-1])
+    prior = scores.log_prior(low, high)
+    for *gains, scale in _gains_each_way(scores, *filled, cell=first, cells=len(at) + 1):
+        up, down = (np.cumsum(gain[:-1], axis=0) + own for gain, own in zip(gains, prior, strict=True))
+        yield up, down, np.cumsum(scale[:-1])
 
 
 def _extremes(scores: Scores, /, *filled: Scores, of: Ints, size: int) -> tuple[Floats, Floats]:
@@ -328,10 +307,9 @@ def log_total(logs: Floats, /) -> Floats:
 
 
 def least_effect(logs: Floats, scale: Floats, /, *, threshold: Floats) -> Floats:
-    """(n,): the effect below which wealth reaches exp(`threshold`), approached from below; -1 where nothing is known.
+    """(n,): the effect below which wealth reaches exp(`threshold`); -1 where nothing is known.
 
-    The log of the mixture is convex and falls in the effect, so Newton's steps from the best single stake never
-    overshoot: every iterate is a valid bound.
+    The log of the mixture is convex and falls in the effect, so Newton's steps from the best single stake are valid.
     """
     shift: Floats = ((logs - threshold[:, None]) / STAKES).max(axis=-1)
     for _ in range(_ROUNDS):

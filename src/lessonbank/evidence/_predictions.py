@@ -14,39 +14,32 @@ _LESSON_STRENGTH = 10.0
 _CLUSTER_STRENGTH = 4.0
 
 
-class Guesser:
-    """Guesses outcomes from earlier ones."""
+_NO_PAIRS: Ints = np.empty(0, np.int64)
 
-    def __init__(self, cluster: Ints, row: Ints | None = None, lesson: Ints | None = None, /) -> None:
-        """Rows and their draws.
 
-        Args:
-            cluster: (n,): tasks that resemble each other share a number.
-            row: (k,): the row of each pair, ascending; without pairs, lessons have no say.
-            lesson: (k,): the lesson of each pair, at most once in a row.
-        """
-        self._clusters = Grouped(cluster)
-        self._row = np.empty(0, np.int64) if row is None else row
-        self._lessons = Grouped(self._row if lesson is None else lesson)
+def guesses(outcome: Floats, cluster: Ints, row: Ints = _NO_PAIRS, lesson: Ints = _NO_PAIRS, /) -> Floats:
+    """(n,): within the range of outcomes and 0.5. `outcome` is in the order of recalls; `nan` is part of no guess.
 
-    def guess(self, outcome: Floats, /) -> Floats:
-        """(n,): within the range of outcomes and 0.5. `outcome` is in the order of recalls; `nan` is part of no guess.
+    The mean of its cluster so far, drawn towards the mean over the lessons that were up for showing (whatever was then
+    drawn for them), and that towards the mean of everything so far. Neither the row's own outcome nor its own draws
+    have a part in it, which is what lets it be subtracted from the outcome without harm to any guarantee.
 
-        The mean of its cluster so far, drawn towards the mean over the lessons that were up for showing (whatever was
-        then drawn for them), and that towards the mean of everything so far. Neither the row's own outcome nor its own
-        draws have a part in it, which is what lets it be subtracted from the outcome without harm to any guarantee.
-        """
-        known = ~np.isnan(outcome)
-        value, before = outcome, np.arange(len(outcome))
-        if not known.all():
-            value, before = np.where(known, outcome, 0.0), np.cumsum(known) - known
-        overall = (np.cumsum(value) - value + _FIRST) / (before + 1.0)
-        if len(row := self._row):
-            means = self._lessons.means_before(value[row], known[row], overall[row], strength=_LESSON_STRENGTH)
-            pairs = np.bincount(row, minlength=len(outcome))
-            total = np.bincount(row, means, len(outcome))
-            overall = np.where(pairs > 0, total / np.maximum(pairs, 1), overall)
-        return self._clusters.means_before(value, known, overall, strength=_CLUSTER_STRENGTH)
+    Args:
+        outcome: (n,).
+        cluster: (n,): tasks that resemble each other share a number.
+        row: (k,): the row of each pair, ascending; without pairs, lessons have no say.
+        lesson: (k,): the lesson of each pair, at most once in a row.
+    """
+    known = ~np.isnan(outcome)
+    value, before = outcome, np.arange(len(outcome))
+    if not known.all():
+        value, before = np.where(known, outcome, 0.0), np.cumsum(known) - known
+    overall = (np.cumsum(value) - value + _FIRST) / (before + 1.0)
+    if len(row):
+        means = Grouped(lesson).means_before(value[row], known[row], overall[row], strength=_LESSON_STRENGTH)
+        pairs, total = np.bincount(row, minlength=len(outcome)), np.bincount(row, means, len(outcome))
+        overall = np.where(pairs > 0, total / np.maximum(pairs, 1), overall)
+    return Grouped(cluster).means_before(value, known, overall, strength=_CLUSTER_STRENGTH)
 
 
 @dataclass(frozen=True)  # no slots: what follows from `group` is computed once

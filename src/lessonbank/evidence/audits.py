@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,18 +20,16 @@ from .draws import uniform
 from .episodes import Flags, Floats
 
 
-@dataclass(frozen=True, slots=True)
-class _AuditDraw:
-    """One audit: its odds, its pool, and which recalls of the pool it drew."""
-
+class _AuditDraw(NamedTuple):
     odds: float
     pool: frozenset[str]
     drawn: frozenset[str]
+    """Which recalls of the pool it drew."""
 
 
 @dataclass(slots=True)
 class Audits:
-    """The audits of one scope, and the recalls that the next one could draw."""
+    """The audits of one scope."""
 
     _judged: dict[str, None] = field(default_factory=dict[str, None])
     """Recalls whose outcome rests on a judge's word, in the order in which it was told."""
@@ -82,17 +81,14 @@ class Audits:
 
         The odds are `nan` where no audit says anything. An audit counts up to the last recall that it drew and that has
         its label, before the first one that waits for it: whoever stops labelling there may know why.
-
-        Args:
-            recall_ids: in the order in which their outcomes became known.
         """
-        missed: Floats = np.full(len(recall_ids), np.nan)
-        audited = np.zeros(len(recall_ids), dtype=np.bool_)
+        missed, audited = np.ones(len(recall_ids)), np.zeros((2, len(recall_ids)), np.bool_)
         for made in self._made:
             rows = self._counting(made, recall_ids)
-            missed[rows] = np.where(np.isnan(missed[rows]), 1.0, missed[rows]) * (1.0 - made.odds)
-            audited[[row for row in rows if recall_ids[row] in made.drawn]] = True
-        return 1.0 - missed, audited
+            missed[rows] *= 1.0 - made.odds
+            audited[0, rows] = True
+            audited[1, [row for row in rows if recall_ids[row] in made.drawn]] = True
+        return np.where(audited[0], 1.0 - missed, np.nan), audited[1]
 
     def _counting(self, made: _AuditDraw, recall_ids: Sequence[str]) -> list[int]:
         """The rows of an audit's pool that its labels tell about."""

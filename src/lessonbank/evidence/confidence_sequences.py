@@ -11,18 +11,12 @@ opinion, R (Y - m) + (p - R) k (J - m) stands for Y - m: it has p times its mean
 where the judge is good (prediction-powered inference, Angelopoulos et al. 2023). k is learned from earlier labels. Only
 where next to no truth was told at all, the judge's opinions are taken, and everything says so.
 
-Scores are in the order in which recalls were made, and one looks up to the first recall that is still waited for (see
-`evidence_table.WINDOW`). So an outcome that comes early or late decides when it is looked at, and never what is seen of
-the others. A recall that waited long enough counts as missing, with memory and without alike. Missing outcomes are
-filled in three ways (see `outcomes_each_way` and `_e_process`), and what is said holds in each of them.
+Scores are in the order of recalls, up to the first one that is still waited for (see `rows_that_wait`): an outcome that
+comes early or late decides when it is looked at, and never what is seen of the others. What waited long enough is
+missing, with memory and without alike, and is filled in three ways (see `_e_process`).
 
-It rests on three things. Draws were made with the probabilities recorded; these may depend on everything that happened
-before. What memory does in one task changes neither the outcome of another nor how soon that is told. And the recalls
-that have no outcome would have ended alike with memory and without: they may be more often of one side, and more often
-failures.
-
-Sources: Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting" (JRSS B 2024);
-Karampatziakis, Mineiro and Ramdas, "Off-policy confidence sequences" (ICML 2021). See `_e_process` for how they meet.
+Besides, it rests on this: draws were made with the probabilities recorded, which may depend on everything before; and
+what memory does in one task changes neither the outcome of another nor how soon that is told.
 """
 
 from __future__ import annotations
@@ -38,7 +32,7 @@ from lessonbank.errors import UsageError
 
 from ._e_process import LOG_STARTS, CellGains, least_effect, log_total, log_wealth, log_wealth_for, running
 from ._e_process import Scores as Scores
-from ._predictions import Guesser
+from ._predictions import guesses
 from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
 from .lift import TRUTHS
 
@@ -54,11 +48,10 @@ class Outcomes:
     rows: Flags
     """Which rows of `Episodes` count, and those that have no outcome. The columns below are of these."""
     change: Floats
-    """What stands for the outcome less its guess."""
+    """What stands for the outcome less its guess; between `lowest` and `highest`, which are known beforehand."""
     weight: Floats
     """What the mean of `change` is of that difference; 0 where there is no outcome."""
     lowest: Floats
-    """The least that `change` could have been, known beforehand."""
     highest: Floats
     guess: Floats
     basis: Basis
@@ -97,11 +90,9 @@ def truths_of(episodes: Episodes, /) -> int:
 
 def _kinds(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
     """Rows of which the truth was told, rows an audit stands for, and rows that broke."""
-    known, size = episodes.known, len(episodes)
-    broke = episodes.broke & known if len(episodes.broke) else np.zeros(size, np.bool_)
-    pool = known & ~np.isnan(episodes.audit_odds) if len(episodes.audit_odds) else np.zeros(size, np.bool_)
-    if pool.any() and not (pool & episodes.audited).any():
-        pool = np.zeros(size, np.bool_)
+    known = episodes.known
+    broke, pool = episodes.broke & known, ~np.isnan(episodes.audit_odds) & known
+    pool &= (pool & episodes.audited).any()
     return known & episodes.true & ~broke & ~pool, pool, broke & ~pool
 
 
@@ -145,7 +136,10 @@ def _guessed(episodes: Episodes, rows: Flags, outcome: Floats) -> Floats:
         if (ordered[1:] < ordered[:-1]).any():
             raise UsageError("the draws are not ordered by recall, so none is known to be earlier; sort them by `row`")
     positions, number = np.flatnonzero(rows[placed.row]), np.cumsum(rows) - 1
-    return Guesser(episodes.cluster[rows], number[placed.row[positions]], placed.treatment[positions]).guess(outcome)
+    return guesses(outcome, episodes.cluster[rows], number[placed.row[positions]], placed.treatment[positions])
+
+
+_BLOCK = 32_768
 
 
 def scores(episodes: Episodes, of: Outcomes, /) -> Scores:
@@ -158,42 +152,30 @@ def scores(episodes: Episodes, of: Outcomes, /) -> Scores:
     every = bool(rows.all())  # nothing is copied then
     own = slice(None) if every else np.flatnonzero(rows[draws.row])
     row, chance, shown = draws.row[own], _checked(draws.chance[own], "chance of being shown"), draws.shown[own]
+    at, made = row if every else (np.cumsum(rows) - 1)[row], np.empty((5, len(row)))
+    for begin in range(0, len(row), _BLOCK):  # in blocks that fit into the processor's cache
+        block = slice(begin, begin + _BLOCK)
+        e = chance[block]
+        change, lowest, highest, weight = (c.take(at[block]) for c in (of.change, of.lowest, of.highest, of.weight))
+        np.multiply(shown[block] - e, change, out=made[0, block])
+        np.multiply(e * (1 - e), weight, out=made[1, block])
+        np.minimum((1 - e) * lowest, -e * highest, out=made[2, block])
+        np.maximum((1 - e) * highest, -e * lowest, out=made[3, block])
+        made[4, block] = weight
     return Scores(
-        **_columns(of, row if every else (np.cumsum(rows) - 1)[row], chance, shown),
+        **dict(zip(("score", "scale", "lowest", "highest", "weight"), made, strict=True)),
         group=draws.treatment[own],
         groups=len(episodes.treatments),
-        writer=episodes.told_by[row],
+        writer=episodes.writer[row],
         row=row,
         shown=shown,
         bold=episodes.level == GROUP_LEVEL,
     )
 
 
-_BLOCK = 32_768
-
-
-def _columns(outcomes: Outcomes, at: Ints, chance: Floats, shown: Flags) -> dict[str, Floats]:
-    """The columns that follow from outcomes. In blocks that fit into the processor's cache."""
-    made = np.empty((5, len(at)))
-    of_row = outcomes.change, outcomes.lowest, outcomes.highest, outcomes.weight
-    for begin in range(0, len(at), _BLOCK):
-        block = slice(begin, begin + _BLOCK)
-        e, own = chance[block], at[block]
-        change, lowest, highest, weight = (column.take(own) for column in of_row)
-        np.multiply(shown[block] - e, change, out=made[0, block])
-        np.multiply(e * (1 - e), weight, out=made[1, block])
-        np.minimum((1 - e) * lowest, -e * highest, out=made[2, block])
-        np.maximum((1 - e) * highest, -e * lowest, out=made[3, block])
-        made[4, block] = weight
-    return dict(zip(("score", "scale", "lowest", "highest", "weight"), made, strict=True))
-
-
 def missing_scores(episodes: Episodes, /) -> Scores:
-    """The scores of all treatments with "its outcome is known" for an outcome, of recalls that should have one by now.
-
-    An outcome that goes missing more often where a lesson is shown (it hangs the run) makes a difference by itself.
-    """
-    rows = episodes.due
+    """The scores of all treatments with "its outcome is known" for an outcome, of recalls that should have one."""
+    rows = ~episodes.waiting
     known = episodes.known[rows]
     guess = (np.cumsum(known) - known + 1.0) / (np.arange(len(known)) + 1.0)
     every = np.ones(len(known))
@@ -208,11 +190,9 @@ def _checked(values: Floats, what: str) -> Floats:
 
 
 def log_e(cells: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
-    """(groups,): the natural log of the e-value at present; 0 where there is no evidence.
+    """(groups,): the log of the e-value at present, against "does not help", or "does not harm", on average so far.
 
-    With `helps`, against "the average effect so far is not above zero"; without, against "it is not below zero". Where
-    that is so, the chance that the e-value ever reaches 1 / a is at most a, however often one looks. That still holds
-    when up to `leave_out` writers lie, because the writers who say most are left out.
+    Where that is so, the chance that it ever reaches 1 / a is at most a, also if up to `leave_out` writers lie.
     """
     return log_total(log_wealth_for(cells, helps=helps, leave_out=leave_out))
 
@@ -220,10 +200,9 @@ def log_e(cells: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
 def bounds(cells: CellGains, /, *, level: float = 0.95, start: Ints | None = None) -> tuple[Floats, Floats]:
     """(groups,), (groups,): between what the average effect so far lies; -1 and 1 where there is no evidence.
 
-    With probability `level` or more that is so at every moment at once: a confidence sequence, seen at its present end.
-    Its lower end is above zero only if the e-value for "helps" is above 2 / (1 - level); where nothing is missing, just
-    then. Where outcomes are missing, it reaches over what every way to fill them in would say. `start`: of each group,
-    the start that `restarted` chose, from which on the effect is looked at; such a choice costs width.
+    With probability `level` or more that is so at every moment at once. Its lower end is above zero only if the e-value
+    for "helps" is above 2 / (1 - level). Where outcomes are missing, it reaches over what every way to fill them in
+    would say. `start`: of each group, the one that `restarted` chose; such a choice costs width.
 
     Raises:
         UsageError: `level` is not between 0 and 1.
@@ -244,10 +223,7 @@ def _widest(intervals: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]
 
 
 def path(scores: Scores, /, *filled: Scores, level: float = 0.95, at: Ints) -> tuple[Floats, Floats]:
-    """(len(at),), (len(at),): the bounds of a single group as they stood after the first `at` scores, for each of `at`.
-
-    `at` ascends. `filled`: what is missing, one for each way to fill it in.
-    """
+    """The bounds of a single group as they stood after the first `at` scores, for each of `at`, which ascends."""
     return _widest([_interval(gained, level, np.zeros(len(at))) for gained in running(scores, *filled, at=at)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, Literal
 
 from lessonbank._base.plural import plural
@@ -14,6 +15,8 @@ of scopes where it does. In at most 5 % any "helps" or "harms" is ever wrong, ho
 LITTLE: Final = 0.05
 """An effect that is shown to be no larger, up or down, is called nothing: five points."""
 NOT_YET: Final = "not known yet"
+OPEN: Final = "how many successes is not known yet"
+_LESS_SURE: Final = ": single lessons are less certain than memory as a whole"
 _TOO_FEW: Final = ", too few tasks"
 _ANYTHING: Final = 0.5  # from here on a bound says nothing that a reader did not know
 
@@ -21,26 +24,25 @@ _ANYTHING: Final = 0.5  # from here on a bound says nothing that a reader did no
 class Estimate(Record):
     """An effect with its intervals, in the unit of what is measured (a success rate: 0.05 is five points).
 
-    All `None` where there is too little to say: fewer than five recalls on one of the two sides.
+    All `None` with fewer than five recalls on one of the two sides.
     """
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    """The interval of one look: right 95 times in 100 for whoever looks once."""
+    """The interval of one look."""
     always_low: float | None = None
     always_high: float | None = None
-    """The interval that is right however often one looks and whenever one stops; wider. Verdicts go by it."""
+    """The interval that is right however often one looks. Verdicts go by it."""
     basis: str = ""
-    """What the outcomes are: `truth`; `truth and judge`: truth drawn by an audit, with a judge's opinions to lessen the
-    noise; `judge`: opinions alone, of which nothing follows."""
+    """What the outcomes are: `truth`; `truth and judge`: truth that an audit drew, with a judge's opinions besides;
+    `judge`: opinions alone, of which nothing follows."""
 
     @property
     def most(self) -> float | None:
         """How large the effect is at most, up or down, however often one looks; `None` where nothing is known."""
-        if self.value is None or self.always_low is None or self.always_high is None:
-            return None
-        return max(abs(self.always_low), abs(self.always_high))
+        ends = (self.always_low, self.always_high)
+        return None if self.value is None or None in ends else max(abs(end or 0.0) for end in ends)
 
 
 class Effect(Record):
@@ -57,7 +59,7 @@ class Effect(Record):
 
 
 class TreatmentLift(Effect):
-    """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
+    """The effect of a lesson, or a group of lessons, in the tasks it is found for."""
 
     waiting: int = 0
     """Recalls that showed it or left it out and do not count yet: an outcome, theirs or an earlier one, is awaited."""
@@ -67,7 +69,7 @@ class TreatmentLift(Effect):
 
 
 class LessonLift(TreatmentLift):
-    """What one lesson changes in the tasks it is found for."""
+    """The effect of one lesson."""
 
     lesson_id: str
     title: str = ""
@@ -75,7 +77,7 @@ class LessonLift(TreatmentLift):
     content: str = ""
     kind: Kind | None = None
     groups: tuple[str, ...] = ()
-    """Ids of the groups it was in when it was recalled last, the widest first."""
+    """Ids of its groups when it was recalled last, the widest first."""
     retired: bool = False
     asleep: bool = False
     """Whether it is retired only until a run meets it again."""
@@ -89,7 +91,7 @@ class LessonLift(TreatmentLift):
 
 
 class GroupLift(TreatmentLift):
-    """What the lessons of one group change together: those of a source, or of a topic."""
+    """The effect of the lessons of one group together: those of a source, or of a topic."""
 
     group: str
     """Its id."""
@@ -124,6 +126,28 @@ class Point(Record):
     """The interval of the effect so far that is right however often one looks."""
 
 
+class Tally(Record):
+    """How many tasks succeeded, of those whose outcome counts."""
+
+    successes: float = 0.0
+    """Whole numbers, but where rewards lie between 0 and 1."""
+    tasks: int = 0
+
+
+class MeasuringCost(Record):
+    """What withholding cost."""
+
+    given_up: float = 0.0
+    """Successes expected to have been given up by leaving helpful lessons out (below zero: harm that was avoided)."""
+    given_up_low: float = 0.0
+    """The least that this can be, by the intervals that hold however often one looks, and the most."""
+    given_up_high: float = 0.0
+    tasks_without: int = 0
+    """Tasks that found lessons of which a draw left out all, whether or not their outcome is known."""
+    tasks_with_less: int = 0
+    """Tasks that found lessons of which a draw left out some."""
+
+
 def does_nothing(effect: Effect, /) -> bool:
     """Whether it is shown that an effect is at most `LITTLE`, up or down; opinions alone show nothing."""
     most = None if effect.success.basis == "judge" else effect.success.most
@@ -133,7 +157,7 @@ def does_nothing(effect: Effect, /) -> bool:
 def says_nothing(effect: Effect, /) -> bool:
     """Whether so few tasks are known that any effect fits: a number would look like knowledge."""
     known = effect.success.value is not None
-    return not known or (effect.standing == "no evidence yet" and at_most(effect.success) == _TOO_FEW)
+    return not known or (effect.standing == "no evidence yet" and _at_most(effect.success) == _TOO_FEW)
 
 
 def standing_of(lift: TreatmentLift, /) -> str:
@@ -141,17 +165,22 @@ def standing_of(lift: TreatmentLift, /) -> str:
     if lift.missing_shown is not None and lift.missing_withheld is not None:
         missing = f"{lift.missing_shown:.0%} of outcomes missing, {lift.missing_withheld:.0%} without it"
         return f"undecided, no verdict: {missing}"
-    since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
-    open_yet = lift.standing == "no evidence yet"
-    most = at_most(lift.success) if open_yet else ""
-    decision = "undecided" if open_yet else f"{'keep' if 'helps' in lift.standing else 'take out'}: {lift.standing}"
-    decision = "does nothing" if does_nothing(lift) else decision
-    if lift.success.basis == "judge" and not open_yet:
+    decision = f"{'keep' if 'helps' in lift.standing else 'take out'}: {lift.standing}"
+    if lift.standing == "no evidence yet":
+        decision = "does nothing" if does_nothing(lift) else "undecided"
+    elif lift.success.basis == "judge":
         decision = f"undecided: {lift.standing}"  # nothing follows from opinions alone
-    return f"{decision}{since}{by_judge(lift.success)}{most}"
+    return f"{decision}{qualifiers(lift)}"
 
 
-def at_most(effect: Estimate, /) -> str:
+def qualifiers(effect: Effect, /) -> str:
+    """Since when that is so, who says it, and how large the effect is at most where nothing is shown."""
+    since = f" since {effect.since:%Y-%m-%d}" if effect.since else ""
+    by_judge = ", by the judge" if effect.success.basis == "judge" and effect.success.value is not None else ""
+    return f"{since}{by_judge}{_at_most(effect.success) if effect.standing == 'no evidence yet' else ''}"
+
+
+def _at_most(effect: Estimate) -> str:
     """What is known of an effect of which nothing is shown, as the end of a sentence; empty where that is nothing."""
     most, low, high = effect.most, effect.always_low, effect.always_high
     if most is None or low is None or high is None or fits_anything(low, high):
@@ -178,7 +207,7 @@ def said_of(lesson: LessonLift, /) -> str:
 
 
 def times_of(lift: TreatmentLift, /) -> str:
-    """How often it was shown and left out where that counts, and how often where that does not count yet."""
+    """How often it was shown and left out, and how often that does not count yet."""
     waiting = f"; {lift.waiting:,} more {'does' if lift.waiting == 1 else 'do'} not count yet" if lift.waiting else ""
     return f"shown {plural(lift.shown, 'time')}, left out {plural(lift.withheld, 'time')}{waiting}"
 
@@ -193,6 +222,41 @@ def points(estimate: Estimate, /) -> str:
     return f"{100 * estimate.value:+z.1f} points{span}"
 
 
-def by_judge(estimate: Estimate, /) -> str:
-    """Who says so, where only a judge does, as the end of a sentence."""
-    return ", by the judge" if estimate.basis == "judge" and estimate.value is not None else ""
+def percent(share: float | None, /) -> str:
+    """A share in hundredths with one digit behind the point, as precise as effects are printed."""
+    return "not known" if share is None else f"{100 * share:.1f} %"
+
+
+def share_of(share: float | None, tally: Tally, /, what: str = "") -> str:
+    """`84.0 % (42 of 50)`, with `what` behind the number of tasks; without counts where there are none."""
+    if share is None or not tally.tasks:
+        return percent(share)
+    return f"{percent(share)} ({round(tally.successes, 1):,.10g} of {tally.tasks:,}{what})"
+
+
+def digits(low: float | None, high: float | None, /) -> str:
+    """How an amount of dollars is printed: four digits behind the point, and more where its interval needs them."""
+    most = max(abs(low or 0.0), abs(high or 0.0))
+    return f".{max(4, min(1 - math.floor(math.log10(most)), 9)) if most else 4}f"
+
+
+def is_open(cost: MeasuringCost, /) -> bool:
+    """Whether each task that went without may have cost a success or avoided a failure: no number says a thing then."""
+    low, high = cost.given_up_low, cost.given_up_high
+    return low < 0 < high and high - low >= cost.tasks_without + cost.tasks_with_less
+
+
+def given_up(cost: MeasuringCost, /) -> str:
+    """`about 118 failures avoided (between 20 and 215)`; nothing where each task may have gone either way."""
+    if is_open(cost):
+        return OPEN
+    value, ends = round(cost.given_up), sorted((round(cost.given_up_low), round(cost.given_up_high)), key=abs)
+    text = f"about {_successes(value)}" if value else "hardly any success"
+    if ends[0] * ends[1] >= 0 and value:
+        return f"{text} (between {abs(ends[0]):,} and {abs(ends[1]):,})"
+    why = _LESS_SURE if cost.tasks_with_less else ""
+    return f"{text} (between {_successes(min(ends))} and {_successes(max(ends))}{why})"
+
+
+def _successes(count: int) -> str:
+    return f"{plural(-count, 'failure')} avoided" if count < 0 else plural(count, "success", "successes")

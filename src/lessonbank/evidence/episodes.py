@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lessonbank._base.checks import set_frozen
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 Flags = NDArray[np.bool_]
@@ -16,24 +18,21 @@ Flags = NDArray[np.bool_]
 WHOLE_LEVEL, GROUP_LEVEL, LESSON_LEVEL = 0, 1, 2
 
 
-def _whole_numbers() -> Ints:
-    return np.empty(0, np.int64)
+_UNSAID = {
+    "broke": False,
+    "at": 0.0,
+    "writer": 0,
+    "audit_odds": np.nan,
+    "audited": False,
+    "waiting": False,
+    "model": -1,
+    "again": False,
+}
+"""What columns that are left out say of each row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draws:
-    """What each recall tells of each treatment that it could withhold (see `treatments.entries`). Ordered by `row`."""
-
-    row: Ints
-    """The row of the recall in `Episodes`."""
-    treatment: Ints
-    """Memory as a whole, a group or a lesson, as a position in `Episodes.treatments`."""
-    shown: Flags
-    chance: Floats
-    """The probability of being shown, fixed before the draw; between 0 and 1."""
-
-    def __len__(self) -> int:
-        return len(self.row)
+def _empty() -> Any:
+    return np.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,21 @@ class Placed:
     """Which lesson had a place in which recall, drawn or not. Ordered by `row`."""
 
     row: Ints
+    """The row of the recall in `Episodes`."""
     treatment: Ints
+    """Memory as a whole, a group or a lesson, as a position in `Episodes.treatments`."""
     shown: Flags
 
     def __len__(self) -> int:
         return len(self.row)
+
+
+@dataclass(frozen=True, slots=True)
+class Draws(Placed):
+    """What each recall tells of each treatment that it could withhold (see `treatments.entries`). Ordered by `row`."""
+
+    chance: Floats
+    """The probability of being shown, fixed before the draw; between 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +84,6 @@ class Episodes:
     """What a judge said, where one was asked, whatever the truth turned out to be."""
     judge: Ints
     """Which judge, as a position in `judges`; -1 where none was asked."""
-    control: Flags
-    """Whether the whole recall was withheld."""
     cluster: Ints
     """Tasks that are not independent of one another share a number: those of one template, or equal tasks."""
     steps: Floats
@@ -86,43 +93,45 @@ class Episodes:
     seconds: Floats
     draws: Draws
     placed: Placed
-    treatments: tuple[str, ...] = ("*",)
+    treatments: tuple[str, ...]
     """Memory as a whole first; groups and lessons as they came."""
-    level: Ints = field(default_factory=_whole_numbers)
+    level: Ints
     """By treatment: 0 the whole, 1 a group, 2 a lesson."""
-    turn: Ints = field(default_factory=_whole_numbers)
+    turn: Ints
     """By treatment: how many of its level came before it. A treatment whose evidence starts again comes again."""
-    parents: tuple[tuple[int, ...], ...] = ()
+    parents: tuple[tuple[int, ...], ...]
     """By treatment: the groups of a lesson when it was recalled last, the widest first."""
-    broke: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
-    """By row: whether the framework saw it fail: the truth, which nobody chose to tell. Empty: none."""
+    broke: Flags = field(default_factory=_empty)
+    """Whether the framework saw it fail: the truth, which nobody chose to tell."""
     judges: tuple[str, ...] = ()
-    at: Floats = field(default_factory=lambda: np.empty(0))
-    """When the recall was made, in seconds since 1970; empty where nobody asks."""
-    writer: Ints = field(default_factory=_whole_numbers)
-    """Who told the outcome, as a position in `writers`; -1 where it is unknown. Empty: one writer told all."""
+    at: Floats = field(default_factory=_empty)
+    """When the recall was made, in seconds since 1970."""
+    writer: Ints = field(default_factory=_empty)
+    """Who told the outcome, as a position in `writers`; -1 where it is unknown."""
     writers: tuple[str, ...] = ()
     uncounted: int = 0
     """Recalls that were left out because their writer told more than its share."""
-    audit_odds: Floats = field(default_factory=lambda: np.empty(0))
-    """With which odds an audit asked for the truth of each row; `nan` where none did. Empty: there was no audit."""
-    audited: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
-    """Whether an audit drew it, so that chance chose it; empty where `audit_odds` is."""
+    audit_odds: Floats = field(default_factory=_empty)
+    """With which odds an audit asked for the truth; `nan` where none did."""
+    audited: Flags = field(default_factory=_empty)
+    """Whether an audit drew it, so that chance chose it."""
     clusters: tuple[str, ...] = ()
     """What the numbers in `cluster` stand for: the words of a template, or `template ` and the name that runs told."""
     another_task: int = 0
     """Recalls that a run of another task settled."""
     restarts: tuple[Restart, ...] = ()
-    waiting: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
-    """By row: whether it does not count yet, because its outcome or that of an earlier recall is still waited for.
-    Empty: none."""
-    model: Ints = field(default_factory=_whole_numbers)
-    """By row: on which model the agent ran, as a position in `models`; -1 where nobody said. Empty: nowhere."""
+    waiting: Flags = field(default_factory=_empty)
+    """Whether it does not count yet, because its outcome or that of an earlier recall is still waited for."""
+    model: Ints = field(default_factory=_empty)
+    """On which model the agent ran, as a position in `models`; -1 where nobody said."""
     models: tuple[str, ...] = ()
-    fit: Floats = field(default_factory=lambda: np.empty(0))
-    """By row: tokens that a model took to fit the lessons to the task; `nan` where none was asked. Empty: nowhere."""
-    again: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
-    """By row: whether it was made in the middle of a run. Empty: none was."""
+    again: Flags = field(default_factory=_empty)
+    """Whether it was made in the middle of a run."""
+
+    def __post_init__(self) -> None:
+        for name, value in _UNSAID.items():
+            if not len(getattr(self, name)):
+                set_frozen(self, **{name: np.full(len(self), value)})
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -130,24 +139,16 @@ class Episodes:
     @cached_property
     def known(self) -> Flags:
         """Which rows have an outcome that counts."""
-        return ~np.isnan(self.outcome) & self.due
+        return ~np.isnan(self.outcome) & ~self.waiting
 
     @cached_property
     def missing(self) -> Flags:
         """Which rows have no outcome although they should have one by now."""
-        return np.isnan(self.outcome) & self.due
+        return np.isnan(self.outcome) & ~self.waiting
 
     @cached_property
-    def due(self) -> Flags:
-        """Which rows count: those before the first one that is waited for, unless their own outcome is."""
-        return ~self.waiting if len(self.waiting) else np.ones(len(self), np.bool_)
-
-    @cached_property
-    def first(self) -> Flags:
-        """Which rows began a run."""
-        return ~self.again if len(self.again) else np.ones(len(self), np.bool_)
-
-    @cached_property
-    def told_by(self) -> Ints:
-        """By row: the number of who told its outcome."""
-        return self.writer if len(self.writer) else np.zeros(len(self), np.int64)
+    def without(self) -> Flags:
+        """Which rows draws left without any lesson, as memory as a whole counts it: also where each went alone."""
+        without = np.zeros(len(self), np.bool_)
+        without[self.draws.row[(self.draws.treatment == 0) & ~self.draws.shown]] = True
+        return without

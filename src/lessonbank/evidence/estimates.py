@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
 
 from ._e_process import Scores
-from ._predictions import Guesser, compact
+from ._predictions import compact, guesses
 from .confidence_sequences import Outcomes
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Floats, Ints
 
@@ -22,12 +22,8 @@ _LEAST = 0.4
 """The spread of one outcome, for `sober`: that of a rate of success of 20 % or 80 %."""
 _TINY = 1e-9
 """A standard error of nothing: all runs took the same."""
-_RECENT = 100
-"""So many draws of a treatment tell with which odds it is drawn at present."""
 _MEMORY = 0.04
 """The variance of what memory as a whole may change, before evidence: 20 points either way."""
-_POWER = 0.8
-"""What e-values need besides their threshold to be there in 80 % rather than in half of all cases (by simulation)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class Effects:
     shown: Ints
     """Draws with an outcome in which it was shown, and in which it was withheld."""
     withheld: Ints
-    counts: Floats = field(default_factory=lambda: np.empty(0))
+    counts: Floats
     """By score: how much it counts, 1 on average over a treatment; not 1 where the agent ran on several models."""
 
 
@@ -61,15 +57,10 @@ def effects(scores: Scores, episodes: Episodes, /, *, level: float = 0.95, rate:
     The sum of scores over the sum of scales, which the sequences look at, would be a little less noisy where odds move.
     It is biased then, by half a point to two: what seems to help is withheld less, and so its luck stays.
 
-    If the agent ran on several models, this is done for each, and the estimates are pooled by inverse variance. So what
-    is said is the effect that they have in common, or, where it differs, a mean in which the surer ones count more.
-    Models with too few recalls count together.
+    Where the agent ran on several models this is done for each, and pooled by inverse variance. So what is said is the
+    effect that they have in common, or, where it differs, a mean in which the surer ones count more.
 
-    Args:
-        scores: of all treatments, in their order.
-        episodes: says which tasks are not independent of one another, and on which model the agent ran.
-        level: of the interval.
-        rate: the outcome is a rate, of which a few equal ones are no proof that it never varies (Agresti, Caffo).
+    `rate`: the outcome is a rate, of which a few equal ones are no proof that it never varies (Agresti, Caffo).
     """
     scores = scores.where(scores.weight > 0)
     model = _models(scores, episodes.model)
@@ -92,8 +83,8 @@ def effects(scores: Scores, episodes: Episodes, /, *, level: float = 0.95, rate:
 
 
 def _models(scores: Scores, model: Ints) -> Ints:
-    """By score: the model that its estimate is made for; 0 where a treatment has too few recalls with one."""
-    if not len(model) or int(model.max(initial=-1)) < 1:
+    """By score: the model that its estimate is made for; models with too few recalls of a treatment count together."""
+    if int(model.max(initial=-1)) < 1:
         return np.zeros(len(scores), np.int64)
     own = model[scores.row] + 1
     models = int(own.max(initial=0)) + 1
@@ -154,17 +145,16 @@ def _variance(values: Floats, group: Ints, size: int) -> tuple[Floats, Floats]:
 
 
 def cost_effect(episodes: Episodes, values: Floats, /, *, level: float = 0.95) -> Effects:
-    """What memory as a whole changes in what a run took, such as its steps; `values`: by row, `nan` for unknown."""
-    draws = episodes.draws
-    rows = episodes.known & ~np.isnan(values)
+    """What memory as a whole changes in what a run took, such as its steps; `values`: by row, `nan` for unknown.
+
+    At least one is known.
+    """
+    draws, rows, change = episodes.draws, episodes.known & ~np.isnan(values), np.zeros(len(values))
     costs = values[rows]
-    low, high = (float(costs.min()), float(costs.max())) if len(costs) else (0.0, 0.0)
-    unit = (high - low) or 1.0
+    low, unit = costs.min(), np.ptp(costs) or 1.0
     costs = (costs - low) / unit
-    change = np.zeros(len(values))
-    change[rows] = costs - Guesser(episodes.cluster[rows]).guess(costs)
-    positions = np.flatnonzero(draws.treatment == 0)
-    positions = positions[rows[draws.row[positions]]]
+    change[rows] = costs - guesses(costs, episodes.cluster[rows])
+    positions = np.flatnonzero((draws.treatment == 0) & rows[draws.row])
     row, chance, shown = draws.row[positions], draws.chance[positions], draws.shown[positions]
     score, scale, weight = (shown - chance) * change[row], chance * (1 - chance), np.ones(len(row))
     whole = Scores(score, scale, score, score, draws.treatment[positions], 1, weight, row=row, shown=shown)
@@ -183,7 +173,7 @@ def pooled(effects: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -
     mean, spread = np.zeros(len(level)), np.full(len(level), 0.1)
     for own in (level < GROUP_LEVEL, level == GROUP_LEVEL, level == LESSON_LEVEL):
         at = np.flatnonzero(own)
-        inner = np.array([[-1, *parents[n]][-1] if n < len(parents) else -1 for n in at.tolist()], dtype=np.int64)
+        inner = np.array([[-1, *parents[n]][-1] for n in at.tolist()], dtype=np.int64)
         grouped = (inner >= 0) & seen[inner]
         x, v, use = effects.estimate[at], error[at] ** 2, seen[at]
         between = _between(x[use] - np.where(grouped, mean[inner], 0.0)[use], v[use]) if at.any() else _MEMORY
@@ -200,25 +190,6 @@ def sober(effects: Effects, /) -> Floats:
     with np.errstate(divide="ignore"):
         least = _LEAST * np.sqrt(1.0 / effects.shown + 1.0 / effects.withheld)
     return np.maximum(effects.spread, least)
-
-
-def more_needed(scores: Scores, log_threshold: Floats, difference: Floats, /) -> Floats:
-    """By treatment: about how many more recalls bring an e-value to its threshold with a chance of 80 %.
-
-    For a true effect of `difference`, under the odds of its last recalls. Wealth of a bettor who has to find the stake
-    grows by x - 1.19 sqrt(x) nats, x being information: sum of scales times the square of the effect over twice the
-    noise. Infinite where nothing was drawn yet.
-    """
-    size, group = scores.groups, scores.group
-    counts = np.bincount(group, minlength=size)
-    recent = np.flatnonzero(scores.rank >= (counts - _RECENT)[group])
-    scale: Floats = np.zeros(size) + np.bincount(group, scores.scale, size)
-    now = np.bincount(group[recent], scores.scale[recent], size) / np.maximum(np.minimum(counts, _RECENT), 1)
-    information = ((1.19 + np.sqrt(1.19**2 + 4 * (log_threshold + _POWER))) / 2) ** 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        noise = np.maximum(np.bincount(group, scores.score**2, size) / scale, 0.05)
-        wanted = 2 * noise * information / difference**2
-        return np.where(counts > 0, np.maximum((wanted - scale) / now, 0.0), np.inf)
 
 
 def t_quantile(share: float, freedom: Floats, /) -> Floats:
@@ -239,14 +210,14 @@ def _centre(x: Floats, v: Floats, between: float) -> float:
 
 def _between(x: Floats, v: Floats) -> float:
     """The variance between true effects: where the weighted squares are what they should be; found by halves."""
-    if len(x) < 3:
-        return 0.01
 
     def excess(between: float) -> float:
         weight = 1.0 / (v + between)
         centre = (weight * x).sum() / weight.sum()
         return float((weight * (x - centre) ** 2).sum()) - (len(x) - 1)
 
+    if len(x) < 3:
+        return 0.01
     low, high = 1e-4, 1.0
     if excess(low) <= 0:
         return low
@@ -261,37 +232,19 @@ def sides(
 ) -> tuple[Floats, Floats, Floats]:
     """(len(at),) each: the share with memory, the share without, and their difference, after the first `at` scores.
 
-    An outcome counts in the inverse proportion of its odds, which is how the effect counts it. `nan` where one side has
-    too few outcomes for an effect.
-
-    Args:
-        scores: of one treatment.
-        counts: by score: how much it counts.
-        outcome: by row of `Episodes`.
-        outcomes: what stands for the outcomes in the scores.
-        effect: (2, len(at)): between what the effect lies; a share of what lies outside is moved inside.
-        at: ascending counts of scores.
+    An outcome counts in the inverse proportion of its odds, and by `counts`, as the effect counts it. `nan` where one
+    side has too few outcomes for an effect. `scores` are of one treatment, and `outcome` is by row of `Episodes`.
+    `effect`: (2, len(at)): between what the effect lies; a share of what lies outside is moved inside.
     """
     change: Floats = np.zeros(len(outcomes.rows))
     change[outcomes.rows] = outcomes.change
     moved = counts * scores.score * scores.weight / scores.scale
     base = counts * (scores.weight * np.nan_to_num(outcome[scores.row]) - change[scores.row])
-    weight, level, shown, withheld = (
-        _sums(values, at)
-        for values in (
-            counts * scores.weight,
-            base,
-            np.where(scores.shown, moved, 0.0),
-            np.where(scores.shown, 0.0, -moved),
-        )
-    )
-    fewer = np.minimum(_sums(scores.shown.astype(float), at), _sums((~scores.shown).astype(float), at))
-    weight = np.where(fewer >= ENOUGH, weight, np.nan)
+    given, not_given = scores.shown.astype(float), 1.0 - scores.shown
+    columns = (counts * scores.weight, base, given * moved, -not_given * moved, given, not_given)
+    weight, level, shown, withheld, *both = (np.r_[0.0, np.cumsum(values)][at] for values in columns)
+    weight = np.where(np.minimum(*both) >= ENOUGH, weight, np.nan)
     difference = np.clip(np.clip((shown - withheld) / weight, -1.0, 1.0), *effect)
     half = np.abs(difference) / 2
     middle = np.clip((level + (shown + withheld) / 2) / weight, half, 1.0 - half)
     return middle + difference / 2, middle - difference / 2, difference
-
-
-def _sums(values: Floats, at: Ints) -> Floats:
-    return np.concatenate([[0.0], np.cumsum(values)])[at]

@@ -31,7 +31,7 @@ WINDOW: Final = 20
 """A recall is waited for until so many later ones have an outcome; after that its own counts as missing. The number is
 the same for recalls with memory and without, and it is fixed before there is any outcome."""
 _UNTOLD: Final = {
-    **dict.fromkeys(("outcome", "judged", "steps", "tokens", "cost", "seconds", "fit"), _NAN),
+    **dict.fromkeys(("outcome", "judged", "steps", "tokens", "cost", "seconds"), _NAN),
     "true": 0.0,
     "broke": 0.0,
     "judge": -1,
@@ -42,7 +42,7 @@ _UNTOLD: Final = {
 
 
 class Numbers(dict[str, int]):
-    """Names as numbers, in the order in which they came; a new name gets a new number."""
+    """Names as numbers, in the order in which they came."""
 
     def __missing__(self, name: str, /) -> int:
         self[name] = number = len(self)
@@ -59,10 +59,7 @@ def template_of(task: str, /) -> str:
 
 @dataclass(slots=True)
 class Shares:
-    """How many outcomes of each writer count, day by day, so that none counts for many.
-
-    Whether an outcome counts is known before it is told, so it cannot depend on the outcome or its draw.
-    """
+    """How many outcomes of each writer count, day by day: that is known before an outcome is told."""
 
     uncounted: int = 0
     _counted: Counter[str] = field(default_factory=Counter[str])
@@ -93,38 +90,24 @@ def _doubles(count: int) -> tuple[array[float], ...]:
     return tuple(array("d") for _ in range(count))
 
 
-@dataclass(slots=True)
 class EvidenceTable:
     """What is known so far of the recalls of one scope that had something to show."""
 
-    treatments: Numbers = field(default_factory=Numbers)
-    """Memory as a whole, groups and lessons."""
-    judges: Numbers = field(default_factory=Numbers)
-    writers: Numbers = field(default_factory=Numbers)
-    shares: Shares = field(default_factory=Shares)
-    shares_again: Shares = field(default_factory=Shares)
-    """The same of recalls in the middle of runs: the outcome of their run has counted already."""
-    audits: Audits = field(default_factory=Audits)
-    imported: set[str] = field(default_factory=set[str])
-    """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
-    _models: Numbers = field(default_factory=Numbers)
-    _clusters: Numbers = field(default_factory=Numbers)
-    _rows: dict[str, int] = field(default_factory=dict[str, int])
-    _bare: set[str] = field(default_factory=set[str])
-    _astray: set[str] = field(default_factory=set[str])
-    """Ids of receipts that a run of another task settled."""
-    _parents: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
-    _told: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
-    """By name of a column: one number per row."""
-    _drawn: tuple[array[float], ...] = field(default_factory=lambda: _doubles(4))
-    """Row, treatment, shown, chance: see `treatments.entries`."""
-    _placed: tuple[array[float], ...] = field(default_factory=lambda: _doubles(3))
-    """Row, lesson, shown."""
-
-    def __post_init__(self) -> None:
-        """Empty columns."""
-        self._told = {name: array("d") for name in (*_UNTOLD, "control", "again", "at", "cluster")}
-        self.treatments[WHOLE] = 0
+    def __init__(self) -> None:
+        self.treatments = Numbers({WHOLE: 0})
+        self.judges, self.writers, self._models, self._clusters = (Numbers() for _ in range(4))
+        self.shares, self.audits = Shares(), Audits()
+        self._shares_again = Shares()
+        """Of recalls in the middle of runs: the outcome of their run has counted already."""
+        self.imported = set[str]()
+        """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
+        self._rows = dict[str, int]()
+        self._bare, self._astray = set[str](), set[str]()
+        """Ids of receipts that had nothing to show, and of those that a run of another task settled."""
+        self._parents = dict[int, tuple[int, ...]]()
+        self._told = {name: array("d") for name in (*_UNTOLD, "again", "at", "cluster")}
+        self._drawn, self._placed = _doubles(4), _doubles(3)
+        """Row, treatment, shown, chance: see `treatments.entries`; row, lesson, shown."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -150,21 +133,22 @@ class EvidenceTable:
     def _take(self, recall: Recall) -> None:
         row = self._rows[recall.id] = len(self)
         cluster = self._clusters[template_of(recall.task)]
-        values = {"control": recall.control, "at": recall.created_at.timestamp(), "cluster": cluster}
+        values: dict[str, float] = {"at": recall.created_at.timestamp(), "cluster": cluster}
         is_first = recall.step is None  # what was shown later is measured as one, beside what the run began with
         values["again"] = not is_first
-        if recall.fit:
-            values["fit"] = recall.fit.usage.input_tokens + recall.fit.usage.output_tokens
         for name, value in (_UNTOLD | values).items():
             self._told[name].append(value)
         for candidate in recall.candidates:
             if candidate.placed and is_first:
                 lesson = self.treatments[candidate.lesson_id]
                 self._parents[lesson] = tuple(self.treatments[group] for group in candidate.groups)
-                _append(self._placed, row, lesson, candidate.offered)
+                for column, value in zip(self._placed, (row, lesson, candidate.offered), strict=True):
+                    column.append(value)
         for entry in entries(recall):
             if is_first or entry.treatment.startswith(AGAIN):
-                _append(self._drawn, row, self.treatments[entry.treatment], entry.shown, entry.chance)
+                drawn = (row, self.treatments[entry.treatment], entry.shown, entry.chance)
+                for column, value in zip(self._drawn, drawn, strict=True):
+                    column.append(value)
 
     def last_found(self) -> dict[str, float]:
         """By lesson: when a recall found it last, in seconds since 1970."""
@@ -199,17 +183,12 @@ class EvidenceTable:
                 self._tell(row, settlement, at)
             if opinion:
                 values["judge"] = self.judges[settlement.judge or "judge"]
-        for name, value in (values | self._template_and_model(settlement)).items():
-            self._told[name][row] = value
-
-    def _template_and_model(self, settlement: Settlement) -> dict[str, float]:
-        """The template and the model of the agent, where the run names them."""
-        named = dict[str, float]()
         if settlement.template is not None:
-            named["cluster"] = self._clusters[f"template {settlement.template}"]
+            values["cluster"] = self._clusters[f"template {settlement.template}"]
         if settlement.agent:
-            named["model"] = self._models[settlement.agent]
-        return named
+            values["model"] = self._models[settlement.agent]
+        for name, value in values.items():
+            self._told[name][row] = value
 
     def forget(self, before: datetime, /) -> None:
         """The runs of recalls that are older were erased; their outcomes still count."""
@@ -220,7 +199,7 @@ class EvidenceTable:
         """Note who told a row's outcome. A correction by the same writer takes nothing more of its share."""
         writer = self.writers[settlement.identity]
         if self._told["writer"][row] != writer:
-            shares = self.shares_again if self._told["again"][row] else self.shares
+            shares = self._shares_again if self._told["again"][row] else self.shares
             counts = shares.takes(settlement.identity, (at or settlement.at).date())
             self._told["writer"][row] = writer if counts else _UNCOUNTED
 
@@ -238,7 +217,7 @@ class EvidenceTable:
         audit_odds, audited = self.audits.by_row([ids[int(row)] for row in order])
         values = {name: column[order] for name, column in values.items()}
         whole = {name: values.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
-        flags = {name: values.pop(name) > 0.5 for name in ("true", "broke", "control", "again")}
+        flags = {name: values.pop(name) > 0.5 for name in ("true", "broke", "again")}
         at, known = values["at"], ~np.isnan(values["outcome"])
         begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.treatments])
         row, treatment, shown, chance = _in_order(self._drawn, place)
@@ -277,7 +256,10 @@ def _turns(level: Ints, treatment: Ints, present: Flags) -> Ints:
     A place is taken for good. A treatment whose evidence started again has taken two.
     """
     turn = np.zeros(len(level), np.int64)
-    earlier, now = (_firsts(treatment, side, len(level)) for side in (~present, present))
+    earlier, now = np.full((2, len(level)), len(treatment))
+    for first, side in ((earlier, ~present), (now, present)):
+        at = np.flatnonzero(side)[::-1]
+        first[treatment[at]] = at
     for tier in (GROUP_LEVEL, LESSON_LEVEL):
         own = np.flatnonzero(level == tier)
         arrivals = np.sort(np.concatenate([earlier[own], now[own]]))
@@ -305,11 +287,6 @@ def _restarts(begun: Floats, treatments: Ints) -> tuple[Restart, ...]:
     return tuple(Restart(int(n), float(begun[n]), int(before[n])) for n in np.flatnonzero(before))
 
 
-def _append(columns: tuple[array[float], ...], *values: float) -> None:
-    for column, value in zip(columns, values, strict=True):
-        column.append(value)
-
-
 def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Any, ...]:
     """The columns with rows numbered as in `place`, in that order; rows that have no place are left out."""
     row, treatment, *rest = (np.array(column) for column in columns)
@@ -317,14 +294,6 @@ def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Any, ...]
     order = np.flatnonzero(row >= 0)
     order = order[np.argsort(row[order], kind="stable")]
     return row[order], treatment[order].astype(np.int64), *(column[order] for column in rest)
-
-
-def _firsts(treatment: Ints, counted: Flags, size: int) -> Ints:
-    """By treatment: the position of its first draw that counts; beyond all for a treatment without one."""
-    positions = np.full(size, len(treatment))
-    at = np.flatnonzero(counted)[::-1]
-    positions[treatment[at]] = at
-    return positions
 
 
 def _outcome(settlement: Settlement) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lessonbank.contracts.records import Candidate, Lesson, Match, Outcome, Recall, Record, Settlement
+from lessonbank.contracts.records import Lesson, Match, Outcome, Recall, Record, Settlement
 from lessonbank.guard import one_line
 
 from .effects import LessonLift, points, says_nothing
@@ -58,18 +58,21 @@ def explained(
     recall: Recall, settlement: Settlement | None, lessons: Mapping[str, Lesson], lifts: Mapping[str, LessonLift], /
 ) -> Explanation:
     """The explanation of a receipt, before the losers are known."""
+    imported = ("an import brought this recall: it is no evidence here",) if recall.imported else ()
     return Explanation(
         recall_id=recall.id,
         task=recall.task,
         control=recall.is_withheld,
         withheld=tuple(kind_and_label(draw.group, *lessons.values()) for draw in recall.groups if draw.withheld),
         outcome=settlement.outcome if settlement else None,
-        lessons=tuple(_explained(c, lessons, lifts) for c in sorted(recall.candidates, key=lambda c: c.rank)),
-        notes=(
-            *recall.notes,
-            *_fit_of(recall),
-            *(["an import brought this recall: it is no evidence here"] if recall.imported else ()),
+        lessons=tuple(
+            Explained(
+                **{name: getattr(candidate, name) for name in ("lesson_id", "score", "rank", "shown", "why")},
+                **_known(candidate.lesson_id, lessons.get(candidate.lesson_id), lifts),
+            )
+            for candidate in sorted(recall.candidates, key=lambda candidate: candidate.rank)
         ),
+        notes=(*recall.notes, *_fit_of(recall), *imported),
     )
 
 
@@ -90,23 +93,13 @@ def losers(
     for match, lesson in ((m, i) for m in matches for i in m.experience.active_lessons):
         if lesson.id in candidate_ids or lesson.id in made or match.lesson_id not in (None, lesson.id):
             continue
-        why = _place(match.score, least)
+        why = f"scores {match.score:.3f}"
+        if least is not None and match.score > least:
+            why += " now, above the last that was found then: the bank has changed since"
+        elif least is not None:
+            why += f", behind {least:.3f} of the last that was found"
         made[lesson.id] = Explained(lesson_id=lesson.id, score=match.score, why=why, **_known(lesson.id, lesson, lifts))
     return tuple(made.values())[:most]
-
-
-def _place(score: float, least: float | None) -> str:
-    """Where a score stands beside the lowest of what was found then."""
-    if least is None:
-        return f"scores {score:.3f}"
-    if score > least:
-        return f"scores {score:.3f} now, above the last that was found then: the bank has changed since"
-    return f"scores {score:.3f}, behind {least:.3f} of the last that was found"
-
-
-def _explained(candidate: Candidate, lessons: Mapping[str, Lesson], lifts: Mapping[str, LessonLift]) -> Explained:
-    fields = {name: getattr(candidate, name) for name in ("lesson_id", "score", "rank", "shown", "why")}
-    return Explained(**fields, **_known(candidate.lesson_id, lessons.get(candidate.lesson_id), lifts))
 
 
 def _known(id: str, lesson: Lesson | None, lifts: Mapping[str, LessonLift]) -> dict[str, Any]:

@@ -40,11 +40,7 @@ def groups_of(lesson: Lesson, experience: Experience, /) -> tuple[str, ...]:
 
 
 def source_of(lesson: Lesson, /, *, imported: bool = False) -> str:
-    """Where a lesson comes from, as one id: `source/guardrail/judged/extractive`.
-
-    One id that is made of all that matters, and not one group for each property: then the sources of a bank are few
-    (mostly two to four), and "guardrails that a judge's verdicts taught" can turn out harmful without a cross table.
-    """
+    """Where a lesson comes from, as one id of all that matters: `source/guardrail/judged/extractive`."""
     if imported:
         return f"{SOURCE}{lesson.kind}/imported"
     origin = lesson.provenance

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from lessonbank.contracts.records import Change, Found, Proposal
 from lessonbank.contracts.withholding import Assignment, Members
@@ -13,8 +13,7 @@ from lessonbank.errors import UsageError
 from .lift import Lift
 
 
-@dataclass(frozen=True, slots=True)
-class Acted:
+class Acted(NamedTuple):
     """What the evidence led to automatically: changes that are already made, and notes."""
 
     changes: Sequence[Change] = ()
@@ -23,8 +22,7 @@ class Acted:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Met:
+class Met(NamedTuple):
     """When a lesson was found for a task last, and whether it is shown to do nothing."""
 
     at: datetime

@@ -9,27 +9,31 @@ from lessonbank._base.plural import plural
 from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
-from .doors import PYTHON, translate_end, translate_for
+from .doors import PYTHON, translate_for
 from .effects import (
+    OPEN,
     Effect,
     Estimate,
     GroupLift,
     JudgeReport,
     LessonLift,
+    MeasuringCost,
     Point,
     Standing,
+    Tally,
     TreatmentLift,
-    at_most,
-    by_judge,
+    digits,
     does_nothing,
+    given_up,
+    percent,
     points,
+    qualifiers,
     said_of,
     says_nothing,
+    share_of,
     standing_of,
 )
 from .groups import AGAIN
-from .measuring_cost import MeasuringCost, cost_of
-from .shares import Tally, correction, digits, share_of
 
 _ROUNDING: Final = 0.0011
 """What the rounding of two shares to a tenth of a point makes of their difference, at most."""
@@ -42,10 +46,6 @@ class Lift(Effect):
     level: float = 0.95
     recalls: int = 0
     """Recalls that found something."""
-    more: int | None = None
-    """About how many more recalls bring the next verdict with a chance of 80 %, if the effect is ten points."""
-    more_as_it_looks: int | None = None
-    """The same if the effect is what the estimate says; `None` where that is below two points."""
     empty: int = 0
     """Recalls that found nothing to show."""
     unfinished: int = 0
@@ -55,9 +55,8 @@ class Lift(Effect):
     controls: int = 0
     """Of the settled, those that went without memory."""
     truths: int = 0
-    """Outcomes that count and were told; those of runs that broke are counted apart."""
+    """Outcomes that count and were told, without those of runs that broke; and those that only a judge gave."""
     opinions: int = 0
-    """Outcomes that count and are only a judge's opinion."""
     missing_with: float | None = None
     missing_without: float | None = None
     """The share without a known outcome, among recalls shown and among those withheld whole."""
@@ -72,7 +71,7 @@ class Lift(Effect):
     their difference is the effect; where there is no effect yet, these are plain shares."""
     success_without: float | None = None
     with_memory: Tally = Tally()
-    """The tasks of `success_with`, as plain counts: their quotient is another number where odds were uneven."""
+    """The same tasks as plain counts: their quotient is another number where odds were uneven."""
     without: Tally = Tally()
     steps: Estimate = Estimate()
     tokens: Estimate = Estimate()
@@ -137,7 +136,7 @@ def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHO
     listed = groups[: (most + 1) // 2]
     lines = [
         headline(lift),
-        *_cost(lift),
+        *([f"  {cost}"] if (cost := measuring_cost(lift)) else []),
         *_sides(lift),
         *_spent(lift),
         *_next([translate_for(door, sentence) for sentence in advice(lift)]),
@@ -151,26 +150,22 @@ def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHO
     lines += map(_judge, lift.judges[:_FEW])
     if lift.success.value is not None or (lift.lessons and most > 0):
         lines += [f"{brackets(lift)} {promise(lift)}"]
-    return "\n".join((*lines, *(f"Note: {one_line(translate_end(door, note))}" for note in lift.notes)))
+    return "\n".join((*lines, *(f"Note: {one_line(note)}" for note in lift.notes)))
 
 
 def headline(lift: Lift, /) -> str:
     """The answer in one sentence."""
     if lift.missing_differs:
-        return (
-            f"Does memory help? No verdict: outcomes are missing for {_percent(lift.missing_with)} of recalls with "
-            f"memory and {_percent(lift.missing_without)} without."
-        )
+        with_it, without = (f"{share or 0.0:.0%}" for share in (lift.missing_with, lift.missing_without))
+        missing = f"outcomes are missing for {with_it} of recalls with memory and {without} without"
+        return f"Does memory help? No verdict: {missing}."
     if says_nothing(lift):
         settled = plural(lift.settled, "known outcome")
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
-    since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
-    most = at_most(lift.success) if lift.standing == "no evidence yet" else ""
-    answer = _SAYS[lift.standing]
+    answer = "No, it does nothing" if does_nothing(lift) else _SAYS[lift.standing]
     if lift.success.basis == "judge":  # nothing follows from opinions alone, so they bring no decision
         answer = answer.partition(",")[0]
-    answer = "No, it does nothing" if does_nothing(lift) else answer
-    return f"Does memory help? {answer}{since}{by_judge(lift.success)}{most}: success {points(_as_shown(lift))}."
+    return f"Does memory help? {answer}{qualifiers(lift)}: success {points(_as_shown(lift))}."
 
 
 def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
@@ -213,31 +208,30 @@ def promise(lift: Lift, /) -> str:
     return f"{few}, and {plural(lift.opinions, 'is', 'are')} a judge's opinion: {_MIXED}"
 
 
-def advice(lift: Lift, /, *, brief: bool = False) -> tuple[str, ...]:
-    """What to do next, the most important first; `brief`: of how long it takes only a short word."""
+def advice(lift: Lift, /) -> tuple[str, ...]:
+    """What to do next, the most important first."""
     if not lift.recalls:
         return (*_finish(lift), _nothing_found(lift))
     if not lift.settled:
-        sentence = "No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…)."
-        return (*_finish(lift), sentence)
-    sentences = *_finish(lift), *_decide(lift), *_tell(lift), *_forget(lift), *_wait(lift, brief=brief), *_removed(lift)
+        return (*_finish(lift), "No outcome is known yet: hand in each run with its recall, and say how it ended.")
+    sentences = *_finish(lift), *_decide(lift), *_tell(lift), *_wait(lift)
     return sentences or (NOTHING,)
 
 
 def _nothing_found(lift: Lift) -> str:
     if not lift.empty:
-        return "No task asked memory yet: once learn(…) has brought lessons, call retrieve(…) before each task."
+        return "No task asked memory yet: once runs have taught lessons, let your program ask before each task."
     whom = "it" if lift.empty == 1 else "any of them"
     asked = f"{plural(lift.empty, 'task')} asked memory, and nothing was found for {whom} yet"
-    return f"{asked}: tell how tasks ended with learn(…), and look at bank.lessons.list() and at the notes of a recall."
+    return f"{asked}: say how tasks ended, and look at bank.lessons.list() and at the notes of a recall."
 
 
 def _finish(lift: Lift) -> Iterator[str]:
     """Attempts whose outcome was refused, or never told: nothing is learned from them."""
     if lift.unfinished:
         yield (
-            f"{plural(lift.unfinished, 'run')} ended without an outcome: finish each attempt with outcome='success', "
-            "outcome='failure' or a reward. bank.runs.list(status='unfinished') has them."
+            f"{plural(lift.unfinished, 'run')} ended without an outcome: finish each attempt with success, failure or "
+            "a reward. bank.runs.list(status='unfinished') has them."
         )
 
 
@@ -263,16 +257,10 @@ def _decide(lift: Lift) -> Iterator[str]:
 def _tell(lift: Lift) -> Iterator[str]:
     """Outcomes and labels that are missing."""
     if lift.missing_differs:
-        yield (
-            "Find out why outcomes are missing, and tell those of failures and crashes too: `with bank.attempt(task)` "
-            "does."
-        )
+        yield "Find out why outcomes are missing, and tell those of failures and crashes too: an attempt does."
     elif lift.recalls >= _EARLY and lift.settled < _MANY * lift.recalls:
-        have = "has" if lift.settled == 1 else "have"
-        yield (
-            f"Tell more outcomes: {lift.settled} of {lift.recalls} recalls {have} one. Hand each recall to learn with "
-            "its run, or use `with bank.attempt(task)`."
-        )
+        have = f"{lift.settled} of {lift.recalls} recalls {'has' if lift.settled == 1 else 'have'} one"
+        yield f"Tell more outcomes: {have}. Hand in each run with its recall, or use an attempt."
     if lift.unlabelled:
         runs = plural(lift.unlabelled, "run")
         yield (
@@ -283,34 +271,18 @@ def _tell(lift: Lift) -> Iterator[str]:
         yield "Let a person label some runs: bank.runs.audit(30) draws them at random."
 
 
-def _forget(lift: Lift) -> Iterator[str]:
-    """Lessons that only take room."""
+def _wait(lift: Lift) -> Iterator[str]:
+    """Lessons that only take room, whether to go on, and what the bank did itself, so that nobody does it twice."""
     if count := sum(does_nothing(lesson) and not (lesson.retired or lesson.quarantined) for lesson in lift.lessons):
         they = plural(count, "lesson does", "lessons do")
-        yield f"Make room: {they} nothing. bank.lessons.retire(id, reason=…), or Learning(keep_lessons=…) does it."
-
-
-def _removed(lift: Lift) -> Iterator[str]:
-    """What the bank did itself, so that nobody does it twice."""
+        yield f"Make room, or let the setting keep_lessons do it: {they} nothing: bank.lessons.retire(id, reason=…)."
+    is_open = lift.standing not in ("helps", "harms") and not (lift.missing_differs or does_nothing(lift))
+    if is_open and lift.success.basis != "judge":  # opinions alone never lead to a verdict that counts
+        yield "Go on: more outcomes decide it. Where tasks can be done again, bank.trial(…) is quicker."
     lessons = distinct_lessons(lift)
     if out := sum(lesson.retired and lesson.standing in ("harms", "likely harms") for lesson in lessons):
         others = ", and no other is left" if all(lesson.retired for lesson in lessons) else "; keep the others"
         yield f"{plural(out, 'lesson that harms is', 'lessons that harm are')} taken out already{others}."
-
-
-def _wait(lift: Lift, *, brief: bool) -> Iterator[str]:
-    """How long it takes. Opinions alone never lead to a verdict that counts, so they are no reason to wait."""
-    if lift.more and lift.success.basis != "judge" and not (lift.missing_differs or does_nothing(lift)):
-        ten, looks = _roughly(lift.more), _roughly(lift.more_as_it_looks or 0)
-        if brief:
-            tasks, assumed = plural(looks or ten, "more task"), "what it looks" if looks else "ten points"
-            word = "first answer," if lift.standing == "no evidence yet" else "firm answer, without"
-            yield f"Keep going: a {word} 'likely', after about {tasks}, if the effect is {assumed} (a chance of 80 %)."
-            return
-        few = "more task brings" if (lift.more_as_it_looks or lift.more) == 1 else "more tasks bring"
-        text = f"{looks or ten:,} {few} the next verdict if the effect is "
-        text += f"what it looks, {ten:,} if it is ten points" if looks else "ten points"
-        yield f"Go on: about {text} (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker."
 
 
 def _as_shown(lift: Lift, /) -> Estimate:
@@ -320,12 +292,6 @@ def _as_shown(lift: Lift, /) -> Estimate:
         return lift.success
     shown = round(given, 3) - round(without, 3)
     return lift.success.model_copy(update={"value": shown}) if abs(shown - value) < _ROUNDING else lift.success
-
-
-def _roughly(more: int) -> int:
-    """Three digits of it: it is a guess."""
-    tail = 10 ** max(len(str(more)) - 3, 0)
-    return round(more / tail) * tail
 
 
 def _sides(lift: Lift) -> list[str]:
@@ -341,18 +307,27 @@ def _sides(lift: Lift) -> list[str]:
 
 def weighing(lift: Lift, /) -> str:
     """Why the shares are not those of the counts beside them; nothing where they are."""
-    return correction((lift.success_with, lift.with_memory), (lift.success_without, lift.without))
-
-
-def _cost(lift: Lift) -> list[str]:
-    """What measuring has cost so far: tasks, and successes."""
-    cost, sentence = lift.measuring, measuring_cost(lift)
-    return [f"  {sentence}"] if sentence and (cost.tasks_without or cost.tasks_with_less) else []
+    sides = ((lift.success_with, lift.with_memory), (lift.success_without, lift.without))
+    counts = [tally.successes / tally.tasks if tally.tasks else None for _, tally in sides]
+    shown = [(share, count) for (share, _), count in zip(sides, counts, strict=True) if None not in (share, count)]
+    if all(percent(share) == percent(count) for share, count in shown):
+        return ""
+    return (
+        f"corrected for each task's odds of being shown memory: counts alone give {' and '.join(map(percent, counts))}"
+    )
 
 
 def measuring_cost(lift: Lift, /) -> str:
-    """What measuring has cost so far, in tasks and successes, as a sentence; empty before the first task."""
-    return cost_of(lift.measuring, lift.recalls, settled=lift.settled, is_known=not says_nothing(lift))
+    """What measuring has cost so far, in tasks and successes, as a sentence; empty where nothing was left out."""
+    cost = lift.measuring
+    if not lift.recalls or not (cost.tasks_without or cost.tasks_with_less):
+        return ""
+    ended = "" if lift.settled >= lift.recalls else ", with a known outcome or without"
+    tasks = f"{cost.tasks_without:,} of {plural(lift.recalls, 'task')} without memory"
+    less = f", {cost.tasks_with_less:,} with only a part of it" if cost.tasks_with_less else ""
+    text = OPEN if says_nothing(lift) else given_up(cost)
+    together = "together " if less and not says_nothing(lift) else ""
+    return f"Measuring has cost so far: {tasks}{less}{ended}; {together}{text}."
 
 
 def changes(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:
@@ -375,16 +350,15 @@ def spent(lift: Lift, /) -> str:
 
 
 def _spent(lift: Lift) -> list[str]:
-    text = spent(lift)
-    spent_now = [f"a task: {text}"] if text else []
-    since = [f"counts tasks since {lift.first:%Y-%m-%d}"] if lift.first and lift.success.value is not None else []
-    return [f"  {'; '.join((*since, *spent_now))}"] if since or spent_now else []
+    since = f"counts tasks since {lift.first:%Y-%m-%d}" if lift.first and lift.success.value is not None else ""
+    parts = [*filter(None, (since, f"a task: {text}" if (text := spent(lift)) else ""))]
+    return [f"  {'; '.join(parts)}"] if parts else []
 
 
 def _next(sentences: Sequence[str]) -> list[str]:
     if len(sentences) == 1:
         return [f"What to do next: {sentences[0]}"]
-    return ["What to do next:", *(f"  {n}. {sentence}" for n, sentence in enumerate(sentences, 1))] if sentences else []
+    return ["What to do next:", *(f"  {n}. {sentence}" for n, sentence in enumerate(sentences, 1))]
 
 
 def _columns(name: str) -> str:
@@ -397,8 +371,7 @@ def _lesson(lesson: LessonLift) -> str:
 
 def _group(group: GroupLift) -> str:
     count = "" if group.group.startswith(AGAIN) else f"{plural(group.lessons, 'lesson')}, "
-    standing = f"{count}{standing_of(group)}"
-    return _row(group, one_line(group.name, limit=_READ) or group.group, standing)
+    return _row(group, one_line(group.name, limit=_READ) or group.group, f"{count}{standing_of(group)}")
 
 
 def _row(lift: TreatmentLift, title: str, standing: str) -> str:
@@ -420,7 +393,3 @@ def _judge(judge: JudgeReport) -> str:
 def _cut(text: str, most: int) -> str:
     text = one_line(text, limit=_READ)
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
-
-
-def _percent(share: float | None) -> str:
-    return "an unknown share" if share is None else f"{share:.0%}"

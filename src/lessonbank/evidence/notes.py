@@ -35,14 +35,11 @@ def notes(episodes: Episodes, review: Review, titles: Sequence[str], /) -> tuple
     return (
         *_opinions(episodes, review),
         *_witnesses(episodes),
-        *_missing(review),
-        *_untold(episodes, review),
+        *_missing(episodes, review),
         *_restarts(episodes, titles),
         *_models(episodes, review),
-        *_fitted(episodes),
         *_waiting(episodes),
         *_alike(episodes),
-        *_doubts(episodes),
     )
 
 
@@ -55,27 +52,17 @@ def _opinions(episodes: Episodes, review: Review) -> Iterator[str]:
         yield "no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)"
 
 
-def _fitted(episodes: Episodes) -> Iterator[str]:
-    """What effects are of where a model chose among the lessons, and what that took."""
-    fitted = ~np.isnan(episodes.fit)
-    if fitted.any():
-        yield (
-            f"a model fitted the lessons to the task in {int(fitted.sum())} of {plural(len(episodes), 'recall')}, for "
-            f"{float(episodes.fit[fitted].mean()):,.0f} tokens each: effects are of offering a lesson to it (fit=…)"
-        )
-
-
 def _witnesses(episodes: Episodes) -> Iterator[str]:
     """On whose word all this rests."""
-    writers = np.unique(episodes.told_by[episodes.known])
+    writers = np.unique(episodes.writer[episodes.known])
     if len(writers) > 1:
         yield (
             f"outcomes come from {plural(len(writers), 'key')}: a lesson is retired automatically only if it harms "
-            "without the outcomes of each of them, and what helps waits for a person (bank.lessons.proposals)"
+            "without the outcomes of each of them, and what helps waits for a person, as a proposal"
         )
     elif left_out(episodes):
         who = episodes.writers[int(writers[0])]
-        yield f"all outcomes come from {who}, so all that follows waits for a person (bank.lessons.proposals)"
+        yield f"all outcomes come from {who}, so all that follows waits for a person, as a proposal"
     if episodes.uncounted:
         yield (
             f"{plural(episodes.uncounted, 'outcome does', 'outcomes do')} not count: of one writer {FREE} a day do, "
@@ -83,18 +70,14 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
         )
 
 
-def _missing(review: Review) -> Iterator[str]:
-    """Outcomes that are missing more often on one side than chance explains make a difference by themselves."""
-    if lessons := int(review.differs[1:].sum()):
-        yield (
-            "outcomes are missing more often when "
-            f"{plural(lessons, 'lesson or group is', 'lessons or groups are')} shown, or left out: no verdict"
-        )
+def _missing(episodes: Episodes, review: Review) -> Iterator[str]:
+    """Outcomes that are missing more often on one side make a difference by themselves; where they are missing alike
+    on both sides, the others may yet not speak for them."""
+    if count := int(review.differs[1:].sum()):
+        lessons = plural(count, "lesson or group is", "lessons or groups are")
+        yield f"outcomes are missing more often when {lessons} shown, or left out: no verdict"
 
-
-def _untold(episodes: Episodes, review: Review) -> Iterator[str]:
-    """Outcomes that are missing alike on both sides make no difference, and yet the others may not speak for them."""
-    due, missing = int(episodes.due.sum()), int(episodes.missing.sum())
+    due, missing = int((~episodes.waiting).sum()), int(episodes.missing.sum())
     if due >= _KNOWN and missing >= _MANY * due and not review.differs[0]:
         kind = _least_told(episodes, 2 * missing / due)
         yield f"{missing / due:.0%} of outcomes are missing: effects are those in tasks whose end was told{kind}"
@@ -102,7 +85,7 @@ def _untold(episodes: Episodes, review: Review) -> Iterator[str]:
 
 def _least_told(episodes: Episodes, least: float) -> str:
     """The kind of task whose outcomes are missing most, if that is for such a share of its tasks or more."""
-    total, missing = (np.bincount(episodes.cluster[r], minlength=1) for r in (episodes.due, episodes.missing))
+    total, missing = (np.bincount(episodes.cluster[r], minlength=1) for r in (~episodes.waiting, episodes.missing))
     share = np.where(total >= _KNOWN, np.pad(missing, (0, len(total) - len(missing))) / np.maximum(total, 1), 0.0)
     worst = int(share.argmax())
     known = worst < len(episodes.clusters) and share[worst] >= least
@@ -111,17 +94,14 @@ def _least_told(episodes: Episodes, least: float) -> str:
 
 def _restarts(episodes: Episodes, titles: Sequence[str]) -> Iterator[str]:
     """What started again, and why: earlier outcomes are about something else."""
-    restarts = list(
-        {(restart.at, restart.before): restart for restart in episodes.restarts}.values()
-    )  # of equal groups one
+    restarts = [
+        *{(restart.at, restart.before): restart for restart in episodes.restarts}.values()
+    ]  # of equal groups one
     for restart in restarts[:_SHOWN]:
-        day = f"{datetime.fromtimestamp(restart.at, UTC):%Y-%m-%d}"
-        if episodes.level[restart.treatment] == LESSON_LEVEL:
-            what, why = f"the evidence of {titles[restart.treatment]} starts", "its text was changed"
-        else:
-            what, why = f"the evidence of {titles[restart.treatment]} starts", "a lesson of it was taken back"
-        outcomes = plural(restart.before, "earlier outcome does", "earlier outcomes do")
-        yield f"{what} again on {day}, because {why}: {outcomes} not count"
+        is_lesson = episodes.level[restart.treatment] == LESSON_LEVEL
+        why = "its text was changed" if is_lesson else "a lesson of it was taken back"
+        starts = f"the evidence of {titles[restart.treatment]} starts again on {_day(restart.at)}, because {why}"
+        yield f"{starts}: {plural(restart.before, 'earlier outcome does', 'earlier outcomes do')} not count"
     if (left := len(restarts) - _SHOWN) > 0:
         yield f"the evidence of {plural(left, 'more lesson or group', 'more lessons or groups')} started again, too"
 
@@ -129,7 +109,7 @@ def _restarts(episodes: Episodes, titles: Sequence[str]) -> Iterator[str]:
 def _models(episodes: Episodes, review: Review) -> Iterator[str]:
     """The models on which the agent ran: the numbers pool them all, so a reader must know what each of them says."""
     whole = review.scores.where(review.scores.group == 0)
-    model = episodes.model[whole.row] if len(episodes.model) else np.empty(0, np.int64)
+    model = episodes.model[whole.row]
     often = np.flatnonzero(np.bincount(model[model >= 0]) >= _KNOWN)
     if len(often) < 2:
         return
@@ -141,9 +121,13 @@ def _models(episodes: Episodes, review: Review) -> Iterator[str]:
         for n, name in enumerate(episodes.models)
         if n in often[:_SHOWN]
     )
-    day = f" on {datetime.fromtimestamp(float(episodes.at[last]), UTC):%Y-%m-%d}" if len(episodes.at) else ""
-    what = f"changed to the model {quoted(episodes.models[newest])}{day}" if for_good else "runs on several models"
+    to = f"{quoted(episodes.models[newest])} on {_day(float(episodes.at[last]))}"
+    what = f"changed to the model {to}" if for_good else "runs on several models"
     yield f"the agent {what}: every number here pools all models. Memory as a whole: {each}"
+
+
+def _day(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
 
 
 def _of_model(scores: Scores) -> str:
@@ -153,12 +137,14 @@ def _of_model(scores: Scores) -> str:
 
 
 def _waiting(episodes: Episodes) -> Iterator[str]:
-    """Outcomes that are known and not counted yet, which a reader would miss."""
-    if len(episodes.waiting) and (count := int((episodes.waiting & ~np.isnan(episodes.outcome)).sum())):
+    """Outcomes that are known and not counted yet, and those that were joined with the wrong recalls."""
+    if count := int((episodes.waiting & ~np.isnan(episodes.outcome)).sum()):
         yield (
             f"{plural(count, 'outcome does', 'outcomes do')} {NOT_COUNTED}. Recalls count "
             f"in their order, and each is waited for until {WINDOW} later ones have an outcome"
         )
+    if others := episodes.another_task:
+        yield f"another task: {plural(others, *_ELSEWHERE)}; hand each run to learn with the recall that it used"
 
 
 def _alike(episodes: Episodes) -> Iterator[str]:
@@ -166,13 +152,6 @@ def _alike(episodes: Episodes) -> Iterator[str]:
     outcomes = episodes.outcome[episodes.known]
     if len(outcomes) < _KNOWN or float(np.ptp(outcomes)) > 0.0:
         return
-    what = {0.0: "outcomes are failures", 1.0: "outcomes are successes"}.get(
-        float(outcomes[0]), f"rewards are {outcomes[0]:g}"
-    )
+    words = {0.0: "outcomes are failures", 1.0: "outcomes are successes"}
+    what = words.get(float(outcomes[0]), f"rewards are {outcomes[0]:g}")
     yield f"all {len(outcomes):,} {what}, so nothing can be compared: check what outcome= or reward= is told"
-
-
-def _doubts(episodes: Episodes) -> Iterator[str]:
-    """Signs that outcomes were joined with the wrong recalls."""
-    if others := episodes.another_task:
-        yield f"another task: {plural(others, *_ELSEWHERE)}; hand each run to learn with the recall that it used"

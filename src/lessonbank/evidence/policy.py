@@ -10,10 +10,11 @@ from math import hypot, prod
 from statistics import NormalDist
 from typing import Final
 
+from lessonbank._base.checks import a_share
 from lessonbank.contracts.withholding import Assignment, Members, Withholding
 from lessonbank.errors import UsageError
 
-from .draws import Holdout, NoHoldout, check_probability, draw, uniform
+from .draws import PROBABILITY, Holdout, NoHoldout, draw, uniform
 from .groups import TOPIC
 from .review_snapshot import TreatmentReview
 from .treatments import WHOLE
@@ -35,17 +36,15 @@ class Rates:
     """An effect below which something that helps is left out nearly as often as if it were unknown."""
 
     def __post_init__(self) -> None:
-        """Refuse what are no probabilities in order: UsageError."""
         for name in ("helps", "unknown", "harms"):
-            check_probability(getattr(self, name), name=name)
+            a_share(getattr(self, name), name, PROBABILITY, below=1.0)
         if not 0.0 < self.helps <= self.unknown <= self.harms:
             raise UsageError("Rates needs 0 < helps <= unknown <= harms < 1: what is never left out is not measured")
 
     def at(self, mean: float, spread: float, /) -> float:
         """The rate for an effect that is expected to be `mean`, give or take `spread`.
 
-        It falls as the effect is likely worth having, and rises as it is likely harm. To leave out something that helps
-        a little costs little, and takes longest to show.
+        It falls as the effect is likely worth having, and rises as it is likely harm.
         """
         small, harm = (_NORMAL.cdf((effect - mean) / max(spread, 1e-9)) for effect in (self.worth, 0.0))
         more = (self.harms - self.unknown) * max(2.0 * harm - 1.0, 0.0)
@@ -70,8 +69,8 @@ class AdaptiveHoldout:
     """The default. It leaves out seldom what helps and often what harms, and gives places by measured effect.
 
     A task goes without memory at the rates of `memory`, all draws together. Where several lessons are found, each is
-    left out at the rates of `lesson`. Rates follow what the last outcomes say, and opinions of a judge alone change
-    nothing. Each recall keeps the probabilities of its draws, so estimates stay unbiased (Horvitz and Thompson 1952).
+    left out at the rates of `lesson`. Rates follow the last outcomes; opinions of a judge alone change nothing. Each
+    recall keeps the probabilities of its draws, so estimates stay unbiased (Horvitz and Thompson 1952).
     """
 
     memory: Rates = Rates(0.05, 0.15, 0.5, worth=0.12)
@@ -86,13 +85,12 @@ class AdaptiveHoldout:
         return self.lesson.unknown
 
     def tell(self, scope: str, treatments: Mapping[str, TreatmentReview], /) -> None:
-        """See `FollowsEvidence.tell`."""
+        """Take the newest review of each treatment."""
         now = self._of(scope)
         now.treatments = treatments
         now.tried.clear()
 
     def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
-        """Draws with the probabilities of now."""
         rates = self.rates(lessons, self._of(scope).treatments)
         return draw(lessons, rates, base_rate=self.base_rate, luck=partial(uniform, self.seed, recall_id))
 
@@ -114,22 +112,17 @@ class AdaptiveHoldout:
     def order(
         self, matches: Sequence[tuple[Sequence[str], float]], /, *, places: int, recall_id: str, scope: str
     ) -> list[int]:
-        """Which of what was found has a place, as positions, the best first.
+        """Which of what was found has one of the `places`, as positions, the best first.
 
-        Args:
-            matches: the ids of lessons that come together, and how near they are; the nearest first.
-            places: how many have a place.
-            recall_id: decides whether one is tried; none is where it is empty.
-            scope: whose memory it is.
+        `matches`: the ids of lessons that come together, and how near they are; the nearest first. `recall_id` decides
+        whether one is tried; none is where it is empty.
         """
         now, near = self._of(scope), [distance for _, distance in matches]
         band = [n for n in range(len(matches)) if n < places or near[n] >= max(_BAND * near[places - 1], 0.0)]
-        times = {n: _times(matches[n][0], now.treatments) for n in band}
+        known = {n: [now.treatments.get(id, _UNKNOWN) for id in matches[n][0]] for n in band}
+        times = {n: sum(review.found for review in known[n]) for n in band}
         hope = _HOPE if band and times[band[0]] >= _FEW else 0.0
-        known = now.treatments
-        effect = {
-            n: sum(known.get(id, _UNKNOWN).expected for id in matches[n][0]) + hope * (times[n] < _FEW) for n in band
-        }
+        effect = {n: sum(review.expected for review in known[n]) + hope * (times[n] < _FEW) for n in band}
         best = sorted(band, key=lambda n: (-effect[n] - _SLOPE * near[n] / max(near[0], 1e-9), n))
         if len(band) > places and recall_id:
             now.places += places
@@ -169,8 +162,8 @@ def _expected_of_all(
     """What is expected of all lessons of a recall together, by one way to know it or by two.
 
     By their topic, if they have one and it is known, else by memory as a whole. Where each of them is known, too, the
-    sum of their effects tells more: of a topic that harms a task may find the lessons that help. It may also tell less:
-    each of two lessons that say the same does nothing beside the other. A single lesson that is known speaks alone.
+    sum of their effects may tell more (of a topic that harms a task may find the lessons that help), or less (each of
+    two that say the same does nothing beside the other). A single lesson that is known speaks alone.
     """
     each = [(1.0 - rate[id], known.get(id, _UNKNOWN)) for id in lessons]
     are_known = all(review.recalls >= _FEW and not review.by_judge for _, review in each)
@@ -185,11 +178,6 @@ def _expected_of_all(
             sum(share * review.expected for share, review in each),
             hypot(*(share * review.spread for share, review in each)),
         )
-
-
-def _times(ids: Sequence[str], known: Mapping[str, TreatmentReview]) -> int:
-    """How often the lessons that come together were found."""
-    return sum(known.get(id, _UNKNOWN).found for id in ids)
 
 
 def described(policy: Withholding, /) -> str:

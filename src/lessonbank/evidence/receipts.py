@@ -68,22 +68,19 @@ class Receipts:
 
     def mistaken_for(self, recall: Recall | None, request: str, /) -> str | None:
         """The id of the recall that was made lately for `request`, where that is another task than that of `recall`."""
-        if (
-            recall is None
-            or max(len(request), len(recall.task)) > _LONGEST
-            or not (asked := plain_task(request))
-            or asked in plain_task(recall.task)
-        ):
+        if recall is None or max(len(request), len(recall.task)) > _LONGEST:
             return None
-        own = self._latest.get((recall.scope, asked))
-        return None if own == recall.id or plain_task(recall.task) in asked else own
+        asked, own = plain_task(request), plain_task(recall.task)
+        if not asked or asked in own or own in asked:
+            return None
+        made = self._latest.get((recall.scope, asked))
+        return None if made == recall.id else made
 
     async def returned(self, recall: Recall | str | None, /, *, scope: str) -> tuple[Recall | None, tuple[str, ...]]:
         """The kept receipt that the caller names, or why there is none that an outcome could settle.
 
-        It is looked up before anything is paid for, but for the very object that this process kept and gave: whether
-        that was erased meanwhile is seen when it is settled. What the caller hands in otherwise counts only where the
-        bank does not have the receipt and signed it as it is.
+        It is looked up before anything is paid for, but for the very object that this process kept and gave. What the
+        caller hands in otherwise counts only where the bank does not have the receipt and signed it as it is.
 
         Raises:
             UsageError: it was made in another scope.

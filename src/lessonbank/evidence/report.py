@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,18 +14,27 @@ from lessonbank.guard.sanitise import one_line
 from lessonbank.guard.trust import MERGE
 
 from .confidence_sequences import path, truths_of
-from .effects import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Point, Standing, TreatmentLift
-from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
+from .effects import (
+    Effect,
+    Estimate,
+    GroupLift,
+    JudgeReport,
+    LessonLift,
+    MeasuringCost,
+    Point,
+    Standing,
+    Tally,
+    TreatmentLift,
+)
+from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints, Placed
 from .estimates import cost_effect, sides
 from .groups import AGAIN
 from .lift import Lift
-from .measuring_cost import MeasuringCost
 from .notes import notes
 from .review import Review, review
-from .shares import Tally
 
 _POINTS = 60
-_MOST = 1e6
+_RUNNING = ("steps", "tokens", "cost", "seconds")
 _DECISION = ("success", "standing")
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
 
@@ -41,28 +49,23 @@ def report(
     level: float = 0.95,
     proposed: Collection[str] = (),
 ) -> Lift:
-    """The report of one scope.
+    """The report of one scope. `lessons`: what is known of them besides, by id. `names`: of groups, by id.
 
-    Args:
-        episodes: what happened.
-        scope: its name.
-        lessons: what is known of them besides, by id.
-        names: of groups, by id.
-        level: of the intervals.
-        proposed: the lessons that a person is asked to retire or to approve.
+    `level`: of the intervals. `proposed`: the lessons that a person is asked to retire or to approve.
     """
     findings = review(episodes, level=level)
-    has_outcome, control = ~np.isnan(episodes.outcome), _without(episodes)
+    has_outcome = ~np.isnan(episodes.outcome)
     counts = _Counts(episodes, findings)
     whole = counts.fields_of(0)
     series = _series(episodes, findings, level)
-    missing = counts.missing(0, shown=True), counts.missing(0, shown=False)
+    missing = counts.missing(0)
+    running: dict[str, Any] = {name: _running(episodes, getattr(episodes, name), level) for name in _RUNNING}
     return Lift(
         scope=scope,
         level=level,
-        recalls=int(episodes.first.sum()),
-        settled=int((has_outcome & episodes.first).sum()),
-        controls=int((has_outcome & control).sum()),
+        recalls=int((~episodes.again).sum()),
+        settled=int((has_outcome & ~episodes.again).sum()),
+        controls=int((has_outcome & episodes.without).sum()),
         truths=truths_of(episodes),
         opinions=int((episodes.known & ~episodes.true).sum()),
         missing_with=missing[0],
@@ -73,11 +76,7 @@ def report(
         success_without=series[-1].without if series else None,
         **_tallies(episodes, by_draws=whole["success"].value is not None),
         **{name: whole[name] for name in Effect.model_fields},
-        **_more(findings),
-        steps=_running(episodes, episodes.steps, level),
-        tokens=_running(episodes, episodes.tokens, level),
-        cost=_running(episodes, episodes.cost, level),
-        seconds=_running(episodes, episodes.seconds, level),
+        **running,
         groups=_groups(counts, names or {}),
         lessons=_lessons(counts, lessons or {}, proposed),
         judges=judge_reports(episodes),
@@ -85,13 +84,6 @@ def report(
         series=series,
         notes=notes(episodes, findings, _titles(episodes, lessons or {}, names or {})),
     )
-
-
-def _more(review: Review) -> dict[str, Any]:
-    """How many more recalls bring the next verdict on memory as a whole, if there is one to come."""
-    if review.differs[0] or review.standing[0] in ("helps", "harms"):
-        return {}
-    return dict(zip(("more", "more_as_it_looks"), map(_whole_number, review.more[:, 0].tolist()), strict=True))
 
 
 def _titles(episodes: Episodes, lessons: Mapping[str, Lesson], names: Mapping[str, str]) -> list[str]:
@@ -105,38 +97,28 @@ class _Counts:
 
     def __init__(self, episodes: Episodes, review: Review) -> None:
         self.of, self.review = episodes, review
-        draws, placed, size = episodes.draws, episodes.placed, len(episodes.treatments)
-        known = episodes.known[draws.row]
-        self.withheld = _count_by_treatment(draws.treatment, known & ~draws.shown, size)
-        shown = _count_by_treatment(draws.treatment, known & draws.shown, size)
-        placed_shown = _count_by_treatment(placed.treatment, placed.shown & episodes.known[placed.row], size)
-        self.shown = np.where(episodes.level == LESSON_LEVEL, placed_shown, shown)
-        self.found_in = np.bincount(placed.treatment, minlength=size)
-        waits, lessons = ~episodes.due, episodes.level == LESSON_LEVEL
-        found_in = (
-            _count_by_treatment(placed.treatment, waits[placed.row], size),
-            _count_by_treatment(draws.treatment, waits[draws.row], size),
-        )
-        self.waiting = np.where(lessons, *found_in)
+        draws, placed, known, waiting = episodes.draws, episodes.placed, episodes.known, episodes.waiting
+        is_lesson = episodes.level == LESSON_LEVEL
+        self.withheld = self._count(draws, known[draws.row] & ~draws.shown)
+        shown = (self._count(each, known[each.row] & each.shown) for each in (placed, draws))
+        waits = (self._count(each, waiting[each.row]) for each in (placed, draws))
+        self.shown, self.waiting = np.where(is_lesson, *shown), np.where(is_lesson, *waits)
+        self.found_in = np.bincount(placed.treatment, minlength=len(is_lesson))
 
-    def missing(self, treatment: int, *, shown: bool) -> float | None:
-        """The share without an outcome, of the recalls in which a draw showed the treatment, or did not."""
-        return _finite(self._missing[treatment, int(shown)])
+    def _count(self, drawn: Placed, rows: Flags) -> Ints:
+        return np.bincount(drawn.treatment[rows], minlength=len(self.of.treatments))
 
-    @cached_property
-    def _missing(self) -> Floats:
-        """(treatments, 2): that share where it was left out, and where it was shown; `nan` where it never was."""
-        draws, size = self.of.draws, 2 * len(self.of.treatments)
-        side = 2 * draws.treatment + draws.shown
-        drawn, missing = (
-            np.bincount(each, minlength=size) for each in (side, side[np.isnan(self.of.outcome)[draws.row]])
-        )
-        return np.divide(missing, drawn, out=np.full(size, np.nan), where=drawn > 0).reshape(-1, 2)
+    def missing(self, treatment: int) -> tuple[float | None, float | None]:
+        """The shares without an outcome, of the recalls in which a draw showed the treatment, and did not."""
+        draws = self.of.draws
+        own = np.flatnonzero(draws.treatment == treatment)
+        lost, shown = np.isnan(self.of.outcome)[draws.row[own]], draws.shown[own]
+        return _mean(lost, shown), _mean(lost, ~shown)
 
     def fields_of(self, treatment: int) -> dict[str, Any]:
         """The fields of a `TreatmentLift`."""
-        review, differs = self.review, bool(self.review.differs[treatment])
-        begun = review.begun[treatment]
+        review, begun = self.review, self.review.begun[treatment]
+        missing = self.missing(treatment) if review.differs[treatment] else (None, None)
         return {
             "shown": int(self.shown[treatment]),
             "withheld": int(self.withheld[treatment]),
@@ -144,8 +126,8 @@ class _Counts:
             "standing": review.standing[treatment],
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "waiting": int(self.waiting[treatment]),
-            "missing_shown": self.missing(treatment, shown=True) if differs else None,
-            "missing_withheld": self.missing(treatment, shown=False) if differs else None,
+            "missing_shown": missing[0],
+            "missing_withheld": missing[1],
         }
 
     def _estimate(self, treatment: int) -> Estimate:
@@ -214,7 +196,7 @@ def _lesson(
         known |= {"quarantined": lesson.state == "quarantined", "run_ids": lesson.provenance.trajectory_ids}
     return LessonLift(
         lesson_id=id,
-        groups=tuple(counts.of.treatments[n] for n in counts.of.parents[treatment]) if counts.of.parents else (),
+        groups=tuple(counts.of.treatments[n] for n in counts.of.parents[treatment]),
         proposed=id in proposed,
         part_of=parts.get(id),
         **known,
@@ -226,39 +208,24 @@ def _first(episodes: Episodes) -> datetime | None:
     """When the first recall was made whose outcome counts for memory as a whole."""
     draws = episodes.draws
     row = draws.row[(draws.treatment == 0) & episodes.known[draws.row]]
-    return datetime.fromtimestamp(float(episodes.at[row].min()), UTC) if len(row) and len(episodes.at) else None
+    return datetime.fromtimestamp(float(episodes.at[row].min()), UTC) if len(row) else None
 
 
 def _order(lift: TreatmentLift) -> tuple[int, int]:
     return _RANK[lift.standing], -lift.shown - lift.withheld
 
 
-def _count_by_treatment(treatment: Ints, rows: Flags, size: int) -> Ints:
-    return np.bincount(treatment[rows], minlength=size)
-
-
 def _running(episodes: Episodes, values: Floats, level: float) -> Estimate:
+    numbers = values[episodes.known & ~np.isnan(values)]
+    if not len(numbers) or not np.ptp(numbers):
+        return Estimate()  # each run takes one step: a change of 0 would look like knowledge
     effect = cost_effect(episodes, values, level=level)
-    if not math.isfinite(effect.estimate[0]) or not _varies(values[episodes.known]):
-        return Estimate()
-    return Estimate(
-        value=float(effect.estimate[0]),
-        low=_finite(effect.low[0]),
-        high=_finite(effect.high[0]),
-    )
-
-
-def _varies(values: Floats) -> bool:
-    """Whether runs differ at all: if each takes one step, a change of 0 from 0 to 0 would look like knowledge."""
-    numbers = values[~np.isnan(values)]
-    return len(numbers) > 0 and bool((numbers != numbers[0]).any())
+    return Estimate(value=_finite(effect.estimate[0]), low=_finite(effect.low[0]), high=_finite(effect.high[0]))
 
 
 def _cost(episodes: Episodes, review: Review) -> MeasuringCost:
     """What withholding cost: of each treatment that a draw left out what is to be expected of it."""
     draws = episodes.draws
-    if not len(episodes):
-        return MeasuringCost()
     held = ~draws.shown
     expected = np.where(np.isfinite(review.effects.estimate), review.expected.mean, 0.0)
     level = episodes.level[draws.treatment]
@@ -270,38 +237,34 @@ def _cost(episodes: Episodes, review: Review) -> MeasuringCost:
     # A task that lacks several lessons can lose no more than its own success.
     sums = [np.bincount(row, weights=column[treatment], minlength=len(episodes)) for column in (expected, low, high)]
     given_up, least, most = (float(np.clip(losses, -1.0, 1.0).sum()) for losses in sums)
-    return MeasuringCost(given_up=given_up, given_up_low=least, given_up_high=most, **_left_out(episodes))
-
-
-def _left_out(episodes: Episodes) -> dict[str, int]:
-    """How many tasks a draw left without any lesson, and how many without some."""
-    without = _without(episodes)
-    counts = np.bincount(episodes.placed.row[~episodes.placed.shown], minlength=len(episodes))
-    return {"tasks_without": int(without.sum()), "tasks_with_less": int(((counts > 0) & ~without).sum())}
-
-
-def _without(episodes: Episodes) -> Flags:
-    """Which tasks draws left without any lesson, as memory as a whole counts it: also where each was left out alone."""
-    draws, without = episodes.draws, np.zeros(len(episodes), np.bool_)
-    without[draws.row[(draws.treatment == 0) & ~draws.shown]] = True
-    return without
+    without, less = episodes.without, np.zeros(len(episodes), np.bool_)
+    less[episodes.placed.row[~episodes.placed.shown]] = True
+    return MeasuringCost(
+        given_up=given_up,
+        given_up_low=least,
+        given_up_high=most,
+        tasks_without=int(without.sum()),
+        tasks_with_less=int((less & ~without).sum()),
+    )
 
 
 def _tallies(episodes: Episodes, /, *, by_draws: bool) -> dict[str, Tally]:
     """How many tasks succeeded with memory and without; `by_draws`: those of the effect, else all that are known."""
-    draws, row, shown = episodes.draws, np.arange(len(episodes)), ~_without(episodes)
+    draws, counted = episodes.draws, episodes.known
     if by_draws:
-        whole = draws.treatment == 0
-        row, shown = draws.row[whole], draws.shown[whole]
-    known = episodes.known[row]
-    rows = {"with_memory": row[known & shown], "without": row[known & ~shown]}
-    sums = {name: round(float(episodes.outcome[own].sum()), 6) for name, own in rows.items()}
-    return {name: Tally(successes=sums[name], tasks=len(own)) for name, own in rows.items()}
+        counted = np.zeros(len(episodes), np.bool_)
+        counted[draws.row[draws.treatment == 0]] = True
+        counted &= episodes.known
+    sides = {"with_memory": counted & ~episodes.without, "without": counted & episodes.without}
+    return {
+        name: Tally(successes=round(float(episodes.outcome[own].sum()), 6), tasks=int(own.sum()))
+        for name, own in sides.items()
+    }
 
 
 def _series(episodes: Episodes, review: Review, level: float) -> tuple[Point, ...]:
     """Some sixty moments, evenly spread over the settled recalls."""
-    known = np.flatnonzero(episodes.known & episodes.first)
+    known = np.flatnonzero(episodes.known & ~episodes.again)
     if not len(known):
         return ()
     at = np.unique(np.linspace(1, len(known), min(_POINTS, len(known))).astype(np.int64))
@@ -321,19 +284,14 @@ def _series(episodes: Episodes, review: Review, level: float) -> tuple[Point, ..
         np.array([low, high]),
         at=counts,
     )
-    outcome, control = episodes.outcome[known], _without(episodes)[known]
+    outcome, control = episodes.outcome[known], episodes.without[known]
     with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
     without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
+    names = ("with_memory", "without", "lift", "low", "high")
+    moments = zip(at, zip(with_memory, without, lift, low, high, strict=True), strict=True)
     return tuple(
-        Point(
-            recalls=int(n),
-            with_memory=_finite(a),
-            without=_finite(b),
-            lift=_finite(c),
-            low=float(lo),
-            high=float(hi),
-        )
-        for n, a, b, c, lo, hi in zip(at, with_memory, without, lift, low, high, strict=True)
+        Point(recalls=int(n), **{name: _finite(value) for name, value in zip(names, values, strict=True)})
+        for n, values in moments
     )
 
 
@@ -361,7 +319,3 @@ def _mean(values: Floats | Flags, rows: Flags) -> float | None:
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _whole_number(value: float) -> int | None:
-    return math.ceil(value) if math.isfinite(value) and value < _MOST else None

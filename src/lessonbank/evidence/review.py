@@ -23,7 +23,7 @@ from .confidence_sequences import (
 )
 from .effects import Standing
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
-from .estimates import Effects, Pooled, effects, more_needed, pooled
+from .estimates import Effects, Pooled, effects, pooled
 
 ALPHA: Final = 0.05
 """The share of banks that ever print a false "helps" or "harms", at most."""
@@ -36,7 +36,6 @@ _LESSON_LIKELY: Final = math.log(80.0)
 """The same for a lesson. So at most one in a hundred lessons without effect gets the word (by simulation)."""
 _LATE: Final = 300
 """The last draws of a treatment, by which its effect is expected to be what it is."""
-_LEAST_EFFECT: Final = 0.02
 _LIARS: Final = 10
 """One in so many keys may lie, as often as they like, without leading to a wrong action."""
 
@@ -56,15 +55,10 @@ class Review:
     log_help: Floats
     log_harm: Floats
     """Evidence against 'does not help' and 'does not harm', without the writers who say most: logarithms."""
-    least: Floats
-    """From what evidence on it counts as shown: logarithms."""
-    more: Floats
-    """(2, treatments): about how many more recalls bring the next verdict, for an effect of ten points and for one as
-    large as it looks; `nan` where that is below two points: nobody waits for it."""
     begun: Floats
-    """Since when it harms, in seconds since 1970, where it did not from the first; else `nan`."""
+    """Since when it harms, where it did not from the first, in seconds since 1970; else `nan`."""
     differs: Flags
-    """Whether outcomes go missing more often on one side, and a verdict would rest on how those would have ended."""
+    """Whether outcomes go missing more often on one side, and nothing is shown."""
     scores: Scores
     """Of what has an outcome."""
     every: tuple[Scores, ...]
@@ -94,14 +88,13 @@ def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) ->
     won = gains_by_cell(every, *filled, by_writer=leave_out > 0)
     log_help = log_e(won, helps=True, leave_out=leave_out)
     log_harm, start = restarted(won, leave_out=leave_out)
-    likely = likely_from(episodes)
+    likely, least = likely_from(episodes), shown_from(episodes)
     start = np.where((log_harm >= likely) & (log_harm > log_help), start, 0)
     is_present = every.rank >= STARTS[start][every.group] if start.any() else np.ones(len(every), np.bool_)
     present = every.where(is_present & (every.weight > 0))
     low, high = bounds(won, level=level, start=start)
     made = effects(present, episodes, level=level)
     made = replace(made, estimate=np.clip(made.estimate, low, high))
-    least = shown_from(episodes)
     grade = _graded(log_help, log_harm, likely, least, made)
     return Review(
         standing=tuple(_WORDS[int(number)] for number in grade),
@@ -112,20 +105,12 @@ def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) ->
         expected=pooled(_of_late(present, episodes, level), episodes.level, episodes.parents),
         log_help=log_help,
         log_harm=log_harm,
-        least=least,
-        more=more_needed(present, np.where(grade == 0, likely, least), _sizes(made)),
         begun=_begun(episodes, present, start),
         differs=missing_differs(episodes) & (grade == 0),
         scores=present,
         every=(every, *filled),
         outcomes=ways[0],
     )
-
-
-def _sizes(made: Effects) -> Floats:
-    """(2, treatments): the effects of which it is said how soon they would be shown."""
-    looks = np.abs(made.estimate)
-    return np.stack([np.full(len(looks), 0.1), np.where(looks >= _LEAST_EFFECT, looks, np.nan)])
 
 
 def _of_late(present: Scores, episodes: Episodes, level: float) -> Effects:
@@ -179,21 +164,15 @@ def missing_differs(episodes: Episodes, /) -> Flags:
 
 
 def left_out(episodes: Episodes, /) -> int:
-    """How many keys may lie without leading to an action: each single one, and any tenth of all. A bank that only its
-    own process writes to rests on that.
-
-    While writers are still coming, liars may be among the first. As many are unseen as have told one outcome only
-    (Good 1953), so these count twice.
-    """
-    who, counts = np.unique(episodes.told_by[episodes.known], return_counts=True)
+    """How many keys may lie without leading to an action: each single one, and any tenth of all, where those that told
+    one outcome only count twice (as many are still to come: Good 1953); none if the bank's own process alone tells."""
+    who, counts = np.unique(episodes.writer[episodes.known], return_counts=True)
     if len(who) < 2 and not any(is_separate_writer(episodes.writers[int(n)]) for n in who if episodes.writers):
         return 0
     return -(-(len(counts) + int((counts == 1).sum())) // _LIARS)
 
 
 def _begun(episodes: Episodes, present: Scores, start: Ints) -> Floats:
-    begun = np.full(len(episodes.treatments), np.nan)
-    if len(episodes.at):
-        turned = np.flatnonzero(start > 0)
-        begun[turned] = [episodes.at[present.row[present.group == treatment][0]] for treatment in turned]
+    begun, turned = np.full(len(episodes.treatments), np.nan), np.flatnonzero(start > 0)
+    begun[turned] = [episodes.at[present.row[present.group == treatment][0]] for treatment in turned]
     return begun

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, cast, get_args
 
-from .effects import Standing
+from .effects import LITTLE, Standing
 
-_NUMBERS = ("expected", "spread", "found", "most")
-_DEFAULTS = (0.0, 1.0)
-"""What `found` and `most` are in snapshots of earlier versions."""
 _GONE = (0.0, 0.0)
 """Two numbers that snapshots of earlier versions have before the others."""
 _STORED = "units"
@@ -36,6 +33,11 @@ class TreatmentReview:
     """Recalls with an outcome for which a lesson was found, drawn or not."""
     most: float = 1.0
     """How large the effect is at most, up or down, however often one looks."""
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether it is shown to change next to nothing; opinions alone show nothing."""
+        return self.grade == "no evidence yet" and not self.by_judge and self.most <= LITTLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +75,15 @@ class ReviewSnapshot:
 
     def text(self) -> str:
         """As a setting."""
-        treatments = {
-            id: (
-                review.recalls,
-                review.grade,
-                review.by_judge,
-                *_GONE,
-                *(round(getattr(review, name), 4) for name in _NUMBERS),
-            )
-            for id, review in self.treatments.items()
-        }
+        rows = ((id, astuple(review)) for id, review in self.treatments.items())
+        treatments = {id: (*row[:3], *_GONE, *(round(number, 4) for number in row[3:])) for id, row in rows}
         fields = {"reviewed": self.reviewed, "sequence": self.sequence, _STORED: treatments}
         return json.dumps({**fields, "proposed": dict(self.proposed)})
 
 
 def _review(recalls: Any, grade: Any, by_judge: Any, *numbers: Any) -> TreatmentReview:
-    if grade not in get_args(Standing):
-        raise ValueError("a grade that is none")
-    values = [_number(number) for number in numbers[len(_GONE) :]]
-    expected, spread, times, most = (*values, *_DEFAULTS[len(values) - len(_NUMBERS) :])[: len(_NUMBERS)]
-    return TreatmentReview(max(int(recalls), 0), grade, bool(by_judge), expected, spread, max(int(times), 0), most)
-
-
-def _number(value: Any) -> float:
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError("a number that is none")
-    return number
+    expected, spread, *later = map(float, numbers[len(_GONE) :])
+    found, most = (*later, *(0.0, 1.0)[len(later) :])  # snapshots of earlier versions end before
+    if grade not in get_args(Standing) or not all(map(math.isfinite, (expected, spread, found, most))):
+        raise ValueError("a grade, or a number, that is none")
+    return TreatmentReview(max(int(recalls), 0), grade, bool(by_judge), expected, spread, max(int(found), 0), most)

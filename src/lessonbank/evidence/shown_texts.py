@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Final
 
 from lessonbank.contracts.lesson_block import codes_in, has_code
@@ -11,7 +10,6 @@ from lessonbank.contracts.ports import RecallFilter, Store
 from lessonbank.contracts.records import Recall, Trajectory
 from lessonbank.contracts.store_calls import list_recalls
 
-_TEXT: Final = attrgetter("text")
 _LOOKED_UP: Final = 16
 """Codes of one call that are looked up: those that stand before most lines."""
 
@@ -44,5 +42,5 @@ def _texts(runs: Sequence[Trajectory]) -> list[str]:
         texts += (run.task, run.instructions)
         for step in run.steps:
             texts += (step.thought, step.action.text)
-            texts += map(_TEXT, step.observations)
+            texts += [observation.text for observation in step.observations]
     return texts

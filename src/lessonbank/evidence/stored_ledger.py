@@ -50,13 +50,12 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard import one_line
 from lessonbank.guard.quote import quoted
 
-from .draws import FollowsEvidence, OrdersByEvidence
-from .effects import LITTLE
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
 from .evidence_table import EvidenceTable
 from .groups import group_label, topic_names
 from .ledger import Acted, Ledger, Met
 from .lift import Lift
+from .policy import AdaptiveHoldout
 from .report import report
 from .review import Review, left_out, review
 from .review_snapshot import ReviewSnapshot, TreatmentReview
@@ -67,18 +66,12 @@ _APART: Final = 3
 """How often a lesson could be read from a scan in the time that finding it by its id takes."""
 _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
-_IMPORTED: Final = "imported recalls: {count}; they and their outcomes do not count here"
-_UNFINISHED: Final = 1_000
-"""Runs without an outcome that are counted."""
 _REACH: Final = 2
 """So many times as many matches are searched for as are shown: the others compete by their effect."""
-_PAGE: Final = 50
-"""Receipts that are read at once."""
 _FIRST, _SHARE = 20, 0.05
-"""The evidence is reviewed after so many new outcomes, and after so large a share of all: what a review costs grows
-with what there is, and what it costs per outcome does not."""
-_REMEMBERED: Final = 5_000
-"""Lessons that are remembered from one report to the next."""
+"""The evidence is reviewed after so many new outcomes, and after so large a share of all."""
+_PAGE, _UNFINISHED, _REMEMBERED = 50, 1_000, 5_000
+"""Receipts read at once; runs without an outcome that are counted; lessons remembered between reports."""
 
 
 @dataclass(slots=True)
@@ -97,12 +90,7 @@ class _ScopeState:
     approved: dict[str, int] = field(default_factory=dict[str, int])
     """By lesson: the change by which a person approved it last."""
     measured: tuple[int, Mapping[str, Lesson | None]] = (-1, MappingProxyType({}))
-    """The lessons that tasks found, as of a change of the scope: a person who looks at several asks for all each time.
-    """
-
-    def episodes(self) -> Episodes:
-        """As columns."""
-        return self.table.episodes(since=reworded(self.rewordings) | self.groups)
+    """The lessons that tasks found, as of a change of the scope."""
 
     def take_in(self, receipts: Iterable[Recall], entries: Iterable[JournalEntry], /) -> None:
         """What was found out, oldest first."""
@@ -119,24 +107,19 @@ class _ScopeState:
                 case Trust():
                     if entry.entry.approves:
                         self.approved.update(dict.fromkeys(entry.entry.lesson_ids, entry.sequence))
-                case Retire():
-                    if entry.writer == WRITER:
-                        self._take_retired(entry.entry, entry.at)
+                case Retire(lesson_ids=ids, successor=successor):
+                    by_ledger = entry.writer == WRITER and not successor  # which an earlier version put in its place
+                    self._take_back(ids if by_ledger else (), entry.at)
                 case _:
-                    self._take_reworded(entry)
+                    self.rewordings.append(entry)
+                    if isinstance(entry.entry, Edit):
+                        self.taken_back.discard(entry.entry.lesson_id)
             self.sequence = entry.sequence
 
-    def _take_retired(self, change: Retire, at: datetime) -> None:
-        """What the evidence led to: it is not done a second time, and what is left of the groups starts again."""
-        if change.successor:
-            return  # what an earlier version put in the place of another: the topic's evidence goes on
-        self.taken_back.update(change.lesson_ids)
-        self.groups.update(dict.fromkeys(self.table.groups_of(change.lesson_ids), at))
-
-    def _take_reworded(self, entry: JournalEntry) -> None:
-        self.rewordings.append(entry)
-        if isinstance(entry.entry, Edit):
-            self.taken_back.discard(entry.entry.lesson_id)
+    def _take_back(self, ids: Sequence[str], at: datetime) -> None:
+        """What the evidence led to is not done a second time, and what is left of the groups starts again."""
+        self.taken_back.update(ids)
+        self.groups.update(dict.fromkeys(self.table.groups_of(ids), at))
 
 
 class StoredLedger(Ledger):
@@ -145,23 +128,19 @@ class StoredLedger(Ledger):
     def __init__(self, store: Store, policy: Withholding, /, *, act: bool = True, trusts: bool = True) -> None:
         self.policy, self._trusts = policy, trusts
         self._store, self._act, self._locks = store, act, ScopeLocks()
-        self._states: dict[str, _ScopeState] = {}
-        self._snapshots: dict[str, ReviewSnapshot] = {}
-        self._unreviewed: dict[str, int] = {}
-        self._reads: dict[str, int] = {}
+        self._states, self._snapshots = dict[str, _ScopeState](), dict[str, ReviewSnapshot]()
+        self._unreviewed, self._reads = dict[str, int](), dict[str, int]()
         self._read_as: dict[str, int] = {}
         """The hash of the setting that the last review was read from: to read it again takes as long as a search."""
         self._lock = threading.Lock()
 
     def reach(self, places: int, /) -> int:
-        """See `Ledger.reach`."""
-        return _REACH * places if isinstance(self.policy, OrdersByEvidence) else places
+        return _REACH * places if isinstance(self.policy, AdaptiveHoldout) else places
 
     async def order(self, retrieval: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
-        """See `Ledger.order`."""
         snapshot = await self._last(scope)
         matches = retrieval.matches
-        if isinstance(self.policy, OrdersByEvidence):
+        if isinstance(self.policy, AdaptiveHoldout):
             near = [(_ids(match), match.score) for match in matches]
             order = self.policy.order(near, places=places, recall_id=recall_id, scope=scope)
             matches = tuple(matches[n] for n in order)
@@ -170,17 +149,16 @@ class StoredLedger(Ledger):
         return retrieval if matches == retrieval.matches else retrieval.model_copy(update={"matches": matches})
 
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
-        """See `Ledger.assign`."""
         await self._last(scope)
         assigned = self.policy(lessons, recall_id=recall_id, task=task, scope=scope)
         groups = [draw.probability for draw in assigned.groups]
-        odds = (assigned.control_probability, *groups, *assigned.probability.values())
-        if not all(0.0 <= odd <= 1.0 for odd in odds):
+        if not all(
+            0.0 <= odd <= 1.0 for odd in (assigned.control_probability, *groups, *assigned.probability.values())
+        ):
             raise UsageError("the policy of holdout= returned a probability outside 0 to 1: correct the policy")
         return assigned
 
     async def on_outcome(self, *, scope: str) -> Acted:
-        """See `Ledger.on_outcome`."""
         try:
             async with self._locks.of(scope):
                 return await self._review(scope) if await self._is_due(scope) else Acted()
@@ -188,7 +166,6 @@ class StoredLedger(Ledger):
             return Acted(notes=(f"the evidence was not reviewed: {quoted(error)}",))
 
     async def proposals(self, *, scope: str) -> Sequence[Proposal]:
-        """See `Ledger.proposals`."""
         await self._reread(scope)
         if not self._snapshots[scope].proposed:
             return ()
@@ -196,19 +173,16 @@ class StoredLedger(Ledger):
             return await self._proposals(await self._read(scope), scope)
 
     async def unlabelled(self, *, scope: str) -> Sequence[str]:
-        """See `Ledger.unlabelled`."""
         async with self._locks.of(scope):
             return (await self._read(scope)).table.audits.waiting
 
     async def audit(self, count: int, *, scope: str, by: str, reason: str) -> None:
-        """See `Ledger.audit`."""
         async with self._locks.of(scope):
             state = await self._read(scope)
             if planned := state.table.audits.plan(count, by=by, reason=reason):
                 await self._store.apply([planned], scope=scope, writer=by)
 
     async def lift(self, *, scope: str, level: float) -> Lift:
-        """See `Ledger.lift`."""
         await self._reread(scope)
         async with self._locks.of(scope):
             state = await self._read(scope)
@@ -219,26 +193,23 @@ class StoredLedger(Ledger):
             episodes = await to_thread.run_sync(self._episodes, state)
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
             lift = await to_thread.run_sync(made, episodes)
-            waiting, imported = len(state.table.audits.waiting), len(state.table.imported)
-            notes = [_IMPORTED.format(count=imported)] if imported else []
-            notes += _contradictions(lessons)
-            unfinished = await self._store.runs(RunFilter(status="unfinished", limit=_UNFINISHED), scope=scope)
-            counts = {"unlabelled": waiting, "empty": state.table.empty, "unfinished": len(unfinished)}
-            return lift.model_copy(update={**counts, "notes": (*lift.notes, *notes)})
+            table, unfinished = state.table, RunFilter(status="unfinished", limit=_UNFINISHED)
+            imported = f"imported recalls: {len(table.imported)}; they and their outcomes do not count here"
+            update = {
+                "unlabelled": len(table.audits.waiting),
+                "empty": table.empty,
+                "unfinished": len(await self._store.runs(unfinished, scope=scope)),
+                "notes": (*lift.notes, *([imported] if table.imported else ()), *_contradictions(lessons)),
+            }
+            return lift.model_copy(update=update)
 
     async def met(self, *, scope: str) -> Mapping[str, Met]:
-        """See `Ledger.met`."""
         await self._reread(scope)
         treatments = self._snapshots[scope].treatments
         async with self._locks.of(scope):
             last = (await self._read(scope)).table.last_found()
-        known = {
-            id: review for id, review in treatments.items() if not review.by_judge and review.grade == "no evidence yet"
-        }
-        return {
-            id: Met(datetime.fromtimestamp(at, UTC), id in known and known[id].most <= LITTLE)
-            for id, at in last.items()
-        }
+        idle = {id for id, review in treatments.items() if review.does_nothing}
+        return {id: Met(datetime.fromtimestamp(at, UTC), id in idle) for id, at in last.items()}
 
     async def _lessons_found(self, state: _ScopeState, scope: str) -> dict[str, Lesson]:
         """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
@@ -272,19 +243,20 @@ class StoredLedger(Ledger):
     def _tell(self, scope: str, snapshot: ReviewSnapshot) -> None:
         self._snapshots[scope] = snapshot
         self._read_as.pop(scope, None)
-        if isinstance(self.policy, FollowsEvidence):
+        if isinstance(self.policy, AdaptiveHoldout):
             self.policy.tell(scope, snapshot.treatments)
 
     async def _is_due(self, scope: str) -> bool:
         snapshot = await self._last(scope)
         known = self._unreviewed.get(scope)
         self._unreviewed[scope] = await self._count_unreviewed(scope) if known is None else known + 1
-        if not _is_time(self._unreviewed[scope], snapshot.reviewed):
+        if self._unreviewed[scope] < max(_FIRST, _SHARE * snapshot.reviewed):
             return False
         await self._reread(scope)  # another process may have been first
         self._unreviewed[scope] = await self._count_unreviewed(scope)
         left = await count_records(self._store, scope=scope)  # a purge may have left fewer than were reviewed
-        return _is_time(self._unreviewed[scope], min(self._snapshots[scope].reviewed, left.recalls_with_a_run))
+        reviewed = min(self._snapshots[scope].reviewed, left.recalls_with_a_run)
+        return self._unreviewed[scope] >= max(_FIRST, _SHARE * reviewed)
 
     async def _count_unreviewed(self, scope: str) -> int:
         since = self._snapshots[scope].sequence
@@ -313,15 +285,15 @@ class StoredLedger(Ledger):
 
     def _episodes(self, state: _ScopeState) -> Episodes:
         with self._lock:
-            return state.episodes()
+            return state.table.episodes(since=reworded(state.rewordings) | state.groups)
 
     async def _decide(
         self, state: _ScopeState, episodes: Episodes, review: Review, sure: Review, scope: str
     ) -> tuple[list[Change], dict[str, str]]:
         """What follows: what is shown to harm is taken back, groups first and each as one; what helps is trusted.
 
-        `sure` is what holds without each single key that told outcomes. Only proposed (by id, with the evidence) is
-        what a person approved, and where there are several keys what is not sure and what helps.
+        `sure` holds without each single key that told outcomes. Only proposed (by id, with the evidence) is what a
+        person approved, and where there are several keys what is not sure and what helps.
         """
         changes, proposed = list[Change](), dict[str, str]()
         for treatment, ids in harmful_treatments(episodes, review):
@@ -387,10 +359,7 @@ class StoredLedger(Ledger):
                     return state
 
     async def _receipts(self, state: _ScopeState, entries: Sequence[JournalEntry], scope: str) -> list[Recall]:
-        """The receipts that `state` does not have: those that `entries` speak of, and those that wait for an outcome.
-
-        Where outcomes go missing on one side, there is no verdict. So whoever decides has to see what is missing.
-        """
+        """The receipts that `state` does not have: those that `entries` name, and those still without an outcome."""
         if not len(state.table) and not state.sequence:
             return [recall async for recall in every_recall(self._store, scope=scope)]
         new = {recall.id: recall for recall in await self._later_receipts(state, scope)}
@@ -408,13 +377,11 @@ class StoredLedger(Ledger):
             if page is None:  # the last one was erased meanwhile: from the newest again
                 new, last = [], None
                 continue
-            if not page:
-                break
             unknown = [recall for recall in page if not state.table.knows(recall.id)]
-            new, last = [*new, *unknown], page[-1].id
+            new += unknown
             if not unknown or len(page) < _PAGE:
-                break
-        return new
+                return new
+            last = page[-1].id
 
 
 _HELPS: Final = "shown to help"
@@ -432,10 +399,6 @@ def _contradictions(lessons: Mapping[str, Lesson]) -> Iterator[str]:
                 yield f"{pair}: each has evidence of its own, and both are shown until a person decides"
 
 
-def _is_time(unreviewed: int, reviewed: int) -> bool:
-    return unreviewed >= max(_FIRST, _SHARE * reviewed)
-
-
 def proposal_notes(proposals: Sequence[Proposal], /) -> tuple[str, ...]:
     """A sentence for each: what is proposed on the same evidence is one, be it for a whole group of lessons."""
     alike = defaultdict[tuple[str, str, bool], list[Proposal]](list)
@@ -445,9 +408,9 @@ def proposal_notes(proposals: Sequence[Proposal], /) -> tuple[str, ...]:
 
 
 def _describe_proposal(proposal: Proposal, count: int) -> str:
-    is_single = count == 1
-    what = f"the lesson {quoted(proposal.lesson.title)} is" if is_single else f"{count} lessons are"
-    it = "it" if is_single else "them"
+    what, it = (f"{count} lessons are", "them")
+    if count == 1:
+        what, it = f"the lesson {quoted(proposal.lesson.title)} is", "it"
     if proposal.change == "approve":
         return f"{what} {proposal.reason}: approve {it}, because several keys told outcomes"
     again = " again" if proposal.lesson.approved else ""
@@ -459,49 +422,45 @@ def harmful_treatments(episodes: Episodes, review: Review) -> Iterator[tuple[int
 
     A group goes only as the innermost that harms, and only if nothing points the other way for any of its lessons.
     """
-    harms = [review.is_shown(treatment, "harms") for treatment in range(len(episodes.treatments))]
-    helps = {treatment for treatment, word in enumerate(review.standing) if word in ("helps", "likely helps")}
-    members = dict[int, list[int]]()
+    harms = {treatment for treatment in range(len(review.standing)) if review.is_shown(treatment, "harms")}
+    members = defaultdict[int, list[int]](list)
     for lesson, parents in enumerate(episodes.parents):
-        innermost = next((group for group in reversed(parents) if harms[group]), None)
-        if innermost is not None:
-            members.setdefault(innermost, []).append(lesson)
+        for innermost in [group for group in parents if group in harms][-1:]:
+            members[innermost].append(lesson)
     for group, lessons in members.items():
-        if helps.isdisjoint(lessons):
+        if not any("helps" in review.standing[lesson] for lesson in lessons):
             yield group, [episodes.treatments[lesson] for lesson in lessons]
-    for treatment, is_harmful in enumerate(harms):
-        if is_harmful and episodes.level[treatment] == LESSON_LEVEL:
+    for treatment in sorted(harms):
+        if episodes.level[treatment] == LESSON_LEVEL:
             yield treatment, [episodes.treatments[treatment]]
 
 
 def treatment_reviews(episodes: Episodes, review: Review) -> dict[str, TreatmentReview]:
     """What a policy and other processes may go by: with several keys, only what survives without some of them; and
     nothing of a treatment that has no verdict because outcomes are missing."""
-    survives = np.maximum(review.log_help, review.log_harm) > 0.0
-    mean = np.where(survives, review.expected.mean, 0.0) if left_out(episodes) else review.expected.mean
-    mean = np.where(review.differs, 0.0, mean)
-    seen = np.bincount(review.scores.group, minlength=review.scores.groups)
-    placed = np.bincount(
-        episodes.placed.treatment[episodes.known[episodes.placed.row]], minlength=len(episodes.treatments)
-    )
+    counts, placed = ~review.differs, episodes.placed
+    if left_out(episodes):
+        counts &= np.maximum(review.log_help, review.log_harm) > 0.0
+    mean = np.where(counts, review.expected.mean, 0.0)
+    seen = np.bincount(review.scores.group, minlength=len(mean))
+    met = np.bincount(placed.treatment[episodes.known[placed.row]], minlength=len(mean))
     most = np.maximum(np.abs(review.low), np.abs(review.high))
-    columns = (column.tolist() for column in (seen, mean, review.expected.spread, placed, most))
+    columns = (column.tolist() for column in (seen, mean, review.expected.spread, met, most))
+    rows = zip(episodes.treatments, review.standing, *columns, strict=True)
     return {
         id: TreatmentReview(recalls, standing, not review.acts, expected, spread, times, large)
-        for id, standing, recalls, expected, spread, times, large in zip(
-            episodes.treatments, review.standing, *columns, strict=True
-        )
+        for id, standing, recalls, expected, spread, times, large in rows
         if recalls or times
     }
 
 
 def why_of(review: Review, treatment: int, /) -> str:
     """The evidence, as the journal keeps it."""
-    effects = review.effects
-    effect, low, high = (100 * float(of[treatment]) for of in (effects.estimate, review.low, review.high))
-    counts = f"shown {plural(int(effects.shown[treatment]), 'time')}, withheld {int(effects.withheld[treatment])}"
-    log = min(float(max(review.log_harm[treatment], review.log_help[treatment])), 50.0)
-    strong = f"e-value {math.exp(log):.3g} (a test at 5 % asks for 20)"
+    made = review.effects
+    effect, low, high = (100 * float(of[treatment]) for of in (made.estimate, review.low, review.high))
+    counts = f"shown {plural(int(made.shown[treatment]), 'time')}, withheld {int(made.withheld[treatment])}"
+    e = math.exp(min(float(max(review.log_harm[treatment], review.log_help[treatment])), 50.0))
+    strong = f"e-value {e:.3g} (a test at 5 % asks for 20)"
     return f"success {effect:+.1f} points [{low:+.0f}, {high:+.0f}], {counts}, {strong}"
 
 

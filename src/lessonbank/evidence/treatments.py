@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
-from typing import Final
+from typing import Final, NamedTuple
 
 from lessonbank.contracts.records import Recall
 
@@ -13,9 +12,8 @@ WHOLE: Final = "*"
 """The treatment that is memory as a whole. A group has an id with a slash, and a lesson its own id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One treatment in one recall: whether it was shown, and with which probability."""
+class Entry(NamedTuple):
+    """One treatment in one recall."""
 
     treatment: str
     shown: bool
@@ -24,8 +22,7 @@ class Entry:
     """The probability of that, fixed before the draws; between 0 and 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Draw:
+class _Draw(NamedTuple):
     withheld: bool
     probability: float
 
@@ -42,11 +39,10 @@ def entries(recall: Recall, /) -> list[Entry]:
     """What a receipt tells of each treatment, the whole first.
 
     Treatments that cover the same lessons of this recall are one: whichever of their draws withholds, the same lessons
-    go. So a lesson that was found alone also learns from the recalls that went without memory, and memory as a whole
-    also learns from those whose lessons were all left out one by one. Nothing is told of a treatment while a draw for
-    something else withheld any of its lessons, for example its topic. That condition depends on other draws only, so
-    the chance of the treatment itself stays what it was. A treatment that could not have been withheld, or not have
-    been shown, gets no entry.
+    go. Memory as a whole also learns from recalls whose lessons were all left out one by one. Nothing is told of a
+    treatment while a draw for something else, such as its topic, withheld any of its lessons: that depends on other
+    draws only, so its own chance stays what it was. A treatment that could not have been withheld, or not have been
+    shown, gets no entry.
     """
     covered = _covered(recall)
     draws = _draws(recall)

@@ -9,9 +9,8 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from lessonbank._base.plural import plural
-from lessonbank.evidence.effects import Standing
+from lessonbank.evidence.effects import Standing, percent, share_of
 from lessonbank.evidence.lift import Lift, spent, weighing
-from lessonbank.evidence.shares import percent, share_of
 
 from .absence import title_in
 from .journal import is_taken_back, latest, line_of

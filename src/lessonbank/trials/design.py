@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from pydantic import Field
@@ -37,7 +38,7 @@ class Question:
     """The id of a lesson or of a group, or the name of a topic; `None`: everything that is shown."""
     title: str = ""
     ids: frozenset[str] = frozenset()
-    """Of the lesson, or of the groups, once they are found in the bank: topics may share a name."""
+    """Of the lesson or the groups, as the bank has them: topics may share a name."""
 
     def covers(self, candidate: Candidate, /) -> bool:
         """Whether a lesson that is shown is at stake."""
@@ -45,11 +46,7 @@ class Question:
 
 
 def asked(*, without: str | None = None, with_: str | None = None) -> Question:
-    """The question of a call. Neither of the two: memory as a whole against no memory.
-
-    Raises:
-        UsageError: both, or something that is no id.
-    """
+    """The question of a call. Raises UsageError: both, or something that is no id."""
     if without is not None and with_ is not None:
         raise UsageError("trial compares one thing: give one of without=id, with_=id")
     if with_ is not None:
@@ -65,19 +62,16 @@ class Design:
     max_cost: float | None = None
     max_seconds: float | None = None
     rounds: int = 1
-    """How often a task may be done by each side. Beyond one, the answer speaks of these tasks more than of others."""
+    """How often a task may be done by each side."""
     min_effect: float = 0.1
-    """An effect within this distance of zero does not matter: the search for it ends. Zero: it never does."""
+    """An effect within this distance of zero does not matter: the search for it ends."""
     level: float = 0.95
     seed: int = 0
     concurrency: int = 1
-    """How many pairs are run at once. What is found does not depend on it."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be: UsageError."""
-        set_frozen(self, max_runs=a_count(self.max_runs, "max_runs", least=2))
-        for name in ("rounds", "concurrency"):
-            set_frozen(self, **{name: a_count(getattr(self, name), name)})
+        for name, least in (("max_runs", 2), ("rounds", 1), ("concurrency", 1)):
+            set_frozen(self, **{name: a_count(getattr(self, name), name, least=least)})
         for name in ("max_cost", "max_seconds"):
             if getattr(self, name) is not None:
                 takes = "is a budget for all runs together, a number above 0"
@@ -94,31 +88,30 @@ class Planned:
     task: str
     round: int
     seed: int
-    """For both runs of the pair, from 0 to below 2 ** 32: what is chance in the world can be the same in both."""
+    """For both runs of the pair, from 0 to below 2 ** 32."""
     first: Arm
 
 
 def order(tasks: Sequence[str], design: Design, /) -> Iterator[Planned]:
     """The pairs in the order in which they are run: each round all tasks, shuffled, each side first by a coin.
 
-    All of it follows from the seed and the places of the tasks, so that equal calls are equal experiments.
+    All of it follows from the seed and the places of the tasks.
     """
-    seed = str(design.seed)
+
+    def draw(what: str, number: int, place: int) -> float:
+        return uniform(str(design.seed), what, str(number), str(place))
+
     for number in range(design.rounds):
-
-        def draw(what: str, place: int, number: int = number) -> float:
-            return uniform(seed, what, str(number), str(place))
-
-        for place in sorted(range(len(tasks)), key=lambda place: draw("order", place)):
-            first: Arm = "with" if draw("first", place) < 0.5 else "without"
-            yield Planned(tasks[place], number, int(draw("chance", place) * 2**32), first)
+        for place in sorted(range(len(tasks)), key=partial(draw, "order", number)):
+            first: Arm = "with" if draw("first", number, place) < 0.5 else "without"
+            yield Planned(tasks[place], number, int(draw("chance", number, place) * 2**32), first)
 
 
 class TrialRun(Record):
     """One run of a trial: a task, done by one side in one round."""
 
     task: str
-    """An id that follows from the task and from its memory."""
+    """An id."""
     round: int
     arm: Arm
     seed: int
@@ -144,7 +137,7 @@ def difference(pair: Sequence[TrialRun], /) -> float | None:
 class Trial(Record):
     """What memory, or a part of it, changed when the same tasks were done with and without it. `print` it.
 
-    Nothing of it is written into the bank. Where a run contradicts what it was handed, no effect is told at all.
+    Where a run contradicts what it was handed, no effect is told at all.
     """
 
     scope: str
@@ -164,21 +157,19 @@ class Trial(Record):
     refused: int = 0
     """Runs that contradict what they were handed; the rows say how."""
     runs: int = 0
-    """How often the agent ran. With `concurrency` a few runs may be made and not needed any more."""
+    """How often the agent ran; with `concurrency` also runs that were not needed any more."""
     most_runs: int = 0
-    """How many runs there can be, by the tasks, the rounds and the budget."""
+    """How many runs there can be."""
     usage: Usage = Usage()
-    """Of all runs, where they tell it."""
+    """Of all runs, where they tell it, as `seconds`."""
     seconds: float = 0.0
-    """All runs took together."""
     success_with: float | None = None
     success_without: float | None = None
     effect: float | None = None
-    """The average difference over the pairs, in the unit of the outcome: 0.05 is five points. Stopping when an effect
-    is shown makes it look larger than it is; the interval is right all the same."""
+    """The average difference over the pairs: 0.05 is five points. To stop when an effect is shown makes it look larger
+    than it is; the interval, from `low` to `high`, is right all the same."""
     low: float | None = None
     high: float | None = None
-    """Between what the effect on these tasks lies, however often one looked and whenever one stopped."""
     level: float = 0.95
     min_effect: float = 0.1
     standing: Standing = "no evidence yet"
@@ -186,7 +177,7 @@ class Trial(Record):
     """`None` while the trial goes on."""
     seed: int = 0
     rows: tuple[TrialRun, ...] = ()
-    """The runs in the order of their pairs, those that do not count among them."""
+    """The runs in the order of their pairs."""
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -220,34 +211,23 @@ class PairEvidence:
         pairs = [(changed, pair) for pair in self._pairs if (changed := difference(pair)) is not None]
         refused = sum(bool(run.refused) for run in rows)
         is_blind = self._design.max_cost is not None and about.runs > 0 and about.usage.cost is None
-        update: dict[str, object] = {
-            "pairs": len(pairs),
-            "refused": refused,
-            "level": self._design.level,
-            "min_effect": self._design.min_effect,
-            "seed": self._design.seed,
-            "rows": rows,
-            "notes": (*about.notes, *_notes(rows), *([_BLIND] if is_blind else [])),
-        }
+        notes = (*about.notes, *_notes(rows), *([_BLIND] if is_blind else []))
+        update: dict[str, object] = {"pairs": len(pairs), "refused": refused, "rows": rows, "notes": notes}
         if pairs and not refused:
-            update |= self._count_signs([changed for changed, _ in pairs], [run for _, pair in pairs for run in pair])
+            changed, (low, high) = [changed for changed, _ in pairs], self._test.interval()
+            for arm in OTHER:
+                known = [run.outcome or 0.0 for _, pair in pairs for run in pair if run.arm == arm]
+                update[f"success_{arm}"] = math.fsum(known) / len(pairs)
+            update |= {
+                "wins": sum(d > 0 for d in changed),
+                "losses": sum(d < 0 for d in changed),
+                "ties": sum(d == 0 for d in changed),
+                "effect": math.fsum(changed) / len(pairs),
+                "low": low,
+                "high": high,
+                "standing": "helps" if low > 0 else "harms" if high < 0 else "no evidence yet",
+            }
         return about.model_copy(update=update)
-
-    def _count_signs(self, changed: Sequence[float], runs: Sequence[TrialRun]) -> dict[str, object]:
-        low, high = self._test.interval()
-        return {
-            "wins": sum(d > 0 for d in changed),
-            "losses": sum(d < 0 for d in changed),
-            "ties": sum(d == 0 for d in changed),
-            **{
-                f"success_{arm}": math.fsum(run.outcome or 0.0 for run in runs if run.arm == arm) / len(changed)
-                for arm in OTHER
-            },
-            "effect": math.fsum(changed) / len(changed),
-            "low": low,
-            "high": high,
-            "standing": "helps" if low > 0 else "harms" if high < 0 else "no evidence yet",
-        }
 
 
 def _notes(rows: Sequence[TrialRun]) -> Iterator[str]:
@@ -286,16 +266,14 @@ def _verdict(trial: Trial) -> Iterator[str]:
     if trial.effect is None or trial.low is None or trial.high is None:
         yield f"No evidence yet of what {what} changes: no pair of runs has two known outcomes."
         return
-    finding = f"no evidence yet that {what} changes anything"
-    if trial.standing != "no evidence yet":
-        finding = f"{what} {trial.standing}"
-    elif trial.stopped == "too small to matter":
-        finding = f"{what} changes less than {100 * trial.min_effect:g} points"
+    finding = f"{what} {trial.standing}"
+    if trial.standing == "no evidence yet":
+        small = f"{what} changes less than {100 * trial.min_effect:g} points"
+        is_small = trial.stopped == "too small to matter"
+        finding = small if is_small else f"no evidence yet that {what} changes anything"
     span = f"[{100 * trial.low:+.1f}, {100 * trial.high:+.1f}]"
-    yield (
-        f"{finding[0].upper()}{finding[1:]}: success {100 * trial.effect:+.1f} points {span}, "
-        f"{trial.success_with:.0%} with it and {trial.success_without:.0%} without."
-    )
+    sides = f"{trial.success_with:.0%} with it and {trial.success_without:.0%} without"
+    yield f"{finding[0].upper()}{finding[1:]}: success {100 * trial.effect:+.1f} points {span}, {sides}."
     yield (
         f"{plural(trial.pairs, 'pair')} of runs: {trial.wins} went better with it, {trial.losses} worse, "
         f"{trial.ties} the same. Stopped: {trial.stopped or 'not yet'}."
@@ -306,17 +284,24 @@ def _verdict(trial: Trial) -> Iterator[str]:
 
 
 def _cost(trial: Trial) -> str:
-    tokens = trial.usage.input_tokens + trial.usage.output_tokens
-    parts = [plural(trial.runs, "run"), plural(tokens, "token") if tokens else "", f"{trial.seconds:,.1f} seconds"]
-    if trial.usage.cost is not None:
-        parts.insert(2, f"${trial.usage.cost:,.2f}")
+    tokens, dollars = _tokens(trial.usage), trial.usage.cost
+    parts = (
+        plural(trial.runs, "run"),
+        plural(tokens, "token") if tokens else "",
+        "" if dollars is None else f"${dollars:,.2f}",
+        f"{trial.seconds:,.1f} seconds",
+    )
     mean = {arm: _tokens_a_run(trial.rows, arm) for arm in OTHER}
     each = f" A run took {mean['with']:,.0f} tokens with it and {mean['without']:,.0f} without." if tokens else ""
     return f"Cost: {', '.join(filter(None, parts))}.{each}"
 
 
+def _tokens(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens
+
+
 def _tokens_a_run(rows: Sequence[TrialRun], arm: Arm) -> float:
-    counts = [row.usage.input_tokens + row.usage.output_tokens for row in rows if row.arm == arm]
+    counts = [_tokens(row.usage) for row in rows if row.arm == arm]
     return sum(counts) / len(counts) if counts else 0.0
 
 

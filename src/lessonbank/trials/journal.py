@@ -8,9 +8,10 @@ rounds, when to stop) may change, because the evidence is right whenever one sto
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from anyio import to_thread
 from pydantic import ConfigDict, ValidationError
@@ -21,8 +22,6 @@ from lessonbank.contracts.records import Record
 from lessonbank.errors import StoreUnavailable, UsageError
 
 from .design import TrialRun
-
-Key: TypeAlias = tuple[str, int, str]
 
 
 class _Head(Record):
@@ -45,36 +44,35 @@ class Journal:
             StoreUnavailable: it cannot be read or written.
         """
         self._path = None if path is None else a_path(path, "resume=")
-        self._runs: dict[Key, TrialRun] = {}
-        if self._path is None:
-            return
-        try:
-            spare(self._path, what="journal of a trial")
-            self._open(self._path, _Head(digest=trial))
-        except OSError as error:
-            raise _unusable(self._path, error) from error
+        self._runs: dict[tuple[str, int, str], TrialRun] = {}
+        if self._path is not None:
+            with _usable(self._path):
+                spare(self._path, what="journal of a trial")
+                self._open(self._path, _Head(digest=trial))
 
     def _open(self, path: Path, head: _Head) -> None:
         written, line = path.read_bytes() if path.exists() else b"", head.model_dump_json()
         whole = written[: written.rfind(b"\n") + 1]
+        foreign = UsageError(f"{short_path(path)} is no journal of a trial: name another file with resume=")
         if not whole and not line.encode().startswith(written):
-            raise _foreign(path)
+            raise foreign
         if len(whole) < len(written):
             os.truncate(path, len(whole))  # the last line was cut off when the trial was: that run is made again
         if not whole:
-            self._write(line)
+            _write(path, line)
             return
         first, *lines = whole.splitlines()
         try:
             earlier = _Head.model_validate_json(first)
         except ValidationError as error:
-            raise _foreign(path) from error
+            raise foreign from error
         if earlier.digest != head.digest:
             raise UsageError(
                 f"{short_path(path)} is the journal of another trial (other tasks, memory, question, seed, level or "
                 "agent): name another file with resume="
             )
-        for run in _runs(path, lines):
+        for number, line in enumerate(lines, 2):
+            run = _read(path, number, line)
             self._runs.setdefault((run.task, run.round, run.arm), run)
 
     def get(self, task: str, round: int, arm: str, /) -> TrialRun | None:
@@ -83,37 +81,33 @@ class Journal:
 
     async def add(self, run: TrialRun, /) -> None:
         """Keep a run: it is on disk when this returns. Raises StoreUnavailable."""
-        if self._path is None:
-            return
-        try:
-            await to_thread.run_sync(self._write, run.model_dump_json(exclude_defaults=True))
-        except OSError as error:
-            raise _unusable(self._path, error) from error
-
-    def _write(self, line: str) -> None:
-        """One write of one line, so that runs that end at once do not mix."""
-        assert self._path is not None
-        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(file, f"{line}\n".encode())
-            os.fsync(file)
-        finally:
-            os.close(file)
+        if self._path is not None:
+            with _usable(self._path):
+                await to_thread.run_sync(_write, self._path, run.model_dump_json(exclude_defaults=True))
 
 
-def _runs(path: Path, lines: Iterable[bytes]) -> Iterator[TrialRun]:
-    for number, line in enumerate(lines, 2):
-        try:
-            yield TrialRun.model_validate_json(line)
-        except ValidationError as error:
-            raise UsageError(
-                f"line {number} of {short_path(path)} is no run of a trial: remove the line, and its run is made again"
-            ) from error
+def _read(path: Path, number: int, line: bytes) -> TrialRun:
+    try:
+        return TrialRun.model_validate_json(line)
+    except ValidationError as error:
+        raise UsageError(
+            f"line {number} of {short_path(path)} is no run of a trial: remove the line, and its run is made again"
+        ) from error
 
 
-def _foreign(path: Path) -> UsageError:
-    return UsageError(f"{short_path(path)} is no journal of a trial: name another file with resume=")
+def _write(path: Path, line: str) -> None:
+    """One write of one line, so that runs that end at once do not mix."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(file, f"{line}\n".encode())
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
-def _unusable(path: Path, error: OSError) -> StoreUnavailable:
-    return StoreUnavailable(f"cannot use the journal {short_path(path)}: {error.strerror or error}")
+@contextmanager
+def _usable(path: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnavailable(f"cannot use the journal {short_path(path)}: {error.strerror or error}") from error

@@ -81,11 +81,10 @@ class TrialPlan(Record):
     effect: float
     level: float
     median: int
-    """Runs, where the two runs of a pair share their luck: half of all trials need no more."""
+    """Runs, where the two runs of a pair share their luck: half of all trials need no more, and four in five."""
     likely: int
-    """The same for four trials in five."""
     median_unshared: int
-    """Runs, where each run has luck of its own and half of all runs succeed, which is the hardest case."""
+    """The same where each run has luck of its own and half of all runs succeed, which is the hardest case."""
     likely_unshared: int
 
     def __str__(self) -> str:
@@ -100,9 +99,8 @@ class TrialPlan(Record):
 def plan_trial(effect: float = 0.1, /, *, level: float = 0.95) -> TrialPlan:
     """Say before a trial how many runs it takes, pairs of two, to show an effect: 0.1 is ten points of success.
 
-    With shared luck, a lesson that helps wins some pairs and loses none, so the count is exact: the test needs a
-    certain number of wins. With luck of its own in each run the count is Wald's, log(wealth needed) / (growth a pair),
-    with constants from simulated trials; it is within a tenth of them for effects of 5 points and more.
+    With shared luck the count is exact: a lesson that helps loses no pair. With luck of its own in each run it is
+    Wald's, log(wealth needed) / (growth a pair), with constants from simulated trials, right to a tenth from 5 points.
 
     Raises:
         UsageError: an effect that is not above 0 and below 1, or a level that cannot be.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from os import PathLike
-from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack
 
 import anyio
 from anyio import to_thread
@@ -45,8 +45,6 @@ _WORDS = {"success": 1.0, "failure": 0.0, "unknown": None}
 
 
 class _Parts(Protocol):
-    """The parts of a bank that a trial uses."""
-
     @property
     def injector(self) -> Injector: ...
 
@@ -89,8 +87,7 @@ async def trial(
 ) -> Trial:
     """Do `tasks` with and without memory, in pairs, until it is clear what memory changes. `print` the result.
 
-    For worlds that can be reset. Nothing is written into the bank, and nothing is withheld at random. With
-    `without` or `with_` the question is about one lesson or group instead of memory as a whole.
+    For worlds that can be reset. Nothing is written into the bank, and nothing is withheld at random.
     `lessonbank.trials.plan_trial(0.1)` says before how many runs it takes to show an effect of ten points.
 
     The agent is handed the text, and that is what is measured. The result says how many runs show that text (in the
@@ -98,12 +95,11 @@ async def trial(
 
     Args:
         tasks: their texts.
-        agent: `(task, memory)` to a trajectory or its messages, async or not. A parameter `seed` gets the same
-            number in both runs of a pair; luck that they share saves most of the runs. What it raises ends the
-            trial.
+        agent: `(task, memory)` to a trajectory or its messages, async or not. A parameter `seed` gets the same number
+            in both runs of a pair; luck that they share saves most of the runs. What it raises ends the trial.
         verify: the world's check of a run: success or not, a score from 0 to 1, or an outcome.
         without: the lesson to leave out of what is shown; or the name of a topic, or the id of a group.
-        with_: the lesson to add to what is shown.
+        with_: the lesson to add to what is shown. With neither, the question is about memory as a whole.
         max_runs: the largest number of runs; a pair is two.
         max_cost: no pair begins once the runs cost so many US dollars (where they tell `usage.cost`).
         max_seconds: no pair begins once the call took so long. What is under way is finished.
@@ -112,11 +108,10 @@ async def trial(
         level: the confidence of the interval, however often one looks.
         seed: decides the order of tasks and sides, and the agent's luck.
         concurrency: how many pairs run at once; a plain function then runs in as many threads.
-        resume: a file that keeps each run as it ends. A trial that was interrupted goes on from there, if tasks,
-            memory, question, seed, level and agent are the same; budgets and rounds may be larger.
+        resume: a file that keeps each run as it ends. The same call goes on from there; budgets and rounds may grow.
         progress: called after every pair with the result so far. What it raises ends the trial.
-        options: those of `retrieve`. `fit` counts where memory as a whole is in question, and what it takes is part of
-            what a run with memory costs. Else nothing is fitted.
+        options: those of `retrieve`. `fit` counts only where memory as a whole is in question, and a run with memory
+            pays for it.
 
     Raises:
         UsageError: both `without` and `with_`, a lesson or a number that cannot be, no tasks, nothing to compare, or
@@ -144,7 +139,18 @@ async def trial(
     about, arms = await _Texts(bank, question).of(tasks, design, recaller)
     names = [getattr(function, "__qualname__", type(function).__qualname__) for function in (agent, verify)]
     journal = await to_thread.run_sync(partial(Journal, resume, trial=_digest(about, arms, names)))
-    return await _Play(agent, verify, arms, about=about, design=design, journal=journal, progress=progress).run()
+    play = _Play(
+        agent=as_awaitable(agent, threads=design.concurrency),
+        verify=as_awaitable(verify, threads=design.concurrency),
+        is_seeded=bool(taken(agent, "seed")),
+        arms={task_arms.id: task_arms for task_arms in arms},
+        about=about,
+        design=design,
+        journal=journal,
+        evidence=PairEvidence(design),
+        progress=progress,
+    )
+    return await play.run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,19 +168,12 @@ class _Arms:
 
 def _digest(about: Trial, arms: Sequence[_Arms], names: Sequence[str]) -> str:
     """Return a digest of all that the trial's answer depends on."""
-    texts = [
-        (task_arms.id, task_arms.task, digest(task_arms.texts["with"]), digest(task_arms.texts["without"]))
-        for task_arms in arms
-    ]
+    texts = [(each.id, each.task, *(digest(each.texts[arm]) for arm in OTHER)) for each in arms]
     return digest(json.dumps([about.scope, about.way, about.treatment, about.seed, about.level, names, texts]))
 
 
 class _Texts:
-    """The texts of one trial, made from what one search found: what is shown beside a lesson is the same.
-
-    A run that drops its text cannot make an effect that is not there; it can only hide one. Therefore a run need not
-    prove what it was shown. A run that contradicts it would compare memory with itself: it ends the trial.
-    """
+    """The texts of one trial, made from what one search found: what is shown beside a lesson is the same."""
 
     def __init__(self, bank: Bank, question: Question, /) -> None:
         self._store, self._injector, self._scope = bank.store, bank.parts.injector, bank.scope
@@ -250,23 +249,17 @@ class _Texts:
         with_, without = (self._recall(recall, retrieval, held) for held in (frozenset[str](), at_stake))
         if {*with_.shown_ids} != every | at_stake or {*without.shown_ids} != every - at_stake:
             return f"{called} has no room for it, or shows a lesson that says the same"
-        taught = [
-            match.experience for match in retrieval.matches if match.experience.task.strip() == recall.task.strip()
-        ]
-        own = any(lesson.id in at_stake for experience in taught for lesson in experience.lessons)
-        arms = _Arms(recall.id, recall.task, {"with": with_.text, "without": without.text}, own, Usage())
-        return arms if self._asked.treatment else _fitted(arms, recall, called)
+        fit, text = None if self._asked.treatment else recall.fit, with_.text
+        if fit and fit.is_applied and not (text := recall.text):
+            return f"the model that read the task kept no lesson of {called}"
+        taught = [match.experience for match in retrieval.matches]
+        own = [lesson.id for e in taught if e.task.strip() == recall.task.strip() for lesson in e.lessons]
+        texts: dict[Arm, str] = {"with": text, "without": without.text}
+        return _Arms(recall.id, recall.task, texts, not at_stake.isdisjoint(own), fit.usage if fit else Usage())
 
     def _recall(self, recall: Recall, retrieval: Found, held: frozenset[str]) -> Recall:
-        return self._injector.recall(
-            retrieval,
-            id=recall.id,
-            task=recall.task,
-            scope=recall.scope,
-            assigned=Assignment(withheld=held),
-            retriever=recall.retriever,
-            space=recall.space,
-        )
+        same = {name: getattr(recall, name) for name in ("id", "task", "scope", "retriever", "space")}
+        return self._injector.recall(retrieval, assigned=Assignment(withheld=held), **same)
 
 
 def _with_own_ids(made: Sequence[_Arms]) -> list[_Arms]:
@@ -276,18 +269,6 @@ def _with_own_ids(made: Sequence[_Arms]) -> list[_Arms]:
         own.append(replace(arms, id=f"{arms.id}-{times[arms.id]}") if times[arms.id] else arms)
         times[arms.id] += 1
     return own
-
-
-def _fitted(arms: _Arms, recall: Recall, called: str) -> _Arms | str:
-    """The arms with the text as a model fitted it to the task, where one did."""
-    fit = recall.fit
-    if fit is None:
-        return arms
-    if not fit.is_applied:
-        return replace(arms, fitting=fit.usage)
-    if not recall.text:
-        return f"the model that read the task kept no lesson of {called}"
-    return replace(arms, texts={**arms.texts, "with": recall.text}, fitting=fit.usage)
 
 
 def _notes(made: Sequence[_Arms | str], design: Design, given: int) -> Iterator[str]:
@@ -306,81 +287,75 @@ def _notes(made: Sequence[_Arms | str], design: Design, given: int) -> Iterator[
         yield f"each task was done up to {design.rounds} times a side: this speaks of these tasks more than of others"
 
 
+@dataclass(slots=True)
 class _Play:
     """Runs the pairs in their order until it is enough, or the budget is spent.
 
     The caller's agent and verifier are held to what they promise.
     """
 
-    def __init__(
-        self,
-        agent: AnyAgent,
-        verify: Verifier,
-        arms: Sequence[_Arms],
-        /,
-        *,
-        about: Trial,
-        design: Design,
-        journal: Journal,
-        progress: Progress | None,
-    ) -> None:
-        self._agent, self._verify = (as_awaitable(function, threads=design.concurrency) for function in (agent, verify))
-        self._is_seeded, self._arms = bool(taken(agent, "seed")), {task_arms.id: task_arms for task_arms in arms}
-        self._about, self._design, self._journal, self._progress = about, design, journal, progress
-        self._evidence, self._began = PairEvidence(design), anyio.current_time()
-        self._runs, self._usage, self._seconds = 0, Usage(), 0.0
+    agent: Callable[..., Awaitable[Any]]
+    verify: Callable[..., Awaitable[Any]]
+    is_seeded: bool
+    arms: Mapping[str, _Arms]
+    about: Trial
+    design: Design
+    journal: Journal
+    evidence: PairEvidence
+    progress: Progress | None
+    began: float = field(default_factory=anyio.current_time)
+    runs: int = 0
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0
 
     async def run(self) -> Trial:
-        pairs = order(list(self._arms), self._design)
+        pairs = order(list(self.arms), self.design)
         stopped: Stopped | None = None
         while not stopped:
-            room = (self._design.max_runs - self._runs) // 2
-            batch = list(islice(pairs, max(1, min(room, self._design.concurrency))))
+            room = (self.design.max_runs - self.runs) // 2
+            batch = list(islice(pairs, max(1, min(room, self.design.concurrency))))
             stopped = (self._spent(room) if batch else "nothing left to run") or await self._made(batch)
         return self._report(stopped)
 
     def _spent(self, room: int) -> Stopped | None:
         """Which budget is used up, so that no further pair is begun."""
-        cost, seconds = self._design.max_cost, self._design.max_seconds
+        cost, seconds = self.design.max_cost, self.design.max_seconds
         if room < 1:
             return "max_runs"
-        if cost is not None and (self._usage.cost or 0.0) >= cost:
+        if cost is not None and (self.usage.cost or 0.0) >= cost:
             return "max_cost"
-        return "max_seconds" if seconds is not None and anyio.current_time() - self._began >= seconds else None
+        return "max_seconds" if seconds is not None and anyio.current_time() - self.began >= seconds else None
 
     async def _made(self, batch: Sequence[Planned]) -> Stopped | None:
         """Run some pairs at once, and look after each. Those beyond the moment when it is enough are let go."""
-        for pair in await gather([partial(self._pair, plan) for plan in batch], limit=self._design.concurrency):
-            stopped = self._evidence.take(pair)
-            if self._progress:
-                self._progress(self._report(stopped))
+        for pair in await gather([partial(self._pair, plan) for plan in batch], limit=self.design.concurrency):
+            stopped = self.evidence.take(pair)
+            if self.progress:
+                self.progress(self._report(stopped))
             if stopped:
                 return stopped
         return None
 
     def _report(self, stopped: Stopped | None) -> Trial:
-        spent = {"runs": self._runs, "usage": self._usage, "seconds": round(self._seconds, 3)}
-        return self._evidence.with_findings(self._about.model_copy(update={**spent, "stopped": stopped}))
+        spent = {"runs": self.runs, "usage": self.usage, "seconds": round(self.seconds, 3)}
+        return self.evidence.with_findings(self.about.model_copy(update={**spent, "stopped": stopped}))
 
     async def _pair(self, planned: Planned) -> Sequence[TrialRun]:
         """One task done twice, one run after the other. One that contradicts what it was handed ends the pair."""
         pair: list[TrialRun] = []
         for arm in (planned.first, OTHER[planned.first]):
-            run = self._journal.get(planned.task, planned.round, arm) or await self._run(planned, arm)
-            self._runs, self._usage, self._seconds = (
-                self._runs + 1,
-                self._usage + run.usage,
-                self._seconds + run.seconds,
-            )
+            run = self.journal.get(planned.task, planned.round, arm) or await self._run(planned, arm)
+            self.runs, self.usage = self.runs + 1, self.usage + run.usage
+            self.seconds += run.seconds
             pair.append(run)
             if run.refused:
                 break
         return pair
 
     async def _run(self, planned: Planned, arm: Arm) -> TrialRun:
-        arms, began = self._arms[planned.task], anyio.current_time()
-        memory, keywords = arms.texts[arm], {"seed": planned.seed} if self._is_seeded else {}
-        run = trajectory_from(await self._agent(arms.task, memory, **keywords), task=arms.task)
+        arms, began = self.arms[planned.task], anyio.current_time()
+        memory, keywords = arms.texts[arm], {"seed": planned.seed} if self.is_seeded else {}
+        run = trajectory_from(await self.agent(arms.task, memory, **keywords), task=arms.task)
         seconds = round(anyio.current_time() - began, 3)
         against, proven = _proof(run, memory, arms.texts[OTHER[arm]])
         row = TrialRun(
@@ -389,21 +364,22 @@ class _Play:
             arm=arm,
             seed=planned.seed,
             memory_digest=digest(memory),
-            outcome=None if against else _success(await self._verify(run)),
+            outcome=None if against else _success(await self.verify(run)),
             proven=proven,
             refused=f"the run {arm} it of {planned.task} {against}" if against else "",
             usage=run.usage + arms.fitting if arm == "with" else run.usage,
             seconds=seconds,
         )
         if not against:  # else a trial with a better agent could not go on
-            await self._journal.add(row)
+            await self.journal.add(row)
         return row
 
 
 def _proof(run: Trajectory, memory: str, other: str, /) -> tuple[str, bool]:
     """How `run` contradicts that it was shown `memory`, if it does, and whether it proves it.
 
-    Holding the other side's text proves the contrary. Where `memory` is empty, that alone can be looked for.
+    A run that drops its text can only hide an effect, so it need not prove anything. One that holds the text of the
+    other side would compare memory with itself.
     """
     echoed = run.metadata.get(ECHO)
     held = run.model_dump_json(exclude={"metadata", "answer", "error"})

@@ -254,7 +254,8 @@ def row(name: str, seen: Sequence[Looks], /) -> str:
     low, high = wilson(wrong, len(seen))
     firsts = [looks.first for looks in seen if looks.first]
     values = [looks.last.success.value for looks in seen if looks.last.success.value is not None]
-    mean, error = statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values))
+    mean = statistics.fmean(values) if values else math.nan
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     settled, missing = seen[-1].last.settled, sum(bool(looks.last.missing_differs) for looks in seen)
     return (
         f"{name:28s} {wrong:4d}/{len(seen)} = {wrong / len(seen):5.1%} [{low:.1%}, {high:.1%}]   whole named in "

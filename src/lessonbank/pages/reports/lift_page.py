@@ -7,8 +7,19 @@ from html import escape
 from typing import Final
 
 from lessonbank._base.plural import plural
-from lessonbank.evidence.doors import PAGES, SHELL, translate_end, translate_for
-from lessonbank.evidence.effects import NOT_YET, Estimate, GroupLift, JudgeReport, LessonLift, Point
+from lessonbank.evidence.doors import PAGES, SHELL, translate_for
+from lessonbank.evidence.effects import (
+    NOT_YET,
+    Estimate,
+    GroupLift,
+    JudgeReport,
+    LessonLift,
+    MeasuringCost,
+    Point,
+    is_open,
+    percent,
+    share_of,
+)
 from lessonbank.evidence.lift import (
     NOTHING,
     Lift,
@@ -20,9 +31,7 @@ from lessonbank.evidence.lift import (
     promise,
     weighing,
 )
-from lessonbank.evidence.measuring_cost import MeasuringCost, is_open
 from lessonbank.evidence.notes import NOT_COUNTED
-from lessonbank.evidence.shares import percent, share_of
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
@@ -71,7 +80,7 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
             _missing(lift),
             _judges(lift.judges),
             _measuring(lift.measuring) if lift.recalls else "",
-            _notes([translate_end(door, note) for note in lift.notes]),
+            _notes(lift.notes),
             f"<h2>How to read this</h2>\n{_listed(_HOW)}",
         )
     )
@@ -87,10 +96,10 @@ def _write_counts(lift: Lift) -> str:
 def answer(lift: Lift, /, *, waiting: int = 0, door: Mapping[str, str] = PAGES, brief: bool = False) -> str:
     """Whether memory helps, and what to do next, in words of `door`. `waiting`: lessons that wait for a person.
 
-    `brief`: with a short word on how long it takes.
+    `brief`: without the sign.
     """
     answered = escape(minus(headline(lift)))
-    steps = [translate_for(door, step) for step in advice(lift, brief=brief) if not (waiting and step == NOTHING)]
+    steps = [translate_for(door, step) for step in advice(lift) if not (waiting and step == NOTHING)]
     if waiting:
         waits = plural(waiting, "lesson or proposal waits", "lessons and proposals wait")
         steps.insert(0, f"Decide in the Inbox: {waits}.")
@@ -235,7 +244,7 @@ def _measuring(cost: MeasuringCost) -> str:
 
 
 def _span(cost: MeasuringCost, *, lost: bool) -> list[tuple[str, str]]:
-    if cost.given_up_low is None or cost.given_up_high is None or is_open(cost):
+    if is_open(cost):
         return []
     low, high = (cost.given_up_low, cost.given_up_high) if lost else (-cost.given_up_high, -cost.given_up_low)
     return [(f"its {NAMES[1]}", minus(f"{low:,.1f} to {high:,.1f}"))]

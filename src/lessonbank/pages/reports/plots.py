@@ -13,11 +13,11 @@ from lessonbank.evidence.effects import (
     Standing,
     TreatmentLift,
     fits_anything,
+    percent,
     said_of,
     says_nothing,
     standing_of,
 )
-from lessonbank.evidence.shares import percent
 from lessonbank.guard.sanitise import canonical_line
 
 from .forest import SIGNS, Bar, Look, in_points

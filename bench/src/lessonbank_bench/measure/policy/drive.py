@@ -17,7 +17,7 @@ from lessonbank.contracts.records import Candidate as Kept
 from lessonbank.contracts.records import Recall, Settlement
 from lessonbank.contracts.records.record import Record
 from lessonbank.contracts.withholding import Withholding
-from lessonbank.evidence.draws import FollowsEvidence, OrdersByEvidence
+from lessonbank.evidence import AdaptiveHoldout
 from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.review import Review, review
 from lessonbank.evidence.stored_ledger import harmful_treatments, treatment_reviews
@@ -132,7 +132,7 @@ class Bank:
         found = review(episodes)
         self.note(episodes, found, now)
         for policy in self.policies:
-            if isinstance(policy, FollowsEvidence):
+            if isinstance(policy, AdaptiveHoldout):
                 policy.tell("s", treatment_reviews(episodes, found))
         if self.acts:
             self.retire({id for _, ids in harmful_treatments(episodes, found) for id in ids}, now)
@@ -203,7 +203,7 @@ def receipt(policy: Policy, placed: Sequence[Candidate], *, id: str, task: str, 
 
 def ordered(policy: Policy, found: list[Candidate], places: int, id: str) -> list[Candidate]:
     """Those that have a place: by the policy where it orders, else the nearest."""
-    if not isinstance(policy, OrdersByEvidence):
+    if not isinstance(policy, AdaptiveHoldout):
         return found[:places]
     chosen = policy.order([((one.id,), one.near) for one in found], places=places, recall_id=id, scope="s")
     return [found[n] for n in chosen]

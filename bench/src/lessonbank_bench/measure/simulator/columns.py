@@ -97,7 +97,6 @@ class Episodes:
             true=self.true,
             judged=self.judged,
             judge=self.judge,
-            control=self.control,
             cluster=self.cluster,
             steps=self.steps,
             tokens=self.tokens,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lessonbank.contracts.withholding import Withholding
-from lessonbank.evidence.draws import FollowsEvidence
+from lessonbank.evidence import AdaptiveHoldout
 from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.review import Review, review
 from lessonbank.evidence.stored_ledger import harmful_treatments, treatment_reviews
@@ -72,7 +72,7 @@ class Pure:
         found = review(episodes)
         self._reviewed = self._told
         self.reviews.append(Looked(self._task, episodes, found))
-        if isinstance(self.policy, FollowsEvidence):
+        if isinstance(self.policy, AdaptiveHoldout):
             self.policy.tell(SCOPE, treatment_reviews(episodes, found))
         self._say(episodes, found)
         if not self._acts:

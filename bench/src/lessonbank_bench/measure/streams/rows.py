@@ -47,7 +47,7 @@ class Straight:
         entries = len(stream) * (1 + stream.shown * (1 + max(len(lesson.groups) for lesson in stream.lessons)))
         self._rows, self._draws, self._places = 0, 0, 0
         self._known, self._judged = np.full(tasks, _NAN), np.full(tasks, _NAN)
-        self._true, self._control = np.zeros(tasks, bool), np.zeros(tasks, bool)
+        self._true = np.zeros(tasks, bool)
         self._task = np.zeros(tasks, np.int64)
         self._row, self._treatment = np.zeros(entries, np.int64), np.zeros(entries, np.int64)
         self._shown, self._chance = np.zeros(entries, bool), np.zeros(entries)
@@ -75,7 +75,7 @@ class Straight:
             self._row[at], self._treatment[at] = row, treatment
             self._shown[at], self._chance[at] = change.shown, change.chance
             self._draws += 1
-        self._task[row], self._control[row] = come.task, come.drawn.whole[0]
+        self._task[row] = come.task
         for source, success in come.said:
             self._known[row] = success
             self._true[row] = source == TRUTH
@@ -109,7 +109,6 @@ class Straight:
             true=self._true[:n],
             judged=self._judged[:n],
             judge=np.where(np.isnan(self._judged[:n]), -1, 0),
-            control=self._control[:n],
             cluster=self._template[task],
             steps=none,
             tokens=none,
@@ -121,9 +120,6 @@ class Straight:
             level=level,
             turn=_turns(level, drawn[1], kept),
             parents=tuple(self._parents.get(treatment, ()) for treatment in range(len(treatments))),
-            broke=np.zeros(n, bool),
-            audit_odds=none,
-            audited=np.zeros(n, bool),
             judges=("judge",) if self._is_judged else (),
             at=seconds,
             waiting=rows_that_wait(~np.isnan(outcome), np.bincount(drawn[0], minlength=n) > 0),
