@@ -175,7 +175,7 @@ LINES = {
         "cargo check -p x » 101 error: could not find `Cargo.toml` in `/p` or any parent directory",
         "python -m pytest a.py » 1 /usr/bin/python: No module named pytest",
         "go test ./... » 1 go: go.mod file not found in current directory or any parent directory",
-        "npx cypress run » 1 No version of Cypress is installed in: /root/.cache/Cypress",
+        "npx cypress run » 1 No version of Cypress is installed in: ~/.cache/Cypress",
         "mvn -o test » 1 [ERROR] Failed to execute goal: Could not resolve dependencies: x",
         "npx jest --frob » 1 error: unknown option '--frob'",
         "ssh pi 'make test'|git push",

@@ -74,6 +74,7 @@ _OPENS: Final = re.compile(
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
 _PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
+_SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)")
 _OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|\"(?=.*\d)[^\"]{4,}\"|(?=.*\w).*[/\\].*")
 """A word that a command and its next try share, and that the same command in another task has not."""
 
@@ -151,7 +152,7 @@ def failure_of(line: str, printed: str, /) -> Failure | None:
     """A command that failed just now, of several that lead to one another the last; `None` where it only looks."""
     done = [deed for deed in deeds_in(0, line, "", 1, printed, set()) if isinstance(deed, Command)]
     command = done[-1] if done else None
-    if command is None or (command.looks and not command.lacks):
+    if command is None or (command.looks and not command.is_misread):
         return None
     return Failure(command.program, error_in(printed), command.text, 0)
 
@@ -165,14 +166,17 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
     """The commands of a run that failed, with what got them through."""
     done, failures = list(deeds_of(run, exit_codes)), list[Failure]()
     for at, deed in enumerate(done):
-        if isinstance(deed, Command) and deed.failed and (not deed.looks or deed.lacks):
+        if isinstance(deed, Command) and deed.failed and (not deed.looks or deed.is_misread):
             later = done[at + 1 : at + 1 + _SOON]
             failure = _followed(deed, later)
-            failures += [
-                failure if failure.cure else _with_what_it_lacked(deed, later) or failure,
-                *_replaced(deed, later),
-            ]
+            found = [failure if failure.cure else _with_what_it_lacked(deed, later) or failure, *_replaced(deed, later)]
+            failures += [replace(each, cure="") if deed.is_absent and _is_usual(each) else each for each in found]
     return failures
+
+
+def _is_usual(failure: Failure) -> bool:
+    """Whether the cure is the next try of any agent: the same interpreter by its other name."""
+    return _SPELLED.sub("", failure.command) == _SPELLED.sub("", failure.cure)
 
 
 def _is_instead(failed: str, cure: str) -> bool:

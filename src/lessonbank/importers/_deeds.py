@@ -188,6 +188,11 @@ class Command:
         return self.code == _NOT_THERE or is_closed or (self.code > 0 and lacks)
 
     @property
+    def is_misread(self) -> bool:
+        """Whether its shell could not read the line, while its program is there."""
+        return self.lacks and not self.is_absent
+
+    @property
     def is_missing(self) -> bool:
         """Whether nothing of it ran: its program is not there, or the shell could not read the line."""
         return self.is_absent or (self.code > 0 and UNREAD.search(self.printed) is not None)
@@ -208,7 +213,7 @@ class Command:
         same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)
         is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
-        is_try = self.code == 0 and self.looks <= other.looks and not ENDINGS.search(self.text)
+        is_try = self.code == 0 and not self.looks and not ENDINGS.search(self.text)
         return is_try and bool(same) and is_other and not is_itself
 
 
