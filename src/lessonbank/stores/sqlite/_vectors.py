@@ -13,14 +13,14 @@ from collections import OrderedDict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from math import ceil, sqrt
+from math import sqrt
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from lessonbank._base.iterate import batches
 from lessonbank.contracts.ports import Nearest
-from lessonbank.contracts.records import Match
+from lessonbank.contracts.records import Experience, Match
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.stores._records import encodable
 from lessonbank.stores._vectors import check_dimensions, unit
@@ -44,6 +44,8 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _BUDGET: Final = 1 << 30
 """Bytes of matrices held between queries; the one in use may be larger."""
+_RECORDS: Final = 16
+"""Experiences read at a time, the best first."""
 _TOGETHER: Final = 256
 """Rows worked on at a time: what is needed for them fits the processor's cache."""
 
@@ -181,33 +183,33 @@ class Matrix:
         Up to 1,024 rows the answer is exact. Above, one in a few hundred of the five closest is missed.
         """
         count = min(count, self.size)
-        places = self._near(query, count)
-        scores = _cosines(self.rows[: self.size] if places is None else self.rows[places], query)
+        some = self._near(query, count)
+        keys, scores = self.keys[: self.size][some], _cosines(self.rows[: self.size][some], query)
         if 0 < 4 * count < len(scores):
             # Equal once they are rounded are those that differ by no more than that.
             best = np.flatnonzero(scores >= np.partition(scores, -4 * count)[-4 * count] - 1e-5)
-            places, scores = best if places is None else places[best], scores[best]
+            keys, scores = keys[best], scores[best]
         rounded = np.clip(np.round(scores.astype(np.float64), 5), -1.0, 1.0)
         order = np.argsort(-rounded)
-        return self.keys[order if places is None else places[order]], rounded[order]
+        return keys[order], rounded[order]
 
-    def _near(self, query: Array, count: int) -> Array | None:
-        """The rows whose bits differ hardly more than those of the best do; None: of too many."""
-        first = max(128, self.size // 400, 8 * count)
+    def _near(self, query: Array, count: int) -> Array | slice:
+        """The rows whose bits differ hardly more than those of the best do; every row where these are too many."""
+        first, every = max(128, self.size // 400, 8 * count), slice(None)
         if self.size <= max(1024, 8 * first):
-            return None
+            return every
         self._code()
         asked = self._bits(query[None] / self._factor)
         differ = np.bitwise_count(self._codes[:, : self.size] ^ asked).sum(axis=0, dtype=np.uint16)
         places = np.flatnonzero(differ <= np.partition(differ, first)[first])
         if len(places) > self.size // 8:
-            return None
+            return every
         best = np.argpartition(_cosines(self.rows[places], query), -count)[-count:]
-        every, worst = len(self._middle), int(differ[places[best]].max())
-        share = min(max(worst, 1) / every, 0.5)
+        bits, worst = len(self._middle), int(differ[places[best]].max())
+        share = min(max(worst, 1) / bits, 0.5)
         # As if each bit were drawn: three standard deviations more than the worst of the best rows has.
-        places = np.flatnonzero(differ <= ceil(worst + 3.0 * sqrt(every * share * (1.0 - share))))
-        return places if len(places) <= self.size // 8 else None
+        places = np.flatnonzero(differ <= worst + 3.0 * sqrt(bits * share * (1.0 - share)))
+        return places if len(places) <= self.size // 8 else every
 
     def _code(self) -> None:
         """Bring the bits up to the rows: on which side of the middle each lies. The middle is of about 4,096 rows."""
@@ -310,33 +312,27 @@ def nearest(
     with matrices.current(connection, scope, space) as (matrix, here):
         is_complete = not _missing(connection, matrix, here, lessons=lessons)
         left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
-        count = limit + min(len(left_out), limit)
+        count = limit
         while True:
-            keys, scores = (each.tolist() for each in matrix.closest(query, count=count))
-            shown = _shown(connection, here, zip(scores, keys, strict=True), left_out, together=limit)
-            matches = list(islice(shown, limit))
+            scored = zip(*(each.tolist() for each in matrix.closest(query, count=count)), strict=True)
+            matches = list(islice(_shown(connection, here, scored, left_out), limit))
             if len(matches) == limit or count >= matrix.size:
                 return Nearest(matches, is_complete)
             count *= 8
 
 
 def _shown(
-    connection: sqlite3.Connection,
-    scope: ScopeRow,
-    scored: Iterable[tuple[float, int]],
-    left_out: Collection[int],
-    *,
-    together: int,
+    connection: sqlite3.Connection, scope: ScopeRow, scored: Iterable[tuple[int, float]], left_out: Collection[int]
 ) -> Iterator[Match]:
-    """Those of these scores and keys that may be found, equal scores newest first; so many records are read at a time.
+    """Those of these keys and scores that may be found, equal scores newest first.
 
     Not found are experiences that are left out, and lessons that are hidden or gone.
     """
     sql = f"SELECT e.number, e.created_at FROM experiences e WHERE e.number {AMONG} AND +e.scope = ? AND {_rows.SHOWS}"
-    near = [(score, key) for score, key in scored if key // PARTS not in left_out]
+    near = [(score, key) for key, score in scored if key // PARTS not in left_out]
     ages = dict(connection.execute(sql, (among({key // PARTS for _, key in near}), scope.number)))
     best = sorted(((score, ages[key // PARTS], key) for score, key in near if key // PARTS in ages), reverse=True)
-    for some in batches(best, size=together):
+    for some in batches(best, size=_RECORDS):
         known = _rows.found_at(connection, scope, {key // PARTS for *_, key in some})
         for score, _, key in some:
             experience, at = known[key // PARTS], key % PARTS
@@ -352,15 +348,17 @@ def unindexed(
     with matrices.current(connection, scope, space) as (matrix, here):
         missing = _missing(connection, matrix, here, lessons=lessons)
     sql = (
-        "SELECT k.value FROM json_each(?) k JOIN experiences e ON e.number = k.value / 4096"
-        " ORDER BY e.created_at, k.value LIMIT ?"
+        f"SELECT k.value / {PARTS}, k.value % {PARTS} FROM json_each(?) k"
+        f" JOIN experiences e ON e.number = k.value / {PARTS} ORDER BY e.created_at, k.value LIMIT ?"
     )
-    pairs = list[tuple[str, str]]()
-    for (key,) in connection.execute(sql, (among(missing), max(limit, 0))):
-        experience = _rows.experience_at(connection, key // PARTS)
-        lesson = experience.lessons[key % PARTS - 1] if key % PARTS else None
-        pairs.append((lesson.id, lesson.text) if lesson else (experience.id, experience.task))
-    return pairs
+    rows = connection.execute(sql, (among(missing), max(limit, 0)))
+    return [_id_and_text(_rows.experience_at(connection, number), at) for number, at in rows]
+
+
+def _id_and_text(experience: Experience, at: int) -> tuple[str, str]:
+    if not at:
+        return experience.id, experience.task
+    return experience.lessons[at - 1].id, experience.lessons[at - 1].text
 
 
 def _missing(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, *, lessons: bool) -> list[int]:
@@ -368,18 +366,10 @@ def _missing(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, *,
     upto, missing = matrix.checked.get(lessons, (-1, list[int]()))
     if upto == scope.sequence and not missing:
         return []
-    table, number, key = "experiences", "number", f"number * {PARTS}"
-    if lessons:
-        table, number, key = (
-            f"(SELECT * FROM lessons WHERE retired = 0 AND place < {PARTS})",
-            "experience",
-            f"experience * {PARTS} + place",
-        )
-    sql, values = f"SELECT group_concat({key}) FROM {table} WHERE scope = ?", [scope.number]
+    sql, values = (_LESSONS if lessons else _TASKS).format("" if upto < 0 else "+"), [scope.number]
     if upto >= 0:
-        ends = (journal_number(scope.number, upto + 1), journal_number(scope.number, scope.sequence))
-        sql = f"{sql.replace('scope', '+scope')} AND {number} IN ({_TOUCHED})"
-        values += [*ends, *ends, among(missing)]
+        ends = journal_number(scope.number, upto + 1), journal_number(scope.number, scope.sequence)
+        sql, values = f"{sql} AND {_WRITTEN}", [scope.number, *ends, *ends, among(missing)]
     wanted = numbers_in(connection.execute(sql, values).fetchone()[0])
     # Without `assume_unique` numpy hashes both, and loads its masked arrays to do so.
     missing = wanted[~np.isin(wanted, matrix.keys[: matrix.size], assume_unique=True)].tolist()
@@ -387,11 +377,14 @@ def _missing(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, *,
     return missing
 
 
-_TOUCHED: Final = " UNION ".join(
-    [
-        "SELECT w.value FROM journal j, json_each(j.whole) w WHERE j.number BETWEEN ? AND ?",
-        "SELECT p.value FROM journal j, json_each(j.part) p WHERE j.number BETWEEN ? AND ?",
-        f"SELECT value / {PARTS} FROM json_each(?)",
-    ]
+_TASKS: Final = f"SELECT group_concat(number * {PARTS}) FROM experiences WHERE {{}}scope = ?"
+_LESSONS: Final = (
+    f"SELECT group_concat(number * {PARTS} + place) FROM (SELECT experience AS number, place FROM lessons"
+    f" WHERE scope = ? AND retired = 0 AND place < {PARTS}) WHERE true"
 )
-"""The numbers of experiences that journal entries wrote, and those of keys."""
+_WRITTEN: Final = (
+    "number IN (SELECT w.value FROM journal j, json_each(j.whole) w WHERE j.number BETWEEN ? AND ?"
+    " UNION SELECT p.value FROM journal j, json_each(j.part) p WHERE j.number BETWEEN ? AND ?"
+    f" UNION SELECT value / {PARTS} FROM json_each(?))"
+)
+"""Of experiences that journal entries wrote, or of keys."""

@@ -82,7 +82,9 @@ _FAULTS: Final = {
 
 _SUMS: Final = {
     "scopes do not have the name that was written": "SELECT sum, name FROM scopes",
-    "journal entries do not have the time or the writer that was written": "SELECT sum, number, at, writer FROM journal",
+    "journal entries do not have the time or the writer that was written": (
+        "SELECT sum, number, at, writer FROM journal"
+    ),
     "experiences do not name the journal entry that wrote them": "SELECT sum, number, entry FROM experiences",
     "runs do not have the time or the scope that was written": "SELECT sum, scope, kept_at, id FROM trajectories",
     "vectors are not what was written": VECTORS,

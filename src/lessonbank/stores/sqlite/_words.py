@@ -102,7 +102,7 @@ def _indexed(connection: sqlite3.Connection, name: str) -> Places:
     for marked, again in connection.execute(sql, ends) if len(rows) else ():
         held["times"][np.isin(rows, numbers_in(again))] = int(marked.rpartition(REPEATED)[2])
     if len(long := held["number"][held["words"] == LENGTHS - 1]):
-        sql = f"SELECT words FROM experiences WHERE number {AMONG} ORDER BY number"
-        lengths = [length for (length,) in connection.execute(sql, (among(long.tolist()),))]
-        held["words"][held["words"] == LENGTHS - 1] = lengths
+        sql = f"SELECT number, words FROM experiences WHERE number {AMONG}"
+        lengths = dict(connection.execute(sql, (among(long.tolist()),)).fetchall())
+        held["words"][held["words"] == LENGTHS - 1] = [lengths.get(number, LENGTHS) for number in long.tolist()]
     return held
