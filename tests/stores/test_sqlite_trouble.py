@@ -270,7 +270,7 @@ async def test_verify_names_rows_that_belong_to_nothing_and_missing_journal_line
     for part in (
         "lessons without",
         "attempts without",
-        "vectors without",
+        "vectors of no",
         "gap in their journal",
         "settlements without",
     ):

@@ -18,6 +18,7 @@ from lessonbank.stores._listing import tags_of
 from lessonbank.stores._records import loaded
 from lessonbank.stores._texts import checked
 
+from . import _lesson_words
 from ._backup import backup
 from ._checks import checksum, stored
 from ._derived import EXPERIENCE, RECALL, RUN, reindex_words
@@ -158,6 +159,7 @@ def _unjoin_vectors(connection: sqlite3.Connection) -> None:
     for table in ("blocks", "fresh"):
         connection.execute(f"DROP TABLE {table}")
     reindex_words(connection)
+    _lesson_words.reindex(connection)
 
 
 MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {10: _unpack_records, 11: _unjoin_vectors}

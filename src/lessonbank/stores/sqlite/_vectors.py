@@ -12,15 +12,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import groupby, islice
 from math import sqrt
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from lessonbank._base.iterate import batches
 from lessonbank.contracts.ports import Nearest
-from lessonbank.contracts.records import Experience, Match
+from lessonbank.contracts.records import Match
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.stores._records import encodable
 from lessonbank.stores._vectors import check_dimensions, unit
@@ -44,8 +45,6 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _BUDGET: Final = 1 << 30
 """Bytes of matrices held between queries; the one in use may be larger."""
-_RECORDS: Final = 16
-"""Experiences read at a time, the best first."""
 _TOGETHER: Final = 256
 """Rows worked on at a time: what is needed for them fits the processor's cache."""
 
@@ -315,16 +314,20 @@ def nearest(
         count = limit
         while True:
             scored = zip(*(each.tolist() for each in matrix.closest(query, count=count)), strict=True)
-            matches = list(islice(_shown(connection, here, scored, left_out), limit))
+            matches = list(islice(_shown(connection, here, scored, left_out, limit), limit))
             if len(matches) == limit or count >= matrix.size:
                 return Nearest(matches, is_complete)
             count *= 8
 
 
 def _shown(
-    connection: sqlite3.Connection, scope: ScopeRow, scored: Iterable[tuple[int, float]], left_out: Collection[int]
+    connection: sqlite3.Connection,
+    scope: ScopeRow,
+    scored: Iterable[tuple[int, float]],
+    left_out: Collection[int],
+    together: int,
 ) -> Iterator[Match]:
-    """Those of these keys and scores that may be found, equal scores newest first.
+    """Those of these keys and scores that may be found, equal scores newest first; so many are read at a time.
 
     Not found are experiences that are left out, and lessons that are hidden or gone.
     """
@@ -332,7 +335,7 @@ def _shown(
     near = [(score, key) for key, score in scored if key // PARTS not in left_out]
     ages = dict(connection.execute(sql, (among({key // PARTS for _, key in near}), scope.number)))
     best = sorted(((score, ages[key // PARTS], key) for score, key in near if key // PARTS in ages), reverse=True)
-    for some in batches(best, size=_RECORDS):
+    for some in batches(best, size=together):
         known = _rows.found_at(connection, scope, {key // PARTS for *_, key in some})
         for score, _, key in some:
             experience, at = known[key // PARTS], key % PARTS
@@ -348,17 +351,16 @@ def unindexed(
     with matrices.current(connection, scope, space) as (matrix, here):
         missing = _missing(connection, matrix, here, lessons=lessons)
     sql = (
-        f"SELECT k.value / {PARTS}, k.value % {PARTS} FROM json_each(?) k"
-        f" JOIN experiences e ON e.number = k.value / {PARTS} ORDER BY e.created_at, k.value LIMIT ?"
+        f"SELECT e.number, k.value % {PARTS} FROM json_each(?) k JOIN experiences e ON e.number = k.value / {PARTS}"
+        " ORDER BY e.created_at, k.value LIMIT ?"
     )
-    rows = connection.execute(sql, (among(missing), max(limit, 0)))
-    return [_id_and_text(_rows.experience_at(connection, number), at) for number, at in rows]
-
-
-def _id_and_text(experience: Experience, at: int) -> tuple[str, str]:
-    if not at:
-        return experience.id, experience.task
-    return experience.lessons[at - 1].id, experience.lessons[at - 1].text
+    rows: Iterable[tuple[int, int]] = connection.execute(sql, (among(missing), max(limit, 0)))
+    pairs = list[tuple[str, str]]()
+    for number, places in groupby(rows, itemgetter(0)):
+        experience = _rows.experience_at(connection, number)
+        each = (experience.lessons[at - 1] if at else None for _, at in places)
+        pairs += [(lesson.id, lesson.text) if lesson else (experience.id, experience.task) for lesson in each]
+    return pairs
 
 
 def _missing(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, *, lessons: bool) -> list[int]:

@@ -96,11 +96,12 @@ def _indexed(connection: sqlite3.Connection, name: str) -> Places:
     sql = "SELECT group_concat(rowid) FROM word_index WHERE word_index MATCH ?"
     rows = numbers_in(connection.execute(sql, (f'"{name}"',)).fetchone()[0])
     held = np.ones(len(rows), _PLACE)
-    held["number"], held["words"] = rows // LENGTHS, rows % LENGTHS
+    held["number"], held["words"] = rows // LENGTHS, rows & (LENGTHS - 1)
     sql = "SELECT term, group_concat(doc) FROM word_places WHERE term >= ? AND term < ? GROUP BY term"
     ends = name + REPEATED, name + chr(ord(REPEATED) + 1)
     for marked, again in connection.execute(sql, ends) if len(rows) else ():
-        held["times"][np.isin(rows, numbers_in(again))] = int(marked.rpartition(REPEATED)[2])
+        at = np.searchsorted(rows, numbers_in(again))
+        held["times"][at[at < len(rows)]] = int(marked.rpartition(REPEATED)[2])
     if len(long := held["number"][held["words"] == LENGTHS - 1]):
         sql = f"SELECT number, words FROM experiences WHERE number {AMONG}"
         lengths = dict(connection.execute(sql, (among(long.tolist()),)).fetchall())
