@@ -14,7 +14,6 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, 
 from contextlib import contextmanager
 from itertools import groupby, islice
 from math import sqrt
-from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -354,9 +353,9 @@ def unindexed(
         f"SELECT e.number, k.value % {PARTS} FROM json_each(?) k JOIN experiences e ON e.number = k.value / {PARTS}"
         " ORDER BY e.created_at, k.value LIMIT ?"
     )
-    rows: Iterable[tuple[int, int]] = connection.execute(sql, (among(missing), max(limit, 0)))
+    rows: list[tuple[int, int]] = connection.execute(sql, (among(missing), max(limit, 0))).fetchall()
     pairs = list[tuple[str, str]]()
-    for number, places in groupby(rows, itemgetter(0)):
+    for number, places in groupby(rows, lambda row: row[0]):
         experience = _rows.experience_at(connection, number)
         each = (experience.lessons[at - 1] if at else None for _, at in places)
         pairs += [(lesson.id, lesson.text) if lesson else (experience.id, experience.task) for lesson in each]
