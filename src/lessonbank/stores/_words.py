@@ -16,7 +16,7 @@ Places: TypeAlias = Array
 """The tasks that hold a word: the `number` of each, how many `times` it holds it, and how many `words` it has."""
 Look: TypeAlias = Callable[[Sequence[int]], Mapping[int, int]]
 """Of tasks by their numbers, the best first, those that may be found, each with its time."""
-_MORE: Final = 8
+_MORE: Final = 32
 """Tasks looked at beyond the limit: not every one may be found."""
 
 

@@ -353,7 +353,7 @@ def unindexed(
         f"SELECT e.number, k.value % {PARTS} FROM json_each(?) k JOIN experiences e ON e.number = k.value / {PARTS}"
         " ORDER BY e.created_at, k.value LIMIT ?"
     )
-    rows: list[tuple[int, int]] = connection.execute(sql, (among(missing), max(limit, 0))).fetchall()
+    rows: list[tuple[int, int]] = connection.execute(sql, (among(missing), min(max(limit, 0), len(missing)))).fetchall()
     pairs = list[tuple[str, str]]()
     for number, places in groupby(rows, lambda row: row[0]):
         experience = _rows.experience_at(connection, number)
