@@ -1,7 +1,7 @@
 """Vectors of a file: a row for each, and the closest of one scope by cosine, from a matrix kept current with the file.
 
-A bit for each number of a row tells which rows may be close to a query. These are compared exactly; where the bits
-tell little, every row is.
+A bit for each of up to 256 numbers of a row tells which rows may be close to a query. These are compared exactly;
+where the bits tell little, every row is.
 """
 
 from __future__ import annotations
@@ -160,7 +160,9 @@ class Matrix:
         """Of tasks (False) or lessons: up to this journal entry nothing but these keys lacks a vector."""
         self.size = self._coded = 0
         self.keys, self.rows = np.empty(room, np.int64), np.empty(room, row_type(dimensions))
-        self._middle, self._factor, self._codes = np.empty(0), 1.0, np.empty((-(-dimensions // 64), 0), np.uint64)
+        self._picked = slice(None, None, -(-dimensions // 256))
+        self._middle, self._factor = np.empty(len(range(dimensions)[self._picked])), 1.0
+        self._codes = np.empty((-(-len(self._middle) // 64), 0), np.uint64)
 
     @property
     def bytes(self) -> int:
@@ -198,7 +200,10 @@ class Matrix:
             return every
         self._code()
         asked = self._bits(query[None] / self._factor)
-        differ = np.bitwise_count(self._codes[:, : self.size] ^ asked).sum(axis=0, dtype=np.uint16)
+        differ = np.empty(self.size, np.uint16)
+        for at in range(0, self.size, 64 * _TOGETHER):
+            part = slice(at, min(at + 64 * _TOGETHER, self.size))
+            differ[part] = np.bitwise_count(self._codes[:, part] ^ asked).sum(axis=0, dtype=np.uint16)
         places = np.flatnonzero(differ <= np.partition(differ, first)[first])
         if len(places) > self.size // 8:
             return every
@@ -214,7 +219,7 @@ class Matrix:
         if self.size > self._codes.shape[1]:
             some = self.rows[: self.size : self.size // 4096 + 1]
             self._factor = float(some["factor"].mean())
-            self._middle = np.rint(some["row"].mean(axis=0)).astype(np.int16)
+            self._middle = np.rint(some["row"][:, self._picked].mean(axis=0)).astype(np.int16)
             self._codes, self._coded = np.empty((len(self._codes), len(self.rows)), np.uint64), 0
         for at in range(self._coded, self.size, _TOGETHER):
             some = slice(at, min(at + _TOGETHER, self.size))
@@ -223,7 +228,7 @@ class Matrix:
 
     def _bits(self, rows: Array) -> Array:
         bits = np.zeros((len(rows), 8 * len(self._codes)), np.uint8)
-        bits[:, : -(-len(self._middle) // 8)] = np.packbits(rows > self._middle, axis=1)
+        bits[:, : -(-len(self._middle) // 8)] = np.packbits(rows[:, self._picked] > self._middle, axis=1)
         return bits.view(np.uint64).T
 
 
