@@ -283,11 +283,12 @@ def _catch_up(connection: sqlite3.Connection, matrix: Matrix, space: int) -> Non
         matrix.rows.dtype,
         "SELECT number, key, vector FROM vectors WHERE space = ? AND number > ? ORDER BY number",
     )
-    for some in batches(connection.execute(sql, (space, matrix.last)), size=_TOGETHER):
+    for some in batches(connection.execute(sql, (space, matrix.last)), size=4 * _TOGETHER):
         numbers, keys, vectors = zip(*some, strict=True)
-        if {len(vector) for vector in vectors} != {kind.itemsize}:
+        joined = b"".join(vectors)
+        if len(joined) != len(keys) * kind.itemsize:
             raise StoreUnavailable("a kept vector has the wrong length: the file is damaged; rebuild its vectors")
-        matrix.put(np.array(keys), np.frombuffer(b"".join(vectors), kind))
+        matrix.put(np.array(keys), np.frombuffer(joined, kind))
         matrix.last = numbers[-1]
 
 
