@@ -34,9 +34,9 @@ def search(connection: Connection, /, query: str, *, scope: str, limit: int, exc
             "numbers": f"{{{','.join(map(str, numbers))}}}",
             "most": limit + len(left_out) + _FIRST,
         }
-        found = [row for row in rows(connection, _CANDIDATES, those) if row[0] not in left_out]
-        records.update((number, record) for number, _, record in found if record is not None)
-        return {number: at for number, at, _ in found}
+        those = [row for row in rows(connection, _CANDIDATES, asked_for) if row[0] not in left_out]
+        records.update((number, record) for number, _, record in those if record is not None)
+        return {number: at for number, at, _ in those}
 
     best = best_tasks(asked, places, look, documents=here.documents, total=here.words, limit=limit)
     experiences = found_at(connection, scope, [number for *_, number in best], records)

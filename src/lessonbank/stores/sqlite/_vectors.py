@@ -132,11 +132,13 @@ def drop(connection: sqlite3.Connection, space: int, /) -> None:
 
 def drop_unsound(connection: sqlite3.Connection, /) -> None:
     """Take out the vectors that are damaged, or of nothing, and those of a space that is damaged."""
-    for space, total, *said in connection.execute("SELECT number, sum, scope, name, dimensions FROM spaces").fetchall():
-        if total != checksum(*said):
+    for space, total, *columns in connection.execute(
+        "SELECT number, sum, scope, name, dimensions FROM spaces"
+    ).fetchall():
+        if total != checksum(*columns):
             drop(connection, space)
     every = connection.execute("SELECT number, sum, space, key, vector FROM vectors")
-    damaged = [(number,) for number, total, *said in every if total != checksum(*said)]
+    damaged = [(number,) for number, total, *columns in every if total != checksum(*columns)]
     connection.executemany("DELETE FROM vectors WHERE number = ?", damaged)
     connection.execute(f"DELETE FROM vectors WHERE number IN ({OF_NOTHING})")
 
@@ -319,20 +321,20 @@ def nearest(
         count = limit
         while True:
             scored = zip(*(each.tolist() for each in matrix.closest(query, count=count)), strict=True)
-            matches = list(islice(_shown(connection, here, scored, left_out, limit), limit))
+            matches = list(islice(_matches(connection, here, scored, left_out, limit), limit))
             if len(matches) == limit or count >= matrix.size:
                 return Nearest(matches, is_complete)
             count *= 8
 
 
-def _shown(
+def _matches(
     connection: sqlite3.Connection,
     scope: ScopeRow,
     scored: Iterable[tuple[int, float]],
     left_out: Collection[int],
     together: int,
 ) -> Iterator[Match]:
-    """Those of these keys and scores that may be found, equal scores newest first; so many are read at a time.
+    """What may be found of these keys and scores, equal scores newest first; so many are read at a time.
 
     Not found are experiences that are left out, and lessons that are hidden or gone.
     """
