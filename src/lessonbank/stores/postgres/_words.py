@@ -29,12 +29,12 @@ def search(connection: Connection, /, query: str, *, scope: str, limit: int, exc
 
     def look(numbers: Sequence[int]) -> Mapping[int, int]:
         # The driver takes longer for a list than the database for its text.
-        those = {
+        wanted = {
             "scope": scope,
             "numbers": f"{{{','.join(map(str, numbers))}}}",
             "most": limit + len(left_out) + _FIRST,
         }
-        those = [row for row in rows(connection, _CANDIDATES, asked_for) if row[0] not in left_out]
+        those = [row for row in rows(connection, _CANDIDATES, wanted) if row[0] not in left_out]
         records.update((number, record) for number, _, record in those if record is not None)
         return {number: at for number, at, _ in those}
 
