@@ -159,9 +159,8 @@ def anyio_backend() -> str:
 def small_boundaries(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a short walk crosses the edges behind which a large bank is kept in another way."""
     for name, size in {
-        "sqlite._vectors.FRESH": 4,
         "sqlite._derived.TAIL": 3,
-        "sqlite._words._SHORT": 1,
+        "_words._MORE": 1,
         "sqlite._vectors._TOGETHER": 4,
     }.items():
         monkeypatch.setattr(f"lessonbank.stores.{name}", size)

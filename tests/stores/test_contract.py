@@ -30,7 +30,7 @@ class TestSqliteStore(StoreContract, QueueContract, CareContract):
 
     async def lose_what_can_be_rebuilt(self, store: Store) -> None:
         raw = sqlite3.connect(self.path, isolation_level=None)
-        for table in ("fresh", "blocks", "lessons", "attempts"):
+        for table in ("vectors", "lessons", "attempts"):
             raw.execute(f"DELETE FROM {table}")
         raw.execute("UPDATE journal SET whole = NULL, part = NULL")
         raw.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")

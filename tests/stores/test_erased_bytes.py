@@ -70,11 +70,7 @@ async def test_a_forgotten_run_and_recall_are_in_no_byte_of_the_file(path: Path)
 
 @pytest.mark.full
 @pytest.mark.parametrize("what", ["lesson", "scope"])
-@pytest.mark.parametrize("fresh", [2, 256], ids=["in blocks", "in rows"])
-async def test_purged_texts_words_and_vectors_are_gone(
-    path: Path, monkeypatch: pytest.MonkeyPatch, what: str, fresh: int
-) -> None:
-    monkeypatch.setattr("lessonbank.stores.sqlite._vectors.FRESH", fresh)
+async def test_purged_texts_words_and_vectors_are_gone(path: Path, what: str) -> None:
     known_lesson, row = lesson(f"{SECRET} first"), towards(3, tilt=0.37)
     known = experience("Plain task", lessons=(known_lesson, lesson("other")))
     async with opened(path) as store:

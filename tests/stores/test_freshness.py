@@ -23,10 +23,7 @@ async def near(store: Store, axis: int = 0, *, space: str = SPACE) -> list[tuple
     return [(m.experience.task, m.score) for m in found]
 
 
-async def test_what_was_rolled_back_is_not_found_when_its_vector_is_joined_to_a_block(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lessonbank.stores.sqlite._vectors.FRESH", 4)
+async def test_what_was_rolled_back_is_not_found_when_others_come(path: Path) -> None:
     async with opened(path) as store:
         await added(store, experience("kept"), along=[towards(0)])
         await added(store, experience("taken out"), along=[towards(0)])

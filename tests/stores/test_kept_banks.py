@@ -26,9 +26,11 @@ import lessonbank
 from lessonbank import Evidence, Extraction, File, Parts
 from lessonbank.contracts.records import format_10
 from lessonbank.errors import StoreDamaged, StoreUnavailable, VersionMismatch
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._migrations import MIGRATIONS
 from lessonbank.stores.sqlite._schema import FORMAT, OLDEST, version
 from lessonbank.testing import HashingEmbedder
+from lessonbank.testing.store_samples import SPACE, towards
 
 KEPT: Final = Path(__file__).parent / "kept"
 SCOPE: Final = "acme/support"
@@ -188,7 +190,7 @@ def test_an_upgrade_keeps_a_copy_and_says_its_name_once(path: Path, caplog: pyte
     assert [record.getMessage().count("bank.db.format-10") for record in caplog.records] == [1]
     assert len(named) == 1
     copy = path.with_name("bank.db.format-10")
-    assert (format_of(path), format_of(copy)) == (11, 10)
+    assert (format_of(path), format_of(copy)) == (FORMAT, 10)
     assert copy.stat().st_mode & 0o777 == path.stat().st_mode & 0o777
     assert _rows(copy) == _rows(KEPT / "format_10.sqlite"), "the release before opens it as it was"
 
@@ -323,6 +325,28 @@ def test_a_record_whose_metadata_moved_is_found_by_what_it_says_now(
 
 def test_every_migration_leads_to_the_next_format() -> None:
     assert list(MIGRATIONS) == list(range(OLDEST, FORMAT))
+
+
+@pytest.mark.anyio
+async def test_a_file_of_format_11_finds_what_it_found(tmp_path: Path) -> None:
+    bank = Path(shutil.copy(KEPT / "format_11.sqlite", tmp_path / "bank.db"))
+    store = await SqliteStore.open(bank)
+    assert (await store.verify()).problems == []
+    for scope, then in said("format_11.json").items():
+        near = {"words": await store.search("cancel order 7 again", scope=scope, limit=99)}
+        for space in (SPACE, "lessons"):
+            query, lessons = towards(1, tilt=0.3), space == "lessons"
+            answer = await store.nearest(query, scope=scope, space=space, limit=99, lessons=lessons)
+            near[space] = answer.matches
+        assert {name: [[m.experience.id, m.lesson_id, m.score] for m in each] for name, each in near.items()} == then
+    await store.close()
+    opened(bank).close()
+    assert _tables(bank) == _tables(_new(tmp_path))
+
+
+def _new(folder: Path) -> Path:
+    opened(folder / "new.db").close()
+    return folder / "new.db"
 
 
 # --- an export --------------------------------------------------------------------------------------------------------

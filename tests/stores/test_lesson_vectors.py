@@ -19,7 +19,7 @@ from lessonbank.testing.store_samples import MINE, added, experience, lesson, to
 pytestmark = pytest.mark.anyio
 SPACE = "sample:8#lessons"
 MANY = 300
-"""More vectors than lie in rows of their own: those before them are joined to blocks."""
+"""More vectors than are read at a time."""
 
 
 def vector_of(text: str) -> Vectors:

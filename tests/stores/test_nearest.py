@@ -146,16 +146,19 @@ def test_rows_put_one_by_one_are_found_like_rows_put_at_once() -> None:
         assert ours == pytest.approx(theirs, abs=1.1e-5)
 
 
-def test_a_row_put_again_takes_the_place_of_the_first() -> None:
-    rows = np.random.default_rng(12).normal(size=(2000, 64))
-    matrix = loaded(rows)
-    assert found(matrix, rows[7], 1) == [(7, 1.0)]
-    put(matrix, 7, rows[0])
-    assert found(matrix, rows[0], 2) == [(7, 1.0), (0, 1.0)]
-    assert found(matrix, rows[7], 1)[0][1] < 1.0
-    matrix.put(np.array([5, 9999, 5]) * PARTS, packed(rows[[1, 2, 3]]))
-    assert found(matrix, rows[3], 2) == [(5, 1.0), (3, 1.0)]
-    assert found(matrix, rows[2], 2) == [(9999, 1.0), (2, 1.0)]
+@pytest.mark.anyio
+async def test_a_vector_placed_again_takes_the_place_of_the_first(path: Path) -> None:
+    async with opened(path) as store, opened(path) as other:
+        rows = np.random.default_rng(12).normal(size=(30, 8))
+        every = [experience(str(n), minute=n) for n in range(30)]
+        await added(store, *every, along=list(rows))
+        assert (await tasks(store, rows[7]))[0] == (await tasks(other, rows[7]))[0] == "7"
+        await store.index({every[7].id: rows[0]}, scope=MINE, space=SPACE)
+        for each in (store, other):
+            assert (await tasks(each, rows[0]))[:2] == ["7", "0"]
+            near = (await each.nearest(rows[7], scope=MINE, space=SPACE, limit=99)).matches
+            assert sorted(match.experience.task for match in near) == sorted(str(n) for n in range(30))
+            assert near[0].score < 1.0
 
 
 @pytest.mark.full
@@ -210,7 +213,7 @@ async def test_searches_at_once_in_several_scopes_find_what_each_finds_alone(pat
 def test_a_child_forked_during_a_search_does_not_wait_for_its_parent() -> None:
     matrices, connection = Matrices(), sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE scopes (number, sequence, documents, words, name)")
-    connection.execute("CREATE TABLE spaces (number, dimensions, epoch, revision, scope, name)")
+    connection.execute("CREATE TABLE spaces (number, dimensions, epoch, scope, name)")
     with matrices.current(connection, MINE, SPACE):
         child = os.fork()
         if not child:

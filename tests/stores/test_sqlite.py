@@ -180,7 +180,7 @@ async def test_deleted_indexes_are_rebuilt_to_the_same_answers(path: Path, fille
     await store.close()
     raw = sqlite3.connect(path, isolation_level=None)
     raw.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
-    for table in ("lessons", "attempts", "fresh", "blocks"):
+    for table in ("lessons", "attempts", "vectors"):
         raw.execute(f"DELETE FROM {table}")
     raw.execute("UPDATE indexed SET upto = 99")
     raw.execute("UPDATE scopes SET words = 0, documents = 0")

@@ -21,7 +21,6 @@ from lessonbank.stores.sqlite import SqliteStore, _schema
 from lessonbank.stores.sqlite._errors import unavailable
 from lessonbank.stores.sqlite._migrations import MIGRATIONS
 from lessonbank.stores.sqlite._schema import check_library
-from lessonbank.stores.sqlite._vectors import FRESH
 from lessonbank.testing.store_samples import (
     MINE,
     SPACE,
@@ -271,7 +270,7 @@ async def test_verify_names_rows_that_belong_to_nothing_and_missing_journal_line
     for part in (
         "lessons without",
         "attempts without",
-        "vectors without",
+        "vectors of no",
         "gap in their journal",
         "settlements without",
     ):
@@ -294,7 +293,7 @@ async def test_a_task_can_change_after_the_word_index_was_lost(path: Path, fille
 async def test_a_damaged_vector_is_reported(path: Path, filled: Fill) -> None:
     store = await filled(path)
     raw = sqlite3.connect(path, isolation_level=None)
-    raw.execute("UPDATE fresh SET vector = x'00'")
+    raw.execute("UPDATE vectors SET vector = x'00'")
     raw.close()
     with pytest.raises(StoreUnavailable, match="rebuild its vectors"):
         await store.nearest(np.ones(8, dtype=np.float32), scope=MINE, space=SPACE, limit=1)
@@ -302,16 +301,16 @@ async def test_a_damaged_vector_is_reported(path: Path, filled: Fill) -> None:
 
 
 @pytest.mark.parametrize("much", [-1, 1])
-async def test_a_block_of_the_wrong_length_is_reported_not_answered_from(path: Path, much: int) -> None:
+async def test_a_vector_of_the_wrong_length_is_reported_not_answered_from(path: Path, much: int) -> None:
     store = await SqliteStore.open(path)
-    await added(store, *[experience() for _ in range(FRESH)], along=[towards(n % 7) for n in range(FRESH)])
+    await added(store, experience(), experience(), along=[towards(1), towards(2)])
     await store.close()
     with sqlite3.connect(path) as raw:
-        (blob,) = raw.execute("SELECT vectors FROM blocks").fetchone()
-        raw.execute("UPDATE blocks SET vectors = ?", (blob[:-1] if much < 0 else blob + b"x",))
+        (blob,) = raw.execute("SELECT vector FROM vectors").fetchone()
+        raw.execute("UPDATE vectors SET vector = ? WHERE number = 1", (blob[:-1] if much < 0 else blob + b"x",))
     raw.close()
     store = await SqliteStore.open(path)
     with pytest.raises(StoreUnavailable, match="wrong length"):
         await store.nearest(towards(0), scope=MINE, space=SPACE, limit=1)
-    assert any("do not fit" in problem for problem in (await store.verify()).problems)
+    assert any("unlike their space" in problem for problem in (await store.verify()).problems)
     await store.close()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lessonbank.errors import SpaceMismatch, UsageError
 from lessonbank.stores._vectors import check_dimensions, unit
-from lessonbank.stores.sqlite._vectors import joined, row_type, to_blobs
+from lessonbank.stores.sqlite._vectors import row_type, to_blobs
 
 
 def test_a_vector_is_made_a_unit_row_whatever_its_length() -> None:
@@ -35,9 +35,6 @@ def test_a_packed_row_is_two_bytes_a_number_and_four_more() -> None:
     together = to_blobs(rows)
     assert [len(blob) for blob in together] == [2 * 384 + 4] * 3 == [row_type(384).itemsize] * 3
     assert together == [blob for row in rows for blob in to_blobs([row])]
-    keys, vectors = joined([(1, together[0]), (2**60, together[1])])
-    assert np.frombuffer(keys, "<i8").tolist() == [1, 2**60]
-    assert vectors == together[0] + together[1]
 
 
 @given(seed=st.integers(0, 2**32), dimensions=st.sampled_from([2, 8, 384]))

@@ -60,12 +60,7 @@ MENDED = {
     "settlements": "DELETE FROM settlements",
     "entries of settlements": "UPDATE settlements SET entry = entry - 1",
     "words": "INSERT INTO word_index (word_index) VALUES ('delete-all')",
-    "lengths in the index": "UPDATE lengths SET words = zeroblob(length(words))",
-    "half a length": "UPDATE lengths SET words = substr(words, 1, length(words) - 2)",
-    "one length less": "UPDATE lengths SET words = substr(words, 1, length(words) - 4)",
-    "numbers of lengths": "UPDATE lengths SET numbers = zeroblob(length(words))",
-    "no lengths": "DELETE FROM lengths",
-    "lengths of others": "UPDATE lengths SET number = number + 1",
+    "a length in the index": "INSERT INTO word_index (rowid, words) VALUES (4096 + 9, '1xorder')",
     "words of lessons": "INSERT INTO lesson_index (lesson_index) VALUES ('delete-all')",
     "words twice": "UPDATE indexed SET upto = 0",
     "how far words go": "DELETE FROM indexed",
@@ -73,11 +68,9 @@ MENDED = {
 """Damage to what follows from the records: a rebuild undoes it."""
 
 VECTORS = {
-    "a short row": "UPDATE fresh SET vector = x'00'",
-    "a row of nothing": "UPDATE fresh SET key = key + 40960000",
-    "a row of no lesson": "UPDATE fresh SET key = key + 7",
-    "a short block": "UPDATE blocks SET vectors = substr(vectors, 1, 10)",
-    "a block with half a key": "UPDATE blocks SET keys = substr(keys, 1, 13)",
+    "a short row": "UPDATE vectors SET vector = x'00'",
+    "a row of nothing": "UPDATE vectors SET key = key + 40960000",
+    "a row of no lesson": "UPDATE vectors SET key = key + 7",
     "no space": "DELETE FROM spaces",
     "no dimensions": "UPDATE spaces SET dimensions = NULL",
 }
@@ -108,7 +101,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bank with something in every table."""
     path = tmp_path_factory.mktemp("sound") / "bank.db"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lessonbank.stores.sqlite._vectors.FRESH", 4)
         patch.setattr("lessonbank.stores.sqlite._derived.TAIL", 3)
         asyncio.run(fill(path))
     return path

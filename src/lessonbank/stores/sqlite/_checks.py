@@ -24,7 +24,7 @@ def keep_setting(connection: sqlite3.Connection, key: str, value: str, /) -> Non
     connection.execute("INSERT OR REPLACE INTO settings (key, value, sum) VALUES (?, ?, ?)", row)
 
 
-VECTORS: Final = ("SELECT sum, space, key, vector FROM fresh", "SELECT sum, space, keys, vectors FROM blocks")
+VECTORS: Final = "SELECT sum, space, key, vector FROM vectors"
 _RECORDS: Final = (
     f"SELECT {stored('entry')} FROM journal",
     f"SELECT {stored('record')} FROM experiences WHERE record IS NOT NULL",
@@ -61,9 +61,8 @@ def _nothing(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _vectors(connection: sqlite3.Connection) -> Iterator[str]:
-    for sql in VECTORS:
-        for total, *values in connection.execute(sql):
-            yield "" if total == checksum(*values) else "a vector is not what was written"
+    for total, *values in connection.execute(VECTORS):
+        yield "" if total == checksum(*values) else "a vector is not what was written"
 
 
 def _records(connection: sqlite3.Connection) -> Iterator[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,7 +18,7 @@ from ._checks import checksum, stored
 from ._rebuild import journal_of, rebuild
 from ._rollback import change_over
 from ._rows import PARTS, entry_of, experience_at, find_scope, journal_number, make_scope, sequence_of
-from ._vectors import place, row_type, vectors_of
+from ._vectors import place, row_type
 
 if TYPE_CHECKING:
     from lessonbank.stores._copying import Row, Table
@@ -48,21 +49,20 @@ def read_rows(connection: sqlite3.Connection, name: str, table: Table, after: in
         )
         return [(sequence_of(number), *columns) for number, *columns in entries]
     if table == "vectors":
-        return _vectors(connection, scope, after, limit)
+        return list(islice(_vectors(connection, scope, after), limit))
     return connection.execute(_READ[table], (scope, after, limit)).fetchall()
 
 
-def _vectors(connection: sqlite3.Connection, scope: int, after: int, limit: int) -> list[Row]:
-    """The number of a vector counts those of all spaces in the order of their keys: nothing else lasts."""
-    rows, number = list["Row"](), 0
-    spaces = "SELECT number, name, dimensions FROM spaces WHERE scope = ? AND dimensions IS NOT NULL ORDER BY number"
-    for space, name, dimensions in connection.execute(spaces, (scope,)).fetchall():
-        for key, blob in sorted(vectors_of(connection, space, dimensions).items()):
-            number += 1
-            if number > after and len(rows) < limit and (id := _id(connection, scope, key)) is not None:
-                row = np.frombuffer(blob, row_type(dimensions))[0]
-                rows.append((number, name, id, (row["row"] * row["factor"]).astype("<f4").tobytes()))
-    return rows
+def _vectors(connection: sqlite3.Connection, scope: int, after: int) -> Iterator[Row]:
+    """The vectors of a scope that are sound, of all spaces, in the order in which they were placed."""
+    sql = (
+        "SELECT v.number, v.sum, v.space, v.key, v.vector, s.name, s.dimensions FROM vectors v"
+        " JOIN spaces s ON s.number = v.space WHERE s.scope = ? AND v.number > ? ORDER BY v.number"
+    )
+    for number, total, space, key, blob, name, dimensions in connection.execute(sql, (scope, after)):
+        if total == checksum(space, key, blob) and (id := _id(connection, scope, key)) is not None:
+            row = np.frombuffer(blob, row_type(dimensions))[0]
+            yield number, name, id, (row["row"] * row["factor"]).astype("<f4").tobytes()
 
 
 def _id(connection: sqlite3.Connection, scope: int, key: int) -> str | None:

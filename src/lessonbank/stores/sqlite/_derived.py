@@ -16,8 +16,7 @@ from lessonbank.text.bm25 import words
 
 from . import _lesson_words
 from ._checks import stored
-from ._rows import AMONG, AMONG_IDS, among, among_ids, mark, replace_terms, task_terms
-from ._words import add_lengths, set_length
+from ._rows import AMONG, AMONG_IDS, among, among_ids, mark, place_of, replace_terms, task_terms
 
 TASKS: Final = "SELECT e.number, abs(e.scope), t.task FROM experiences e JOIN tasks t ON t.number = e.number"
 RUN: Final = 1
@@ -128,7 +127,6 @@ def index_tail(
     rows = connection.execute(f"{TASKS} WHERE e.number > ? AND e.number <= ?", (done, before)).fetchall()
     waiting = ((n, of, known[n] if n in known else " ".join(words(task))) for n, of, task in rows)
     _index(connection, chain(waiting, ((n, scope, text) for n, text in known.items() if n > max(before, done))))
-    add_lengths(connection, done, last)
     _lesson_words.catch_up(connection, [n for n, *_ in rows])
     _lesson_words.put(connection, ((n, scope, e) for n, e in written.items() if n > max(before, done)))
     connection.execute("UPDATE indexed SET upto = ?", (last,))
@@ -136,9 +134,8 @@ def index_tail(
 
 def change_words(connection: sqlite3.Connection, scope: int, number: int, before: str, after: str, /) -> None:
     """Have a task that is in the index found by its new words."""
-    old, new = words(before), words(after)
-    replace_terms(connection, "word_index", number, task_terms(scope, " ".join(old)), task_terms(scope, " ".join(new)))
-    set_length(connection, scope, number, len(new))
+    old, new = (_row(number, scope, " ".join(words(task))) for task in (before, after))
+    replace_terms(connection, "word_index", old, new)
 
 
 def forget_words(connection: sqlite3.Connection, scope: int, numbers: Collection[int], /) -> None:
@@ -146,8 +143,7 @@ def forget_words(connection: sqlite3.Connection, scope: int, numbers: Collection
     done = upto(connection)
     for number, task in connection.execute(f"SELECT number, task FROM tasks WHERE number {AMONG}", (among(numbers),)):
         if number <= done:
-            replace_terms(connection, "word_index", number, task_terms(scope, " ".join(words(task))), "")
-            set_length(connection, scope, number, None)
+            replace_terms(connection, "word_index", _row(number, scope, " ".join(words(task))), (number, ""))
     for index in ("word_index", "lesson_index"):
         connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
 
@@ -157,8 +153,6 @@ def reindex_words(connection: sqlite3.Connection, /) -> None:
     connection.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
     rows = connection.execute(TASKS)
     _index(connection, ((number, scope, " ".join(words(task))) for number, scope, task in rows))
-    connection.execute("DELETE FROM lengths")
-    add_lengths(connection, 0)
     connection.execute("DELETE FROM indexed")
     connection.execute("INSERT INTO indexed (upto) SELECT coalesce(max(number), 0) FROM experiences")
 
@@ -167,8 +161,12 @@ def _index(connection: sqlite3.Connection, rows: Iterable[tuple[int, int, str]])
     """Index tasks: number, scope, and the words with a blank between each two."""
     connection.executemany(
         "INSERT INTO word_index (rowid, words) VALUES (?, ?)",
-        ((number, task_terms(scope, text)) for number, scope, text in rows if text),
+        (_row(number, scope, text) for number, scope, text in rows if text),
     )
+
+
+def _row(number: int, scope: int, text: str) -> tuple[int, str]:
+    return place_of(number, text.count(" ") + 1), task_terms(scope, text)
 
 
 _WAITS: Final = (

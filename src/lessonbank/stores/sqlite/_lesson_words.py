@@ -46,7 +46,7 @@ def change(
     """Have an experience that is in the index found by other words; by none where it is gone."""
     old, new = words_of(before), words_of(after) if after else ""
     if old != new:
-        replace_terms(connection, "lesson_index", number, terms(scope, old), terms(scope, new))
+        replace_terms(connection, "lesson_index", (number, terms(scope, old)), (number, terms(scope, new)))
 
 
 def catch_up(connection: sqlite3.Connection, numbers: Iterable[int], /) -> None:

@@ -10,15 +10,18 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from lessonbank.contracts.records import Experience, Recall, Trajectory
 from lessonbank.stores._format_10 import Table, upgraded
 from lessonbank.stores._listing import tags_of
 from lessonbank.stores._records import loaded
 from lessonbank.stores._texts import checked
 
+from . import _lesson_words
 from ._backup import backup
-from ._checks import stored
-from ._derived import EXPERIENCE, RECALL, RUN
+from ._checks import checksum, stored
+from ._derived import EXPERIENCE, RECALL, RUN, reindex_words
 from ._rows import experience_at
 from ._wal_identity import FORMATS
 
@@ -137,7 +140,29 @@ def _tag(connection: sqlite3.Connection, kind: int, number: int, record: Traject
     connection.executemany("INSERT INTO tags (kind, tag, record) VALUES (?, ?, ?)", rows)
 
 
-MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {10: _unpack_records}
+# --- format 11 to 12 --------------------------------------------------------------------------------------------------
+
+
+def _unjoin_vectors(connection: sqlite3.Connection) -> None:
+    """Vectors that lay together in blocks become rows of their own; those of a damaged block are left out."""
+    run(connection, "0012_vectors.sql")
+    sql = "INSERT OR REPLACE INTO vectors (space, key, vector, sum)"
+    for space, held, joined, total in connection.execute(
+        "SELECT space, keys, vectors, sum FROM blocks ORDER BY number"
+    ):
+        if total == checksum(space, held, joined):
+            keys = np.frombuffer(held, "<i8").tolist()
+            each = np.frombuffer(joined, f"V{len(joined) // len(keys)}")
+            rows = ((space, key, row.tobytes()) for key, row in zip(keys, each, strict=True))
+            connection.executemany(f"{sql} VALUES (?, ?, ?, ?)", ((*row, checksum(*row)) for row in rows))
+    connection.execute(f"{sql} SELECT space, key, vector, sum FROM fresh")
+    for table in ("blocks", "fresh"):
+        connection.execute(f"DROP TABLE {table}")
+    reindex_words(connection)
+    _lesson_words.reindex(connection)
+
+
+MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {10: _unpack_records, 11: _unjoin_vectors}
 """A format to what brings it to the next one."""
 
 

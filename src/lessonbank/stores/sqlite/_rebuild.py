@@ -18,7 +18,7 @@ from ._derived import derive, recount, reindex_words, relist, settle_all
 from ._purge import UNFINISHED
 from ._read import setting
 from ._rows import among, entry_of, experience_of, journal_number
-from ._vectors import rejoin
+from ._vectors import drop_unsound
 
 _BATCH: Final = 64
 """Rows read at once, between which others are written: few, because even to forget many records takes milliseconds."""
@@ -35,7 +35,7 @@ def rebuild(connection: sqlite3.Connection, /) -> None:
     relist(connection)
     reindex_words(connection)
     _lesson_words.reindex(connection)
-    rejoin(connection)
+    drop_unsound(connection)
     recount(connection)
     settle_all(connection)
 

@@ -7,7 +7,9 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeAlias
+
+import numpy as np
 
 from lessonbank.contracts.records import Experience, Lesson
 from lessonbank.contracts.records.repeats import shown_with
@@ -18,6 +20,8 @@ from lessonbank.stores._records import encodable, loaded
 from lessonbank.stores._texts import checked
 
 from ._checks import checksum, stored
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
 """For numbers. For ids there is another: SQLite's JSON ends a text at a NUL, and an id may hold one."""
@@ -71,13 +75,12 @@ class SpaceRow:
     number: int
     dimensions: int | None
     epoch: int
-    revision: int
 
 
 def find_space(connection: sqlite3.Connection, scope: ScopeRow, name: str, /) -> SpaceRow | None:
     """The space of that name in this scope."""
     row = connection.execute(
-        "SELECT number, dimensions, epoch, revision FROM spaces WHERE scope = ? AND name = ?", (scope.number, name)
+        "SELECT number, dimensions, epoch FROM spaces WHERE scope = ? AND name = ?", (scope.number, name)
     ).fetchone()
     return SpaceRow(*row) if row else None
 
@@ -204,6 +207,8 @@ def term(scope: int, word: str, /) -> str:
     return f"{scope}z{word.encode().hex()}"
 
 
+LENGTHS: Final = 4096
+"""Lengths of tasks that the index tells apart: the longest one stands for all beyond."""
 REPEATED: Final = "\u00d7"
 """Stands between a word and how often a task holds it, where that is more than once. No word has it."""
 
@@ -217,6 +222,11 @@ def task_terms(scope: int, words: str, /) -> str:
     return " ".join((terms(scope, " ".join(held)), *again))
 
 
+def place_of(number: int, length: int, /) -> int:
+    """The row of a task in the index of words: it says how many words the task has, too."""
+    return number * LENGTHS + min(length, LENGTHS - 1)
+
+
 def terms(scope: int, words: str, /) -> str:
     """Different words, with a blank between each two, as the indexed text."""
     if words and words.isascii() and "_" not in words:
@@ -224,12 +234,20 @@ def terms(scope: int, words: str, /) -> str:
     return " ".join(term(scope, word) for word in words.split(" ") if word)
 
 
-def replace_terms(connection: sqlite3.Connection, index: str, number: int, old: str, new: str, /) -> None:
-    """Have a row of an index found by other words. It keeps no copy of its text: `old` must be the text put in."""
-    first = old.partition(" ")[0]
+def replace_terms(
+    connection: sqlite3.Connection, index: str, before: tuple[int, str], after: tuple[int, str], /
+) -> None:
+    """Have a row of an index found by other words. It keeps no copy of its text: it must be the one put in."""
+    (number, old), first = before, before[1].partition(" ")[0]
     # Taking out what is not there would damage the counts of the index.
     there = f"SELECT 1 FROM {index} WHERE {index} MATCH ? AND rowid = ?"
     if first and connection.execute(there, (f'"{first}"', number)).fetchone():
         connection.execute(f"INSERT INTO {index} ({index}, rowid, words) VALUES ('delete', ?, ?)", (number, old))
-    if new:
-        connection.execute(f"INSERT INTO {index} (rowid, words) VALUES (?, ?)", (number, new))
+    if after[1]:
+        connection.execute(f"INSERT INTO {index} (rowid, words) VALUES (?, ?)", after)
+
+
+def numbers_in(text: str | None, /) -> Array:
+    """The numbers of a text that has a comma between each two."""
+    # One text of many numbers is read several times as fast as a row for each.
+    return np.fromstring(text or "", dtype=np.int64, sep=",")

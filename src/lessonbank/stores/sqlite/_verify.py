@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
@@ -16,7 +15,7 @@ import numpy as np
 from lessonbank.contracts.records import Experience, Recall, Rollback, Settle, Trajectory
 from lessonbank.contracts.records.attempts import attempts_of
 from lessonbank.contracts.records.timeline import Entry, live
-from lessonbank.errors import StoreDamaged, StoreUnavailable
+from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._entries import readable_entry
 from lessonbank.stores._listing import listed, tags_of
 from lessonbank.stores._records import encodable, loaded, microseconds
@@ -27,9 +26,8 @@ from . import _lesson_words
 from ._checks import VECTORS, checksum, stored
 from ._derived import EXPERIENCE, RECALL, RUN, TASKS, upto
 from ._rebuild import ids_of, journal_of, link_experiences, unfinished
-from ._rows import PARTS, experience_of, mark, sequence_of, task_terms, terms
-from ._vectors import last_places
-from ._words import lengths_in, numbers_in
+from ._rows import LENGTHS, experience_of, mark, numbers_in, place_of, sequence_of, task_terms, terms
+from ._vectors import OF_NOTHING
 
 SQLITE_SAYS: Final = "SQLite says: "
 """How the problems begin that make a file unfit to be written to."""
@@ -73,12 +71,7 @@ _FAULTS: Final = {
         " (SELECT count(*), coalesce(sum(words), 0) FROM experiences e WHERE e.scope = s.number)"
     ),
     "experiences have half a record": "SELECT count(*) FROM experiences WHERE (record IS NULL) <> (record_sum IS NULL)",
-    "vectors do not fit their space": (
-        "SELECT (SELECT count(*) FROM fresh f LEFT JOIN spaces s ON s.number = f.space"
-        " WHERE length(f.vector) IS NOT 4 + 2 * s.dimensions)"
-        " + (SELECT count(*) FROM blocks b LEFT JOIN spaces s ON s.number = b.space"
-        " WHERE length(b.vectors) * 8 IS NOT length(b.keys) * (4 + 2 * s.dimensions))"
-    ),
+    "vectors of no experience or lesson, or unlike their space": f"SELECT count(*) FROM ({OF_NOTHING})",
     "word index does not say how far it goes": "SELECT count(*) <> 1 OR min(upto) < 0 FROM indexed",
     "runs have the wrong pending mark": (
         "SELECT count(*) FROM trajectories t WHERE t.pending <> NOT EXISTS (SELECT 1 FROM attempts a"
@@ -88,15 +81,15 @@ _FAULTS: Final = {
 
 
 _SUMS: Final = {
-    "scopes do not have the name that was written": ("SELECT sum, name FROM scopes",),
+    "scopes do not have the name that was written": "SELECT sum, name FROM scopes",
     "journal entries do not have the time or the writer that was written": (
-        "SELECT sum, number, at, writer FROM journal",
+        "SELECT sum, number, at, writer FROM journal"
     ),
-    "experiences do not name the journal entry that wrote them": ("SELECT sum, number, entry FROM experiences",),
-    "runs do not have the time or the scope that was written": ("SELECT sum, scope, kept_at, id FROM trajectories",),
+    "experiences do not name the journal entry that wrote them": "SELECT sum, number, entry FROM experiences",
+    "runs do not have the time or the scope that was written": "SELECT sum, scope, kept_at, id FROM trajectories",
     "vectors are not what was written": VECTORS,
-    "spaces of vectors are not what was written": ("SELECT sum, scope, name, dimensions FROM spaces",),
-    "settings are not what was written": ("SELECT sum, key, value FROM settings",),
+    "spaces of vectors are not what was written": "SELECT sum, scope, name, dimensions FROM spaces",
+    "settings are not what was written": "SELECT sum, key, value FROM settings",
 }
 """What has a checksum of its own, see `_checks`."""
 
@@ -127,13 +120,11 @@ def _counts(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     for what, question in _FAULTS.items():
         yield what, connection.execute(question).fetchone()[0]
     for what, rows in _SUMS.items():
-        yield what, sum(total != checksum(*values) for sql in rows for total, *values in connection.execute(sql))
-    yield "vectors without an experience or lesson", _vectors_of_nothing(connection)
+        yield what, sum(total != checksum(*values) for total, *values in connection.execute(rows))
 
 
 def _counts_of_records(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     yield "experiences are not in the word index with their words", _unlike_words(connection)
-    yield "experiences are not in the word index with their length", _unlike_lengths(connection)
     for what, table, agrees in (("runs", "trajectories", _said_of_run), ("receipts", "recalls", _said_of_recall)):
         rows = connection.execute(
             f"SELECT s.name, x.*, {stored('x.record')} AS stored FROM {table} x JOIN scopes s ON s.number = x.scope"
@@ -147,36 +138,19 @@ def _counts_of_records(connection: sqlite3.Connection) -> Iterator[tuple[str, in
     yield from _journals(connection)
 
 
-def _vectors_of_nothing(connection: sqlite3.Connection) -> int:
-    places = last_places(connection)
-    keys = {key for (key,) in connection.execute("SELECT key FROM fresh")}
-    for (blob,) in connection.execute("SELECT keys FROM blocks WHERE length(keys) % 8 = 0"):
-        keys.update(np.frombuffer(blob, "<i8").tolist())
-    return sum(key % PARTS > places.get(key // PARTS, -1) for key in keys)
-
-
 def _unlike_words(connection: sqlite3.Connection) -> int:
-    """How many tasks the index has not as they are, or has too early. Of each, the checksums of its words are added."""
+    """How many tasks the index has not as they are, or has too early. Added up are checksums of words and lengths."""
     (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM experiences").fetchone()
     there, wanted = (np.zeros(last + 2, np.int64) for _ in range(2))
     for term, docs in connection.execute("SELECT term, group_concat(doc) FROM word_places GROUP BY term"):
-        there[np.minimum(numbers_in(docs), last + 1)] += checksum(term)
+        rows = numbers_in(docs)
+        there[np.minimum(rows // LENGTHS, last + 1)] += checksum(term) + rows % LENGTHS
     sums = lru_cache(1 << 16)(checksum)
     for number, scope, task in connection.execute(f"{TASKS} WHERE e.number <= ?", (upto(connection),)):
-        wanted[number] = sum([sums(term) for term in task_terms(scope, " ".join(words(task))).split()])
+        every = words(task)
+        terms_of = task_terms(scope, " ".join(every)).split()
+        wanted[number] = sum([sums(term) + place_of(0, len(every)) for term in terms_of])
     return int(np.count_nonzero(there != wanted))
-
-
-def _unlike_lengths(connection: sqlite3.Connection) -> int:
-    """Of how many tasks the index has another length, or none, or one too early."""
-    there = Counter[tuple[int, int, int]]()
-    for row, *held in connection.execute("SELECT number, numbers, words FROM lengths"):
-        with suppress(StoreDamaged):
-            numbers, lengths = (each.tolist() for each in lengths_in([(row, *held)]))
-            there.update((row >> 32, *each) for each in zip(numbers, lengths, strict=True))
-    sql = "SELECT abs(scope), number, words FROM experiences WHERE number <= ?"
-    wanted = Counter(connection.execute(sql, (upto(connection),)))
-    return ((there - wanted) + (wanted - there)).total()
 
 
 def _said_of_run(connection: sqlite3.Connection, row: sqlite3.Row) -> bool:

@@ -153,41 +153,27 @@ CREATE TABLE spaces (
     name TEXT NOT NULL,
     dimensions INTEGER,                    -- unknown before the first vector
     epoch INTEGER NOT NULL DEFAULT 0,      -- grows when what was read before must be forgotten
-    revision INTEGER NOT NULL DEFAULT 0,   -- grows with every vector placed
     sum INTEGER NOT NULL,                  -- of scope, name and dimensions
     UNIQUE (scope, name)
 ) STRICT;
 
--- A vector is first a row of its own. A few hundred of them are joined to one block, which is quick to read.
-CREATE TABLE fresh (
+CREATE TABLE vectors (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,  -- grows with every vector placed
     space INTEGER NOT NULL,
     key INTEGER NOT NULL,                  -- the experience's number * 4096, plus the place of a lesson
-    revision INTEGER NOT NULL,
     vector BLOB NOT NULL,                  -- see to_blobs in _vectors.py
     sum INTEGER NOT NULL,                  -- of space, key and vector
-    PRIMARY KEY (space, key)
-) WITHOUT ROWID, STRICT;
-CREATE TABLE blocks (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,  -- a later one supersedes an earlier one's vector of the same key
-    space INTEGER NOT NULL,
-    keys BLOB NOT NULL,
-    vectors BLOB NOT NULL,
-    sum INTEGER NOT NULL                   -- of space, keys and vectors
+    UNIQUE (space, key)
 ) STRICT;
-CREATE INDEX blocks_by_space ON blocks (space);
+CREATE INDEX vectors_by_space ON vectors (space);
 
 -- Every word carries the number of its scope, so that no statistic of another scope can be read off it. A word that a
--- task holds again and again is put in once, and once more with how often that is: see `task_terms` in _rows.py.
+-- task holds again and again is put in once, and once more with how often that is: see `task_terms` in _rows.py. A row
+-- is the number of an experience * 4096, plus how many words its task has (4095: or more).
 CREATE VIRTUAL TABLE word_index USING fts5 (
     words, content = '', columnsize = 0, detail = none, tokenize = 'ascii'
 );
 CREATE VIRTUAL TABLE word_places USING fts5vocab (word_index, instance);
--- How many words each of those tasks has, of up to 1,000 tasks of a scope in a row. It follows from `experiences`.
-CREATE TABLE lengths (
-    number INTEGER PRIMARY KEY,            -- scope * 2^32 + the number of the first experience
-    numbers BLOB,                          -- of each, four bytes; null where they follow one another
-    words BLOB NOT NULL                    -- of each, four bytes
-) STRICT;
 -- Which experiences hold a word in one of their lessons, taken out or not.
 CREATE VIRTUAL TABLE lesson_index USING fts5 (
     words, content = '', columnsize = 0, detail = none, tokenize = 'ascii'

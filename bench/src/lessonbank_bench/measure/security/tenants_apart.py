@@ -19,10 +19,8 @@ import test_tenancy_walks as walking  # isort: skip
 
 assert TESTS
 _BOUNDARIES = {
-    "sqlite._vectors.FRESH": 4,
     "sqlite._derived.TAIL": 3,
-    "sqlite._words._SHORT": 1,
-    "sqlite._words._FULL": 3,
+    "_words._MORE": 1,
     "sqlite._vectors._TOGETHER": 4,
 }
 """So that a short walk crosses the edges behind which a large bank is kept in another way."""
