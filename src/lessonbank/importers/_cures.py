@@ -169,8 +169,9 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
         if isinstance(deed, Command) and deed.failed and (not deed.looks or deed.is_misread):
             later = done[at + 1 : at + 1 + _SOON]
             failure = _followed(deed, later)
-            found = [failure if failure.cure else _with_what_it_lacked(deed, later) or failure, *_replaced(deed, later)]
-            failures += [replace(each, cure="") if deed.is_absent and _is_usual(each) else each for each in found]
+            failure = failure if failure.cure else _with_what_it_lacked(deed, later) or failure
+            for each in (failure, *_replaced(deed, later)):
+                failures.append(replace(each, cure="") if deed.is_absent and _is_usual(each) else each)
     return failures
 
 
