@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from _trouble import quick_folder
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "security" / "corpus"))
@@ -23,9 +23,8 @@ from lessonbank.testing.store_samples import MINE, THEIRS, collected, ranked_by_
 
 pytestmark = [pytest.mark.usefixtures("small_boundaries"), pytest.mark.full]
 
-STEPS = st.lists(
-    st.tuples(st.sampled_from((*MOVES, "index", "index", "reopen")), st.integers(0, 2**32)), min_size=60, max_size=120
-)
+CALLS = (*MOVES, *("apply",) * 50, *("index",) * 60, "reopen", "reopen")
+STEPS = st.lists(st.tuples(st.sampled_from(CALLS), st.integers(0, 2**32)), min_size=100, max_size=200)
 
 
 async def walk(steps: list[tuple[str, int]]) -> None:
@@ -33,7 +32,7 @@ async def walk(steps: list[tuple[str, int]]) -> None:
     with quick_folder() as folder:
         path, memory = folder / "bank.db", SqliteStore.in_memory()
         stores = [await SqliteStore.open(path), await SqliteStore.open(path)]
-        ours, reference = (Tenant(one, [MINE, THEIRS], folder, mark="walk") for one in (stores[0], memory))
+        ours, reference = (Tenant(one, [MINE, MINE, MINE, THEIRS], folder, mark="walk") for one in (stores[0], memory))
         for one in (stores[0], memory):
             await one.put_setting(SALT, "the same in both")
         for move, number in steps:
@@ -44,8 +43,8 @@ async def walk(steps: list[tuple[str, int]]) -> None:
                 stores[at] = await SqliteStore.open(path)
                 continue
             await both(move, number, stores[at], ours, reference)
-            for look in (chance.choice(LOOKS), "nearest", "search"):
-                await both(look, number, stores[chance.randrange(2)], ours, reference)
+            for look in (chance.choice(LOOKS), "nearest", "nearest", "search"):
+                await both(look, chance.randrange(1 << 30), stores[chance.randrange(2)], ours, reference)
         for store in stores:
             await is_sound(store)
             await store.close()
@@ -69,6 +68,6 @@ async def is_sound(store: SqliteStore) -> None:
 
 
 @given(steps=STEPS)
-@settings(max_examples=settings().max_examples // 10)
+@settings(max_examples=settings().max_examples // 10, phases=(Phase.explicit, Phase.generate))
 def test_two_stores_of_one_file_and_one_in_memory_always_agree(steps: list[tuple[str, int]]) -> None:
     asyncio.run(walk(steps))
