@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +23,6 @@ from lessonbank import (
     LessonbankError,
     Parts,
     ReasoningBank,
-    Recall,
     Run,
     Safety,
     Step,
@@ -280,43 +278,3 @@ def test_a_pipe_in_the_place_of_a_file_does_not_stop_the_process(tmp_path: Path)
     for name in ("odd", "backup.db-wal"):
         _fifo(tmp_path / name)
     subprocess.run([sys.executable, "-c", PIPES], cwd=tmp_path, timeout=60, check=True)
-
-
-# Receipts
-
-FORGED: dict[str, dict[str, object]] = {
-    "odds": {"control_probability": 0.5},
-    "nothing considered": {"candidates": ()},
-    "task": {"task": "another"},
-    "text": {"text": EVIL, "text_digest": hashlib.sha256(EVIL.encode()).hexdigest()},
-    "id": {"id": "0" * 32},
-    "no signature": {"signature": ""},
-    "odd signature": {"signature": "\u00e9"},
-    "metadata": {"metadata": {"template": "x"}},
-    "rate": {"holdout": 0.9},
-}
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("change", FORGED)
-def test_a_changed_receipt_that_the_bank_did_not_keep_is_not_kept_later(change: str, tmp_path: Path) -> None:
-    with opened(tmp_path / "bank.db", holdout=0.2) as bank:
-        bank.lessons.add(title="Good", content="Log in first.", task=TASK, by="Ana")
-        other = sqlite3.connect(tmp_path / "bank.db", isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        recall = bank.retrieve(TASK)
-        other.close()
-        assert not recall.kept
-        with suppress(LessonbankError):
-            bank.learn(did("r1"), recall=recall.model_copy(update=FORGED[change]), outcome="failure")
-        assert not bank.recalls.list()
-        assert bank.lift().recalls == 0
-
-
-def test_a_receipt_made_by_hand_is_not_kept(bank: ReasoningBank) -> None:
-    forged: tuple[dict[str, Any], ...] = ({}, {"kept": False}, {"kept": False, "signature": "0" * 64})
-    for number, more in enumerate(forged):
-        with suppress(LessonbankError):
-            bank.learn(did(f"r{number}"), recall=Recall(scope="a", task=TASK, **more), outcome="failure")
-    assert not bank.recalls.list()
-    assert bank.lift().recalls == 0
