@@ -5,19 +5,36 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import anyio
+import numpy as np
 import pytest
 from attacks import Case, cases, spelled
+from sharing import folder
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Step, Trajectory, errors
 from lessonbank.contracts.records import Action, Extraction, Learned, Lesson, Observation, Run, ToolCall, Verdict
-from lessonbank.testing import ScriptedModel
+from lessonbank.learning.judging import LLMJudge
+from lessonbank.providers.models.wrappers import TimeLimited
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing import HashingEmbedder, ScriptedModel
 from lessonbank.testing.settings import grouped
+from lessonbank.testing.store_samples import added, experience
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
+
+
+@pytest.fixture
+def quick() -> Iterator[Path]:
+    with folder() as where:
+        yield where
 
 
 AT_FULL_SIZE = os.environ.get("HYPOTHESIS_PROFILE") == "search"
@@ -98,6 +115,33 @@ async def test_a_judge_that_raises_or_gives_rubbish_mints_nothing_and_the_run_wa
     assert wrong == []
 
 
+async def never(*_: Any) -> Any:
+    await anyio.sleep_forever()
+
+
+async def given_up(learning: Callable[[], Awaitable[object]], asked: anyio.Event) -> None:
+    """Begin to learn, and cancel it once its judge hangs."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(learning)
+        await asked.wait()
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_judge_that_hangs_can_be_given_up_and_nothing_is_lost_or_minted() -> None:
+    by_model = LLMJudge(TimeLimited(ScriptedModel(never), seconds=0.02))
+    for case in cases("abuse", "judge_hangs"):
+        hangs, asked = case["id"].endswith("for-ever"), anyio.Event()
+
+        async def judge(*_: Any, asked: anyio.Event = asked) -> Any:
+            asked.set()
+            await never()
+
+        async with await connected(judge=judge if hangs else by_model, extractor=good_extractor) as bank:
+            await (given_up(partial(bank.learn, RUN), asked) if hangs else bank.learn(RUN))
+            assert await minted(bank) == 0, case["id"]
+            assert [run.id for run in await bank.runs.pending(limit=10_000)] == [RUN.id], case["id"]
+
+
 # --- an extractor that does not stop ---------------------------------------------------------------------------------
 
 
@@ -150,6 +194,106 @@ async def test_an_extractor_that_fails_mints_nothing_and_the_run_waits() -> None
             if await minted(bank) or [run.id for run in await bank.runs.pending(limit=10_000)] != [RUN.id]:
                 wrong.append(case["id"])
     assert wrong == []
+
+
+# --- an agent at work ------------------------------------------------------------------------------------------------
+
+
+class FailingEmbedder:
+    def __init__(self, error: Exception) -> None:
+        self._sound, self._error = HashingEmbedder(), error
+        self.broken = False
+        self.space = self._sound.space
+
+    async def embed(self, texts: Sequence[str], /, *, role: Any) -> Any:
+        if self.broken:
+            raise self._error
+        return np.asarray(await self._sound.embed(texts, role=role))
+
+
+@contextmanager
+def trouble(what: str, path: Path) -> Generator[None]:
+    """Something happens to the file of a bank that is open."""
+    resource = pytest.importorskip("resource", reason="this system cannot limit a process")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    other = sqlite3.connect(path, isolation_level=None)
+    try:
+        if what == "locked":
+            other.execute("BEGIN EXCLUSIVE")
+        elif what == "full":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+        elif what == "deleted":
+            for file in path.parent.glob(f"{path.name}*"):
+                file.unlink()
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        other.close()
+
+
+async def agent_at_work(bank: AsyncReasoningBank) -> str:
+    """What an agent that remembers by a `with` block comes to; its own work always succeeds."""
+    done = "not even begun"
+    try:
+        async with bank.attempt("open the valve") as attempt:
+            done = "begun"
+            attempt.step("turn the handle", "it is open")
+            done = "done"
+    except Exception as error:  # noqa: BLE001 - what an agent would see
+        return f"{done}, then {type(error).__name__}"
+    return done
+
+
+async def at_work_with(case: Case, path: Path) -> str:
+    match case["kind"]:
+        case "judge_raises" | "judge_returns":
+            bank = await connected(judge=broken_judge(case), extractor=good_extractor)
+        case "extractor_raises":
+            bank = await connected(judge=good_judge, extractor=broken_extractor(case))
+        case "embedder_raises":
+            embedder = FailingEmbedder(named(case["error"]))
+            bank = await connected(embedder=embedder, judge=good_judge, extractor=good_extractor)
+            await bank.learn(RUN)
+            embedder.broken = True
+        case _:
+            bank = await connected(where=path, judge=good_judge, extractor=good_extractor)
+            async with bank:
+                if case["id"].endswith("closed"):
+                    await bank.store.close()
+                with trouble(case["id"].removeprefix("store-"), path):
+                    return await agent_at_work(bank)
+    async with bank:
+        return await agent_at_work(bank)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Banks in files give up on a lock at once, and not after half a minute."""
+    monkeypatch.setattr(SqliteStore, "open", staticmethod(partial(SqliteStore.open, busy_timeout=0.05)))
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_an_agents_own_work_is_not_broken_by_its_memory(quick: Path) -> None:
+    found: dict[str, str] = {}
+    some = cases("abuse", "judge_raises", "judge_returns", "extractor_raises", "embedder_raises", "store")
+    for case in some:
+        found[case["id"]] = await at_work_with(case, quick / f"{case['id']}.db")
+    broken = {id: what for id, what in found.items() if what != "done"}
+    assert broken == {}
+
+
+async def test_a_crash_of_the_agent_is_never_hidden_by_a_memory_that_fails_too(quick: Path) -> None:
+    for case in cases("abuse", "judge_raises", "judge_returns", "extractor_raises"):
+        parts = (
+            {"judge": good_judge, "extractor": broken_extractor(case)}
+            if case["kind"] == "extractor_raises"
+            else {"judge": broken_judge(case), "extractor": good_extractor}
+        )
+        async with await connected(**parts) as bank:
+            with pytest.raises(ZeroDivisionError):
+                async with bank.attempt("open the valve") as attempt:
+                    attempt.step("turn the handle", "it is stuck")
+                    1 / 0  # noqa: B018
 
 
 # --- runs that are too much ------------------------------------------------------------------------------------------
@@ -207,3 +351,17 @@ async def test_a_run_that_is_too_much_is_learned_or_refused_in_one_sentence() ->
                 wrong.append(f"{case['id']}: {len(recall.text)} characters for the prompt")
             assert await bank.admin.verify() == ()
     assert wrong == []
+
+
+async def test_a_bank_that_was_locked_for_a_while_loses_nothing(quick: Path) -> None:
+    path = quick / "bank.db"
+    store = await SqliteStore.open(path, busy_timeout=0.05)
+    await added(store, experience())
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(errors.StoreUnavailable):
+        await store.save_runs([RUN], scope="t")
+    other.close()
+    assert await store.save_runs([RUN], scope="t") == [RUN.id]
+    assert (await store.verify()).problems == []
+    await store.close()
