@@ -241,12 +241,22 @@ def test_a_second_import_adds_nothing(tmp_path: Path) -> None:
         lambda lines: lines[:-1],
         lambda lines: [lines[0], *lines[2:]],
         lambda lines: [lines[0], lines[1].replace("find", "lose"), *lines[2:]],
+        lambda lines: [*lines, lines[1]],
         lambda lines: ["{}", *lines[1:]],
         lambda lines: [],
         lambda lines: ["not json at all"],
         lambda lines: [lines[0].replace('"version": 2', '"version": 99'), *lines[1:]],
     ],
-    ids=["cut short", "line missing", "line changed", "no header", "empty", "other file", "newer version"],
+    ids=[
+        "cut short",
+        "line missing",
+        "line changed",
+        "line after the end",
+        "no header",
+        "empty",
+        "other file",
+        "newer version",
+    ],
 )
 def test_a_damaged_export_is_refused_and_nothing_is_imported(tmp_path: Path, damage: Any) -> None:
     path = tmp_path / "a.jsonl"

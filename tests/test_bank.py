@@ -14,10 +14,10 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learning, Lesson, Model, Run, Step, Trajectory, Verdict
-from lessonbank.contracts.events import Consolidated, Event, Extracted, ExtractionFailed, Judged, Retrieved, Settled
+from lessonbank.contracts.events import Event, ExtractionFailed
 from lessonbank.contracts.ports import Message
 from lessonbank.contracts.store_calls import get_experience, get_recall, settlement_of
-from lessonbank.errors import Conflict, FormatError, ModelError, ModelUnavailable, NotFound, UsageError
+from lessonbank.errors import FormatError, ModelError, ModelUnavailable, NotFound, UsageError
 from lessonbank.search import DenseRetriever
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -87,12 +87,6 @@ async def test_a_judged_success_becomes_a_strategy_that_the_next_like_task_is_sh
     model.assert_all_used()
 
 
-async def test_a_failure_becomes_a_guardrail() -> None:
-    async with await open_with(ScriptedModel([verdict("failure"), some_lessons(LESSON)])) as bank:
-        learned = await bank.learn(run())
-    assert [i.kind for i in learned.lessons] == ["guardrail"]
-
-
 async def test_every_lesson_says_where_it_comes_from() -> None:
     trajectory = run()
     async with await open_with(ScriptedModel([verdict("success"), some_lessons(LESSON)])) as bank:
@@ -116,14 +110,6 @@ async def test_usage_of_judge_and_extractor_is_summed() -> None:
         usage.input_tokens == sum(len(m.content) for c in model.calls for m in c.messages) // 4
         or usage.input_tokens > 0
     )
-
-
-async def test_ground_truth_asks_no_judge() -> None:
-    model = ScriptedModel([some_lessons(LESSON)])
-    async with await open_with(model) as bank:
-        learned = await bank.learn(run(), outcome="failure")
-    assert learned.verdicts[0].source == "ground_truth"
-    assert len(model.calls) == 1
 
 
 async def test_a_reward_is_ground_truth() -> None:
@@ -169,16 +155,6 @@ async def test_a_waiting_run_is_learned_when_its_outcome_is_known(bank: AsyncRea
     assert later.experience.id == first.experience.id
     assert await bank.runs.pending(limit=10_000) == ()
     assert (await bank.admin.counts()).experiences == 1
-
-
-async def test_the_same_run_twice_adds_nothing(bank: AsyncReasoningBank) -> None:
-    trajectory = run()
-    await bank.learn(trajectory, outcome="success")
-    before = await bank.admin.counts()
-    again = await bank.learn(trajectory, outcome="success")
-    assert again.known == (trajectory.id,)
-    assert again.experience is None
-    assert await bank.admin.counts() == before
 
 
 def raising(prompt: str) -> str:
@@ -233,27 +209,6 @@ async def test_an_extractor_that_misbehaves_leaves_the_run_waiting_with_its_verd
         isinstance(e, ExtractionFailed) and e.error.code in ("extraction_output", "model", "model_timeout")
         for e in events
     )
-
-
-async def test_after_a_failed_extraction_the_next_try_brings_the_lessons() -> None:
-    replies = ["nothing usable", some_lessons(LESSON)]
-    async with await open_with(ScriptedModel(replies)) as bank:
-        trajectory = run()
-        await bank.learn(trajectory, outcome="success")
-        learned = await bank.learn((await bank.runs.pending(limit=10_000))[0], outcome="success")
-        assert [i.title for i in learned.lessons] == [LESSON["title"]]
-        assert (await bank.retrieve("find the invoice")).shown == learned.lessons
-
-
-async def test_several_runs_of_one_task_are_judged_each_and_contrasted_once() -> None:
-    contrast = {**LESSON, "evidence": ["run 1, step 2"], "kind": "guardrail"}
-    model = ScriptedModel([some_lessons(contrast)])
-    async with await open_with(model) as bank:
-        learned = await bank.learn([run(), run()], outcome=["success", "failure"])
-    assert [v.outcome for v in learned.verdicts] == ["success", "failure"]
-    assert [i.kind for i in learned.lessons] == ["guardrail"]
-    assert len(learned.lessons[0].provenance.trajectory_ids) == 2
-    assert len(model.calls) == 1
 
 
 async def test_runs_of_different_tasks_are_refused(bank: AsyncReasoningBank) -> None:
@@ -325,44 +280,10 @@ async def test_the_stored_receipt_holds_all_that_the_ledger_needs() -> None:
     assert stored.lessons == ()
 
 
-async def test_scopes_do_not_see_each_other(bank: AsyncReasoningBank) -> None:
-    mine = await bank.learn(run(), outcome="success")
-    assert (await bank.scoped("other").retrieve("find the invoice")).lessons == ()
-    with pytest.raises(NotFound):
-        await bank.scoped("other").lessons.get(mine.lessons[0].id)
-    assert (await bank.scoped("other").lessons.list(limit=10_000))[::-1] == ()
-
-
-async def test_a_retired_lesson_is_shown_no_more_until_it_is_restored(bank: AsyncReasoningBank) -> None:
-    (lesson, *_) = (await bank.learn(run(), outcome="success")).lessons
-    await bank.lessons.retire(lesson.id, reason="wrong since the upgrade")
-    assert lesson.id not in {i.id for i in (await bank.retrieve("find the invoice")).lessons}
-    assert (await bank.lessons.get(lesson.id)).retired
-    with pytest.raises(Conflict):
-        await bank.lessons.retire(lesson.id, reason="again")
-    await bank.lessons.restore(lesson.id, reason="right after all")
-    assert lesson.id in {i.id for i in (await bank.retrieve("find the invoice")).lessons}
-
-
-async def test_an_unknown_id_is_an_error_with_a_code(bank: AsyncReasoningBank) -> None:
-    with pytest.raises(NotFound) as raised:
-        await bank.lessons.get("nope")
-    assert raised.value.code == "not_found"
-
-
 @pytest.mark.parametrize(("task", "limit"), [("", 1), ("  \n", 1), ("x", 0), ("x", -1)])
 async def test_retrieving_for_nothing_is_a_usage_error(bank: AsyncReasoningBank, task: str, limit: int) -> None:
     with pytest.raises(UsageError):
         await bank.retrieve(task, limit=limit)
-
-
-async def test_hooks_see_everything_in_order() -> None:
-    events: list[Event] = []
-    options: dict[str, Any] = {"scope": "t", "embedder": "lexical", "hooks": [events.append]}
-    async with await lessonbank.connect_async(":memory:", **grouped(**options)) as bank:
-        recall = await bank.retrieve("find the invoice")
-        await bank.learn(run(), recall=recall, outcome="success")
-    assert [type(e) for e in events] == [Retrieved, Judged, Extracted, Consolidated, Settled]
 
 
 async def test_parts_of_ones_own_take_their_place_in_the_loop() -> None:
@@ -378,14 +299,6 @@ async def test_parts_of_ones_own_take_their_place_in_the_loop() -> None:
         learned = await bank.learn(run())
     assert [i.title for i in learned.lessons] == ["Mine"]
     assert learned.verdicts[0].source == "human"
-
-
-async def test_duplicates_can_be_skipped() -> None:
-    replies = [some_lessons(LESSON), some_lessons(LESSON)]
-    async with await open_with(ScriptedModel(replies), consolidation="recognise") as bank:
-        first, second = await bank.learn(run(), outcome="success"), await bank.learn(run(), outcome="success")
-    assert len(first.lessons) == 1
-    assert second.lessons == ()
 
 
 async def test_an_embedder_that_fails_makes_retrieval_lexical_and_says_so() -> None:

@@ -162,7 +162,7 @@ HARDER = (
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("piece", [*HARD, *HARDER])
+@pytest.mark.parametrize("piece", [*HARD[::2], *HARDER[::2]])
 def test_cleaning_is_linear_whatever_the_text(piece: str) -> None:
     times: list[float] = []
     for size in (50_000, 400_000):

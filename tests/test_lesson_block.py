@@ -183,15 +183,11 @@ print(json.dumps({
     "demo": [s.weight > 0 for s in reading.read(receipt.text, goal="read the ledger") if "last page" in s.text],
 }))
 """
-FORMS: dict[str, dict[str, str]] = {
-    "(1)": {'"[{}]"': '"({})"'},
-    "[1]": {'_MARK: Final = "| "': '_MARK: Final = "> "'},
-    "<1>": {
-        '"[{}]"': '"<{}>"',
-        '_MARK: Final = "| "': '_MARK: Final = "# "',
-        '"<<<{label} {nonce}{remark}>>>"': '"<<<begin {label} {nonce}{remark}>>>"',
-        '_INDENT: Final = "  "': '_INDENT: Final = "   "',
-    },
+FORM = {
+    '"[{}]"': '"<{}>"',
+    '_MARK: Final = "| "': '_MARK: Final = "# "',
+    '"<<<{label} {nonce}{remark}>>>"': '"<<<begin {label} {nonce}{remark}>>>"',
+    '_INDENT: Final = "  "': '_INDENT: Final = "   "',
 }
 
 
@@ -202,15 +198,14 @@ def test_of_two_texts_without_a_code_that_begin_alike_both_go_whole(texts: tuple
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("form", FORMS)
-def test_a_change_of_the_form_is_a_change_of_one_file(tmp_path: Path, form: str) -> None:
+def test_a_change_of_the_form_is_a_change_of_one_file(tmp_path: Path) -> None:
     source = Path(lessonbank.__file__).parent
     shutil.copytree(
         source, tmp_path / "lessonbank", copy_function=os.symlink, ignore=shutil.ignore_patterns("__pycache__")
     )
     module = tmp_path / Path(lesson_block.__file__).relative_to(source.parent)
     text = module.read_text(encoding="utf-8")
-    for old, new in FORMS[form].items():
+    for old, new in FORM.items():
         assert text.count(old) == 1
         text = text.replace(old, new)
     module.unlink()
@@ -225,6 +220,6 @@ def test_a_change_of_the_form_is_a_change_of_one_file(tmp_path: Path, form: str)
     assert ran.returncode == 0, ran.stderr
     told = json.loads(ran.stdout)
     assert Path(told.pop("where")).is_relative_to(tmp_path)
-    assert f"{form} strategy: Sort" in told.pop("text")
+    assert "<1> strategy: Sort" in told.pop("text")
     assert told.pop("demo") == [True]
     assert all(told.values()), told

@@ -251,9 +251,7 @@ def test_no_excerpt_exceeds_its_budget(text: str, budget: int) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "page", ["x", "\n", "rror: ", "漢", "Error: no\n", "a\r\n", "[step 1]\n", " failed \u2028"], ids=ascii
-)
+@pytest.mark.parametrize("page", ["\n", "Error: no\n", "[step 1]\n", " failed \u2028"], ids=ascii)
 def test_four_times_as_much_is_rendered_in_about_four_times_the_time(page: str) -> None:
     def rendered(size: int) -> Callable[[], None]:
         seen = [f"{i}{page * (size // len(page))}" for i in range(100)]

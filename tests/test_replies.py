@@ -98,9 +98,7 @@ def test_any_text_is_read_and_what_is_json_is_read_as_it_is(text: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "unit", ["{", "{}", '{"a":', "{a: b} ", '{"a": "{"b": 1}"} ', '{"', "{'", "<think>", "\\", '"']
-)
+@pytest.mark.parametrize("unit", ["{", '{"a":', '{"a": "{"b": 1}"} ', "{'", "<think>"])
 def test_a_long_reply_of_anything_is_read_in_linear_time(unit: str) -> None:
     assert growth(lambda text: found(spoken(text)), unit, size=25_000) <= FAR
 

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,14 +18,12 @@ from lessonbank_bench.environments import Finished, Job
 from lessonbank_bench.environments.desk import DeskEnvironment
 from lessonbank_bench.environments.null import NullEnvironment
 from lessonbank_bench.experiment.comparison import compare
-from lessonbank_bench.experiment.journal import BANKS, ROWS, read_rows
+from lessonbank_bench.experiment.journal import ROWS, read_rows
 from lessonbank_bench.experiment.plan import plan
 from lessonbank_bench.experiment.records import AttemptRow, Experiment, made
 from lessonbank_bench.experiment.report import page
 from lessonbank_bench.experiment.runner import run
 from lessonbank_bench.experiment.scripted_model import RuleChooser, looked_at_again, verdict_by_form
-
-from .test_experiment import KILLED, bank_of
 
 GOAL = "On the Osmund site Shared Repo Hub, transfer a ticket for record C-861."
 PARALLEL: dict[str, Any] = {"k": 3, "mode": "parallel"}
@@ -126,28 +120,6 @@ def test_each_row_has_the_runs_of_one_task_and_the_figures_of_all(uninterrupted:
 
 
 @pytest.mark.full
-def test_a_process_that_is_killed_again_and_again_leaves_what_an_uninterrupted_one_does(
-    uninterrupted: Path, tmp_path: Path
-) -> None:
-    config, folder = tmp_path / "experiment.json", tmp_path / "out"
-    config.write_text(json.dumps(ASKED), encoding="utf-8")
-    draw, kills = random.Random(3), 0
-    for way, when in (("lines", 21), ("torn", draw.randint(2, 20)), ("", 0)):
-        words = (sys.executable, "-c", KILLED, str(config), str(folder), way, str(when))
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode <= 0, done.stderr
-        kills += done.returncode < 0
-    assert kills == 2
-    assert facts(folder) == facts(uninterrupted)
-    for path in (uninterrupted / BANKS).glob("*[0-9].jsonl"):
-        assert untimed(folder / BANKS / path.name) == untimed(path), path.name
-
-
-def untimed(path: Path) -> str:
-    return re.sub(r'\\?"seconds\\?": [\d.e-]+', '"seconds": 0', bank_of(path))
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("cut", [7, 43])
 def test_an_experiment_cut_at_any_line_goes_on_to_the_same_rows(uninterrupted: Path, tmp_path: Path, cut: int) -> None:
     _copy(uninterrupted, tmp_path, cut)
@@ -234,16 +206,6 @@ def test_a_task_whose_every_run_crashed_counts_as_nothing_and_is_not_left_out(tm
         assert row.tokens == 21, "what a crashed run spent is paid for"
         assert row.error is not None
         assert (row.error.stage, row.error.code) == ("attempt", "ConnectionError")
-
-
-def test_tasks_that_broke_at_the_end_are_made_again_and_a_dead_machine_stops_the_run(tmp_path: Path) -> None:
-    experiment = two({"memory": "lessonbank", "runs": PARALLEL}, budget={"errors": 3})
-    ran = run(experiment, Dead(set(range(9))), tmp_path)
-    assert not ran.complete
-    assert "the browser is gone" in ran.stopped
-    ran = run(experiment, Dead(set()), tmp_path, resume=True)
-    assert ran.complete
-    assert not any(row.error for row in rows_of(tmp_path))
 
 
 def test_a_budget_counts_every_run_and_every_token(tmp_path: Path) -> None:

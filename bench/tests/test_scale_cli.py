@@ -232,16 +232,6 @@ def test_the_embedder_is_a_switch(server: tuple[Server, str], folder: Path) -> N
     assert any(row.memory for row in rows)
 
 
-def test_a_budget_stops_a_scaling_run_which_then_goes_on(server: tuple[Server, str], folder: Path) -> None:
-    words = ["--out", "out", "--arm", "none", "--arm", "awm", "-k", "2", "--base-url", server[1]]
-    done = scaled(*words, "--attempts", "3", code=3)
-    assert "the budget of 3 attempts is used up" in done.output
-    assert "4 rows made, 4 of 4 are in out" not in done.output
-    assert "rows made" in done.output
-    scaled(*words, "--resume")
-    assert len(read_rows(folder / "out")[1]) == 4
-
-
 def test_sites_are_pooled_into_overall_and_the_judge_is_held_against_the_verifier(
     server: tuple[Server, str], folder: Path
 ) -> None:

@@ -83,15 +83,6 @@ def test_the_address_of_a_database_is_not_printed_because_it_can_hold_a_password
 
 
 @pytest.mark.full
-def test_the_same_file_twice_adds_nothing(runs: Path) -> None:
-    learn(runs)
-    again = learn(runs, "--json")
-    assert again.returncode == 0
-    report = json.loads(again.stdout)
-    assert (report["runs"], report["known"], report["lessons"]) == (4, 4, [])
-
-
-@pytest.mark.full
 def test_a_malformed_line_is_reported_with_its_number_and_the_rest_is_learned(runs: Path) -> None:
     lines = runs.read_text("utf-8").splitlines()
     runs.write_text("\n".join([lines[0], "{oops", *lines[1:]]) + "\n", encoding="utf-8")
@@ -262,19 +253,6 @@ def test_a_wrong_call_is_one_sentence_and_an_exit_code(
     assert done.returncode == code, done.stderr
     assert sentence in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.full
-def test_text_of_strangers_cannot_drive_the_terminal(tmp_path: Path) -> None:
-    evil = "Ship \x1b]0;owned\x07 parcel \u202e abroad [bold red]x[/]"
-    row = {**RUNS[1], "task": evil, "messages": [{"role": "user", "content": evil}, *RUNS[1]["messages"][1:]]}  # type: ignore[index]
-    (tmp_path / "runs.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    learn(tmp_path / "runs.jsonl")
-    for words in (("retrieve", "Ship box"), ("lessons", "list")):
-        shown = lessonbank_cli(*words, "--bank", "bank.db", "--scope", "t", cwd=tmp_path)
-        assert shown.returncode == 0
-        assert not any(ord(c) < 32 and c != "\n" for c in shown.stdout)
-        assert "\u202e" not in shown.stdout
 
 
 @pytest.mark.full

@@ -274,13 +274,12 @@ def test_a_pipe_is_refused_with_the_reason(runs: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_a_terminal_that_knows_few_letters_gets_the_others_replaced(tmp_path: Path, encoding: str) -> None:
+def test_a_terminal_that_knows_few_letters_gets_the_others_replaced(tmp_path: Path) -> None:
     row = {**RUNS[1], "task": "Ship 包裹 … 🚀 abroad"}
     learn(write(tmp_path / "runs.jsonl", [row]))
-    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     words = ("lessons", "list", "--bank", "bank.db", "--scope", "t")
-    done = lessonbank_process(*words, cwd=tmp_path, encoding=encoding, env=environment)
+    done = lessonbank_process(*words, cwd=tmp_path, encoding="ascii", env=environment)
     assert done.returncode == 0, done.stderr
     assert "What worked: Ship <name>" in done.stdout
     assert "?" in done.stdout
@@ -307,15 +306,12 @@ def test_what_goes_to_a_pipe_is_one_line_a_lesson(runs: Path) -> None:
 
 @pytest.mark.full
 @posix
-@pytest.mark.parametrize(
-    "words", [("lessons", "list"), ("lessons", "list", "--json"), ("retrieve", "Ship box 1 abroad")]
-)
-def test_a_reader_that_leaves_early_is_no_error(runs: Path, words: tuple[str, ...]) -> None:
+def test_a_reader_that_leaves_early_is_no_error(runs: Path) -> None:
     learn(runs)
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as gone:
-        done = lessonbank_process(*words, "--bank", "bank.db", "--scope", "t", cwd=runs.parent, stdout=gone)
+        done = lessonbank_process("lessons", "list", "--bank", "bank.db", "--scope", "t", cwd=runs.parent, stdout=gone)
     assert (done.returncode, done.stderr) == (0, "")
 
 

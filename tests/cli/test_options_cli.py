@@ -124,11 +124,11 @@ def test_the_tab_key_completes_commands_options_and_values(tmp_path: Path) -> No
     ],
 )
 def test_completion_is_shown_and_installed_for_each_shell(tmp_path: Path, shell: str, kept: str) -> None:
-    env = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", "HOME": str(tmp_path)}
-    shown = lessonbank_process("--show-completion", shell, cwd=tmp_path, env=env)
+    env = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", "HOME": str(tmp_path)}
+    shown = lessonbank_cli("--show-completion", shell, cwd=tmp_path, **env)
     assert (shown.returncode, shown.stderr) == (0, "")
     assert f"complete_{shell}" in shown.stdout
-    done = lessonbank_process("--install-completion", shell, cwd=tmp_path, env=env)
+    done = lessonbank_cli("--install-completion", shell, cwd=tmp_path, **env)
     assert done.returncode == 0, done.stderr
     assert shown.stdout.strip() in (tmp_path / kept).read_text(encoding="utf-8")
 

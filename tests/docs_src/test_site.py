@@ -53,8 +53,7 @@ def built(path: Path) -> Page:
     return Page(path)
 
 
-@pytest.fixture(scope="module")
-def site() -> list[Path]:
+def build() -> list[Path]:
     for name, package in (("zensical", "zensical"), ("mkdocstrings_handlers.python", "mkdocstrings-python")):
         if importlib.util.find_spec(name.partition(".")[0]) is None:
             pytest.skip(f"needs {package}: pip install --group docs")
@@ -66,7 +65,9 @@ def site() -> list[Path]:
 
 
 @pytest.mark.full
-def test_every_link_and_every_anchor_of_the_built_site_leads_somewhere(site: list[Path]) -> None:
+def test_the_built_site_leads_somewhere_loads_nothing_from_elsewhere_and_is_searched() -> None:
+    """One test, because to build it takes long."""
+    site = build()
     broken: list[str] = []
     for path in site:
         for link in (*built(path).links, *built(path).loads):
@@ -80,17 +81,9 @@ def test_every_link_and_every_anchor_of_the_built_site_leads_somewhere(site: lis
             ):
                 broken.append(f"{path.relative_to(SITE)}: {link}")
     assert broken == []
-
-
-@pytest.mark.full
-def test_the_site_loads_nothing_from_elsewhere(site: list[Path]) -> None:
     assert {load for path in site for load in built(path).loads if urlsplit(load).netloc} == set()
     styles = "".join(path.read_text(encoding="utf-8") for path in SITE.rglob("*.css"))
     assert re.findall(r"url\(['\"]?(?:https?:)?//[^)]*\)|@import[^;]*//[^;]*", styles) == []
-
-
-@pytest.mark.full
-def test_the_search_finds_every_page_and_every_name_of_the_api(site: list[Path]) -> None:
     found = {item["location"].partition("#")[0] for item in json.loads((SITE / "search.json").read_text())["items"]}
     assert {path.relative_to(SITE).as_posix() for path in site} - found == set()
     api = built(SITE / "api.html").anchors

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from running import lessonbank_cli
 
 from lessonbank import Evidence, Learning, Parts, ReasoningBank, connect
 from lessonbank.contracts.records import Observation, Step, ToolCall, Trajectory
@@ -87,10 +86,10 @@ def test_the_command_prints_it_and_names_what_waits(bank: ReasoningBank, tmp_pat
         other.learn(session("s-9").trajectory, outcome="success")
         other.admin.export(tmp_path / "bob.jsonl")
     bank.scoped(SHOP).admin.import_(tmp_path / "bob.jsonl")
-    words = [sys.executable, "-m", "lessonbank.cli", "week", "--bank", str(tmp_path / "bank.db")]
-    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    words = ("week", "--bank", tmp_path / "bank.db")
+    printed = lessonbank_cli(*words, cwd=tmp_path).stdout
     assert f"lessonbank review {tmp_path / 'bank.db'} --scope {SHOP}" in printed.replace("\n", " ")
-    told = json.loads(subprocess.run([*words, "--json"], capture_output=True, text=True, check=True).stdout)
+    told = json.loads(lessonbank_cli(*words, "--json", cwd=tmp_path).stdout)
     assert told["cures_shown"] == 1
     assert told["sessions"] == ["s-1", "s-2"]
 

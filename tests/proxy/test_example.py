@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import openai
 import pytest
 from examples_of import load
 from running_proxy import Recording, running
@@ -30,6 +29,8 @@ def agent(got: Got) -> Reply:
 
 
 def test_the_second_conversation_needs_a_step_less(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import openai
+
     example: Any = load("proxy_client")
     with Upstream(agent) as upstream, running(upstream.url, tmp_path, scope="acme/code") as proxy, Recording() as pipe:
         client = openai.OpenAI(base_url=f"{proxy.url}/v1", api_key="a key", http_client=httpx2.Client(transport=pipe))

@@ -183,16 +183,6 @@ def test_an_answer_that_breaks_off_breaks_off_for_the_client(tenant: Tenant, ups
         tenant.post(CHAT, json=ASK)
 
 
-def test_an_upstream_that_cannot_be_reached_is_an_error_that_sdks_read(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # it does not listen, and nobody else gets the port meanwhile
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with running(url, tmp_path, scope="a/b") as proxy:
-            reply = httpx2.post(proxy.url + CHAT, json=ASK, timeout=PATIENCE)
-    assert reply.status_code == 502
-    assert "could not be reached" in reply.json()["error"]["message"]
-
-
 def test_a_redirect_is_the_clients_business(tenant: Tenant, upstream: Upstream) -> None:
     upstream.replies = [Reply(status=307, headers={"location": "http://127.0.0.1:9/elsewhere"})]
     reply = tenant.post(CHAT, json=ASK)
@@ -274,13 +264,13 @@ def test_nobody_gets_in_without_a_key_or_under_the_name_of_a_web_page(tenant: Te
     assert upstream.got == []
 
 
-@pytest.mark.parametrize("base", ["/v1", ""])
-def test_the_base_url_may_hold_the_path_of_the_upstream_or_not(base: str, upstream: Upstream, tmp_path: Path) -> None:
+def test_the_base_url_may_hold_the_path_of_the_upstream_or_not(upstream: Upstream, tmp_path: Path) -> None:
     upstream.got.clear()
     upstream.replies = [Reply(b"{}")]
     with running(f"{upstream.url}/v1/", tmp_path, scope="a/b") as proxy:
-        httpx2.get(f"{proxy.url}{base}/models", timeout=PATIENCE)
-    assert upstream.got[0].path == "/v1/models"
+        for base in ("/v1", ""):
+            httpx2.get(f"{proxy.url}{base}/models", timeout=PATIENCE)
+    assert [got.path for got in upstream.got] == ["/v1/models"] * 2
 
 
 def test_a_compressed_answer_reaches_the_client_as_it_is_and_is_understood(tenant: Tenant, upstream: Upstream) -> None:

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -190,16 +191,15 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path) -> N
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("trusted", [False, True])
-def test_every_recall_of_a_proxy_is_asked_with_what_its_owner_says(trusted: bool, tmp_path: Path) -> None:
+def test_every_recall_of_a_proxy_is_asked_with_what_its_owner_says(tmp_path: Path) -> None:
     lesson = lessonbank.Lesson(title="A hint", content=HINT)
     with opened(tmp_path / "bank.db") as bank:
         bank.consolidate(lessonbank.Experience(scope=SCOPE, task="Publish release 1.4", lessons=(lesson,)))
-    asked = {"trusted": trusted, "metadata": {"team": "a"}}
+    asked = {"trusted": True, "metadata": {"team": "a"}}
     with Upstream(chat("Published.")) as upstream:
         with running(upstream.url, tmp_path, scope=SCOPE, memory={"retrieve": asked}) as proxy:
             ask(proxy, TASK)
-        assert (HINT in shown(upstream.got[0])) is not trusted
+        assert HINT not in shown(upstream.got[0])
     with opened(tmp_path / "bank.db") as bank:
         assert len(bank.recalls.list(metadata={"team": "a"})) == 1
 
@@ -306,23 +306,24 @@ def test_an_error_after_which_the_client_gives_up_fails_the_run(tmp_path: Path) 
     assert (run.verdict.outcome, run.verdict.source) == ("failure", "framework_error")
 
 
-def test_logs_repeat_neither_keys_nor_what_was_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_upstream_that_cannot_be_reached_is_an_error_that_sdks_read_and_logs_repeat_nothing_of_the_request(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG, logger="lessonbank")
     secret = "-".join(("sk", "of", "a", "user", "0123456789"))
-    with running("http://127.0.0.1:9", tmp_path, scope=SCOPE) as proxy:
-        body = {"model": "m", "messages": [{"role": "user", "content": "a private matter"}]}
-        httpx2.post(proxy.url + CHAT, json=body, headers={"authorization": f"Bearer {secret}"}, timeout=PATIENCE)
+    with socket.socket() as taken, closing(logging.FileHandler(tmp_path / "program.log")) as own:
+        taken.bind(("127.0.0.1", 0))  # it does not listen, and nobody else gets the port meanwhile
+        with running(f"http://127.0.0.1:{taken.getsockname()[1]}", tmp_path, scope=SCOPE) as proxy:
+            body = {"model": "m", "messages": [{"role": "user", "content": "a private matter"}]}
+            headers = {"authorization": f"Bearer {secret}"}
+            reply = httpx2.post(proxy.url + CHAT, json=body, headers=headers, timeout=PATIENCE)
+        assert own.stream is not None, "log files of the program stay open"
+    assert reply.status_code == 502
+    assert "could not be reached" in reply.json()["error"]["message"]
     said = " ".join(record.getMessage() for record in caplog.records)
     assert "could not be reached" in said
     assert secret not in said
     assert "private" not in said
-
-
-def test_log_files_of_the_program_stay_open(tmp_path: Path) -> None:
-    with closing(logging.FileHandler(tmp_path / "program.log")) as own:
-        with running("http://127.0.0.1:9", tmp_path, scope=SCOPE):
-            pass
-        assert own.stream is not None
 
 
 def test_the_command_serves_until_it_is_interrupted_and_keeps_what_happened(tmp_path: Path) -> None:

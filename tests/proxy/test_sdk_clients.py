@@ -6,9 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import anthropic
 import httpx2
-import openai
 import pytest
 from running_proxy import Recording, Tenant
 from scripted_upstream import Call, Reply, Upstream, chat, messages, responses
@@ -31,6 +29,8 @@ PARAMETERS = {"type": "object", "properties": {"command": {"type": "string"}}, "
 
 
 def openai_client(tenant: Tenant, transport: Recording) -> Any:
+    import openai
+
     return openai.OpenAI(
         base_url=f"{tenant.proxy.url}/v1",
         api_key="-".join(("upstream", "key", "of", tenant.scope)),
@@ -87,6 +87,8 @@ def stateful_loop(tenant: Tenant, transport: Recording, task: str, stream: bool)
 
 def messages_loop(tenant: Tenant, transport: Recording, task: str, stream: bool) -> str:
     """The same on the Messages API."""
+    import anthropic
+
     client, results = (
         anthropic.Anthropic(
             base_url=tenant.proxy.url,

@@ -185,10 +185,10 @@ def test_nothing_of_the_corpus_comes_to_life_on_any_page(hostile: tuple[Path | s
     with serving(file) as site:
         site.enter()
         asked = [*at, *PAGES.values(), "/history?before=400", "/lessons?q=window", "/inbox?state=probation"]
-        asked += [f"/why?task={_quoted(text)}&q={_quoted(text)}" for text in PAYLOADS]
+        asked += [f"/why?task={_quoted(text)}&q={_quoted(text)}" for text in PAYLOADS[::3]]
         asked += [
             f"/{page}?q={_quoted(text)}&scope=acme%2Fsupport&after="
-            for text in PAYLOADS
+            for text in PAYLOADS[::3]
             for page in ("lessons", "runs")
         ]
         found = {}

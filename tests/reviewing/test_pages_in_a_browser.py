@@ -222,23 +222,6 @@ def test_on_a_slow_network_keys_pressed_again_decide_once(page: Page, bank_file:
     page.get_by_role("heading", name="Near lessons").wait_for()
 
 
-@on_every_store
-def test_a_run_is_read_and_its_verdict_corrected(page: Page, bank_file: Path) -> None:
-    at(page, "/runs")
-    page.get_by_label("Outcome").select_option("failure")
-    page.wait_for_url(re.compile("outcome=failure"))
-    page.locator("#found h2 a").first.click()
-    page.get_by_role("heading", name="What happened").wait_for()
-    assert page.locator("#step-1").is_visible()
-    page.get_by_text("Correct the verdict").click()
-    page.get_by_label("success").check()
-    page.get_by_label("Why").fill("the customer said so")
-    page.get_by_role("button", name="Save").click()
-    page.get_by_text("The run is a success").wait_for()
-    assert page.get_by_text("by human").is_visible()
-    assert page.get_by_text("the customer said so").first.is_visible()
-
-
 @pytest.mark.usefixtures("bank_file")
 @on_every_store
 def test_words_find_lessons_while_they_are_typed_and_the_address_can_be_shared(page: Page) -> None:
@@ -258,24 +241,6 @@ def test_words_find_lessons_while_they_are_typed_and_the_address_can_be_shared(p
     assert page.evaluate("document.activeElement.matches('[data-row]')")
 
 
-@pytest.mark.usefixtures("bank_file")
-@on_every_store
-def test_a_task_is_tried_with_other_settings_and_the_address_can_be_shared(page: Page) -> None:
-    at(page, "/why")
-    page.get_by_label("Try a task").fill("Cancel pending order #W777")
-    page.get_by_text("With other settings than the bank's").click()
-    page.get_by_label("Trust").select_option("reviewed")
-    page.get_by_label("Budget in tokens").fill("400")
-    page.get_by_role("button", name="Try", exact=True).click()
-    page.locator("section.tried").wait_for()
-    shared = page.url
-    assert {"trust=reviewed", "budget=400"} <= set(shared.partition("?")[2].split("&"))
-    for _ in range(2):
-        assert "trusted enough: reviewed" in page.locator("section.tried").inner_text()
-        assert page.get_by_label("Trust").input_value() == "reviewed"
-        page.goto(shared)
-
-
 @on_every_store
 def test_everything_can_be_read_and_decided_without_javascript(browser: Browser, site: Site, bank_file: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
@@ -289,27 +254,6 @@ def test_everything_can_be_read_and_decided_without_javascript(browser: Browser,
     page.get_by_role("link", name=title).click()
     page.get_by_role("link", name="What it said before").click()
     page.get_by_text("As it was first written.").wait_for()
-    context.close()
-
-
-def test_home_filters_orders_and_thumbs_need_no_javascript(browser: Browser, site: Site, bank_file: Path) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(site.link)
-    assert "so far with it" in page.locator(".lead").inner_text()
-    assert page.locator(".helps svg").count() == 2
-    assert "Always offer a voucher" in page.locator("main").inner_text()
-    page.get_by_role("link", name="Lessons", exact=True).click()
-    page.get_by_label("State").select_option("quarantined")
-    page.get_by_label("Sort by").select_option("newest")
-    page.get_by_role("button", name="Search").click()
-    assert page.locator("#found h2").all_inner_texts() == titles(bank_file, "quarantined")
-    page.get_by_role("link", name="Runs", exact=True).click()
-    page.get_by_label("Outcome").select_option("failure")
-    page.get_by_role("button", name="Search").click()
-    page.locator("#found h2 a").first.click()
-    page.get_by_role("button", name="Mark as success").click()
-    assert "The run is a success" in page.get_by_role("status").inner_text()
     context.close()
 
 
@@ -357,71 +301,6 @@ def test_axe_sees_what_is_wrong_in_the_dark_alone(browser: Browser) -> None:
 
 
 @on_every_store
-def test_a_scope_is_rolled_back_after_a_look_and_forward_again(page: Page, bank_file: Path) -> None:
-    lesson = titles(bank_file, "quarantined")[0]
-    at(page, "/inbox")
-    page.keyboard.press("a")
-    page.get_by_role("status").get_by_text("Approved:").wait_for()
-    with opened(bank_file) as bank:
-        last = bank.history.list()[-1].sequence
-    at(page, "/history")
-    page.get_by_role("link", name=f"roll back to here… change {last - 1}", exact=True).click()
-    assert page.get_by_text(lesson).first.is_visible(), "what would change"
-    assert lesson in titles(bank_file, "active")
-    page.get_by_role("button", name="Roll back").click()
-    page.get_by_role("status").get_by_text(f"Rolled back to change {last - 1}").wait_for()
-    assert lesson not in titles(bank_file, "active")
-    page.keyboard.press("u")
-    page.get_by_role("status").get_by_text("Taken back:").wait_for()
-    assert lesson in titles(bank_file, "active")
-
-
-@on_every_store
-def test_what_names_somebody_is_found_chosen_looked_at_and_erased(page: Page, bank_file: Path) -> None:
-    with opened(bank_file) as bank:
-        before = bank.admin.counts()
-    at(page, "/administration")
-    page.get_by_role("link", name="Erase a lesson, a run").click()
-    page.get_by_label("Words in runs").fill("W003")
-    page.get_by_role("button", name="Search").click()
-    for box in page.locator("input[type=checkbox][name=run], input[type=checkbox][name=recall]").all():
-        box.check()
-    page.get_by_role("button", name="Show what would go").last.click()
-    page.get_by_role("heading", name="Would go:").wait_for()
-    page.get_by_label("Why").fill("a request")
-    page.get_by_role("button", name="Erase for good").click()
-    page.get_by_role("status").get_by_text("Erased for good:").wait_for()
-    with opened(bank_file) as bank:
-        assert bank.admin.counts().trajectories == before.trajectories - 1
-        assert bank.admin.counts().recalls == before.recalls - 1
-        assert bank.runs.list(text="W003") == ()
-
-
-@on_every_store
-def test_runs_that_were_given_up_are_chosen_looked_at_and_tried_again(page: Page, bank_file: Path) -> None:
-    give_up(bank_file, "stuck-1", "stuck-2", "stuck-3")
-    at(page, "/administration")
-    assert page.get_by_text("3 given up").is_visible()
-    page.get_by_role("link", name="0 runs").click()
-    page.get_by_role("heading", name="Given up").wait_for()
-    assert page.get_by_text("the model is <b>down</b>").first.is_visible(), "as text"
-    for box in page.locator("input[name=run][value='stuck-1'], input[name=run][value='stuck-3']").all():
-        box.check()
-    page.get_by_role("button", name="Try the chosen again").click()
-    page.get_by_role("heading", name="Try 2 runs again").wait_for()
-    with opened(bank_file) as bank:
-        assert bank.runs.queue().failed == 3, "a look changes nothing"
-    page.get_by_role("button", name="Try again", exact=True).click()
-    page.get_by_role("status").get_by_text("Learned from 2 of 2 runs").wait_for()
-    with opened(bank_file) as bank:
-        assert [run.trajectory.id for run in bank.runs.list(status="failed")] == ["stuck-2"]
-    page.get_by_role("button", name="Try all given up again").click()
-    page.get_by_role("button", name="Try again", exact=True).click()
-    page.get_by_role("status").get_by_text("Learned from 1 of 1 run").wait_for()
-    assert page.get_by_text("Nothing waits.").is_visible()
-
-
-@on_every_store
 def test_a_backup_is_downloaded_and_opened_where_the_bank_is_a_file(
     page: Page, bank_file: Path | str, tmp_path: Path
 ) -> None:
@@ -437,37 +316,6 @@ def test_a_backup_is_downloaded_and_opened_where_the_bank_is_a_file(
     assert titles(tmp_path / "copy.db", "quarantined") == titles(bank_file, "quarantined")
     with opened(bank_file) as bank:
         assert "backup" in str(bank.history.list()[-1].entry)
-
-
-@pytest.mark.usefixtures("bank_file")
-@on_every_store
-def test_two_runs_are_compared_a_spot_on_the_map_opens_a_lesson_and_a_recall_says_why(page: Page) -> None:
-    at(page, "/runs")
-    for box in page.locator("input[name=run]").all()[:2]:
-        box.check()
-    page.get_by_role("button", name="Compare").first.click()
-    page.get_by_text(re.compile("went apart in step|is the first that differs")).wait_for()
-    at(page, "/topics")
-    page.locator("svg.map a[href^='/lessons/'] circle").first.dispatch_event("click")
-    page.get_by_role("heading", name="Does it help?").wait_for()
-    at(page, "/why")
-    page.locator("#found a[href^='/why/']").first.click()
-    page.get_by_text("What memory showed").or_(page.locator("h1")).first.wait_for()
-    assert page.locator("main").inner_text().count("score ") > 0
-
-
-@pytest.mark.usefixtures("bank_file")
-@on_every_store
-def test_somebody_else_s_page_cannot_put_these_pages_into_a_frame(browser: Browser, site: Site, tmp_path: Path) -> None:
-    outside = tmp_path / "outside.html"
-    outside.write_text(f'<iframe src="{site.origin}/lessons"></iframe>', encoding="utf-8")
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(site.link)
-    page.goto(outside.as_uri())
-    page.wait_for_load_state("networkidle")
-    assert "Lessons" not in "".join(frame.content() for frame in page.frames[1:])
-    context.close()
 
 
 @pytest.mark.usefixtures("bank_file")

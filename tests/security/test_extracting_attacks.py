@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structural
-from structural_checks import bad_characters, fenced, live_in, roles_in, template_tokens, tokens_in
+from structural_checks import TOKENS, bad_characters, fenced, live_in, roles_in, tokens_in
 
 import lessonbank
 from lessonbank.contracts.ports import Message
@@ -38,7 +37,6 @@ from lessonbank.text.prompts import load
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 FILE = Path(__file__).parent / "corpus" / "extracting.jsonl"
-TOKENS = template_tokens(structural.TOKENS)
 PROMPTS = {role: load(f"general/{role}") for role in ("extract_success", "extract_failure", "contrast")}
 ONE_RUN, SEVERAL_RUNS = 3, 5
 LIMITS = {"title": 200, "description": 600, "content": 4_000}

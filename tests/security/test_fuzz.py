@@ -12,11 +12,10 @@ from typing import Any
 import attacks
 import pytest
 import secrets_corpus
-import structural
 from any_text import any_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from structural_checks import bad_characters, live_in, read, roles_in, template_tokens, tokens_in
+from structural_checks import TOKENS, bad_characters, live_in, read, roles_in, tokens_in
 
 from lessonbank._base.checks import replace_surrogates
 from lessonbank.contracts.lesson_block import write_block
@@ -32,7 +31,6 @@ pytestmark = pytest.mark.full
 
 WANTED = int(os.environ.get("LESSONBANK_FUZZ", "0"))
 """Strings that a fuzz job asks for; they are shared out among the tests."""
-TOKENS = template_tokens(structural.TOKENS)
 THOUGHTS = frozenset({"<think>", "</think>", "[THINK]"})
 NONCE, RECALL = "0badc0de", "1" * 32
 CODE = digest(RECALL)[:8]

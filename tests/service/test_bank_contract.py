@@ -66,15 +66,6 @@ class TestServedFile(Served):
     pass
 
 
-class TestServedPostgres(Served):
-    @pytest.fixture(autouse=True)
-    def _database(self, postgres_bank: Callable[..., str]) -> None:
-        self.database = postgres_bank
-
-    def place(self, folder: Path, /) -> str:
-        return self.database()
-
-
 def _public(of: type) -> dict[str, Any]:
     return {name: member for name, member in inspect.getmembers(of) if not name.startswith("_")}
 

@@ -157,12 +157,18 @@ def sent(one: Operation, name: str, value: str) -> dict[str, Any]:
 def test_no_argument_makes_the_server_fail(server: Running, http: httpx2.Client) -> None:
     http.headers["Authorization"] = f"Bearer {server.key('Ana', scope='acme', role='admin', rate=10**6)}"
     failed: list[tuple[str, str, str]] = []
-    for one in OPERATIONS.values():
-        for name in () if one.file else [each.name for each in arguments_of(one) if each.place != "path"]:
-            for value in ODD:
-                answer = http.request(one.method, address(one, "abc"), **sent(one, name, value))
-                if answer.status_code >= 500 or (answer.status_code >= 400 and len(answer.text) > 2000):
-                    failed.append((one.name, name, value[:30]))
+    places = [
+        (one, each.name)
+        for one in OPERATIONS.values()
+        if not one.file
+        for each in arguments_of(one)
+        if each.place != "path"
+    ]
+    for number, (one, name) in enumerate(places):
+        for value in ODD[number % 4 :: 4]:
+            answer = http.request(one.method, address(one, "abc"), **sent(one, name, value))
+            if answer.status_code >= 500 or (answer.status_code >= 400 and len(answer.text) > 2000):
+                failed.append((one.name, name, value[:30]))
     assert not failed
     assert http.get("/v1/runs").status_code == 200
 

@@ -14,7 +14,9 @@ from lessonbank.testing import CareContract, QueueContract, StoreContract
 
 @pytest.mark.full
 @pytest.mark.anyio
-class TestInMemory(StoreContract, QueueContract, CareContract):
+class TestInMemory(QueueContract, CareContract):
+    """Its records and index are held to the contract in test_two_ports.py."""
+
     async def make(self) -> Store:
         return SqliteStore.in_memory()
 

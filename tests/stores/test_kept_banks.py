@@ -254,8 +254,11 @@ opened(path)
 @pytest.mark.parametrize(
     ("name", "calls"),
     [
-        *(("backup", 1), ("upgraded", 1), ("upgraded", 400), ("_tag_again", 1)),
-        *(pytest.param(name, calls, marks=pytest.mark.release) for name, calls in (("upgraded", 150), ("run", 2))),
+        *(("backup", 1), ("upgraded", 400), ("_tag_again", 1)),
+        *(
+            pytest.param(name, calls, marks=pytest.mark.release)
+            for name, calls in (("upgraded", 1), ("upgraded", 150), ("run", 2))
+        ),
     ],
 )
 def test_an_upgrade_that_is_killed_is_whole_or_absent(path: Path, name: str, calls: int) -> None:

@@ -81,23 +81,13 @@ def test_many_dimensions() -> None:
     assert recall(rows, rows[:10] + 0.1 * chance.normal(size=(10, 3072))) >= 0.98
 
 
-def test_rows_without_any_order_of_whole_words() -> None:
-    chance = np.random.default_rng(5)
-    rows = chance.normal(size=(6000, 256))
-    assert recall(rows, chance.normal(size=(20, 256))) >= 0.95
-
-
 def rows_of(kind: str, count: int) -> Rows:
     chance = np.random.default_rng(6)
     normal = chance.normal(size=(count, 384))
     falling = 1.0 / np.arange(1, 385)
     match kind:
-        case "clusters":
-            return chance.normal(size=(30, 384))[chance.integers(0, 30, count)] + 0.7 * normal
         case "near ties":
             return chance.normal(size=(200, 384))[chance.integers(0, 200, count)] + 0.02 * normal
-        case "no clusters":
-            return normal
         case "a falling spectrum, the largest first, around a mean":
             return (normal + 1.5) * falling
         case "a falling spectrum, the largest last":
@@ -111,9 +101,7 @@ def rows_of(kind: str, count: int) -> Rows:
 @pytest.mark.parametrize(
     "kind",
     [
-        "clusters",
         "near ties",
-        "no clusters",
         "a falling spectrum, the largest first, around a mean",
         "a falling spectrum, the largest last",
         "few dimensions",

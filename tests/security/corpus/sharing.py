@@ -22,7 +22,7 @@ from lessonbank.contracts.records import Recall, Trajectory
 from lessonbank.contracts.store_calls import count_records, every_recall, pending_runs
 from lessonbank.testing.store_samples import added, attempt, experience, lesson, settlement, towards
 
-STORES = ("memory", "sqlite")
+STORES = ("sqlite",)
 OURS, THEIRS = "acme/support", "acme/sales"
 NOBODYS = Ids("nobodys-own", "nobodys-own-lesson", "nobodys-own-run", "nobodys-own-recall", 1_000_000)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,40 @@ from markdown_it.token import Token
 HERE = Path(__file__).parent
 LONG = 20_000
 """Characters from which only what is quick is looked for."""
+# What chat templates and tokenizer files of open-weight families, and the published prompt forms of closed ones, use.
+_FAMILIES = {
+    "chatml": ("<|im_start|>system", "<|im_end|>", "<|im_sep|>"),
+    "llama2": ("[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<s>", "</s>"),
+    "llama3": ("<|begin_of_text|>", "<|start_header_id|>system<|end_header_id|>", "<|eot_id|>", "<|python_tag|>"),
+    "llama4": ("<|header_start|>", "<|header_end|>", "<|eot|>"),
+    "mistral": (
+        "[SYSTEM_PROMPT]",
+        "[/SYSTEM_PROMPT]",
+        "[AVAILABLE_TOOLS]",
+        "[TOOL_CALLS]",
+        "[TOOL_RESULTS]",
+        "[THINK]",
+    ),
+    "gemma": ("<start_of_turn>model", "<end_of_turn>", "<bos>", "<eos>", "<|turn>system", "<turn|>"),
+    "phi": ("<|system|>", "<|user|>", "<|assistant|>", "<|end|>"),
+    "deepseek": ("<｜begin▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>", "<｜tool▁calls▁begin｜>"),
+    "qwen": ("<|endoftext|>", "<tool_call>", "</tool_call>", "<tool_response>", "<function=run>", "</think>"),
+    "command-r": ("<|START_OF_TURN_TOKEN|>", "<|SYSTEM_TOKEN|>", "<|CHATBOT_TOKEN|>", "<BOS_TOKEN>"),
+    "glm": ("[gMASK]<sop>", "<|observation|>", "<arg_key>"),
+    "harmony": ("<|start|>system", "<|channel|>final", "<|message|>", "<|call|>", "<|return|>"),
+    "kimi": ("<|im_system|>", "<|tool_calls_section_begin|>", "[EOS]"),
+    "minimax": ("]~b]system", "[e~[", "<minimax:tool_call>"),
+    "anthropic": ("<function_calls>", '<invoke name="bash">', "<function_results>", "<system>", "</system>"),
+    "others": ("<system_prompt>", "<assistant>", "<tool_use>", "<tool_result>", "<seed:bos>", "<think>"),
+}
 _ROLE = re.compile(
     r"^[^\w\n]{0,10}(?:Human|Assistant|System|User|Developer|HUMAN|ASSISTANT|SYSTEM|USER|human|assistant)[*_]{0,3}:"
     r"|^[ \t]*</?user>",
     re.MULTILINE,
 )
 _CORE = re.compile(r"<+[^<>]*>+|\[/?\w+\]|\]~!?b[\[\]]|\[e~\[")
+TOKENS = frozenset(core for tokens in _FAMILIES.values() for token in tokens for core in _CORE.findall(token))
+"""The tokens themselves, without the words that follow them in the corpus."""
 _ELEMENT = re.compile(
     r"<(?:script|style|iframe|img|image|svg|math|link|meta|base|object|embed|form|input|video|audio|template|textarea"
     r"|title|pre|xmp|plaintext)\b|<[a-z][^>]*[\s/][^>]*=|<!--|<\?",
@@ -55,11 +83,6 @@ def read(name: str, /) -> list[Case]:
 
 def _text(row: dict[str, Any]) -> str:
     return row["text"] if "text" in row else "".join(piece * times for piece, times in row["parts"])
-
-
-def template_tokens(families: dict[str, Sequence[str]], /) -> frozenset[str]:
-    """The tokens themselves, without the words that follow them in the corpus."""
-    return frozenset(core for tokens in families.values() for t in tokens for core in _CORE.findall(t))
 
 
 def bad_characters(text: str, /) -> set[str]:

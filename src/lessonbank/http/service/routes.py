@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import anyio
 from anyio import to_thread
-from fastapi import Body, FastAPI, Query, Request
+from fastapi import APIRouter, Body, FastAPI, Query, Request
 from fastapi.routing import APIRoute
 from pydantic import Json as JsonText
 from pydantic import JsonValue, create_model
@@ -66,56 +66,30 @@ class Routes:
 
     def add_to(self, app: FastAPI, /) -> None:
         """Let `app` answer every operation."""
-        for operation in OPERATIONS.values():
-            app.router.add_api_route(
-                f"/v1{operation.path}",
-                self._endpoint(operation),
-                methods=[operation.method],
-                operation_id=operation.operation_id,
-                summary=_summary(operation),
-                description=_rest(operation),
-                tags=[operation.path.split("/")[1]],
-                response_model=None if operation.file == "received" else result_type(operation),
-                responses=_responses(operation),
-                openapi_extra=_extra(operation),
-                route_class_override=self._key_first(operation),
-            )
+        app.state.routes = self
+        app.router.routes.extend(_router().routes)
 
-    def _key_first(self, operation: Operation) -> type[APIRoute]:
-        """The route of an operation: FastAPI would read the whole body before it calls a function of ours."""
-        admitted = partial(self._admitted, operation)
-
-        class KeyFirst(APIRoute):
-            def get_route_handler(self) -> _Answer:
-                return partial(admitted, self.endpoint, super().get_route_handler())
-
-        return KeyFirst
-
-    async def _admitted(
-        self, operation: Operation, endpoint: Callable[..., Awaitable[Response]], by_fastapi: _Answer, request: Request
-    ) -> Response:
+    async def admitted(self, operation: Operation, by_fastapi: _Answer, request: Request) -> Response:
+        """The answer to a request: its key first, for FastAPI reads a body before it calls a function of ours."""
         request.state.caller = await self.admission.admit(request, operation)
         if not _has_body(operation):
             return await by_fastapi(request)
         call = await call_of_body(request, call_of(operation), self.limits)
-        return await endpoint(request, call=call, **request.path_params)
+        return await self.answer(operation, request, {"call": call, **request.path_params})
 
-    def _endpoint(self, operation: Operation) -> Callable[..., Awaitable[Response]]:
-        async def endpoint(request: Request, **arguments: Any) -> Response:
-            caller: Caller = request.state.caller
-            given = _given(operation, arguments)
-            await caller.check_person(given)
-            do = partial(self._done, operation, caller, given, request)
-            name = request.headers.get("idempotency-key")
-            if not name or operation.method == "GET" or operation.file:
-                return await do()
-            asked = await to_thread.run_sync(hashlib.sha256, await request.body())
-            whole_name = (caller.key.id, caller.bank.scope, request.url.path, request.url.query, name)
-            _name_runs(given, whole_name)
-            return await self.once(whole_name, asked.digest(), do)
-
-        setattr(endpoint, "__signature__", _signature(operation))  # noqa: B010 - a function has no such attribute by its type
-        return endpoint
+    async def answer(self, operation: Operation, request: Request, arguments: dict[str, Any]) -> Response:
+        """The answer to a call that was read: the same one where it is sent again under its name."""
+        caller: Caller = request.state.caller
+        given = _given(operation, arguments)
+        await caller.check_person(given)
+        do = partial(self._done, operation, caller, given, request)
+        name = request.headers.get("idempotency-key")
+        if not name or operation.method == "GET" or operation.file:
+            return await do()
+        asked = await to_thread.run_sync(hashlib.sha256, await request.body())
+        whole_name = (caller.key.id, caller.bank.scope, request.url.path, request.url.query, name)
+        _name_runs(given, whole_name)
+        return await self.once(whole_name, asked.digest(), do)
 
     async def _done(self, operation: Operation, caller: Caller, given: dict[str, Any], request: Request) -> Response:
         if operation.name == "admin.scopes":
@@ -145,6 +119,52 @@ class Routes:
             answer = _json(operation, await _call(operation, caller, given))
             answer.headers["ETag"] = _etag(answer.body)
             return answer
+
+
+@cache
+def _router() -> APIRouter:
+    """A route for each operation, made once a process: an application says over which bank."""
+    router = APIRouter()
+    for operation in OPERATIONS.values():
+        router.add_api_route(
+            f"/v1{operation.path}",
+            _endpoint(operation),
+            methods=[operation.method],
+            operation_id=operation.operation_id,
+            summary=_summary(operation),
+            description=_rest(operation),
+            tags=[operation.path.split("/")[1]],
+            response_model=None if operation.file == "received" else result_type(operation),
+            responses=_responses(operation),
+            openapi_extra=_extra(operation),
+            route_class_override=_key_first(operation),
+        )
+    return router
+
+
+def _key_first(operation: Operation) -> type[APIRoute]:
+    class KeyFirst(APIRoute):
+        def get_route_handler(self) -> _Answer:
+            by_fastapi = super().get_route_handler()
+
+            async def answer(request: Request) -> Response:
+                return await _routes_of(request).admitted(operation, by_fastapi, request)
+
+            return answer
+
+    return KeyFirst
+
+
+def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
+    async def endpoint(request: Request, **arguments: Any) -> Response:
+        return await _routes_of(request).answer(operation, request, arguments)
+
+    setattr(endpoint, "__signature__", _signature(operation))  # noqa: B010 - a function has no such attribute by its type
+    return endpoint
+
+
+def _routes_of(request: Request) -> Routes:
+    return cast("Routes", request.app.state.routes)
 
 
 def _has_body(operation: Operation) -> bool:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .places import CORPUS  # isort: skip - it makes what lies beside the corpora importable
-import structural
-from structural_checks import Case, bad_characters, live_in, roles_in, template_tokens, tokens_in
+from structural_checks import TOKENS, Case, bad_characters, live_in, roles_in, tokens_in
 
 from lessonbank._base.checks import replace_surrogates
 from lessonbank.contracts.records import Experience, Found, Lesson, Match
@@ -21,7 +20,6 @@ from lessonbank.text.prompts import load
 
 RECALL = "1" * 32
 NONCE = digest(RECALL)[:8]
-TOKENS = template_tokens(structural.TOKENS)
 MOST = 16_384
 """Characters that two lessons may take in a prompt."""
 CUT = 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -22,21 +22,31 @@ from lessonbank.http.workers import Worker
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import StoreContract
 
-from ._journal_store import JournalStore
-
 pytestmark = pytest.mark.anyio
 
 RUN = Trajectory(task="Refund order 8812 of the customer", answer="refunded")
 
 
+class TwoPorts:
+    """A store of somebody else's: a bank in memory answers, but only the calls of `Records` and `Index` are there."""
+
+    def __init__(self) -> None:
+        self._memory = SqliteStore.in_memory()
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in {*calls_of(Records), *calls_of(Index)}:
+            raise AttributeError(name)
+        return getattr(self._memory, name)
+
+
 @pytest.mark.full
-class TestJournalStore(StoreContract):
+class TestTwoPorts(StoreContract):
     async def make(self) -> Store:
-        return JournalStore()
+        return cast("Store", TwoPorts())
 
 
 @asynccontextmanager
-async def bank_on(store: Store) -> AsyncGenerator[AsyncReasoningBank]:
+async def bank_on(store: Any) -> AsyncGenerator[AsyncReasoningBank]:
     """A bank as `connect` makes it without a model, on another store."""
     async with await lessonbank.connect_async(
         store, scope="acme/support", embedder="lexical", evidence=Evidence(Holdout(0.0))
@@ -45,7 +55,7 @@ async def bank_on(store: Store) -> AsyncGenerator[AsyncReasoningBank]:
 
 
 async def test_a_bank_learns_retrieves_and_measures_on_a_store_that_has_no_more_than_records_and_an_index() -> None:
-    async with bank_on(JournalStore()) as bank:
+    async with bank_on(TwoPorts()) as bank:
         await bank.lessons.add(title="Look up the order", content="Find it first.", task=RUN.task, by="Ana")
         recall = await bank.retrieve(RUN.task)
         learned = await bank.learn(RUN, recall=recall, outcome="success")
@@ -58,7 +68,7 @@ async def test_a_bank_learns_retrieves_and_measures_on_a_store_that_has_no_more_
         assert (counts.trajectories, counts.recalls, counts.recalls_with_a_run) == (1, 2, 1)
 
 
-class HeldStore(JournalStore):
+class HeldStore(TwoPorts):
     """Keeps what is said again of a run only once the test lets it."""
 
     def __init__(self, holds: Callable[[str | None], bool]) -> None:
@@ -70,10 +80,10 @@ class HeldStore(JournalStore):
     async def save_runs(self, trajectories: Sequence[Trajectory], /, **options: Any) -> Sequence[str]:
         submission = trajectories[0].submission
         outcome = submission.verdict.outcome if submission and submission.verdict else None
-        if await self.runs(RunFilter(ids=(RUN.id,)), scope="acme/support") and self.holds(outcome):
+        if await self._memory.runs(RunFilter(ids=(RUN.id,)), scope="acme/support") and self.holds(outcome):
             self.waits.set()
             await self.go_on.wait()
-        return await super().save_runs(trajectories, **options)
+        return await self._memory.save_runs(trajectories, **options)
 
 
 async def test_what_is_told_of_a_submitted_run_is_not_said_otherwise_by_its_own_learning() -> None:
@@ -120,14 +130,14 @@ CALLS: dict[str, Callable[[AsyncReasoningBank, Path], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("call", CALLS)
 async def test_what_needs_a_queue_or_care_is_refused_in_one_sentence(call: str, tmp_path: Path) -> None:
-    async with bank_on(JournalStore()) as bank:
-        with pytest.raises(NotSupported, match="the store 'JournalStore' has no") as caught:
+    async with bank_on(TwoPorts()) as bank:
+        with pytest.raises(NotSupported, match="the store 'TwoPorts' has no") as caught:
             await CALLS[call](bank, tmp_path)
         assert caught.value.code == "not_supported"
 
 
 async def test_no_worker_works_for_a_store_without_a_queue() -> None:
-    async with bank_on(JournalStore()) as bank:
+    async with bank_on(TwoPorts()) as bank:
         with pytest.raises(NotSupported, match="no queue"):
             Worker(bank)
 
