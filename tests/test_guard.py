@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 import unicodedata
@@ -162,7 +163,7 @@ HARDER = (
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("piece", [*HARD[::2], *HARDER[::2]])
+@pytest.mark.parametrize("piece", [*HARD, *HARDER][:: 1 if "LESSONBANK_SOAK" in os.environ else 2])
 def test_cleaning_is_linear_whatever_the_text(piece: str) -> None:
     times: list[float] = []
     for size in (50_000, 400_000):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -47,7 +48,7 @@ def test_a_secret_is_found_wherever_a_long_text_is_cut(secret: Callable[[int], s
     block = len(f"{before}{secret(0)}\n{LINE}")
     secrets = [secret(number) for number in range(LONG // block)]
     said = "".join(f"{before}{one}\n{LINE}" for one in secrets)
-    for shift in range(0, block, max(1, block // 5)):
+    for shift in range(0, block, max(1, block // (12 if "LESSONBANK_SOAK" in os.environ else 5))):
         assert found(f"{'.' * shift}\n{said}", secrets), shift
 
 

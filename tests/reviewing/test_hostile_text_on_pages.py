@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -185,10 +186,13 @@ def test_nothing_of_the_corpus_comes_to_life_on_any_page(hostile: tuple[Path | s
     with serving(file) as site:
         site.enter()
         asked = [*at, *PAGES.values(), "/history?before=400", "/lessons?q=window", "/inbox?state=probation"]
-        asked += [f"/why?task={_quoted(text)}&q={_quoted(text)}" for text in PAYLOADS[::3]]
+        asked += [
+            f"/why?task={_quoted(text)}&q={_quoted(text)}"
+            for text in PAYLOADS[:: 1 if "LESSONBANK_SOAK" in os.environ else 3]
+        ]
         asked += [
             f"/{page}?q={_quoted(text)}&scope=acme%2Fsupport&after="
-            for text in PAYLOADS[::3]
+            for text in PAYLOADS[:: 1 if "LESSONBANK_SOAK" in os.environ else 3]
             for page in ("lessons", "runs")
         ]
         found = {}

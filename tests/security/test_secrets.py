@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -141,7 +142,7 @@ def run_of(cases: Sequence[corpus.Case]) -> Trajectory:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("surrounding", corpus.SURROUNDINGS[::4])
+@pytest.mark.parametrize("surrounding", corpus.SURROUNDINGS[:: 1 if "LESSONBANK_SOAK" in os.environ else 4])
 async def test_no_secret_reaches_a_model_an_embedder_a_hook_a_log_or_the_disk(
     surrounding: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
