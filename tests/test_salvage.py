@@ -302,7 +302,7 @@ def test_damage_that_no_call_has_read_is_known_soon_after_the_bank_is_opened(
     [
         "SELECT CAST(record AS BLOB) FROM trajectories WHERE number = 9",
         "SELECT CAST(entry AS BLOB) FROM journal",
-        "SELECT vector FROM fresh",
+        "SELECT vector FROM vectors",
     ],
 )
 def test_the_first_change_waits_until_a_small_file_was_looked_over(sound: Path, tmp_path: Path, sql: str) -> None:
@@ -352,7 +352,7 @@ def test_changes_that_wait_for_the_look_are_written_when_the_bank_is_closed(soun
 def test_a_damaged_vector_keeps_changes_out_until_a_rebuild_dropped_it(sound: Path, tmp_path: Path) -> None:
     path = copied(sound, tmp_path)
     with closing(sqlite3.connect(path, isolation_level=None)) as raw:
-        raw.execute("UPDATE fresh SET vector = zeroblob(length(vector)) WHERE key = (SELECT min(key) FROM fresh)")
+        raw.execute("UPDATE vectors SET vector = zeroblob(length(vector)) WHERE key = (SELECT min(key) FROM vectors)")
     with connect(path) as bank:
         for _ in range(2):
             with pytest.raises(StoreDamaged, match=r"nothing is written .* call `admin.rebuild\(\)`"):

@@ -10,6 +10,7 @@ from lessonbank._base.checks import a_mapping, an_id, is_instance, short_repr
 from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Json, Recall, Trajectory
 from lessonbank.contracts.records.runs import NO_SUBMISSION
+from lessonbank.contracts.settings import OFF
 from lessonbank.contracts.store_calls import get_trajectories, get_trajectory, pending_runs, settlement_of
 from lessonbank.errors import NotFound, UsageError
 
@@ -33,6 +34,8 @@ async def find_run(bank: ScopedBank, of: object, /) -> Trajectory:
         of = an_id(of.id, "the recall")
         return _only(await _of_recall(bank, of), f"of the recall {short_repr(of)}")
     id = an_id(of, "the run")
+    if bank.options.off:
+        raise NotFound(OFF)
     if run := await get_or_none(get_trajectory(bank.store, id, scope=bank.scope)):
         return run
     return _only(await _of_recall(bank, id), f"with the id {short_repr(id)}, nor one of a recall with it")

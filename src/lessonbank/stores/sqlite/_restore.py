@@ -79,7 +79,11 @@ def _restored(backup: Path, bank: Path) -> Restored:
 
 
 def _copied(connection: sqlite3.Connection, backup: Path, part: Path) -> FileState:
-    if wrong := problems(connection):
+    try:
+        wrong = problems(connection)
+    except sqlite3.DatabaseError as error:  # a table of words whose own pages are damaged
+        wrong = [str(error)]
+    if wrong:
         raise StoreDamaged(f"the backup {backup} is not sound ({wrong[0]}), so nothing was restored")
     copy(connection, part)
     move_away(part)

@@ -148,8 +148,9 @@ OF_NOTHING: Final = (
     " coalesce(max(l.place), 0) AS last FROM experiences e LEFT JOIN lessons l ON l.experience = e.number"
     f" GROUP BY e.number) t ON t.experience = v.key / {PARTS} WHERE v.key % {PARTS} > coalesce(t.last, -1)"
     " OR length(v.vector) IS NOT 4 + 2 * s.dimensions"
+    " OR v.number NOT BETWEEN 1 AND (SELECT seq FROM sqlite_sequence WHERE name = 'vectors')"
 )
-"""The vectors of no experience or lesson, and those that do not fit their space."""
+"""The vectors of no experience or lesson, those that do not fit their space, and those that no catching up reads."""
 
 
 class Matrix:
