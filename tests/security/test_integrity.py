@@ -1,4 +1,5 @@
-"""What was changed behind a bank's back is said, and what a stranger hands in is taken whole or not at all."""
+"""What was changed behind a bank's back is said, what a stranger hands in is taken whole or not at all, and what was
+erased is gone."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 from attacks import Case, cases
+from running import lessonbank_cli
 from sharing import folder
 
 import lessonbank
@@ -120,13 +122,44 @@ async def test_what_was_changed_in_the_file_behind_the_banks_back_is_said(quick:
     assert unseen.keys() == known, "what is known to fall short, and nothing else"
 
 
+@pytest.mark.parametrize("share", [0.95, 0.9, 0.5, 0.1, 0.01])
+async def test_a_file_that_was_cut_is_refused_or_found_out(quick: Path, share: float) -> None:
+    path = quick / "bank.db"
+    await filled(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    assert await said_of(path)
+
+
+@pytest.mark.full
+async def test_the_doctor_says_what_was_tampered_with_and_fails(quick: Path) -> None:
+    path = quick / "bank.db"
+    await filled(path)
+    doctor = ("doctor", "--verify", "--bank", path, "--scope", MINE, "--embedder", "lexical", "--reindex")
+    assert lessonbank_cli(*doctor, cwd=quick).returncode == 0
+    tampered(path, {"kind": "file", "sql": "UPDATE lessons SET retired = 0"})
+    assert lessonbank_cli(*doctor, cwd=quick).returncode == 1
+
+
 # --- an export from a stranger ---------------------------------------------------------------------------------------
 
 
+SECRET = b"xyzzyplugh"
+TITLE = b"About it: release the catch"
+
+
+LESSONS = (
+    "Before the handle is turned, release the catch beneath it, because a spring holds it: xyzzyplugh.",
+    "When a refund is refused, read the fare rules first, since a basic ticket is only ever rebooked.",
+    "If the search returns nothing, widen the dates by a week instead of asking for another city.",
+)
+
+
 async def extract(attempts: Any, /) -> Extraction:
-    """A lesson worth keeping."""
-    content = f"Before handle {attempts[0].trajectory.id} is turned, release the catch beneath: a spring holds it."
-    return Extraction(lessons=(Lesson(title="About it: release the catch", content=content),))
+    """A lesson worth keeping: the first has a word in it that stands nowhere else."""
+    run = attempts[0].trajectory
+    content = LESSONS[int(run.answer)] if run.answer.isdigit() else LESSONS[int(run.id[-1])]
+    return Extraction(lessons=(Lesson(title=TITLE.decode(), content=content),))
 
 
 @asynccontextmanager
@@ -151,6 +184,28 @@ async def exported(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         await learned(bank, scope="origin")
         await bank.admin.export(path)
     return path.read_text("utf-8").splitlines()
+
+
+def damaged(lines: list[str], case: Case) -> str:
+    """A file that was changed by somebody who left its checksum as it was."""
+    lines, text = list(lines), "".join(f"{line}\n" for line in lines)
+    match case["op"]:
+        case "drop":
+            del lines[case["at"]]
+        case "repeat":
+            lines.insert(case["at"], lines[case["at"]])
+        case "swap":
+            lines[case["at"]], lines[case["at"] + 1] = lines[case["at"] + 1], lines[case["at"]]
+        case "cut":
+            return text[: int(len(text) * case["share"])]
+        case "replace":
+            assert case["old"] in text
+            return text.replace(case["old"], case["new"], 1)
+        case "twice":
+            lines *= 2
+        case _:
+            return text + case["text"]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def sealed(lines: list[str], case: Case) -> str:
@@ -228,6 +283,14 @@ async def test_bytes_that_are_no_export_are_refused_and_never_executed(
     assert "unpickled" not in capsys.readouterr().out
 
 
+async def test_an_export_that_was_changed_on_the_way_is_refused_whole(quick: Path, exported: list[str]) -> None:
+    found: dict[str, Any] = {}
+    for case in cases("integrity", "unsealed"):
+        said, wrong = await imported(":memory:", damaged(exported, case).encode(), quick)
+        found[case["id"]] = wrong + ([] if said == "refused" else [said])
+    assert failed(found) == {}
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_a_forged_export_with_a_right_checksum_is_held_to_the_form_of_its_records(
@@ -247,3 +310,77 @@ async def test_a_forged_export_with_a_right_checksum_is_held_to_the_form_of_its_
     known = {case["id"] for case in some if "known" in case}
     assert failed({id: what for id, what in found.items() if id not in known}) == {}
     assert failed(found).keys() == known, "what is known to fall short, and nothing else"
+
+
+async def test_a_sound_export_is_taken_and_a_replayed_one_adds_nothing(quick: Path, exported: list[str]) -> None:
+    text = "".join(f"{line}\n" for line in exported).encode()
+    assert await imported(":memory:", text, quick) == ("taken", [])
+    path = quick / "handed-in.jsonl"
+    async with opened(":memory:") as bank:
+        assert await bank.admin.import_(path) == len(exported) - 2
+        before = await holdings(bank, MINE)
+        assert await bank.admin.import_(path) == 0
+        scopes, counts, lessons, history = await holdings(bank, MINE)
+        assert history[-1].entry.kind == "admin", "that somebody imported is told"
+        assert [scopes, counts.model_copy(update={"changes": before[1].changes}), lessons, history[:-1]] == before
+        lesson = ((await bank.lessons.list(limit=10_000))[::-1])[0]
+        await bank.admin.purge(lesson=lesson.id, reason="wrong")
+        assert all(i.id != lesson.id for i in (await bank.lessons.list(retired=True, limit=10_000))[::-1])
+
+
+# --- erased ----------------------------------------------------------------------------------------------------------
+
+
+def left_of(folder: Path, *texts: bytes) -> list[bytes]:
+    """Which of the texts any file of a bank still holds, packed records included."""
+    held = b"".join(file.read_bytes().lower() for file in folder.glob("bank.db*"))
+    raw = sqlite3.connect(folder / "bank.db")
+    for table, column in (
+        ("trajectories", "record"),
+        ("recalls", "record"),
+        ("journal", "entry"),
+        ("experiences", "record"),
+    ):
+        rows = raw.execute(f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL")
+        held += b"".join(text.lower().encode() for (text,) in rows)
+    raw.close()
+    return [text for text in texts if text.lower() in held]
+
+
+async def lived_in(bank: AsyncReasoningBank, *, again: bool) -> None:
+    """A run whose lesson was recalled and settled: it is in every table. A second run says it again, or another one."""
+    task, step = "Open the vault", Step(action="knock three times", observation="it moves")
+    run = Trajectory(id="hot-run", task=task, answer="0", steps=(step,))
+    assert (await bank.learn(run, outcome="success")).lessons
+    recall = await bank.retrieve(task)
+    assert SECRET.decode() in recall.text
+    second = run.model_copy(update={"id": "second-hot-run", "answer": "0" if again else "1"})
+    await bank.learn(second, recall=recall, outcome="failure")
+
+
+async def left_after(case: Case, folder: Path) -> list[bytes]:
+    """What is left of a lesson and its runs once they were erased."""
+    async with opened(folder / "bank.db") as bank:
+        await lived_in(bank, again=case.get("again", False))
+        assert left_of(folder, SECRET, TITLE, b"hot-run", b"knock") == [SECRET, TITLE, b"hot-run", b"knock"]
+        if case["what"] == "scope":
+            await bank.admin.purge(all=True, reason="asked to")
+        for id in ("hot-run", "second-hot-run") if case["what"] == "runs" else ():
+            await bank.admin.purge(run=id, reason="asked to")
+        for one in (await bank.lessons.list(retired=True, limit=10_000))[::-1] if case["what"] == "lessons" else ():
+            await bank.admin.purge(lesson=one.id, reason="asked to")
+        at_once = left_of(folder, SECRET, TITLE, b"hot-run", b"knock")
+        assert await bank.admin.verify() == ()
+    assert left_of(folder, SECRET, TITLE, b"hot-run", b"knock") == at_once
+    return at_once
+
+
+async def test_nothing_of_what_was_erased_is_left_in_any_byte(quick: Path) -> None:
+    kept: dict[str, list[bytes]] = {}
+    for case in cases("integrity", "purge"):
+        (quick / case["id"]).mkdir()
+        left = await left_after(case, quick / case["id"])
+        kept[case["id"]] = [word for word in left if case["what"] != "lessons" or word in (SECRET, TITLE)]
+    known = {case["id"] for case in cases("integrity", "purge") if "known" in case}
+    assert failed({id: left for id, left in kept.items() if id not in known}) == {}
+    assert failed(kept).keys() == known, "what is known to fall short, and nothing else"

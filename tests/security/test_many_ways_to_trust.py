@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +24,7 @@ from lessonbank import (
     LessonbankError,
     Parts,
     ReasoningBank,
+    Recall,
     Run,
     Safety,
     Step,
@@ -256,25 +258,116 @@ def test_a_pipe_is_no_bank(tmp_path: Path) -> None:
         opened(_fifo(tmp_path / "odd"))
 
 
-PIPES = """
-import lessonbank
-for call in (
-    lambda: lessonbank.connect("odd", scope="a", embedder="lexical"),
-    lambda: lessonbank.restore("sound.db", "odd"),
-    lambda: lessonbank.restore("backup.db", "new.db"),
-    lambda: lessonbank.salvage("backup.db", "other.db"),
-):
-    try: call()
-    except lessonbank.LessonbankError: pass
-"""
-"""A pipe is the bank, what a restore replaces, the log of a backup, and that of a damaged bank."""
+PIPES = {
+    "the bank": ("odd", "lessonbank.connect('odd', scope='a', embedder='lexical')"),
+    "what a restore replaces": ("odd", "lessonbank.restore('backup.db', 'odd')"),
+    "the log of a backup": ("backup.db-wal", "lessonbank.restore('backup.db', 'new.db')"),
+    "the log of a damaged bank": ("backup.db-wal", "lessonbank.salvage('backup.db', 'new.db')"),
+}
 
 
 @pytest.mark.full
-def test_a_pipe_in_the_place_of_a_file_does_not_stop_the_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", PIPES)
+def test_a_pipe_in_the_place_of_a_file_does_not_stop_the_process(place: str, tmp_path: Path) -> None:
     with opened(tmp_path / "bank.db") as bank:
-        for name in ("backup.db", "sound.db"):
-            bank.admin.backup(tmp_path / name)
-    for name in ("odd", "backup.db-wal"):
-        _fifo(tmp_path / name)
-    subprocess.run([sys.executable, "-c", PIPES], cwd=tmp_path, timeout=60, check=True)
+        bank.admin.backup(tmp_path / "backup.db")
+    name, call = PIPES[place]
+    _fifo(tmp_path / name)
+    code = f"import lessonbank\ntry: {call}\nexcept lessonbank.LessonbankError: pass"
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=60, check=True)
+
+
+# Tenancy
+
+OTHER = "b"
+
+
+def _tried(task: str, text: str) -> Trajectory:
+    return did("tried", task)
+
+
+READS: dict[str, Callable[[ReasoningBank, dict[str, Any]], object]] = {
+    "lessons.get": lambda bank, of: bank.lessons.get(of["lesson"]),
+    "lessons.approve": lambda bank, of: bank.lessons.approve(of["lesson"], by="Eve"),
+    "lessons.narrow": lambda bank, of: bank.lessons.narrow(of["lesson"], to="refund", by="Eve"),
+    "lessons.merge": lambda bank, of: bank.lessons.merge(of["lesson"], "mine", by="Eve", title="x", content="x"),
+    "lessons.unmerge": lambda bank, of: bank.lessons.unmerge(of["lesson"], by="Eve", reason="x"),
+    "lessons.edit": lambda bank, of: bank.lessons.edit(of["lesson"], by="Eve", content="x"),
+    "lessons.retire": lambda bank, of: bank.lessons.retire(of["lesson"], reason="x"),
+    "lessons.list after": lambda bank, of: bank.lessons.list(after=of["lesson"]),
+    "runs.get": lambda bank, of: bank.runs.get("theirs"),
+    "runs.correct": lambda bank, of: bank.runs.correct("theirs", outcome="failure", by="Eve"),
+    "recalls.explain": lambda bank, of: bank.recalls.explain(of["recall"]),
+    "recalls.explain, moved": lambda bank, of: bank.recalls.explain(of["recall"].model_copy(update={"scope": "a"})),
+    "learn": lambda bank, of: bank.learn(did("mine"), recall=of["recall"].id, outcome="failure"),
+    "consolidate": lambda bank, of: bank.consolidate(of["experience"]),
+    "purge lesson": lambda bank, of: bank.admin.purge(lesson=of["lesson"], reason="x"),
+    "purge run": lambda bank, of: bank.admin.purge(run="theirs", reason="x"),
+    "trial": lambda bank, of: bank.trial(TASK, _tried, verify=lambda _: True, with_=of["lesson"]),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("call", READS)
+def test_a_call_with_what_belongs_to_another_scope_is_refused_and_changes_nothing(call: str) -> None:
+    with opened(scope=OTHER) as theirs:
+        learned = theirs.learn(did("theirs"), outcome="success")
+        of = {"lesson": learned.lessons[0].id, "experience": learned.experience, "recall": theirs.retrieve(TASK)}
+        before = (theirs.history.list(), theirs.runs.list(), theirs.recalls.list(), theirs.lift().recalls)
+        with pytest.raises(LessonbankError):
+            READS[call](theirs.scoped("a"), of)
+        assert (theirs.history.list(), theirs.runs.list(), theirs.recalls.list(), theirs.lift().recalls) == before
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "scope", ["b/x", "bb", "b_", "B", "b/", "b/./x", "b/../b", "%", "b%", "*", "b ", "b\x00", "\uff42"], ids=ascii
+)
+def test_a_scope_with_a_like_name_reads_nothing_of_the_other(scope: str) -> None:
+    with opened(scope=OTHER) as theirs:
+        theirs.learn(did("theirs"), outcome="success")
+        with suppress(LessonbankError):
+            near = theirs.scoped(scope)
+            assert not (near.runs.list() or near.lessons.list() or near.retrieve(TASK).text)
+            near.admin.purge(all=True, reason="mine")
+        assert len(theirs.runs.list()) == len(theirs.lessons.list()) == 1
+
+
+# Receipts
+
+FORGED: dict[str, dict[str, object]] = {
+    "odds": {"control_probability": 0.5},
+    "nothing considered": {"candidates": ()},
+    "task": {"task": "another"},
+    "text": {"text": EVIL, "text_digest": hashlib.sha256(EVIL.encode()).hexdigest()},
+    "id": {"id": "0" * 32},
+    "no signature": {"signature": ""},
+    "odd signature": {"signature": "\u00e9"},
+    "metadata": {"metadata": {"template": "x"}},
+    "rate": {"holdout": 0.9},
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("change", FORGED)
+def test_a_changed_receipt_that_the_bank_did_not_keep_is_not_kept_later(change: str, tmp_path: Path) -> None:
+    with opened(tmp_path / "bank.db", holdout=0.2) as bank:
+        bank.lessons.add(title="Good", content="Log in first.", task=TASK, by="Ana")
+        other = sqlite3.connect(tmp_path / "bank.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        recall = bank.retrieve(TASK)
+        other.close()
+        assert not recall.kept
+        with suppress(LessonbankError):
+            bank.learn(did("r1"), recall=recall.model_copy(update=FORGED[change]), outcome="failure")
+        assert not bank.recalls.list()
+        assert bank.lift().recalls == 0
+
+
+def test_a_receipt_made_by_hand_is_not_kept(bank: ReasoningBank) -> None:
+    forged: tuple[dict[str, Any], ...] = ({}, {"kept": False}, {"kept": False, "signature": "0" * 64})
+    for number, more in enumerate(forged):
+        with suppress(LessonbankError):
+            bank.learn(did(f"r{number}"), recall=Recall(scope="a", task=TASK, **more), outcome="failure")
+    assert not bank.recalls.list()
+    assert bank.lift().recalls == 0
