@@ -144,8 +144,9 @@ async def connect_async(
         profile: `default`, or `paper` for exactly the published method.
         retrieval: `dense`, `lexical`, `hybrid`, or `Retrieval(…)`.
         learning: `Learning(…)`: prompts, consolidation, thresholds, how long runs are kept.
-        evidence: a probability, or `Evidence(…)`: what is withheld so that effects can be measured. By default 10 % of
-            recalls (30 % of the first 150), and each lesson 10 % of the time; `Evidence(holdout=None)` turns it off.
+        evidence: a probability, or `Evidence(…)`: what is withheld so that effects can be measured. By default about
+            15 % of the tasks that find lessons get none, 5 % once memory clearly helps, and of several lessons each is
+            also left out alone (see `AdaptiveHoldout`); `Evidence(holdout=None)` turns it off.
         safety: a trust policy such as `reviewed`, or `Safety(…)`: what may be remembered and shown.
         parts: `Parts(…)`: a judge, an extractor, a retriever, a consolidator or hooks of your own.
 
