@@ -145,8 +145,9 @@ def drop_unsound(connection: sqlite3.Connection, /) -> None:
 
 OF_NOTHING: Final = (
     "SELECT v.number FROM vectors v LEFT JOIN spaces s ON s.number = v.space LEFT JOIN (SELECT e.number AS experience,"
-    " coalesce(max(l.place), 0) AS last FROM experiences e LEFT JOIN lessons l ON l.experience = e.number"
-    f" GROUP BY e.number) t ON t.experience = v.key / {PARTS} WHERE v.key % {PARTS} > coalesce(t.last, -1)"
+    " coalesce(l.last, 0) AS last FROM experiences e LEFT JOIN (SELECT experience, max(place) AS last FROM lessons"
+    f" GROUP BY experience) l ON l.experience = e.number) t ON t.experience = v.key / {PARTS}"
+    f" WHERE v.key % {PARTS} > coalesce(t.last, -1)"
     " OR length(v.vector) IS NOT 4 + 2 * s.dimensions"
     " OR v.number NOT BETWEEN 1 AND (SELECT seq FROM sqlite_sequence WHERE name = 'vectors')"
 )
