@@ -260,17 +260,15 @@ def deeds_in(at: int, line: str, folder: str, code: int, printed: str, made: set
     line = _MESSAGE.sub(r"\1'…'", line)
     line, code = as_printed(line, printed) or (line, code)
     parts, joints = parts_of(HEREDOC.sub("<<''", line))
-    plain = parts_of(bare(line))[0]
+    unquoted = bare(line)
+    plain = parts_of(unquoted)[0]
     opened = [row for row in line.splitlines() if "<<" in row]
     made |= {
-        name.rpartition("/")[2]
-        for groups in _MAKES.findall("\n".join((bare(line), *opened)))
-        for name in groups
-        if name
+        name.rpartition("/")[2] for groups in _MAKES.findall("\n".join((unquoted, *opened))) for name in groups if name
     }
-    is_of_run = not made.isdisjoint(name.rpartition("/")[2] for name in bare(line).split())
+    is_of_run = not made.isdisjoint(name.rpartition("/")[2] for name in unquoted.split())
     edits = is_of_run or (any(map(EDITS.match, plain)) and not ENDINGS.search(line))
-    scripts = list(_of_script(at, line, folder, code, printed))
+    scripts = list(_of_script(at, line, plain[-1], folder, code, printed))
     is_given = bool(scripts) and RUNS_TEXT.match(f"{plain[-1]} ") is not None
     command = None if edits or is_given else _command(at, line, folder, code, printed)
     if edits or is_given:
@@ -301,9 +299,8 @@ def _of_parts(each: Sequence[Command | None], parts: Sequence[str], joints: Sequ
         yield replace(last, before=frozenset(program_of(part) for part in parts[start:-1]))
 
 
-def _of_script(at: int, line: str, folder: str, code: int, printed: str) -> Iterator[Command]:
+def _of_script(at: int, line: str, last: str, folder: str, code: int, printed: str) -> Iterator[Command]:
     """A script of the run's own that lacked a module, or that went through: what it is does not matter then."""
-    last = parts_of(bare(line))[0][-1]
     runs, is_given = RUNS.match(last), RUNS_TEXT.match(f"{last} ") is not None
     if runs and (code in _NO_RESULT or (is_given if code == 0 else LACKS.search(printed))):
         text, program = f"{runs[1]} {_ITS_SCRIPT}", re.split(r"[/\\]", runs[1])[-1].removesuffix(".exe")
