@@ -102,7 +102,7 @@ sys.stdin.readline()
 bank.in_background(lambda: bank.aio.lessons.list(), lost="a list")
 bank.in_background(lambda: bank.aio.lessons.list(), lost="a list")
 threading.Thread(target=bank.lessons.list, daemon=True).start()
-while not bank.aio.store._database._calls:
+while not bank.aio.store._database._threads._calls:
     pass
 print("ends", flush=True)
 """
