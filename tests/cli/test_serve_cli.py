@@ -18,7 +18,7 @@ from typer.main import get_command
 pytest.importorskip("fastapi", reason="needs the extra server")
 
 import lessonbank
-from lessonbank import Server
+from lessonbank import Server, Step, Trajectory
 from lessonbank.cli import app
 from lessonbank.errors import Unauthenticated
 
@@ -170,3 +170,34 @@ def test_an_agents_key_is_enough_to_explain_the_recall_that_it_was_given(tmp_pat
             refused = lessonbank_cli("explain", unknown, *where, cwd=tmp_path, LESSONBANK_API_KEY=key)
             assert refused.returncode != 0
             assert "a key of the role 'agent' is not for runs.get" in " ".join(refused.stderr.split())
+
+
+@pytest.mark.parametrize("role", ["reviewer", "admin"])
+def test_a_key_of_one_tenant_decides_on_the_command_line_what_its_role_may(tmp_path: Path, role: Any) -> None:
+    pytest.importorskip("httpx2", reason="needs the extra client")
+    from lessonbank.http.service.serving import running
+
+    settings: dict[str, Any] = {"scope": "acme", "embedder": "lexical", "evidence": lessonbank.Evidence(holdout=None)}
+    with lessonbank.connect(tmp_path / "bank.db", **settings) as bank:
+        run = Trajectory(task="Ship box 1", steps=(Step(action="weigh", observation="error: no scale"),))
+        lesson = bank.learn(run, outcome="failure").lessons[0].id
+        run_id = bank.runs.list()[0].trajectory.id
+    with running(partial(lessonbank.connect_async, tmp_path / "bank.db", **settings)) as server:
+        key = server.key("Ana", scope="acme", role=role)
+
+        def said(*words: str, scope: str = "acme") -> str:
+            given = (*words, "--bank", server.url, "--scope", scope)
+            done = lessonbank_cli(*given, cwd=tmp_path, LESSONBANK_API_KEY=key)
+            assert done.returncode == 0, (words, done.stderr)
+            assert "not protected" not in done.stderr
+            return done.stdout + done.stderr
+
+        assert "there is nothing in scope acme/support" in said("lessons", "list", scope="acme/support")
+        said("lessons", "approve", lesson, "--by", "Ana")
+        said("tell", run_id, "success", "--by", "Ana")
+        new = ("--title", "Weigh it", "--content", "Weigh it twice.", "--task", "Ship box 2")
+        assert "added lesson" in said("lessons", "add", *new, "--by", "Ana")
+        said("lessons", "retire", lesson, "--by", "Ana", "--reason", "old")
+        if role == "admin":
+            said("history", "rollback", "1", "--by", "Ana", "--reason", "try")
+            said("purge", "--run", run_id, "--yes", "--by", "Ana", "--reason", "asked")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from lessonbank._base.checks import short_path
-from lessonbank.errors import UsageError
+from lessonbank.errors import NotAllowed, UsageError
 
 from ._output import warn
 
@@ -86,9 +86,14 @@ def path_of(bank: str, /) -> Path:
 
 def warn_where_empty(memory: ReasoningBank, /) -> None:
     """Where the scope holds nothing, it is most likely mistyped: name the scopes that hold something."""
-    if not _holds(memory):
+    if _holds(memory):
+        return
+    try:
         full = [scope for scope in memory.admin.scopes() if _holds(memory.scoped(scope))]
-        warn(f"there is nothing in scope {memory.scope}; this bank has: {', '.join(full[:8]) or 'nothing yet'}")
+        others = f"; this bank has: {', '.join(full[:8]) or 'nothing yet'}"
+    except NotAllowed:  # a server names a tenant's scopes to its admin only
+        others = ""
+    warn(f"there is nothing in scope {memory.scope}{others}")
 
 
 def topics_of(memory: ReasoningBank, lessons: Sequence[Lesson], /, *, most: int = LARGE) -> dict[str, str]:
