@@ -480,10 +480,16 @@ def test_lessons_of_the_old_common_scope_are_named_with_how_to_go_on_with_them(t
     assert "earlier versions" not in run("install", "codex", "--bank", place, "--scope", "coding").stdout
 
 
-def test_show_writes_nothing(tmp_path: Path, run: Run) -> None:
-    done = run("install", "gemini-cli", "--show")
-    assert "BeforeAgent" in done.stdout
+@pytest.mark.parametrize("host", ALL)
+def test_show_prints_what_would_be_written_as_a_patch_and_writes_nothing(tmp_path: Path, run: Run, host: str) -> None:
+    place = ("--bank", "bank.db")
+    shown = run("install", host, *place, "--show").stdout.splitlines()
     assert files(tmp_path) == {}
+    run("install", host, *place)
+    for name, content in files(tmp_path).items():
+        assert any(line.startswith("+++ ") and line.endswith(name) for line in shown), name
+        assert {f"+{line}" for line in content.decode().splitlines()} <= {*shown}, name
+    assert run("install", host, *place, "--show").stdout == "it is installed like this already\n"
 
 
 @pytest.mark.parametrize("host", ALL)

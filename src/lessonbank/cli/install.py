@@ -15,7 +15,7 @@ from lessonbank.errors import UsageError
 
 from . import _options as options
 from ._bank import path_of
-from ._output import say
+from ._output import say, show_text
 
 _COMMON_AGAIN = "`lessonbank hook scope --move` moves them, `--scope coding` goes on with them"
 _NAMES = ("claude-code", "codex", "gemini-cli", "opencode", "qwen-code", "cline")
@@ -93,8 +93,7 @@ def install(
     )
     pieces = hosts.pieces_of(host, wanted, folder)
     if show:
-        for piece in pieces:
-            say(str(piece))
+        show_text(written.preview(pieces) or "it is installed like this already")
         return
     for file in dict.fromkeys((*written.remove(hosts.leftovers(host, wanted, folder)), *written.add(pieces))):
         say(f"{'wrote' if file.exists() else 'removed'} {file}")

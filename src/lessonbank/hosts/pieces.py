@@ -9,6 +9,8 @@ import secrets
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import unified_diff
+from operator import attrgetter
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -154,34 +156,40 @@ def add(pieces: list[Piece], /) -> list[Path]:
 
     Raises FormatError where a file is broken or leaves no room, UsageError where it cannot be written.
     """
-    texts: dict[Path, str] = {}
-    for piece in pieces:
-        texts[piece.file] = _changed(piece.added, piece.file, texts.get(piece.file))
-    return _write(texts)
+    return _write(_changed(pieces, attrgetter("added")))
+
+
+def preview(pieces: list[Piece], /) -> str:
+    """What `add` would change, as a patch. Raises FormatError."""
+    patches = (
+        unified_diff(_text_of(file).splitlines(), text.splitlines(), str(file), str(file), lineterm="")
+        for file, text in _changed(pieces, attrgetter("added")).items()
+    )
+    return "\n".join(line for patch in patches for line in patch)
 
 
 def remove(pieces: list[Piece], /) -> list[Path]:
     """Take all pieces back; the files that changed. Raises FormatError and UsageError, like `add`."""
-    texts: dict[Path, str] = {}
-    for piece in pieces:
-        if piece.file in texts or piece.file.exists():
-            texts[piece.file] = _changed(piece.removed, piece.file, texts.get(piece.file))
+    texts = _changed(pieces, attrgetter("removed"))
     return _write(
         {path: "" if text == settings_file.EMPTY and not path.is_symlink() else text for path, text in texts.items()}
     )
 
 
-def _changed(change: Callable[[str], str], file: Path, text: str | None) -> str:
-    try:
-        return change(_text_of(file) if text is None else text)
-    except FormatError as error:
-        raise FormatError(f"{short_path(file)} was not changed: {error}") from None
+def _changed(pieces: list[Piece], change: Callable[[Piece], Callable[[str], str]]) -> dict[Path, str]:
+    texts: dict[Path, str] = {}
+    for piece in pieces:
+        try:
+            texts[piece.file] = change(piece)(texts[piece.file] if piece.file in texts else _text_of(piece.file))
+        except FormatError as error:
+            raise FormatError(f"{short_path(piece.file)} was not changed: {error}") from None
+    return texts
 
 
 def _text_of(file: Path) -> str:
     try:
         return file.read_bytes().decode()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ""
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"it cannot be read: {type(error).__name__}") from None
