@@ -169,3 +169,9 @@ def test_what_a_merge_joined_comes_back_one_lesson_at_a_time(folder: Path) -> No
     lesson = lesson_of(folder)
     done = lessonbank_cli("lessons", "merge", lesson, lesson, "--undo", *WHERE, *BY, cwd=folder)
     assert (done.returncode, "the one lesson that stands for the others" in done.stderr) == (2, True)
+
+
+def test_a_week_before_the_first_session_names_what_makes_the_bank(tmp_path: Path) -> None:
+    done = lessonbank_cli("week", cwd=tmp_path, HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "yet: the first session of an agent" in " ".join(done.stderr.split())

@@ -64,3 +64,10 @@ def test_a_bank_in_a_title_is_shown_as_it_is_written(name: str, columns: str, tm
     assert done.returncode == 0, done.stderr
     assert all(c.isprintable() or c == "\n" for c in done.stdout), done.stdout
     assert "[b]" not in name or name in done.stdout.replace("\n", "")
+
+
+def test_a_title_that_is_wider_than_its_table_stands_on_one_line(tmp_path: Path) -> None:
+    scope = "coding/github.com/acme/shop"
+    lessonbank.connect(tmp_path / "bank.db", scope=scope, embedder="lexical").close()
+    done = lessonbank_cli("lessons", "list", "--bank", "bank.db", "--scope", scope, cwd=tmp_path)
+    assert done.stdout.splitlines()[0] == f"0 lessons in {scope}"

@@ -265,6 +265,14 @@ def test_a_missing_transcript_is_waited_for_and_then_given_up(tmp_path: Path, ba
     assert list(sessions.notes()) == []
 
 
+def test_a_session_without_a_task_does_not_wait_for_days(tmp_path: Path, bank: ReasoningBank) -> None:
+    sessions, path = Sessions(tmp_path), transcript(tmp_path)
+    for age, quiet, left in ((0.0, {}, 1), (0.0, {"quiet": 0.0}, 0), (3600.0, {}, 0)):
+        note(tmp_path, path, session="asked-lessonbank-only", age=age)
+        sessions.learn(bank, **quiet)
+        assert (len(list(sessions.notes())), bank.runs.list()) == (left, ())
+
+
 def test_a_session_whose_receipt_was_erased_is_learned(tmp_path: Path, bank: ReasoningBank) -> None:
     recall, sessions = bank.retrieve("Ship a parcel to Norway"), Sessions(tmp_path)
     sessions.remember("s-1", recall.id, "team")

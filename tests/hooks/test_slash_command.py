@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lessonbank import ReasoningBank
+from lessonbank import ReasoningBank, Step, Trajectory
 from lessonbank.hosts import client
 from lessonbank.hosts.resident import Resident
 from lessonbank.hosts.sessions import Sessions
@@ -67,9 +67,13 @@ def test_of_many_lessons_the_newest_are_listed_and_every_one_is_found(said: Any,
 
 def test_a_lesson_is_removed_unless_a_person_approved_it(said: Any, hooks: Hooks, bank: ReasoningBank) -> None:
     (approved,) = bank.lessons.list()
-    bank.learn("The form is on page 2.", task="Fill the form", outcome="success")
+    failed = Trajectory(task="Fill the form", steps=(Step(action="fill", observation="error: no pen"),))
+    (drawn,) = bank.learn(failed, outcome="failure").lessons
     assert "somebody approved it" in said(f"remove {approved.id[-8:]}")
-    assert len(bank.lessons.list()) == 1
+    assert "there is no lesson" in said(f"remove {drawn.id[-1]}")  # a slip of the hand names nothing
+    assert len(bank.lessons.list()) == 2
+    assert "not shown any more" in said(f"remove {drawn.id[-4:]}")
+    assert bank.lessons.list() == (approved,)
 
 
 @pytest.mark.parametrize("word", ["off", "off here"])

@@ -6,6 +6,8 @@ from typing import Final
 
 SHOWN: Final = 8
 """Characters of an id in a sentence or a table; fields have all of it."""
+LEAST: Final = 4
+"""Characters that name a record."""
 
 
 def short(id: str, /) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from lessonbank._base.ids import SHOWN
+from lessonbank._base.ids import LEAST, SHOWN
 from lessonbank._base.ids import short as short
 from lessonbank._base.iterate import each
 from lessonbank.errors import NotAllowed, NotFound, UsageError
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lessonbank import ReasoningBank
     from lessonbank.contracts.records import Lesson
 
-LEAST = 4
-"""Characters that name a record."""
 _NAMED = 5
 """How many candidates the error for an ambiguous id names."""
 _WHOLE = re.compile(r"[0-9a-f]{32}|[0-9a-f]{64}")

@@ -86,7 +86,8 @@ def show_table(
     if sum(widths[:-1]) + GAP * len(widths) + min(widths[-1], _LAST) > to.width:
         _show_list(title, columns, cells, to)
         return
-    table = Table(title=Text(clean(title)), title_justify="left", title_style="bold", box=None, pad_edge=False)
+    _show_title(title, to)
+    table = Table(box=None, pad_edge=False)
     for column, *below in zip(columns, *cells, strict=True):
         right = bool(below) and all(map(str.isdecimal, below))
         table.add_column(column, overflow="fold", no_wrap=column != columns[-1], justify="right" if right else "left")
@@ -95,8 +96,12 @@ def show_table(
     to.print(table)
 
 
-def _show_list(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], to: Console) -> None:
+def _show_title(title: str, to: Console) -> None:
     to.print(Text(clean(title), style="bold"), soft_wrap=True)
+
+
+def _show_list(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], to: Console) -> None:
+    _show_title(title, to)
     for row in rows:
         for column, cell in zip(columns, row, strict=True):
             to.print(Text(f"{column}: {cell}"), soft_wrap=True)

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from lessonbank.errors import UsageError
+
 from . import _options as options
 from ._bank import opened
 from ._output import say, show_json
@@ -27,6 +29,8 @@ def week(
     from lessonbank.hosts.week import week_of
 
     place = bank or str(Path.home() / ".local/share/lessonbank/bank.db")
+    if bank is None and not Path(place).exists():
+        raise UsageError(f"there is no bank at {place} yet: the first session of an agent after `install` makes it")
     since = datetime.now(UTC) - timedelta(days=days)
     with opened(place, COMMON) as memory:
         summary = week_of(memory, since)

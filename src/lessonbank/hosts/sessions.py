@@ -132,7 +132,7 @@ class Sessions:
             age = time.time() - note.at
             if not note.ended and age < quiet:
                 report.waiting += 1
-            elif self._is_learned(bank, note):
+            elif self._is_learned(bank, note, quiet):
                 report.learned += 1
                 self._remove(note)
             elif age > _KEPT_FOR:
@@ -142,7 +142,7 @@ class Sessions:
                 report.waiting += 1
         return report
 
-    def _is_learned(self, bank: ReasoningBank, note: Note) -> bool:
+    def _is_learned(self, bank: ReasoningBank, note: Note, quiet: float) -> bool:
         try:
             # The folder may be gone by now, such as a worktree.
             scope = self.scope_of(note.session) or self.scope_for(bank, note.scope, note.folder).scope
@@ -166,7 +166,7 @@ class Sessions:
             code = error.code if isinstance(error, LessonbankError) else type(error).__name__
             log.warning("a session of %s was not learned and waits: %s", note.host, code)
             return False
-        return bool(runs)
+        return bool(runs) or time.time() - note.at >= quiet  # such as one that only asked `/lessonbank`
 
     def _retry(self, bank: ReasoningBank) -> None:
         """Learn again, once an hour, from runs of sessions for which a model had no answer."""

@@ -13,6 +13,7 @@ from operator import attrgetter
 from shlex import quote
 from typing import Final
 
+from lessonbank._base.ids import LEAST
 from lessonbank._base.iterate import each
 from lessonbank._base.plural import plural
 from lessonbank.bank.recall_again import cures_of
@@ -100,7 +101,7 @@ class SlashCommand:
         return sorted(both, key=lambda pair: pair[1].created_at, reverse=True)
 
     def _find(self, id: str) -> tuple[ReasoningBank, Lesson] | None:
-        matches = [(bank, lesson) for bank, lesson in self._lessons() if id and lesson.id.endswith(id)]
+        matches = [pair for pair in self._lessons() if len(id) >= LEAST and pair[1].id.endswith(id)]
         return matches[0] if len(matches) == 1 else None
 
     def _in_a_terminal(self, act: str, id: str) -> str:
