@@ -76,7 +76,7 @@ def test_lessons_nobody_approved_are_shown_only_where_they_are_no_instructions(
         bank.lessons.quarantine(lesson.id, by="Ana", reason="not checked")
     assert hooks(prompt(SHIP, session="a")) == ""
     hooks.options = {"trusted": "yes"}
-    assert hooks(prompt(SHIP, session="b")) == ""
+    assert json.loads(hooks(prompt(SHIP, session="b"))).keys() == {"systemMessage"}
 
 
 @pytest.mark.parametrize("trusted", ["yes", "no"])
@@ -111,6 +111,20 @@ def test_the_person_sees_once_how_many_lessons_were_shown_and_how_many_wait(
     assert line(nothing).startswith(f"lessonbank: 0 lessons shown, {waits}")
     assert hooks(prompt("zzz qqq again", session="b")) == ""
     assert "1 lesson shown" in line(hooks(prompt(SHIP, session="b")))
+
+
+def test_what_the_person_sees_waiting_is_what_the_command_lists_as_waiting(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    """A note of the agent itself, which is in quarantine, and a cure, which is in a scope of its own."""
+    hooks.options = {"trusted": None, "own": "true"}
+    bank.lessons.note("The customs form for Norway is in the drawer.", task=SHIP)
+    bank.scoped("team/@cures").lessons.note("Unlock the drawer.", task="open failed")
+    seen = line(hooks(prompt(SHIP, session="a")))
+    assert "1 lesson shown, 1 waits for you" in seen
+    assert seen.endswith("--scope team/@cures")
+    listed = json.loads(hooks(prompt("/lessonbank", session="a")))["reason"]
+    assert listed.startswith("lessonbank: 3 lessons of team, 2 of them wait for you")
 
 
 def proto(task: str, *, quote: str = "", target: str = "test") -> Trajectory:

@@ -51,7 +51,7 @@ def test_what_lets_a_lesson_out_is_named_for_a_terminal_and_not_done(said: Any, 
         assert f"lessonbank lessons {command} {lesson.id[-8:]} --bank" in told
         assert "--by YOU" in told
     assert bank.lessons.get(lesson.id) == lesson
-    assert said("keep zzz") == "there is no lesson zzz: /lessonbank lists them"
+    assert said("keep zzz") == "lessonbank: there is no lesson zzz: /lessonbank lists them"
 
 
 def test_of_many_lessons_the_newest_are_listed_and_every_one_is_found(said: Any, bank: ReasoningBank) -> None:

@@ -86,11 +86,13 @@ def test_the_command_prints_it_and_names_what_waits(bank: ReasoningBank, tmp_pat
         other.learn(session("s-9").trajectory, outcome="success")
         other.admin.export(tmp_path / "bob.jsonl")
     bank.scoped(SHOP).admin.import_(tmp_path / "bob.jsonl")
+    bank.scoped(SHOP).lessons.note("The form is in the drawer.", task="Ship a parcel")  # of an agent: in quarantine
     words = ("week", "--bank", tmp_path / "bank.db")
     printed = lessonbank_cli(*words, cwd=tmp_path).stdout
     assert f"lessonbank review {tmp_path / 'bank.db'} --scope {SHOP}" in printed.replace("\n", " ")
     told = json.loads(lessonbank_cli(*words, "--json", cwd=tmp_path).stdout)
     assert told["cures_shown"] == 1
+    assert told["waiting"] == {SHOP: 2}
     assert told["sessions"] == ["s-1", "s-2"]
 
 

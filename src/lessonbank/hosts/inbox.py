@@ -16,6 +16,7 @@ def is_shown(bank: ReasoningBank, lesson: Lesson, /, *, own: bool) -> bool:
 
 
 def waiting(bank: ReasoningBank, /, *, own: bool, most: int) -> int:
-    """How many new lessons wait; `most` at most."""
+    """How many lessons wait; of those that are new and those in quarantine `most` each, at most."""
+    held = bank.lessons.list(state="quarantined", limit=most)
     new = bank.lessons.list(state="probation", limit=most)
-    return sum(not is_shown(bank, lesson, own=own) for lesson in new)
+    return len(held) + sum(not is_shown(bank, lesson, own=own) for lesson in new)

@@ -19,7 +19,7 @@ from lessonbank._base.plural import plural
 from lessonbank.bank.recall_again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Lesson
-from lessonbank.errors import LessonbankError, printable
+from lessonbank.errors import LessonbankError, NotFound, printable
 
 from .inbox import is_shown
 from .switches import Switches
@@ -100,24 +100,20 @@ class SlashCommand:
         ]
         return sorted(both, key=lambda pair: pair[1].created_at, reverse=True)
 
-    def _find(self, id: str) -> tuple[ReasoningBank, Lesson] | None:
+    def _find(self, id: str) -> tuple[ReasoningBank, Lesson]:
         matches = [pair for pair in self._lessons() if len(id) >= LEAST and pair[1].id.endswith(id)]
-        return matches[0] if len(matches) == 1 else None
+        if len(matches) != 1:
+            raise NotFound(f"there is no lesson {id}: /lessonbank lists them" if id else "give the lesson's id")
+        return matches[0]
 
     def _in_a_terminal(self, act: str, id: str) -> str:
-        match = self._find(id)
-        if match is None:
-            return _unknown(id)
-        bank, lesson = match
+        bank, lesson = self._find(id)
         where = f"--bank {quote(self.name)} --scope {quote(bank.scope)}"
         page = f"lessonbank review {quote(self.name)} --scope {quote(bank.scope)}"
         return f"only you can do that: lessonbank lessons {act} {lesson.id[-8:]} {where} --by YOU | or: {page}"
 
     def _remove(self, id: str) -> str:
-        match = self._find(id)
-        if match is None:
-            return _unknown(id)
-        bank, lesson = match
+        bank, lesson = self._find(id)
         if lesson.approved:
             return f"somebody approved it: {self._in_a_terminal('retire', id)}"
         bank.lessons.retire(lesson.id, reason="removed with /lessonbank")
@@ -142,10 +138,6 @@ class SlashCommand:
 
 def _is_of(run: str, session: str) -> bool:
     return run == session or run.startswith(f"{session}/")
-
-
-def _unknown(id: str) -> str:
-    return f"there is no lesson {printable(id, most=40)}: /lessonbank lists them" if id else "give the lesson's id"
 
 
 def _line(lesson: Lesson) -> str:
