@@ -273,3 +273,12 @@ def test_a_mark_that_an_editor_writes_first_is_no_field(tmp_path: Path) -> None:
     (tmp_path / "words").write_text(words, encoding="utf-8")
     lesson = json_of(tmp_path, "lessons", "add", EDITOR=f"cp {tmp_path / 'words'}")
     assert lesson["title"] == "Close it"
+
+
+@pytest.mark.full
+def test_who_asks_what_waits_hears_of_notes_in_quarantine_too(tmp_path: Path) -> None:
+    words = ("lessons", "list", "--proposals", "--bank", "bank.db", "--scope", "t")
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        assert "quarantine" not in lessonbank_cli(*words, cwd=tmp_path).stdout
+        bank.lessons.note("The key is under the mat.", task="open the door")
+        assert "lessons list --state quarantined" in lessonbank_cli(*words, cwd=tmp_path).stdout

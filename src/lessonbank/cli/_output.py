@@ -81,12 +81,12 @@ def show_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], /, *, to: Console = console
 ) -> None:
     """A table of plain text cells; the last column takes what room there is. Where there is little, a list."""
+    to.print(Text(clean(title), style="bold"), soft_wrap=True)
     cells = [[one_line(str(cell), limit=500) for cell in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
     if sum(widths[:-1]) + GAP * len(widths) + min(widths[-1], _LAST) > to.width:
-        _show_list(title, columns, cells, to)
+        _show_list(columns, cells, to)
         return
-    _show_title(title, to)
     table = Table(box=None, pad_edge=False)
     for column, *below in zip(columns, *cells, strict=True):
         right = bool(below) and all(map(str.isdecimal, below))
@@ -96,12 +96,7 @@ def show_table(
     to.print(table)
 
 
-def _show_title(title: str, to: Console) -> None:
-    to.print(Text(clean(title), style="bold"), soft_wrap=True)
-
-
-def _show_list(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], to: Console) -> None:
-    _show_title(title, to)
+def _show_list(columns: Sequence[str], rows: Iterable[Sequence[str]], to: Console) -> None:
     for row in rows:
         for column, cell in zip(columns, row, strict=True):
             to.print(Text(f"{column}: {cell}"), soft_wrap=True)

@@ -37,11 +37,7 @@ Reviewer: TypeAlias = Annotated[
 
 
 def reviewing(memory: ReasoningBank, by: str, key_file: Path | None, /) -> ReasoningBank:
-    """`memory` in the hands of the reviewer `by`; as it is where it has no reviewers, and a warning.
-
-    Raises:
-        NotAllowed: nobody can be asked for the key.
-    """
+    """`memory` in the hands of the reviewer `by`; as it is where it has no reviewers, and a warning. Raises as `owning`."""
     if _has_reviewers(memory) is False:
         warn(UNPROTECTED)
     return owning(memory, by, key_file)

@@ -277,6 +277,8 @@ def _show_proposals(memory: ReasoningBank, *, as_json: bool) -> None:
     ]
     title = f"{plural(len(proposals), 'proposal')} in {memory.scope}"
     show_table(title, ("id", "to accept it", "because", "title"), rows)
+    if {lesson.id for lesson in memory.lessons.list(state="quarantined")} - {row.lesson.id for row in proposals}:
+        say("lessons in quarantine wait for your approval, too: `lessonbank lessons list --state quarantined`")
 
 
 def _show_list(memory: ReasoningBank, lessons: Sequence[Lesson], limit: int, *, as_json: bool) -> None:
