@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,24 @@ async def test_what_is_told_while_a_run_is_learned_counts_though_that_is_done_fi
         learned = await bank.tell(id, outcome="success")
         assert learned.changes
         assert (await bank.runs.get(id)).verdict.outcome == "success"
+
+
+@pytest.mark.parametrize("source", ["ground_truth", "human"])
+async def test_a_success_that_was_taken_back_is_none_again_and_no_success_of_the_judge(source: Any) -> None:
+    """As a session that went on, or whose commit was reverted: what was said first does not come back."""
+    extractor = Slow()
+    extractor.waits = False
+    async with await opened(extractor) as bank:
+        mine = run()
+        await bank.learn(mine, outcome="success")
+        await bank.learn(mine, outcome=Verdict(outcome="unknown", source=source, reason="it was reverted"))
+        assert (await bank.runs.get(mine.id)).status == "pending"
+        for again in (bank.runs.retry, partial(bank.runs.retry, mine.id), partial(bank.learn, mine)):
+            await again()
+            verdict = (await bank.runs.get(mine.id)).verdict
+            assert (verdict.outcome, verdict.source, verdict.reason) == ("unknown", source, "it was reverted")
+        await bank.tell(mine.id, outcome="failure")
+        assert (await bank.runs.get(mine.id)).verdict.outcome == "failure"
 
 
 async def test_a_reward_that_was_told_keeps_its_value() -> None:

@@ -15,7 +15,7 @@ from lessonbank._base.aio import get_or_none, within
 from lessonbank._base.checks import short_repr
 from lessonbank._base.ids import short
 from lessonbank._base.iterate import closing
-from lessonbank.contracts.records import Forgotten, Outcome, Purge, Recall, Submission, Trajectory
+from lessonbank.contracts.records import Experience, Forgotten, Outcome, Purge, Recall, Submission, Trajectory, Verdict
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.runs import NO_SUBMISSION
@@ -154,23 +154,23 @@ class RunKeeper:
         """`report`, in which what was said earlier of runs that wait counts until its teller says otherwise."""
         bank, receipt, truths = self.bank, report.receipt, dict(report.truths)
         submissions = [(run, run.submission or NO_SUBMISSION) for run in waiting]
-        recall = next(
-            (
-                submission.recall_id or run.recall_id
-                for run, submission in submissions
-                if submission.recall_id or run.recall_id
-            ),
-            None,
-        )
+        recall = next(filter(None, [submission.recall_id or run.recall_id for run, submission in submissions]), None)
         receipt = receipt or (await get_or_none(get_recall(bank.store, recall, scope=bank.scope)) if recall else None)
         others = [run for run in waiting if await self._other_teller(run)]
         truths |= dict.fromkeys([run.id for run in others])
+        later = later_endings(report.experiences)
         for run, submission in submissions:  # where the caller says nothing of it now
             if run.id in truths and truths[run.id] is None:
-                outcome, reward = submission.ending
+                outcome, reward = later.get(run.id) or submission.ending
                 truths[run.id] = truth_verdict(outcome=outcome, reward=reward, success_at=bank.options.success_at)
         notes = (*report.notes, *stays_as_told(others, report))
         return replace(report, receipt=receipt, truths=truths, notes=notes)
+
+
+def later_endings(experiences: Sequence[Experience], /) -> dict[str, tuple[Verdict, None]]:
+    """How runs ended by what was told of them since they were handed in: also that nobody can say it any more."""
+    refs = [ref for owner in experiences for ref in owner.attempts if ref.verdict.source in ("ground_truth", "human")]
+    return {ref.trajectory_id: (ref.verdict, None) for ref in refs}
 
 
 def stays_as_told(waiting: Sequence[Trajectory], report: RunReport, /) -> tuple[str, ...]:

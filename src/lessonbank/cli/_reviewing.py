@@ -37,7 +37,7 @@ Reviewer: TypeAlias = Annotated[
 
 
 def reviewing(memory: ReasoningBank, by: str, key_file: Path | None, /) -> ReasoningBank:
-    """`memory` in the hands of the reviewer `by`; as it is where it has no reviewers, and a warning. Raises as `owning`."""
+    """`memory` in the hands of the reviewer `by`; as it is, and a warning, where it has none. Raises NotAllowed."""
     if _has_reviewers(memory) is False:
         warn(UNPROTECTED)
     return owning(memory, by, key_file)
@@ -62,8 +62,7 @@ def person_of(bank: str, by: str | None, key_file: Path | None, /) -> dict[str, 
 def owning(memory: ReasoningBank, by: str | None, key_file: Path | None, /) -> ReasoningBank:
     """Open a bank with a reviewer's key and without a warning, for commands that are no decision about lessons.
 
-    Raises:
-        NotAllowed: it has reviewers, and nobody says which one this is or can be asked for the key.
+    Raises NotAllowed: it has reviewers, and nobody says which one this is or can be asked for the key.
     """
     has_reviewers = _has_reviewers(memory)
     if not (has_reviewers or (has_reviewers is None and key_file)):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Outcome
 from lessonbank.errors import UsageError
 
@@ -47,7 +48,8 @@ def tell(
         show_json(learned)
         return
     ending = outcome if reward is None else f"a reward of {reward:g}"
-    say(f"run {short(named)} ended in {ending}" + (f", says {by}" if by else ""))
+    taught = f"; it taught {plural(len(learned.lessons), 'lesson')}" if learned.lessons else ""
+    say(f"run {short(named)} ended in {ending}" + (f", says {by}" if by else "") + taught)
     for note in learned.notes:
         warn(note)
 

@@ -15,6 +15,7 @@ from lessonbank._base.plural import plural
 from lessonbank.bank.find_run import find_run
 from lessonbank.bank.learner import Learner, with_notes
 from lessonbank.bank.retention import forget_old_runs
+from lessonbank.bank.run_keeper import later_endings
 from lessonbank.bank.scoped_bank import ScopedBank, person
 from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Json, Learned, Outcome, Rejudge, Run, RunStatus, Trajectory, Verdict, notes_of
@@ -27,7 +28,6 @@ from lessonbank.contracts.store_calls import (
     get_trajectories,
     pending_runs,
     queue_of,
-    settled_runs,
     settlement_of,
 )
 from lessonbank.errors import StoreError, UsageError
@@ -164,12 +164,10 @@ class AsyncRuns:
         runs = [run, *siblings]
         recall = await get_or_none(get_recall(store, handed_in.recall_id, scope=scope)) if handed_in.recall_id else None
         teller = await verified_submitter(store, handed_in, runs=[run.id, *others], scope=scope)
-        learned = await settled_runs(store, [sibling.id for sibling in runs], scope=scope)
-        # What was known later of a learned run, such as a correction, stands.
-        submissions = [
-            NO_SUBMISSION if sibling.id in learned else sibling.submission or NO_SUBMISSION for sibling in runs
-        ]
-        outcomes, rewards = zip(*[submission.ending for submission in submissions], strict=True)
+        later = later_endings(await store.experiences("run", [sibling.id for sibling in runs], scope=scope))
+        # What was known later of a run, such as a correction, stands.
+        endings = [later.get(sibling.id) or (sibling.submission or NO_SUBMISSION).ending for sibling in runs]
+        outcomes, rewards = zip(*endings, strict=True)
         return runs, teller, {"outcome": outcomes, "reward": rewards, "recall": recall}
 
     async def queue(self) -> QueueStatus:
