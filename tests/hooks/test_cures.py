@@ -214,6 +214,23 @@ def test_gemini_cli_tells_its_exit_code_in_the_output(hooks: Hooks, resident: Re
     assert told["hookSpecificOutput"]["hookEventName"] == "AfterTool"
 
 
+def test_what_gemini_cli_and_qwen_code_write_around_an_output_is_not_taken_for_its_last_line(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    """Where no line of it looks like an error, the last one says what was wrong."""
+    hooks.options = {"trusted": None, "own": "true"}
+    printed = "make: no build yet\nmake: *** [Makefile:2: test] Error 2"
+    calls = (("make test", f"Exit code 2\n{printed}"), ("make build", "ok"), ("make test", "3 passed"))
+    learned(hooks, bank, resident, "s-1", *calls)
+    told = f"Output: {printed}\nExit Code: 2\nProcess Group PGID: 7"
+    event = {**failed(), "tool_name": "run_shell_command", "error": f"Command: make test\nDirectory: .\n{told}"}
+    assert "make build" in hooks({**event, "session_id": "q-1"}, host="qwen-code")
+    del event["error"]
+    event |= {"hook_event_name": "AfterTool", "session_id": "g-1"}
+    response = {"llmContent": f"<untrusted_context>\n{told}\n</untrusted_context>"}
+    assert "make build" in hooks({**event, "tool_response": response}, host="gemini-cli")
+
+
 def test_qwen_code_tells_its_exit_code_in_the_error(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
     hooks.options = {"trusted": None, "own": "true"}
     proto(hooks, bank, resident)

@@ -269,10 +269,11 @@ def _failed(host: str, event: dict[str, object]) -> str:
         return ""
     if message.startswith("Exit code "):
         return message[-MOST_PRINTED:]
-    _, is_told, code = message[-500:].rpartition("\nExit Code: ")
-    code = code.split("\n")[0].strip()
-    output = message.partition("\nOutput: ")[2] if message.startswith("Command: ") else message
-    return output[-MOST_PRINTED:] if is_told and code.isdigit() and code != "0" else ""
+    output, is_told, trailer = message.rpartition("\nExit Code: ")
+    code = trailer.split("\n")[0].strip()
+    if output.startswith(("Command: ", "<untrusted_context>")):
+        output = output.partition("\nOutput: ")[2]
+    return output[-MOST_PRINTED:] if is_told and len(trailer) < 500 and code.isdigit() and code != "0" else ""
 
 
 def _code_in_file(event: dict[str, object]) -> int:
