@@ -74,6 +74,16 @@ def test_an_outcome_that_a_program_found_out_later_is_told_by_run_or_recall(fold
     assert verdict.outcome == "success"
 
 
+def test_telling_how_a_run_ended_says_how_many_lessons_it_taught(tmp_path: Path) -> None:
+    said = [("print label", "error: no form"), ("fill form", "saved"), ("print label", "printed")]
+    steps = tuple(Step(action=action, observation=observation) for action, observation in said)
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        bank.learn(Trajectory(id="run-1", task="Ship box 1", steps=steps))
+    words = ("tell", "run-1", "success", *WHERE)
+    assert lessonbank_cli(*words, cwd=tmp_path).stdout == "run run-1 ended in success; it taught 2 lessons\n"
+    assert lessonbank_cli(*words, cwd=tmp_path).stdout == "run run-1 ended in success\n"
+
+
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_person_tells_an_outcome_by_the_recall_of_the_run(folder: Path, waits: bool) -> None:
     with lessonbank.connect(folder / "bank.db", scope="t", embedder="lexical") as bank:
