@@ -79,6 +79,13 @@ def test_a_folder_of_skills_goes_out_and_in(place: Path) -> None:
     assert "1 new record" in run(place, "import", "skills")
 
 
+def test_a_folder_of_skills_that_is_not_there_yet_is_known_by_its_name(place: Path) -> None:
+    run(place, "export", "AGENTS.md", ".claude/skills", "--sync", "--preview")
+    assert not (place / ".claude").exists()
+    run(place, "export", "AGENTS.md", ".claude/skills", "--sync")
+    assert list((place / ".claude/skills").glob("*/SKILL.md"))
+
+
 def test_what_is_wrong_is_one_sentence(place: Path) -> None:
     (place / "CLAUDE.md").write_text("<!-- lessonbank:begin -->\n")
     for words in (("import", "CLAUDE.md"), ("export", "CLAUDE.md", "--sync")):

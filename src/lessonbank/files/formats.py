@@ -13,7 +13,12 @@ ExportFormat: TypeAlias = Literal["jsonl", "atif", FileFormat]
 BUDGET: Final = 4000
 """Tokens that the lessons of a file may take."""
 SKILL: Final = "SKILL.md"
-_NAMED: Final[dict[str, FileFormat]] = {"agents.md": "agents-md", "claude.md": "claude-md", "gemini.md": "gemini-md"}
+_NAMED: Final[dict[str, FileFormat]] = {
+    "agents.md": "agents-md",
+    "claude.md": "claude-md",
+    "gemini.md": "gemini-md",
+    "skills": "skill",  # a folder, which need not be there yet
+}
 _ENDINGS: Final[dict[str, FileFormat]] = {".mdc": "cursor-rules", ".md": "markdown", ".markdown": "markdown"}
 KEPT_ELSEWHERE: Final = frozenset({"agents-md", "claude-md", "gemini-md", "cursor-rules", "skill"})
 """Formats whose files people write themselves: without markers, what such a file says comes in on probation."""
