@@ -10,11 +10,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import anyio
@@ -22,6 +20,7 @@ import httpx2
 import pytest
 from running_proxy import PATIENCE, Running, running
 from scripted_upstream import Call, Got, Reply, Upstream, chat
+from waiting import until
 
 import lessonbank
 from lessonbank.contracts.store_calls import settlement_of
@@ -60,14 +59,6 @@ def tell(proxy: Running, **told: Any) -> dict[str, Any]:
 
 def shown(got: Got) -> str:
     return json.dumps(got.body["messages"])
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for something that another process does."""
-    pause, end = threading.Event(), monotonic() + PATIENCE
-    while not condition():
-        assert monotonic() < end
-        pause.wait(0.02)
 
 
 async def tellers(folder: Path) -> list[str]:
