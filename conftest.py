@@ -24,6 +24,8 @@ _OFFLINE = {
     "TRANSFORMERS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "TOKENIZERS_PARALLELISM": "false",
+    # No plugin is installed, and each process would ask every distribution for one.
+    "PYDANTIC_DISABLE_PLUGINS": "__all__",
     # Output is compared as text: no colours, no terminal of the developer's own width.
     "NO_COLOR": "1",
     "COLUMNS": "120",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -355,11 +356,21 @@ os._exit(1)
 """
 
 
-@pytest.mark.full
-def test_after_a_crash_retry_goes_on_with_the_outcome_and_the_recall_that_were_submitted(tmp_path: Path) -> None:
-    path = tmp_path / "bank.db"
-    done = subprocess.run([sys.executable, "-c", CRASH, str(path)], capture_output=True, text=True, timeout=60)
+@pytest.fixture(scope="module")
+def crashed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of a bank whose process crashed, and the recall of its runs."""
+    folder = tmp_path_factory.mktemp("crashed")
+    command = [sys.executable, "-c", CRASH, str(folder / "bank.db")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1, done.stderr
+    return folder, done.stdout.strip()
+
+
+@pytest.mark.full
+def test_after_a_crash_retry_goes_on_with_the_outcome_and_the_recall_that_were_submitted(
+    crashed: tuple[Path, str], tmp_path: Path
+) -> None:
+    path, recall = Path(shutil.copytree(crashed[0], tmp_path / "copy")) / "bank.db", crashed[1]
     with lessonbank.connect(path, scope="t", embedder="lexical", evidence=Evidence(holdout=None)) as bank:
         assert [run.id for run in bank.runs.pending()] == ["left", "right", "alone"]
         together, alone = bank.runs.retry()
@@ -368,7 +379,7 @@ def test_after_a_crash_retry_goes_on_with_the_outcome_and_the_recall_that_were_s
         assert {verdict.outcome for verdict in together.verdicts} == {"failure"}
         assert {verdict.source for verdict in together.verdicts} == {"ground_truth"}
         assert alone.verdicts[0].outcome == "success"
-        assert bank.runs.get("left").recall_id == done.stdout.strip()
+        assert bank.runs.get("left").recall_id == recall
         assert bank.runs.get("left").verdict.reward == 0.0
         assert len(bank.runs.search(metadata={"user": "u-1"})) == 2
         assert bank.admin.counts().recalls_with_a_run == 1
@@ -377,11 +388,10 @@ def test_after_a_crash_retry_goes_on_with_the_outcome_and_the_recall_that_were_s
 
 
 @pytest.mark.full
-def test_retry_goes_on_where_the_recall_was_erased_meanwhile(tmp_path: Path) -> None:
-    path = tmp_path / "bank.db"
-    done = subprocess.run([sys.executable, "-c", CRASH, str(path)], capture_output=True, text=True, timeout=60)
+def test_retry_goes_on_where_the_recall_was_erased_meanwhile(crashed: tuple[Path, str], tmp_path: Path) -> None:
+    path, recall = Path(shutil.copytree(crashed[0], tmp_path / "copy")) / "bank.db", crashed[1]
     with lessonbank.connect(path, scope="t", embedder="lexical") as bank:
-        bank.admin.purge(recall=done.stdout.strip(), reason="erasure request")
+        bank.admin.purge(recall=recall, reason="erasure request")
         assert len(bank.runs.retry()) == 2
         assert bank.runs.pending() == ()
 

@@ -112,7 +112,7 @@ def experience_of_format_10(experience: Experience) -> dict[str, Any]:
     return {**fields, "metadata": fields["metadata"] | told}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings().max_examples * 2, deadline=None)
 @given(RUN)
 def test_a_run_keeps_every_fact(run: Trajectory) -> None:
     old = run_of_format_10(run)
@@ -120,7 +120,7 @@ def test_a_run_keeps_every_fact(run: Trajectory) -> None:
     assert upgrade_run(upgrade_run(old)) == upgrade_run(old)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings().max_examples * 2, deadline=None)
 @given(EXPERIENCE)
 def test_an_experience_keeps_every_fact_alone_and_in_a_change(experience: Experience) -> None:
     old = experience_of_format_10(experience)
@@ -161,7 +161,7 @@ def scalars(value: Json) -> Iterator[str]:
         yield json.dumps(value)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=settings().max_examples * 4, deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS), JSON, max_size=6))
 def test_whatever_stands_under_these_keys_is_still_there_and_can_be_read(metadata: dict[str, Json]) -> None:
     for kind, fields, upgrade in (

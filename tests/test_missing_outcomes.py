@@ -17,7 +17,6 @@ from lessonbank.evidence import Holdout
 from lessonbank.evidence.review_snapshot import ReviewSnapshot
 
 pytestmark = pytest.mark.anyio
-TASKS = 200
 LOST = 0.6
 
 
@@ -60,24 +59,17 @@ async def acts(
 
 
 @pytest.mark.full
-async def test_a_process_that_never_looks_at_lift_does_nothing_where_lift_has_no_verdict() -> None:
+@pytest.mark.parametrize("seed", [101, *(pytest.param(seed, marks=pytest.mark.release) for seed in (102, 104, 107))])
+@pytest.mark.parametrize("lost", ["success", "failure"])
+async def test_no_bank_acts_or_has_a_verdict_where_outcomes_of_one_kind_are_missing(seed: int, lost: str) -> None:
     async with await opened() as bank:
         await with_a_lesson(bank)
-        assert await acts(bank, seed=101, lost="success", tasks=TASKS, also=None) == []
+        assert await acts(bank, seed=seed, lost=lost, tasks=400, also=None) == []
         lift = await bank.lift()
         assert lift.missing_differs
         assert [(one.standing, one.retired) for one in lift.lessons] == [("no evidence yet", False)]
         told = ReviewSnapshot.of(await get_setting(bank.store, REVIEW.of("s")))
         assert {treatment.expected for treatment in told.treatments.values()} == {0.0}
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("seed", [101, *(pytest.param(seed, marks=pytest.mark.release) for seed in (102, 104, 107))])
-@pytest.mark.parametrize("lost", ["success", "failure"])
-async def test_no_bank_acts_on_outcomes_of_which_one_kind_is_missing(seed: int, lost: str) -> None:
-    async with await opened() as bank:
-        await with_a_lesson(bank)
-        assert await acts(bank, seed=seed, lost=lost, tasks=400, also=None) == []
 
 
 @pytest.mark.full

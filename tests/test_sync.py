@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import json
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from blockbuster import blockbuster_ctx
 import lessonbank
 from lessonbank import AsyncReasoningBank, ReasoningBank, Step, Trajectory, Verdict
 from lessonbank.errors import UsageError
-from lessonbank.testing import HashingEmbedder
+from lessonbank.testing import HashingEmbedder, ScriptedModel
 from lessonbank.testing.settings import grouped
 
 OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None}
@@ -162,8 +163,8 @@ def test_both_kinds_of_views_have_the_same_methods_with_the_same_parameters() ->
             assert len(waiting) >= 4
 
 
-async def _use_everything(path: Path) -> None:
-    options = {**OPTIONS, "embedder": HashingEmbedder()}
+async def _use_everything(path: Path, model: ScriptedModel | None) -> None:
+    options = {**OPTIONS, "embedder": HashingEmbedder(), "model": model}
     bank = await lessonbank.connect_async(path, **grouped(**options))
     recall = await bank.retrieve("find it")
     learned = await bank.learn(run(), recall=recall, outcome="failure")
@@ -175,10 +176,31 @@ async def _use_everything(path: Path) -> None:
     await bank.close()
 
 
-def test_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
+def _forget_what_was_read() -> None:
+    """So that this process reads its tables of words and rules again, as one does that begins."""
+    for name, module in [*sys.modules.items()]:
+        if name.startswith(("lessonbank.guard", "lessonbank.text.prompts")):
+            for value in vars(module).values():
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
+
+
+LESSON = {
+    "evidence": ["step 1"],
+    "cause": "the shed was locked",
+    "title": "Look in the shed first",
+    "description": "When a thing of the garden is not in the house.",
+    "content": "If it is not in the house, open the shed with the key and look there.",
+}
+
+
+@pytest.mark.parametrize("asks_model", [False, True])
+def test_nothing_blocks_the_event_loop(tmp_path: Path, asks_model: bool) -> None:
     """The detector raises when a blocking call (file, lock, sqlite, sleep) is made on the loop's thread."""
+    model = ScriptedModel(lambda _: json.dumps({"items": [LESSON]})) if asks_model else None
+    _forget_what_was_read()
     with blockbuster_ctx(scanned_modules=["lessonbank"]):
-        asyncio.run(_use_everything(tmp_path / "bank.db"))
+        asyncio.run(_use_everything(tmp_path / "bank.db", model))
 
 
 def test_the_detector_does_detect() -> None:

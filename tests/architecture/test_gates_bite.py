@@ -19,12 +19,12 @@ MEMBERS = ("src", "pyproject.toml", "bench/src", "bench/pyproject.toml", "tests/
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The library and what the gates read beside it, free to be broken."""
+    """The library, compiled, and what the gates read beside it, free to be broken."""
     for member in MEMBERS:
         source, target = gates.ROOT / member, tmp_path / member
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.pyc.*"))
         elif source.is_file():
             shutil.copy(source, target)
     return tmp_path

@@ -25,9 +25,9 @@ ASKING = Path("contracts") / "retrieve_options.py"
 
 @pytest.fixture
 def package_with_colour(tmp_path: Path) -> Path:
-    """A copy of the package whose options have one more field: in the dataclass and in its keywords, nowhere else."""
+    """A compiled copy whose options have one more field: in the dataclass and in its keywords, nowhere else."""
     package = tmp_path / "lessonbank"
-    shutil.copytree(gates.ROOT / "src" / "lessonbank", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(gates.ROOT / "src" / "lessonbank", package, ignore=shutil.ignore_patterns("*.pyc.*"))
     source = (package / ASKING).read_text(encoding="utf-8")
     planted, keywords = re.subn(r"^(    metadata: .* \| None)$", r"    colour: str | None\n\1", source, flags=re.M)
     planted, fields = re.subn(r"^(    metadata: .* = )", r"    colour: str | None = None\n\1", planted, flags=re.M)

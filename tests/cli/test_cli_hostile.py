@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from running import COMMAND, RUNS, learn, lessonbank_cli, lessonbank_process
+from waiting import until
 
 import lessonbank
 from lessonbank import importers
@@ -329,9 +329,8 @@ def test_an_interrupt_reports_what_was_learned_and_keeps_it(runs: Path) -> None:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=runs.parent, encoding="utf-8"
         )
         signal.signal(signal.SIGINT, ignored)
-        while not server.requests:
-            assert started.poll() is None
-            time.sleep(0.02)
+        until(lambda: server.requests or started.poll() is not None)
+        assert started.poll() is None
         started.send_signal(signal.SIGINT)
         out, err = started.communicate(timeout=60)
         go.set()

@@ -12,6 +12,7 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
+from running import lessonbank_cli
 
 import lessonbank
 
@@ -42,8 +43,8 @@ def test_the_command_prints_a_link_serves_the_fullest_scope_and_ends_with_ctrl_c
     assert "token=" not in rest
 
 
-def test_a_bank_that_is_not_there_and_a_taken_port_are_one_sentence(tmp_path: Path) -> None:
-    told = subprocess.run([*COMMAND, str(tmp_path / "none.db")], capture_output=True, text=True, check=False)
+def test_a_bank_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    told = lessonbank_cli("review", "none.db", cwd=tmp_path)
     assert told.returncode == 2
     assert "there is no bank at" in told.stderr
     assert "Traceback" not in told.stderr

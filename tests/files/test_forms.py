@@ -54,14 +54,14 @@ LESSONS: Final = st.builds(lesson, TEXTS, TEXTS, TEXTS)
 
 
 @given(TEXTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings().max_examples * 2, deadline=None)
 def test_the_form_of_a_text_is_a_form_that_stays(text: str) -> None:
     assert inert_line(inert_line(text)) == inert_line(text)
     assert inert_lines(inert_lines(text)) == inert_lines(text)
 
 
 @given(st.lists(LESSONS, max_size=4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings().max_examples * 2, deadline=None)
 def test_what_is_written_is_read_again_word_for_word(lessons: list[Lesson]) -> None:
     entries = [Entry.of(one, id=one.id[-8:], topic="A topic") for one in lessons]
     file = parts(b"# Mine\n").with_block(written(entries))
@@ -75,7 +75,7 @@ def seen(tokens: list[Token]) -> list[Token]:
 
 
 @given(LESSONS, LESSONS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings().max_examples * 2, deadline=None)
 def test_a_lesson_is_a_line_of_a_list_and_nothing_else_to_a_reader_of_markdown(one: Lesson, other: Lesson) -> None:
     entries = [Entry.of(lesson, id=lesson.id[-8:]) for lesson in (one, other)]
     text = written(entries)
@@ -129,7 +129,7 @@ def test_markers_that_are_no_pair_are_refused(broken: bytes) -> None:
 
 
 @given(st.binary(max_size=60), st.binary(max_size=60), st.sampled_from([b"\n", b"\r\n"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings().max_examples * 2, deadline=None)
 def test_the_rest_of_a_file_stays_byte_for_byte(before: bytes, after: bytes, ending: bytes) -> None:
     block = written([Entry("A", "", "B", "0123abcd")]).encode().replace(b"\n", ending)
     found = parts(before + ending + block + ending + after)
@@ -200,7 +200,7 @@ def test_what_people_wrote_elsewhere_is_taken_bullet_by_bullet_and_section_by_se
 
 
 @given(TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings().max_examples * 2, deadline=None)
 def test_whatever_a_file_says_it_can_be_taken(text: str) -> None:
     assert all(entry.title and entry.content for entry in lessons_of_text(text).entries)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from waiting import until
 
 from lessonbank import Evidence, ReasoningBank, Trajectory, connect
 from lessonbank.bank.recall_again import AFTER, cures_of
@@ -293,9 +293,7 @@ def test_what_the_hook_did_not_print_is_shown_with_the_next_prompt(
         told |= {"protocol": client.PROTOCOL, "release": client.release()}
         impatient.sendall(json.dumps(told).encode() + b"\n")
         assert PNPM.encode() in impatient.makefile("rb").readline()
-    until = time.monotonic() + 60
-    while not (printed := hooks(prompt("Speed up the report", "s-2"))) and time.monotonic() < until:
-        pass
+    printed = until(lambda: hooks(prompt("Speed up the report", "s-2")))
     assert PNPM in shown(printed)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 from lessonbank import ReasoningBank
 from lessonbank.bank.recall_again import cures_of
@@ -145,9 +145,7 @@ def test_a_cure_that_was_not_printed_is_told_at_the_next_failure(
         told |= {"protocol": client.PROTOCOL, "release": client.release()}
         impatient.sendall(json.dumps(told).encode() + b"\n")
         assert b"make proto" in impatient.makefile("rb").readline()
-    until = time.monotonic() + 60
-    while not (printed := hooks(failed())) and time.monotonic() < until:
-        pass
+    printed = until(lambda: hooks(failed()))
     assert "make proto" in printed
 
 

@@ -19,6 +19,7 @@ import pytest
 from any_text import any_text
 from hypothesis import example, given
 from hypothesis import strategies as st
+from waiting import until
 
 from lessonbank import Parts, ReasoningBank, Step, Trajectory, connect
 from lessonbank.cli.hook import status
@@ -262,9 +263,7 @@ def test_a_damaged_bank_says_why_once_a_session_and_the_status_says_it_too(
     (hooks.folder / "bank.db").write_bytes(b"SQLite format 3\0" + b"nonsense " * 1000)
     begins = {"hook_event_name": "SessionStart", "session_id": "s-1", "cwd": "/"}
     assert hooks(begins) == ""  # the process begins, and finds out
-    until = time.monotonic() + 60
-    while not (hooks.spool / client.PROBLEM).exists() and time.monotonic() < until:
-        pass
+    until((hooks.spool / client.PROBLEM).exists)
     (place,) = installed()
     assert "bank.db" in problem_in(place.folder)
     assert line(hooks(prompt(SHIP))) == f"lessonbank: no lessons: {problem_in(place.folder)}"
@@ -283,18 +282,13 @@ def test_a_bank_that_was_replaced_is_opened_by_the_next_process(hooks: Hooks, re
     for file in hooks.folder.glob("bank.db*"):
         file.unlink()
     assert hooks(prompt(SHIP)) == ""
-    until = time.monotonic() + 60
-    while Path(client.socket_path(KEY)).exists() and time.monotonic() < until:
-        pass
-    assert not Path(client.socket_path(KEY)).exists()
+    until(lambda: not Path(client.socket_path(KEY)).exists())
 
 
 def test_a_model_that_cannot_be_used_is_said_to_the_person(hooks: Hooks) -> None:
     hooks.options = {"model": "gpt-5"}
     assert hooks(prompt(SHIP)) == ""
-    until = time.monotonic() + 60
-    while not (hooks.spool / client.PROBLEM).exists() and time.monotonic() < until:
-        pass
+    until((hooks.spool / client.PROBLEM).exists)
     assert line(hooks(prompt(SHIP))).startswith("lessonbank: no lessons: the model 'gpt-5' has no provider")
 
 
@@ -324,9 +318,7 @@ def test_what_is_no_task_of_a_user_gets_nothing_and_fails_nothing(hooks: Hooks, 
 def test_without_a_resident_process_the_hook_gives_nothing_and_starts_one(hooks: Hooks, bank: ReasoningBank) -> None:
     hooks.options = {"holdout": "0"}
     assert hooks(prompt(SHIP)) == ""
-    until = time.monotonic() + 60
-    while not (printed := hooks(prompt(SHIP))) and time.monotonic() < until:
-        pass
+    printed = until(lambda: hooks(prompt(SHIP)))
     assert "customs" in context(printed)
     told = client.ask(KEY, {"do": client.STOP})
     assert told["process"]
@@ -370,9 +362,7 @@ def test_what_was_not_printed_was_not_shown(hooks: Hooks, resident: Resident) ->
         told |= {"retrieve": {"trusted": "no"}, "protocol": client.PROTOCOL, "release": client.release()}
         impatient.sendall(json.dumps(told).encode() + b"\n")
         assert b"customs" in impatient.makefile("rb").readline()
-    until = time.monotonic() + 60
-    while not (printed := hooks(prompt(SHIP))) and time.monotonic() < until:
-        pass
+    printed = until(lambda: hooks(prompt(SHIP)))
     assert "customs" in printed
 
 

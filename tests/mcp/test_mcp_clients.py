@@ -67,32 +67,26 @@ async def test_an_agent_of_pydantic_ai_recalls_and_records(bank_file: Path) -> N
         assert (await bank.recalls.get(found["recall_id"])).text == found["text"] != ""
 
 
-RARELY = pytest.mark.release
-"""The Inspector takes three seconds a call: one of each kind of answer runs often."""
+CALL, ARG = ("tools/call", "--tool-name"), "--tool-arg"
+OFTEN = [
+    ((*CALL, "recall", ARG, f"task={TASK}"), ("structuredContent", "Customs form")),
+    (("resources/read", "--uri", "lessonbank://lessons"), ("Customs form first",)),
+]
+RARELY = [
+    (("tools/list",), ('"recall"', '"record"', '"why"', '"outputSchema"')),
+    ((*CALL, "recall", ARG, "task= "), ('"isError": true', "[usage]")),
+    ((*CALL, "record", ARG, "task=a", ARG, 'steps=[{"did": "look"}]'), ("run_id", "Kept.")),
+    (("resources/list",), ("lessonbank://lessons",)),
+    (("resources/templates/list",), ("lessonbank://lessons/{id}",)),
+    (("prompts/list",), ("with_lessons",)),
+    (("prompts/get", "--prompt-name", "with_lessons", "--prompt-args", f"task={TASK}"), ("Fill in the form",)),
+]
+"""The Inspector takes three seconds a call; `test_mcp_tools.py` asks for the same with the SDK."""
 
 
 @pytest.mark.skipif(INSPECTOR is None, reason="needs the MCP Inspector: bash .ci/hosts inspector")
 @pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (("tools/list",), ('"recall"', '"record"', '"why"', '"outputSchema"')),
-        (("tools/call", "--tool-name", "recall", "--tool-arg", f"task={TASK}"), ("structuredContent", "Customs form")),
-        pytest.param(
-            ("tools/call", "--tool-name", "recall", "--tool-arg", "task= "),
-            ('"isError": true', "[usage]"),
-            marks=RARELY,
-        ),
-        pytest.param(
-            ("tools/call", "--tool-name", "record", "--tool-arg", "task=a", "--tool-arg", 'steps=[{"did": "look"}]'),
-            ("run_id", "Kept."),
-            marks=RARELY,
-        ),
-        pytest.param(("resources/list",), ("lessonbank://lessons",), marks=RARELY),
-        pytest.param(("resources/templates/list",), ("lessonbank://lessons/{id}",), marks=RARELY),
-        (("resources/read", "--uri", "lessonbank://lessons"), ("Customs form first",)),
-        pytest.param(("prompts/list",), ("with_lessons",), marks=RARELY),
-        (("prompts/get", "--prompt-name", "with_lessons", "--prompt-args", f"task={TASK}"), ("Fill in the form",)),
-    ],
+    ("call", "says"), [*OFTEN, *(pytest.param(*rare, marks=pytest.mark.release) for rare in RARELY)]
 )
 def test_the_inspector_reads_every_answer(bank_file: Path, call: tuple[str, ...], says: tuple[str, ...]) -> None:
     words = [*WORDS, "--bank", str(bank_file)]

@@ -47,7 +47,9 @@ COMMAND = (
     "--scope",
     "t",
 )
-KEYS = {scope: f"key-of-{scope}-{'0123456789' * 3}" for scope in ("t", "acme/sales")}
+KEYS = {scope: f"key-of-{scope}-{'0123456789' * 3}" for scope in ("t", "acme/sales", "pair", "leaves")}
+SECOND = "0" * 40
+"""A second key of the scope `pair`."""
 
 
 def filled(folder: Path) -> Path:
@@ -67,6 +69,13 @@ def for_one_key(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     """The address of a server over HTTP that one key opens."""
     with serving(filled(tmp_path_factory.mktemp("one-key")), LESSONBANK_MCP_KEY=KEYS["t"]) as address:
         yield address
+
+
+@pytest.fixture(scope="module")
+def for_many_keys(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[str, Path]]:
+    """The address and the folder of a server over HTTP that the keys of a file open."""
+    with serving(folder := filled(tmp_path_factory.mktemp("many-keys")), "--key-file", "keys") as address:
+        yield address, folder
 
 
 def told(result: CallToolResult) -> dict[str, Any]:
@@ -181,11 +190,14 @@ def test_a_launch_that_cannot_be_meant_ends_with_one_sentence(folder: Path, word
     assert ended.stderr.count("\n") == 1
 
 
+def key_lines() -> str:
+    return "".join(f"{key} {scope}\n" for scope, key in KEYS.items()) + f"{SECOND} pair\n"
+
+
 @contextmanager
-def serving(folder: Path, *words: str, more: str = "", **env: str) -> Generator[str]:
+def serving(folder: Path, *words: str, **env: str) -> Generator[str]:
     """The address of a server over HTTP, which ends with the block."""
-    lines = "".join(f"{key} {scope}\n" for scope, key in KEYS.items())
-    (folder / "keys").write_text(f"# who may call\n{lines}{more}")
+    (folder / "keys").write_text(f"# who may call\n{key_lines()}")
     command = [sys.executable, *COMMAND, "--http", "--port", "0", *words]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}) as process:
         try:
@@ -207,25 +219,23 @@ async def calling(address: str, key: str, mode: str = "auto", **headers: str) ->
         yield client
 
 
-async def test_over_http_each_key_opens_its_own_scope_and_no_other(folder: Path) -> None:
-    with serving(folder, "--key-file", "keys") as address:
-        for mode in ("auto", "legacy"):
-            async with (
-                calling(address, KEYS["t"], mode) as one,
-                calling(address, KEYS["acme/sales"], mode) as other,
-            ):
-                calls = [client.call_tool("recall", {"task": TASK, "scope": "t"}) for client in (one, other) * 5]
-                titles = [
-                    [lesson["title"] for lesson in told(each)["lessons"]] for each in await asyncio.gather(*calls)
-                ]
-                assert titles == [["Customs form first"], ["Ask for the size first"]] * 5
-                listed = [await client.read_resource("lessonbank://lessons") for client in (one, other)]
-                assert "Customs" in str(listed[0].contents)
-                assert "Customs" not in str(listed[1].contents)
-                foreign = told(await one.call_tool("recall", {"task": TASK}))["recall_id"]
-                settled = await other.call_tool("record", {"task": TASK, "steps": STEPS, "recall_id": foreign})
-                assert settled.is_error
-                assert "[not_found]" in str(settled.content)
+async def test_over_http_each_key_opens_its_own_scope_and_no_other(for_many_keys: tuple[str, Path]) -> None:
+    address, _ = for_many_keys
+    for mode in ("auto", "legacy"):
+        async with (
+            calling(address, KEYS["t"], mode) as one,
+            calling(address, KEYS["acme/sales"], mode) as other,
+        ):
+            calls = [client.call_tool("recall", {"task": TASK, "scope": "t"}) for client in (one, other) * 5]
+            titles = [[lesson["title"] for lesson in told(each)["lessons"]] for each in await asyncio.gather(*calls)]
+            assert titles == [["Customs form first"], ["Ask for the size first"]] * 5
+            listed = [await client.read_resource("lessonbank://lessons") for client in (one, other)]
+            assert "Customs" in str(listed[0].contents)
+            assert "Customs" not in str(listed[1].contents)
+            foreign = told(await one.call_tool("recall", {"task": TASK}))["recall_id"]
+            settled = await other.call_tool("record", {"task": TASK, "steps": STEPS, "recall_id": foreign})
+            assert settled.is_error
+            assert "[not_found]" in str(settled.content)
 
 
 async def test_over_http_the_recall_of_one_session_is_not_settled_by_another_of_the_same_key(for_one_key: str) -> None:
@@ -237,19 +247,20 @@ async def test_over_http_the_recall_of_one_session_is_not_settled_by_another_of_
     assert own["recall_id"] == found
 
 
-async def test_over_http_each_of_several_keys_of_a_scope_is_a_writer_of_its_own(folder: Path) -> None:
-    second = "0" * 40
-    with serving(folder, "--key-file", "keys", more=f"{second} t\n") as address:
-        for key, scope in ((KEYS["t"], "t"), (second, "t"), (KEYS["acme/sales"], "acme/sales")):
-            async with calling(address, key) as client:
-                told(await client.call_tool("record", {"task": f"{TASK} {scope}", "steps": STEPS, "answer": key[:6]}))
+async def test_over_http_each_of_several_keys_of_a_scope_is_a_writer_of_its_own(
+    for_many_keys: tuple[str, Path],
+) -> None:
+    address, folder = for_many_keys
+    for key, scope in ((KEYS["pair"], "pair"), (SECOND, "pair"), (KEYS["acme/sales"], "acme/sales")):
+        async with calling(address, key) as client:
+            told(await client.call_tool("record", {"task": f"{TASK} {scope}", "steps": STEPS, "answer": key[:6]}))
     tellers = dict[str, list[str]]()
-    for scope in ("t", "acme/sales"):
+    for scope in ("pair", "acme/sales"):
         bank = kept(folder, scope).aio
         ids = [run.trajectory.id for run in await bank.runs.list()]
         tellers[scope] = [teller(await get_trajectory(bank.store, id, scope=scope)) for id in ids]
-    assert all(name.startswith("key:mcp/") for name in tellers["t"])
-    assert len(set(tellers["t"])) == 2
+    assert all(name.startswith("key:mcp/") for name in tellers["pair"])
+    assert len(set(tellers["pair"])) == 2
     assert tellers["acme/sales"] == [of_process()], "whoever alone has a key is the owner"
 
 
@@ -267,20 +278,22 @@ async def test_over_http_nobody_without_a_key_and_no_foreign_name_gets_in(for_on
         assert (await http.post(for_one_key, content=b"x" * 5_000_000)).status_code == 413
 
 
-async def test_a_key_that_is_taken_out_of_the_file_ends_its_session_and_its_stream(folder: Path) -> None:
+async def test_a_key_that_is_taken_out_of_the_file_ends_its_session_and_its_stream(
+    for_many_keys: tuple[str, Path],
+) -> None:
+    address, folder = for_many_keys
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-    headers = {"authorization": f"Bearer {KEYS['t']}", "accept": "application/json, text/event-stream"}
-    with serving(folder, "--key-file", "keys") as address:
-        async with httpx2.AsyncClient(headers=headers, timeout=20) as http:
-            http.headers["mcp-session-id"] = (await http.post(address, json=opening)).headers["mcp-session-id"]
-            assert (await http.post(address, json=ping)).status_code == 200
-            async with http.stream("GET", address) as stream:
-                assert stream.status_code == 200
-                (folder / "keys").write_text(f"{KEYS['acme/sales']} acme/sales\n")
-                assert [line async for line in stream.aiter_lines() if line] == []
-            assert (await http.post(address, json=ping)).status_code == 401
+    headers = {"authorization": f"Bearer {KEYS['leaves']}", "accept": "application/json, text/event-stream"}
+    async with httpx2.AsyncClient(headers=headers, timeout=20) as http:
+        http.headers["mcp-session-id"] = (await http.post(address, json=opening)).headers["mcp-session-id"]
+        assert (await http.post(address, json=ping)).status_code == 200
+        async with http.stream("GET", address) as stream:
+            assert stream.status_code == 200
+            (folder / "keys").write_text(key_lines().replace(f"{KEYS['leaves']} leaves\n", ""))
+            assert [line async for line in stream.aiter_lines() if line] == []
+        assert (await http.post(address, json=ping)).status_code == 401
 
 
 async def test_a_server_that_is_killed_loses_no_run_that_it_acknowledged(folder: Path) -> None:

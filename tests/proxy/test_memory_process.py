@@ -10,11 +10,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import anyio
@@ -22,6 +20,7 @@ import httpx2
 import pytest
 from running_proxy import PATIENCE, Running, running
 from scripted_upstream import Call, Got, Reply, Upstream, chat
+from waiting import until
 
 import lessonbank
 from lessonbank.contracts.store_calls import settlement_of
@@ -36,12 +35,12 @@ SCOPE = "acme/x"
 HINT = "Update the changelog first."
 
 
-def opened(bank: Path) -> lessonbank.ReasoningBank:
-    return lessonbank.connect(bank, scope=SCOPE, embedder="lexical", evidence=lessonbank.Evidence(holdout=None))
+def opened(bank: Path, scope: str = SCOPE) -> lessonbank.ReasoningBank:
+    return lessonbank.connect(bank, scope=scope, embedder="lexical", evidence=lessonbank.Evidence(holdout=None))
 
 
-def with_lesson(folder: Path) -> None:
-    with opened(folder / "bank.db") as bank:
+def with_lesson(folder: Path, scope: str = SCOPE) -> None:
+    with opened(folder / "bank.db", scope) as bank:
         bank.lessons.add(title="A hint", content=HINT, task="Publish release 1.4", by="Ana")
 
 
@@ -62,37 +61,32 @@ def shown(got: Got) -> str:
     return json.dumps(got.body["messages"])
 
 
-def until(condition: Callable[[], object]) -> None:
-    """Wait for something that another process does."""
-    pause, end = threading.Event(), monotonic() + PATIENCE
-    while not condition():
-        assert monotonic() < end
-        pause.wait(0.02)
-
-
-async def tellers(folder: Path) -> list[str]:
+async def tellers(folder: Path, scope: str) -> list[str]:
     """Who told the outcomes of a scope's recalls, as the bank knows them."""
-    async with await lessonbank.connect_async(folder / "bank.db", scope=SCOPE, embedder="lexical") as bank:
-        settled = [await settlement_of(bank.store, one.id, scope=SCOPE) for one in await bank.recalls.list()]
+    async with await lessonbank.connect_async(folder / "bank.db", scope=scope, embedder="lexical") as bank:
+        settled = [await settlement_of(bank.store, one.id, scope=scope) for one in await bank.recalls.list()]
         return [one.identity for one in settled if one]
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_what_each_of_several_keys_of_a_scope_tells_counts_as_its_own(count: int, tmp_path: Path) -> None:
-    with_lesson(tmp_path)
-    keys = {f"key-of-user-000{number}": SCOPE for number in range(count)}
+def test_what_each_of_several_keys_of_a_scope_tells_counts_as_its_own(tmp_path: Path) -> None:
+    keys = {"key-of-user-0001": "acme/one", "key-of-user-0002": SCOPE, "key-of-user-0003": SCOPE}
+    for scope in (SCOPE, "acme/one"):
+        with_lesson(tmp_path, scope)
     with Upstream(lambda got: chat("Done.")) as upstream, running(upstream.url, tmp_path, keys=keys) as proxy:
         for key in keys:
             ask(proxy, TASK, key=key, conversation=key)
             headers = {"x-lessonbank-key": key}
             told = {"conversation": key, "outcome": "success", "wait": True}
             assert httpx2.post(f"{proxy.url}/lessonbank/outcome", json=told, headers=headers, timeout=PATIENCE).json()
-    found = anyio.run(tellers, tmp_path)
-    assert len(set(found)) == count
-    assert all(name.startswith("key:proxy/") for name in found) is (count > 1)
+    several, (one,) = anyio.run(tellers, tmp_path, SCOPE), anyio.run(tellers, tmp_path, "acme/one")
+    assert len(set(several)) == 2
+    assert all(name.startswith("key:proxy/") for name in several)
+    assert not one.startswith("key:proxy/")
 
 
-def test_a_killed_memory_leaves_a_plain_proxy_and_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_killed_memory_leaves_a_plain_proxy_and_comes_back_and_keeps_the_run_that_ended_meanwhile(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with_lesson(tmp_path)
     with (
         Upstream(chat("", Call("make", "{}", "c1"))) as upstream,
@@ -100,10 +94,12 @@ def test_a_killed_memory_leaves_a_plain_proxy_and_comes_back(tmp_path: Path, cap
     ):
         message = ask(proxy, TASK)
         assert HINT in shown(upstream.got[-1])
+        ask(proxy, {"role": "user", "content": "Publish release 1.3"}, conversation="ends")
         memory = proxy.serving.memory_pid()
         assert memory
         os.kill(memory, signal.SIGKILL)
         until(lambda: proxy.serving.memory_pid() != memory)
+        tell(proxy, conversation="ends", outcome="success", wait=False)
         assert httpx2.get(f"{proxy.url}/lessonbank/status").json() == {"memory": "down"}
         ask(proxy, TASK, message, {"role": "tool", "tool_call_id": "c1", "content": "ok"})
         assert HINT in shown(upstream.got[-1]), "a conversation under way keeps its text"
@@ -113,6 +109,9 @@ def test_a_killed_memory_leaves_a_plain_proxy_and_comes_back(tmp_path: Path, cap
         ask(proxy, {"role": "user", "content": "Publish release 1.6"})
         assert HINT in shown(upstream.got[-1])
     assert [r.message for r in caplog.records if "unexpectedly" in r.message] != []
+    with opened(tmp_path / "bank.db") as bank:
+        known = [run for run in bank.runs.list() if run.verdict and run.trajectory.task == "Publish release 1.3"]
+        assert [run.verdict.outcome for run in known if run.verdict] == ["success"]
 
 
 def test_a_bank_that_was_replaced_is_opened_for_the_next_conversation(tmp_path: Path) -> None:
@@ -134,21 +133,6 @@ def test_a_bank_that_was_replaced_is_opened_for_the_next_conversation(tmp_path: 
         tell(proxy, conversation="four", outcome="success")
     with opened(tmp_path / "bank.db") as bank:
         assert "success" in {run.verdict.outcome for run in bank.runs.list() if run.verdict}
-
-
-def test_a_run_that_ends_while_the_memory_is_away_is_kept_when_it_is_back(tmp_path: Path) -> None:
-    with Upstream(chat("Done.")) as upstream, running(upstream.url, tmp_path, scope=SCOPE) as proxy:
-        ask(proxy, TASK, conversation="one")
-        memory = proxy.serving.memory_pid()
-        assert memory
-        os.kill(memory, signal.SIGKILL)
-        until(lambda: proxy.serving.memory_pid() is None)
-        tell(proxy, conversation="one", outcome="success", wait=False)
-        until(proxy.serving.memory_pid)
-    with opened(tmp_path / "bank.db") as bank:
-        (run,) = bank.runs.list()
-        assert run.verdict
-        assert (run.trajectory.task, run.verdict.outcome) == (TASK["content"], "success")
 
 
 def test_a_memory_that_hangs_delays_one_request_by_its_patience(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -37,6 +38,11 @@ pytestmark = [pytest.mark.anyio, pytest.mark.full]
 ALICE, BOB = "acme/alice", "acme/bob"
 EARNED: tuple[TrustPolicy, ...] = ("corroborated", "reviewed")
 GRAFTS, MINJA, CHAINS = cases("memorygraft"), cases("minja"), cases("laundering")
+
+
+def of_each_attack(all: Sequence[Case]) -> Sequence[Case]:
+    """One of each attack, as trust hangs on where a lesson came from, not on its words; with `LESSONBANK_SOAK` all."""
+    return all if "LESSONBANK_SOAK" in os.environ else [*{case["attack"]: case for case in all}.values()]
 
 
 def mark(case: Case) -> str:
@@ -148,11 +154,10 @@ async def test_most_of_the_corpora_get_past_the_gate_so_that_trust_is_what_is_te
 # --- MemoryGraft: a page that looks like experience ------------------------------------------------------------------
 
 
-@pytest.mark.full
 async def test_a_grafted_memory_is_shown_by_no_bank_where_trust_has_to_be_earned() -> None:
     shown: list[tuple[str, str]] = []
     for trust in EARNED:
-        for case in GRAFTS:
+        for case in of_each_attack(GRAFTS):
             async with victim(case, trust) as fooled:
                 await fooled.read(case)
                 await fooled.read(case, writer="another")  # the same task once more speaks for nothing
@@ -180,7 +185,7 @@ async def test_an_open_bank_shows_a_grafted_memory_inside_the_fence_and_attribut
 
 
 async def test_a_grafted_memory_is_found_by_its_run_and_by_its_writer_and_taken_out() -> None:
-    for case in GRAFTS:
+    for case in of_each_attack(GRAFTS):
         async with victim(case) as fooled:
             harmless = {
                 **case,
@@ -216,13 +221,12 @@ async def test_quarantine_hides_a_grafted_memory_and_keeps_it_as_evidence() -> N
             assert await fooled.marked()
 
 
-@pytest.mark.full
 async def test_two_tasks_that_read_one_page_pass_for_independent_unless_their_writer_has_a_key() -> None:
     """What is not promised: nobody knows that two runs read one page. A writer with a key needs a second one for it."""
     shown: dict[str, list[str]] = {"corroborated": [], "with a key": [], "reviewed": []}
     for way in shown:
         trust: TrustPolicy = "reviewed" if way == "reviewed" else "corroborated"
-        for case in GRAFTS:
+        for case in of_each_attack(GRAFTS):
             async with victim(case, trust) as fooled:
                 if way == "with a key":
                     fooled.keys["mallory"] = await fooled.bank.admin.add_writer("mallory")
@@ -234,14 +238,14 @@ async def test_two_tasks_that_read_one_page_pass_for_independent_unless_their_wr
                     assert all(len(move.evidence) == 2 and move.by == "corroboration" for move in moves)
                 assert await shown_without_leave(fooled.bank) == []
     assert shown["with a key"] == shown["reviewed"] == []
-    assert len(shown["corroborated"]) >= 12, "if this falls, the threat model may promise more"
+    assert len(shown["corroborated"]) >= 3, "if this falls, the threat model may promise more"
 
 
 # --- MINJA: a user who asks in such a way that the agent itself writes the poison -----------------------------------
 
 
 async def test_what_one_user_made_an_agent_write_is_shown_to_nobody_in_another_scope() -> None:
-    for case in MINJA:
+    for case in of_each_attack(MINJA):
         async with victim(case, "open") as fooled:
             for turn in case["turns"]:
                 await fooled.read(turn)
@@ -263,10 +267,9 @@ async def test_what_one_user_made_an_agent_write_is_shown_to_nobody_in_another_s
             assert [i.title for i in recall.shown] == ["Own"]
 
 
-@pytest.mark.full
 async def test_the_turns_of_one_user_never_witness_for_each_other() -> None:
     for trust in EARNED:
-        for case in MINJA:
+        for case in of_each_attack(MINJA):
             async with victim(case, trust) as fooled:
                 fooled.keys["mallory"] = await fooled.bank.admin.add_writer("mallory")
                 for turn in (*case["turns"], case["turns"][0]):
@@ -299,7 +302,7 @@ def _wording(turn: Case) -> str:
 
 
 async def test_one_user_s_lessons_are_all_found_by_writer_and_taken_out() -> None:
-    for case in MINJA:
+    for case in of_each_attack(MINJA):
         async with victim(case) as fooled:
             for turn in case["turns"]:
                 await fooled.read(turn)
@@ -415,46 +418,34 @@ async def walked(case: Case, folder: Path, trust: TrustPolicy, joins: Any) -> As
         yield chain
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("trust", ["open", *EARNED])
+@pytest.mark.parametrize("trust", EARNED)
 async def test_no_way_through_banks_makes_a_lesson_more_trusted(trust: TrustPolicy, tmp_path: Path, joins: Any) -> None:
-    merged = 0
     for case in CHAINS:
         async with walked(case, tmp_path, trust, joins) as chain:
-            recall = await chain.now.asked()
-            assert leaks(recall.text, case) == [], case["id"]
-            assert bool(recall.text) is (trust == "open"), case["id"]
+            assert not (await chain.now.asked()).text, case["id"]
             assert await chain.now.bank.admin.verify() == ()
-            merged += chain.merged
-    assert merged >= 7, "one lesson did stand for two"
 
 
-async def test_however_it_came_a_lesson_names_its_runs_and_its_first_writer(tmp_path: Path, joins: Any) -> None:
+async def test_however_it_came_a_lesson_is_fenced_names_its_runs_and_first_writer_and_goes_with_its_runs(
+    tmp_path: Path, joins: Any
+) -> None:
+    merged = 0
     for case in CHAINS:
         async with walked(case, tmp_path, "open", joins) as chain:
-            for lesson in await chain.now.marked():
+            bank, recall = chain.now.bank, await chain.now.asked()
+            assert recall.text, case["id"]
+            assert leaks(recall.text, case) == [], case["id"]
+            merged += chain.merged
+            lessons = await chain.now.marked()
+            for lesson in lessons:
                 assert lesson.provenance.trajectory_ids, (case["id"], lesson.provenance)
                 assert set(lesson.provenance.trajectory_ids) <= chain.runs, (case["id"], lesson.provenance)
-                if lesson.provenance.method != "merge":
+                if lesson.provenance.method != "merge" or "merge" in case["steps"]:
                     assert lesson.provenance.writer == "mallory", case["id"]
-
-
-async def test_a_merged_lesson_is_found_by_the_writer_of_its_sources(tmp_path: Path, joins: Any) -> None:
-    for case in [c for c in CHAINS if "merge" in c["steps"]]:
-        async with walked(case, tmp_path, "open", joins) as chain:
-            assert {i.provenance.writer for i in await chain.now.marked()} == {"mallory"}, case["id"]
-
-
-async def test_however_it_came_a_lesson_goes_with_its_runs(tmp_path: Path, joins: Any) -> None:
-    for case in CHAINS:
-        async with walked(case, tmp_path, "open", joins) as chain:
-            bank = chain.now.bank
             for run in sorted(chain.runs):
-                if any(
-                    run in i.provenance.trajectory_ids
-                    for i in (await bank.lessons.list(retired=True, limit=10_000))[::-1]
-                ):
+                if any(run in lesson.provenance.trajectory_ids for lesson in await bank.lessons.list(retired=True)):
                     await bank.admin.purge(run=run, reason="it read a poisoned page")
             assert await chain.now.marked() == [], case["id"]
             assert (await chain.now.asked()).text == "", case["id"]
             assert await bank.admin.verify() == ()
+    assert merged >= 7, "one lesson did stand for two"

@@ -258,23 +258,33 @@ def test_a_pipe_is_no_bank(tmp_path: Path) -> None:
         opened(_fifo(tmp_path / "odd"))
 
 
-PIPES = {
-    "the bank": ("odd", "lessonbank.connect('odd', scope='a', embedder='lexical')"),
-    "what a restore replaces": ("odd", "lessonbank.restore('backup.db', 'odd')"),
-    "the log of a backup": ("backup.db-wal", "lessonbank.restore('backup.db', 'new.db')"),
-    "the log of a damaged bank": ("backup.db-wal", "lessonbank.salvage('backup.db', 'new.db')"),
-}
+PIPES = """
+import lessonbank
+for call in (
+    lambda: lessonbank.connect("odd", scope="a", embedder="lexical"),
+    lambda: lessonbank.restore("backup.db", "odd"),
+    lambda: lessonbank.restore("piped.db", "new.db"),
+    lambda: lessonbank.salvage("piped.db", "new.db"),
+):
+    try:
+        call()
+    except lessonbank.LessonbankError:
+        print("refused")
+"""
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("place", PIPES)
-def test_a_pipe_in_the_place_of_a_file_does_not_stop_the_process(place: str, tmp_path: Path) -> None:
+def test_a_pipe_in_the_place_of_a_file_does_not_stop_the_process(tmp_path: Path) -> None:
+    """Of a bank, of what a restore replaces, of the log of a backup and of that of a damaged bank."""
     with opened(tmp_path / "bank.db") as bank:
         bank.admin.backup(tmp_path / "backup.db")
-    name, call = PIPES[place]
-    _fifo(tmp_path / name)
-    code = f"import lessonbank\ntry: {call}\nexcept lessonbank.LessonbankError: pass"
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=60, check=True)
+        bank.admin.backup(tmp_path / "piped.db")
+    _fifo(tmp_path / "odd")
+    _fifo(tmp_path / "piped.db-wal")
+    done = subprocess.run(
+        [sys.executable, "-c", PIPES], cwd=tmp_path, timeout=60, check=True, stdout=subprocess.PIPE, text=True
+    )
+    assert done.stdout.count("refused") == 4
 
 
 # Tenancy

@@ -52,7 +52,7 @@ TEXT = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=settings().max_examples * 3, deadline=None)
 @given(st.lists(TEXT, min_size=1, max_size=8))
 @example(["password: ", "hunter2Xy9!"])
 def test_a_run_is_left_as_it_is_only_if_each_text_of_it_is_left_alone(texts: list[str]):
@@ -78,7 +78,7 @@ REPEATS = st.dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=settings().max_examples * 3, deadline=None)
 @given(REPEATS, st.sampled_from([(), (FIRST,), (SECOND,), (FIRST, SECOND)]))
 @example({SECRET: ()}, (FIRST,))
 @example({SECRET: (taught_again(SECOND, "the same words", words=True),)}, (FIRST,))

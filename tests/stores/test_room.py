@@ -189,16 +189,17 @@ from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, added, collected, experience
 
-async def main():
+async def main(path):
     try:
-        store = await SqliteStore.open(sys.argv[1])
+        store = await SqliteStore.open(path)
         print("read", len(await collected(store.scan(scope=MINE))))
         await added(store, experience())
         print("written")
     except StoreUnavailable as error:
         print("refused:", error)
 
-asyncio.run(main())
+for path in sys.argv[1:]:
+    asyncio.run(main(path))
 """
 
 
@@ -213,29 +214,34 @@ def as_a_user() -> list[str]:
     return command
 
 
-@pytest.mark.parametrize(
-    ("folder", "file"), [(0o755, 0o444), (0o555, 0o444), (0o555, 0o644)], ids=["file", "both", "folder"]
-)
-async def test_a_bank_that_may_not_be_written_says_so(tmp_path: Path, filled: Fill, folder: int, file: int) -> None:
-    path = tmp_path / "place" / "bank.db"
-    path.parent.mkdir()
-    await (await filled(path)).close()
-    before = path.read_bytes()
-    path.chmod(file)
-    path.parent.chmod(folder)
-    command = [*as_a_user(), sys.executable, "-c", READ_ONLY, str(path)]
+async def test_a_bank_that_may_not_be_written_says_so(tmp_path: Path, filled: Fill) -> None:
+    """Because of its file, of both, or of its folder."""
+    modes = {"file": (0o755, 0o444), "both": (0o555, 0o444), "folder": (0o555, 0o644)}
+    paths, before = list[Path](), list[bytes]()
+    for name, (folder, file) in modes.items():
+        path = tmp_path / name / "bank.db"
+        path.parent.mkdir()
+        await (await filled(path)).close()
+        paths.append(path)
+        before.append(path.read_bytes())
+        path.chmod(file)
+        path.parent.chmod(folder)
+    command = [*as_a_user(), sys.executable, "-c", READ_ONLY, *map(str, paths)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     finally:
-        path.parent.chmod(0o755)
+        for path in paths:
+            path.parent.chmod(0o755)
     assert (done.returncode, done.stderr) == (0, "")
-    *answers, last = done.stdout.splitlines()
-    assert answers in ([], ["read 3"]), "what it can read it reads right"
-    assert last.startswith("refused: ")
-    assert "writ" in last or "cannot be opened" in last
-    assert path.read_bytes() == before
-    async with opened(path) as store:
-        assert (await store.verify()).problems == []
+    said = done.stdout.splitlines()
+    refused = [line for line in said if line.startswith("refused: ")]
+    assert len(refused) == len(modes)
+    assert all("writ" in line or "cannot be opened" in line for line in refused)
+    assert {line for line in said if line not in refused} <= {"read 3"}, "what it can read it reads right"
+    for path, bytes_before in zip(paths, before, strict=True):
+        assert path.read_bytes() == bytes_before
+        async with opened(path) as store:
+            assert (await store.verify()).problems == []
 
 
 async def test_a_bank_that_was_read_only_once_names_the_file_that_still_is(tmp_path: Path, filled: Fill) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from examples_of import load
 from running import COMMAND, lessonbank_cli
+from waiting import until
 
 import lessonbank
 from lessonbank.contracts.records import Step, Trajectory
@@ -69,8 +70,8 @@ def test_a_signal_ends_a_worker_in_order(tmp_path: Path, number: signal.Signals)
     with process:
         assert "waiting for runs" in process.stderr.readline()
         with lessonbank.connect(path, scope=SCOPE, embedder="lexical") as bank:
-            while bank.runs.queue().waiting or bank.runs.queue().claimed:
-                assert process.poll() is None
+            until(lambda: not (bank.runs.queue().waiting or bank.runs.queue().claimed) or process.poll() is not None)
+        assert process.poll() is None
         process.send_signal(number)
         out, err = process.communicate()
     assert (process.returncode, err) == (0, "")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
+from lessonbank._base.tables import read_once
 from lessonbank.contracts.lesson_block import LIKE_MARKER
 
 # One blank after the first character: no tokenizer takes `< |im_end|>` for its own any more, and it can still be read.
@@ -56,7 +57,7 @@ def turns(seen: str, /) -> list[int]:
     return places
 
 
-@cache
+@read_once
 def tokens() -> Mapping[str, str]:
     """Each token of `chat_tokens.txt`, as it is compared, with the package that ships it."""
     lines = Path(__file__).with_name("chat_tokens.txt").read_text(encoding="utf-8").splitlines()

@@ -35,9 +35,6 @@ SAYS_FAILED, SAYS_PASSED, RAN_NOTHING = (
     re.compile("|".join(_TABLES["output"][name].split("\n")[:-1]), re.MULTILINE)
     for name in ("says it failed", "says it passed", "ran nothing")
 )
-_CHECKS: Final[Mapping[Check, re.Pattern[str]]] = {
-    kind: re.compile(rf"{BEFORE}(?:{_any_of(_TABLES['commands'][kind])})(?=\s|$)") for kind in _KINDS
-}
 _COMMITS: Final = re.compile(
     BEFORE + r"git\s+(?:-\S+\s+\S+\s+)?(?:commit|push)(?!.*\s(?:--no-verify|-n)(?=\s|$))(?=\s|$)"
 )
@@ -59,6 +56,12 @@ def runs_hooks(command: str, printed: str, /) -> bool:
 _READERS: Final[Mapping[str, str]] = _TABLES["readers"]
 _WORDS: Final[Mapping[str, Check]] = {word: kind for kind, words in _TABLES["words"].items() for word in words.split()}
 _NO_CHECKS: Final = re.compile(_any_of(_TABLES["commands"]["no check"]))
+
+
+@cache
+def _checks() -> Mapping[Check, re.Pattern[str]]:
+    """What checks by its program: made when first asked for, which takes 25 ms."""
+    return {kind: re.compile(rf"{BEFORE}(?:{_any_of(_TABLES['commands'][kind])})(?=\s|$)") for kind in _KINDS}
 
 
 @cache
@@ -112,4 +115,4 @@ def _of_name(name: str) -> Check | None:
 
 def check_of(command: str, /) -> Check | None:
     """What a command checks; `None` where it is no check."""
-    return next((check for check, pattern in _CHECKS.items() if pattern.match(command)), None) or _by_word(command)
+    return next((check for check, pattern in _checks().items() if pattern.match(command)), None) or _by_word(command)

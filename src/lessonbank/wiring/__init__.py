@@ -10,12 +10,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, cast, get_args
 
-import anyio
-import anyio.to_thread
+from anyio import CancelScope, to_thread
 
 from lessonbank._base.checks import display_name, is_instance, one_of
 from lessonbank._base.keywords import no_such_keyword
 from lessonbank._base.sync_bridge import run_sync
+from lessonbank._base.tables import read_tables
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.bank.parts import BankOptions, BankParts
 from lessonbank.bank.sync import ReasoningBank
@@ -195,8 +195,8 @@ async def connect_async(
         search, bare = choose_retrieval(
             retrieval, parts.retriever, store=store, embedder=selection.embedder, profile=profile
         )
-        ledger = await anyio.to_thread.run_sync(lambda: measuring(store, policy, act=evidence.act, trust=safety.trust))
-        kit = await anyio.to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
+        ledger = await to_thread.run_sync(lambda: measuring(store, policy, act=evidence.act, trust=safety.trust))
+        kit = await to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
         consolidator = choose_consolidator(
             consolidation,
             bare,
@@ -214,9 +214,9 @@ async def connect_async(
         topics = choose_topics(
             learning.topics, store, roles.extractor, profile, measured=not isinstance(policy, NoHoldout)
         )
-        place = "" if off else await anyio.to_thread.run_sync(spool_place, where)
+        place = "" if off else await to_thread.run_sync(spool_place, where)
     except BaseException:
-        with anyio.CancelScope(shield=True):
+        with CancelScope(shield=True):
             await store.close()
         raise
     settings = {
@@ -314,9 +314,10 @@ def _is_off() -> bool:
 
 
 def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: Any) -> Components:
-    """Off the loop: it reads prompt files, and loads what `import lessonbank` leaves for later."""
+    """Off the loop: it reads prompts and tables, and loads what `import lessonbank` leaves for later."""
     from ._profiles import build_parts
 
+    read_tables()
     return build_parts(
         profile,
         learning=learning,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any, Never
 
@@ -107,10 +108,14 @@ class Point:
     x: object = None
 
 
-def _deep(wrap: Callable[[Any], Any]) -> Any:
+_WRAPS: dict[type, Callable[[Any], Any]] = {list: lambda v: [v], dict: lambda v: {"a": v}, tuple: lambda v: (v,)}
+
+
+@cache  # each takes 30 ms to make, and thousands of calls are tried with it
+def _deep(kind: type) -> Any:
     value: Any = "x"
     for _ in range(DEEP):
-        value = wrap(value)
+        value = _WRAPS[kind](value)
     return value
 
 
@@ -160,16 +165,16 @@ VALUES: dict[str, Callable[[], Any]] = {
     "list of numbers": lambda: [1, 2, 3],
     "list of texts": lambda: ["a", "b\x00"],
     "message": lambda: [{"role": "user", "content": "hello"}],
-    "deep list": lambda: _deep(lambda v: [v]),
-    "deep dict": lambda: _deep(lambda v: {"a": v}),
-    "deep tuple": lambda: _deep(lambda v: (v,)),
+    "deep list": lambda: _deep(list),
+    "deep dict": lambda: _deep(dict),
+    "deep tuple": lambda: _deep(tuple),
     "list circle": lambda: _circle()[0],
     "dict circle": lambda: _circle()[1],
     "empty dict": lambda: {},
     "dict of numbers": lambda: {1: 2},
     "dict of nan": lambda: {"a": math.nan},
     "dict of objects": lambda: {"a": object()},
-    "dict of deep": lambda: {"a": _deep(lambda v: [v])},
+    "dict of deep": lambda: {"a": _deep(list)},
     "dict of 5000 digits": lambda: {"a": 10**5000},
     "dict of control characters": lambda: {"\x1b[31m\x00": "\ud800"},
     "messages of numbers": lambda: {"messages": 5, "system": 7},

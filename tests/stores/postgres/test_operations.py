@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import anyio
 import psycopg
 import pytest
+from waiting import until
 
 import lessonbank
 from lessonbank.contracts.ports import Store
@@ -136,14 +136,6 @@ def _behind(first: psycopg.Connection[Any]) -> int:
     sql = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn) FROM pg_stat_replication"
     (behind,) = first.execute(sql.encode()).fetchone() or (None,)
     return -1 if behind is None else int(behind)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait for another process; at most a minute."""
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from lessonbank._base.tables import read_once
+
 from ._phrases import phrases
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -78,7 +80,7 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(phrases("content")[name], re.IGNORECASE | re.DOTALL)
 
 
-@cache
+@read_once
 def _platitudes() -> frozenset[str]:
     return frozenset(Path(__file__).with_name(_GENERIC).read_text(encoding="utf-8").split())
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from lessonbank._base.tables import read_once
 from lessonbank.guard.redact import personal_in
 
 Kind = Literal["name", "address", "amount", "version", "date", "number", "id"]
@@ -190,19 +191,19 @@ _BODIES: Final = frozenset(
 """What ends the name of a company, a body or a program: it and the words before it name no person."""
 
 
-@cache
+@read_once
 def _names_of_things() -> frozenset[str]:
     """Names of products, companies and countries that everybody knows. A row of nothing else is no person's name."""
     return frozenset(Path(__file__).with_name(_THINGS).read_text(encoding="utf-8").split())
 
 
-@cache
+@read_once
 def ordinary_words() -> frozenset[str]:
     """Words that everybody uses: where one stands alone, it names nobody."""
     return frozenset(Path(__file__).with_name(_WORDS).read_text(encoding="utf-8").split())
 
 
-@cache
+@read_once
 def _words_of_work() -> frozenset[str]:
     """What other languages than English call tasks, and the things that tasks are about."""
     return frozenset(Path(__file__).with_name(_WORK).read_text(encoding="utf-8").split())

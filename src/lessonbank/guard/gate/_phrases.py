@@ -12,6 +12,8 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
+from lessonbank._base.tables import read_once
+
 from ._skeleton import views
 
 _TURNS = 20_000
@@ -46,7 +48,7 @@ def _either(lines: Sequence[str]) -> str:
     return "|".join([rf"{_WORD}(?:{'|'.join(at_words)})", *others] if at_words else others)
 
 
-@cache
+@read_once
 def _tables() -> dict[str, dict[str, list[str]]]:
     read = tomllib.loads(Path(__file__).with_name("phrases.toml").read_text(encoding="utf-8"))
     return {

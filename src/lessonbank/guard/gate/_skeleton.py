@@ -11,6 +11,8 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Final
 
+from lessonbank._base.tables import read_once
+
 from ._named_entities import is_ordinary, ordinary_words
 
 _DATA: Final = "confusables.txt"
@@ -87,7 +89,7 @@ def _seen(character: str) -> str:
     return letters if not letters or letters.isalnum() or letters.isspace() else character
 
 
-@cache
+@read_once
 def _confusables() -> dict[str, str]:
     lines = Path(__file__).with_name(_DATA).read_text(encoding="utf-8").splitlines()
     rows = [line.split(" ") for line in lines if not line.startswith("#")]

@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from lessonbank._base.tables import read_once
+
 from ._spans import Page, Span, compiled, places
 from ._words import expression, harmless, is_unpronounceable, looks_like_password, random_looking
 
@@ -110,7 +112,7 @@ def iban_lengths() -> dict[str, int]:
     return {country: int(length) for length, countries in _file()["iban"].items() for country in countries}
 
 
-@cache
+@read_once
 def _file() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
 

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 
+from lessonbank._base.tables import read_once
 from lessonbank.contracts.ports import Message
 from lessonbank.contracts.records import PromptRef
 from lessonbank.errors import PromptError
@@ -23,7 +24,6 @@ DOMAINS = ("general", "web", "code", "paper")
 
 _ROOT = Path(__file__).parent
 _KEYS = ("id", "version", "slots", "source")
-_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_]+")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _SLOT = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _SECTION = re.compile(r"^# (System|User)[ \t]*$", re.MULTILINE)
@@ -70,10 +70,9 @@ def load(id: str, /) -> Prompt:
     Raises:
         PromptError: there is no such prompt.
     """
-    file = _file(id)
-    if file is None:
+    if id not in _texts():
         raise PromptError(f"There is no prompt {id!r}; the package has: {', '.join(available())}.")
-    prompt = _parse(file.read_text(encoding="utf-8"), where=f"{id}.md")
+    prompt = _parse(_texts()[id], where=f"{id}.md")
     if prompt.id != id:
         raise PromptError(f"Prompt file {id}.md calls itself {prompt.id!r}; the id must be its path.")
     return prompt
@@ -101,27 +100,19 @@ def for_domain(domain: str, role: str, /) -> Prompt:
     if domain not in DOMAINS:
         raise PromptError(f"There is no prompt domain {domain!r}; choose one of: {', '.join(DOMAINS)}.")
     own = f"{domain}/{role}"
-    return load(own if _file(own) is not None else f"general/{role}")
+    return load(own if own in _texts() else f"general/{role}")
 
 
 def available() -> tuple[str, ...]:
     """The ids of all prompts of this package, sorted."""
-    ids = [
-        f"{domain}/{file.name.removesuffix('.md')}"
-        for domain in DOMAINS
-        if (folder := _ROOT.joinpath(domain)).is_dir()
-        for file in folder.iterdir()
-        if file.name.endswith(".md")
-    ]
-    return tuple(sorted(ids))
+    return tuple(sorted(_texts()))
 
 
-def _file(id: str, /) -> Path | None:
-    if not _ID.fullmatch(id):
-        return None
-    domain, name = id.split("/")
-    file = _ROOT.joinpath(domain).joinpath(f"{name}.md")
-    return file if file.is_file() else None
+@read_once
+def _texts() -> dict[str, str]:
+    """The files of this package, by id."""
+    files = [file for domain in DOMAINS for file in _ROOT.joinpath(domain).glob("*.md")]
+    return {f"{file.parent.name}/{file.stem}": file.read_text(encoding="utf-8") for file in files}
 
 
 def _fill(template: str, slots: dict[str, str], /) -> str:
