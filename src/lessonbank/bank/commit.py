@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from lessonbank.contracts.ports import Consolidator, Vectors
-from lessonbank.contracts.records import Change, Experience, Settlement, Usage
+from lessonbank.contracts.records import Change, Experience, Settlement, Trajectory, Usage
 from lessonbank.contracts.records.usage import NO_USAGE
 from lessonbank.errors import Conflict
 from lessonbank.guard.quote import redacting_with
@@ -40,6 +40,8 @@ class Commit:
     """Who tells it, as the bank knows it."""
     is_new: bool = False
     """Whether nobody is thought to have settled the recall: the store refuses it where somebody has, or erased it."""
+    unkept: Sequence[Trajectory] = ()
+    """The runs, where they are kept in the same write."""
     costs: list[Usage] = field(default_factory=list[Usage])
     """What deciding took so far."""
 
@@ -82,7 +84,7 @@ class Commit:
     async def _apply(
         self, changes: tuple[Change, ...], vectors: Mapping[str, Vectors], *, notes: tuple[str, ...]
     ) -> Committed:
-        new = _brought(changes)
+        new = _brought(changes) if vectors else []
         ids = {experience.id for experience in new} | {lesson.id for experience in new for lesson in experience.lessons}
         settlement, doubts = None, ()
         if self.result:  # another run under the same receipt may have been counted meanwhile
@@ -98,6 +100,7 @@ class Commit:
             if_unlearned=[attempt.trajectory.id for attempt in self.result.attempts] if self.result else (),
             if_unchanged=[self.earlier] if self.earlier else [],
             if_unsettled=self.is_new,
+            runs=self.unkept,
             unique_wording=self.bank.options.unique_wording,
         )
         return changes, settlement, (*notes, *doubts, *left_out)

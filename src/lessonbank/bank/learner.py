@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -58,7 +59,7 @@ class Learner:
 
     bank: ScopedBank
     limit: CancelScope | None = None
-    """What ends the wait until runs are kept."""
+    """What ends the wait until runs are kept; `None` where they are."""
 
     async def learn(
         self,
@@ -75,6 +76,9 @@ class Learner:
         metadata = a_mapping(metadata)
         keeper = await RunKeeper.of(self.bank, self.limit)  # a wrong key costs no model
         report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
+        if self.limit and report.is_short and self.bank.parts.learns_at_once:
+            # It just ended, and is kept in the write of its lessons: whatever comes in between costs no time.
+            return await self._learn_kept(await self.bank.parts.intake.runs(report.runs, metadata), report, keeper)
         return await self._learn_reported(await keeper.with_prior_runs(report), metadata, keeper)
 
     async def _learn_reported(self, report: RunReport, metadata: Mapping[str, Json], keeper: RunKeeper) -> Learned:
@@ -123,8 +127,10 @@ class Learner:
 
         usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
         result = LearnOutcome(report, attempts, extraction, scope=bank.scope, failed=failed, usage=usage)
-        learned, settlement = await self._commit(result, identity=keeper.identity)
-        notes += await link_additions(bank, learned.lessons)
+        learned, settlement, unmade = await self._commit(result, keeper)
+        if self.limit:
+            self.limit.deadline = math.inf
+        notes = (*unmade, *notes, *await link_additions(bank, learned.lessons))
         learned = await self._review(learned, settlement, new, report.receipt, notes)
         if bank.options.reflect_every:
             learned = await self._reflect_if_due(learned, every=bank.options.reflect_every)
@@ -163,27 +169,35 @@ class Learner:
         self.bank.emit(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
 
-    async def _commit(self, result: LearnOutcome, *, identity: str) -> tuple[Learned, Settlement | None]:
+    async def _commit(
+        self, result: LearnOutcome, keeper: RunKeeper
+    ) -> tuple[Learned, Settlement | None, tuple[str, ...]]:
         """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
-        bank, costs, ids = self.bank, list[Usage](), [attempt.trajectory.id for attempt in result.attempts]
+        bank, costs, runs = self.bank, list[Usage](), [attempt.trajectory for attempt in result.attempts]
+        ids, report = [run.id for run in runs], result.report
+        unkept = () if report.new else await keeper.submitted(runs, report)
         # A moment ago nobody held these runs, and few recalls are settled twice. Where a model was asked since, or the
         # store refuses them, they are looked up.
-        is_new = not (result.report.experiences or bank.parts.asks_model)
+        is_new = not (report.experiences or bank.parts.asks_model)
 
         async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
             nonlocal is_new
+            if unkept and not is_new:  # the store refused it: it may have the run, or another end of its recall
+                known = await keeper.with_prior_runs(replace(report, runs=runs))
+                return await self._learn_reported(known, {}, keeper), None, None
             held = () if is_new else await bank.store.experiences("run", ids, scope=bank.scope)
             if held and settled_in(held, ids):
                 return await self._after_another(result), None, None
             earlier = held[-1] if held else None
-            experience = result.experience(earlier, writer=bank.writer, identity=identity)
+            experience = result.experience(earlier, writer=bank.writer, identity=keeper.identity)
             commit = Commit(
                 bank=bank,
                 experience=experience,
                 earlier=earlier,
                 result=result,
-                identity=identity,
+                identity=keeper.identity,
                 is_new=is_new,
+                unkept=unkept,
                 costs=costs,
             )
             is_new = False
@@ -197,7 +211,7 @@ class Learner:
         notes += bank.emit(event, notes=notes) if event else ()
         if costs:
             learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
-        return with_notes(learned, notes), settlement
+        return learned, settlement, notes
 
     async def _after_another(self, result: LearnOutcome) -> Learned:
         """What is left to do where another call learned some of the runs meanwhile: correct these, learn the rest."""

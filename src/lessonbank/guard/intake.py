@@ -48,6 +48,12 @@ class IntakeFilter:
     check: Callable[[Extraction], Awaitable[Extraction]] | None = None
     """Asks a model about the lessons of a run that the built-in gate leaves in doubt."""
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it calls nothing of the caller's, and asks no model."""
+        is_own = isinstance(self.redactor, Redacting | None) and isinstance(self.admission, LessonGate | None)
+        return is_own and self.check is None
+
     async def task(self, task: str, /) -> str:
         """Redact a task in the same way as the runs of that task."""
         if self.redactor is None:

@@ -22,6 +22,7 @@ from lessonbank.contracts.records import (
     Run,
     Settle,
     Settlement,
+    Trajectory,
 )
 from lessonbank.guard import check_scope
 
@@ -140,21 +141,23 @@ class StoreCalls(Generic[D]):
         if_unchanged: Sequence[Experience] = (),
         if_unsettled: bool = False,
         unique_wording: bool = False,
+        runs: Sequence[Trajectory] = (),
     ) -> Sequence[JournalEntry]:
         """See `Records.apply`."""
         where = check_scope(scope)
         check_settlement(settlement, scope=where)
-        if not (changes or vectors or settlement):
+        if not (changes or vectors or settlement or runs):
             self._database.check_open()
             return []
         entries = [*changes, *([Settle(settlement=settlement)] if settlement else [])]
-        rollback = lone_rollback(changes, vectors, settlement)
+        rollback = lone_rollback(changes, vectors, settlement, runs)
         names = encodable(writer), None if space is None else encodable(space)
         decided_upon = tuple(if_unlearned), tuple(if_unchanged), if_unsettled
-        placed = dict(vectors or {})
+        placed, new = dict(vectors or {}), tuple(runs)
 
         def write(connection: Any) -> Sequence[JournalEntry]:
-            batch = Batch(where, names[0], records_with_sums(entries), placed, names[1], *decided_upon, unique_wording)
+            kept = records_with_sums(entries)
+            batch = Batch(where, names[0], kept, placed, names[1], *decided_upon, unique_wording, new)
             if rollback is not None:
                 return self._rolls_back.roll_back(connection, batch, rollback)
             return self._writes.apply(connection, batch)

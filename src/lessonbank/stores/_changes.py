@@ -24,6 +24,7 @@ from lessonbank.guard.wording import wording_of
 from ._entries import Batch
 
 SETTLED: Final = "settled meanwhile, by somebody else; nothing was changed"
+KEPT: Final = "kept meanwhile, by somebody else; nothing was changed"
 _STAYS: Final = "it was in quarantine before a rollback, and only an approval ends that"
 
 
@@ -225,13 +226,9 @@ def vouched(experience: Experience, trusted: Mapping[str, str], /, *, by: str) -
     return Trust(lesson_ids=ids, state="active", by="person", reason=f"imported, approved by {by}")
 
 
-def lone_rollback(
-    changes: Sequence[Change], vectors: Mapping[str, object] | None, settlement: Settlement | None, /
-) -> Rollback | None:
-    """Return the rollback if the batch is a single rollback, else `None`."""
-    if len(changes) == 1 and isinstance(changes[0], Rollback) and not vectors and settlement is None:
-        return changes[0]
-    return None
+def lone_rollback(changes: Sequence[Change], /, *beside: object) -> Rollback | None:
+    """Return the rollback if the batch is a single rollback and nothing is `beside` it, else `None`."""
+    return changes[0] if len(changes) == 1 and isinstance(changes[0], Rollback) and not any(beside) else None
 
 
 def check_target(rollback: Rollback, /, *, sequence: int) -> None:

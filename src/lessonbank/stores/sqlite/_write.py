@@ -13,7 +13,7 @@ from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.errors import Conflict, NotFound
-from lessonbank.stores._changes import SETTLED, Draft, planned
+from lessonbank.stores._changes import KEPT, SETTLED, Draft, planned
 from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import noted_again
 from lessonbank.stores._records import json_of, loaded, microseconds, wait_of
@@ -160,6 +160,8 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
     Raises:
         NotFound, Conflict, SpaceMismatch, UsageError: see `Records.apply`.
     """
+    if batch.runs and len(keep(connection, batch.scope, batch.runs)) < len(batch.runs):
+        raise Conflict(KEPT)
     scope, changes = make_scope(connection, batch.scope), batch.changes
     new = [change.experience for change in changes if isinstance(change, Add)]
     draft = planned(batch, Present(connection, scope, new=new), changes)
