@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from lessonbank.contracts.ports import Consolidator, Vectors
-from lessonbank.contracts.records import Change, Experience, Settlement, Trajectory, Usage
+from lessonbank.contracts.records import Change, Experience, Settlement, Usage
 from lessonbank.contracts.records.usage import NO_USAGE
 from lessonbank.errors import Conflict
 from lessonbank.guard.quote import redacting_with
@@ -36,12 +36,8 @@ class Commit:
     """The experience that one of its runs belongs to already."""
     result: LearnOutcome | None = None
     """What was learned from the runs; `None` where an experience is consolidated by hand."""
-    identity: str = ""
-    """Who tells it, as the bank knows it."""
     is_new: bool = False
     """Whether nobody is thought to have settled the recall: the store refuses it where somebody has, or erased it."""
-    unkept: Sequence[Trajectory] = ()
-    """The runs, where they are kept in the same write."""
     costs: list[Usage] = field(default_factory=list[Usage])
     """What deciding took so far."""
 
@@ -90,7 +86,7 @@ class Commit:
         if self.result:  # another run under the same receipt may have been counted meanwhile
             report, learned, home = self.result.report, self.result.attempts, self.experience.id
             settlement, _, doubts = await settle(
-                self.bank.store, report, home=home, identity=self.identity, learned=learned, is_first=self.is_new
+                self.bank.store, report, home=home, learned=learned, is_first=self.is_new
             )
         _, left_out = await self.bank.apply_embedded(
             changes,
@@ -100,7 +96,7 @@ class Commit:
             if_unlearned=[attempt.trajectory.id for attempt in self.result.attempts] if self.result else (),
             if_unchanged=[self.earlier] if self.earlier else [],
             if_unsettled=self.is_new,
-            runs=self.unkept,
+            runs=self.result.unkept if self.result else (),
             unique_wording=self.bank.options.unique_wording,
         )
         return changes, settlement, (*notes, *doubts, *left_out)

@@ -58,12 +58,13 @@ class RunKeeper:
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         success_at = self.bank.options.success_at
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=success_at)
-        return RunReport(runs, receipt, truths, (*self._swapped(runs, receipt), *unmeasured, *graded))
+        notes = (*self._swapped(runs, receipt), *unmeasured, *graded)
+        return RunReport(runs, receipt, truths, self.identity, notes)
 
     async def with_prior_runs(self, report: RunReport, /) -> RunReport:
         """`report` with what the bank holds of these runs, and without what does not count beside that."""
         report = await find_prior_runs(self.bank.store, report, scope=self.bank.scope)
-        return await without_word_of_others(self.bank.store, report, identity=self.identity)
+        return await without_word_of_others(self.bank.store, report)
 
     def _swapped(self, runs: Sequence[Trajectory], receipt: Recall | None) -> tuple[str, ...]:
         """A note for each run that begins with the task of another recall than the one that it settles."""

@@ -27,6 +27,8 @@ class RunReport:
     receipt: Recall | None
     """What the runs were shown, and settle."""
     truths: Verdicts
+    identity: str
+    """Whose word it is, as the bank knows them."""
     notes: tuple[str, ...] = ()
     """What the caller should know of the report."""
     new: Sequence[Trajectory] = ()

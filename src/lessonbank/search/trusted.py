@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lessonbank._base.aio import run_in_thread
+from anyio import to_thread
+
 from lessonbank.contracts.records import Experience, Found, Lesson, Match
 from lessonbank.guard.trust import TrustPolicy, showable
 
@@ -45,7 +46,8 @@ class TrustFilter(RetrieverWrapper):
             if not words and any(
                 lesson.only_for_tasks for match in retrieval.matches for lesson in match.experience.lessons
             ):
-                words = await run_in_thread(task_words, task, brief=len(task) <= _QUICK)
+                is_quick = len(task) <= _QUICK
+                words = task_words(task) if is_quick else await to_thread.run_sync(task_words, task)
             matches = [m for match in retrieval.matches if (m := self._filter_match(match, words))]
             if len(matches) >= limit or len(retrieval.matches) < asked or asked >= _MOST:
                 break

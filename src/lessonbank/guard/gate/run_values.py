@@ -91,6 +91,8 @@ class RunValues:
     """Fields with values that stand in several of the runs."""
     listed: set[str] = field(default_factory=set[str])
     """Values that a tool's own schema lists."""
+    data: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """What results say that are JSON, by their text: it is read once."""
     _taken: set[tuple[bool, str, str, str]] = field(default_factory=set[tuple[bool, str, str, str]])
 
     @classmethod
@@ -109,6 +111,7 @@ class RunValues:
             elif result not in brought:  # one that comes again says nothing new
                 self._take_part(part)
                 brought.add(result)
+        self.data = {part.text: part.data for parts in read for part in parts if part.source}
         self.repeated = _repeated(read) if len(read) > 1 else set()
         return self
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 
-from lessonbank._base.aio import run_in_thread
+from anyio import to_thread
+
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import Extraction, Kind, Lesson, Provenance, Run
 from lessonbank.contracts.records.runs import is_brief
@@ -150,7 +151,7 @@ class ExtractiveExtractor:
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         is_quick = all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts)
-        return await run_in_thread(self._extract, attempts, brief=is_quick)
+        return self._extract(attempts) if is_quick else await to_thread.run_sync(self._extract, attempts)
 
     def _extract(self, attempts: Sequence[Run]) -> Extraction:
         known = [(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
