@@ -130,7 +130,9 @@ class IntakeFilter:
         drawn = await self.reply(drawn)
         if self.admission is not None:
             is_built_in = isinstance(self.admission, LessonGate)
-            is_quick = is_built_in and sum(map(len, shown)) <= _SHOWN and _small(drawn, attempts)
+            text, is_short = sum(len(lesson.text) for lesson in drawn.lessons), sum(map(len, shown)) <= _SHOWN
+            is_quick = is_built_in and is_short and text <= _QUICK and len(attempts) == 1
+            is_quick = is_quick and is_brief(attempts[0].trajectory, most=_QUICK)
             admit = partial(self.admission, drawn, attempts, shown=shown)
             drawn = admit() if is_quick else await to_thread.run_sync(admit)
             if not is_built_in and not is_instance(cast("object", drawn), Extraction):
@@ -168,12 +170,6 @@ def _values_of(experience: Experience, fields: set[str]) -> set[tuple[str, str]]
 
 def _appraised(experience: Experience) -> Experience:
     return experience.model_copy(update={"lessons": tuple(appraised(in_form(each)) for each in experience.lessons)})
-
-
-def _small(drawn: Extraction, attempts: Sequence[Run]) -> bool:
-    """Whether the gate takes less time than the start of a thread."""
-    text = sum(len(lesson.text) for lesson in drawn.lessons)
-    return len(attempts) == 1 and text <= _QUICK and is_brief(attempts[0].trajectory, most=_QUICK)
 
 
 def _task(task: str, redactor: Redactor) -> str:
