@@ -160,8 +160,8 @@ class StoreCalls(Generic[D]):
         placed, new = dict(vectors or {}), tuple(runs)
 
         def write(connection: Any) -> Sequence[JournalEntry]:
-            kept = records_with_sums(entries)
-            batch = Batch(where, names[0], kept, placed, names[1], *decided_upon, unique_wording, new)
+            columns = records_with_sums(entries)
+            batch = Batch(where, names[0], columns, placed, names[1], *decided_upon, unique_wording, new)
             if rollback is not None:
                 return self._rolls_back.roll_back(connection, batch, rollback)
             return self._writes.apply(connection, batch)

@@ -62,7 +62,7 @@ _IMPERSONAL = re.compile(
 )
 _COUNTED = re.compile(r"status|code|exit|version|page|limit|count|line|port|size|total_results|step|retries|timeout")
 _GENERIC = frozenset(("id", "name", "number", "value", "key", "code", "type", "no", "nr"))
-_CONSTANTS = frozenset(("none", "null", "nil", "true", "false", "undefined", "nan"))
+_CONSTANTS: Final = {"none", "null", "nil", "true", "false", "undefined", "nan"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class RunValues:
     known: dict[str, Value] = field(default_factory=dict[str, Value])
     longest: dict[str, int] = field(default_factory=dict[str, int])
     """The first word of a known value to the words of the longest one that begins so."""
-    vocabulary: set[str] = field(default_factory=lambda: set(_CONSTANTS))
+    vocabulary: set[str] = field(default_factory=_CONSTANTS.copy)
     """Words of tools and fields, of closed sets and of programs (`name=None`): they name nobody."""
     request: str = ""
     repeated: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
