@@ -24,10 +24,14 @@ from lessonbank import (
     Trajectory,
     Verdict,
 )
+from lessonbank._base.aio import gather
 from lessonbank.contracts.ports import ExperienceKey, RecallFilter, SavedRecall
-from lessonbank.contracts.records import Change, PromptRef, Provenance, Rejudge, Replace, Usage
+from lessonbank.contracts.records import Change, JournalEntry, PromptRef, Provenance, Rejudge, Replace, Usage
+from lessonbank.contracts.settings import UNSET
 from lessonbank.contracts.store_calls import get_experience, settlement_of
-from lessonbank.errors import NotFound, UsageError
+from lessonbank.errors import NotFound, StoreUnavailable, UsageError
+from lessonbank.learning.consolidation import append
+from lessonbank.providers.embedders.hashing import HashingEmbedder
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -416,18 +420,109 @@ class Counted(SqliteStore):
         return await super().experiences(by, values, scope=scope)
 
 
-async def test_a_learn_without_a_model_looks_at_the_run_and_the_words_and_only_at_a_receipt_that_was_settled() -> None:
+async def test_a_learn_without_a_model_looks_at_the_words_and_only_at_a_run_and_a_receipt_that_were_there() -> None:
     async with await lessonbank.connect_async(Counted.in_memory(), **grouped(**OPTIONS)) as bank:
         await bank.learn(run(), recall=await bank.retrieve("find the invoice"), outcome="success")
         recall = await bank.retrieve("find the invoice")
         Counted.asked.clear()
         learned = await bank.learn(run(), recall=recall, outcome="success")
         assert "taught again" in " ".join(learned.notes)
-        assert Counted.asked == ["run", "wording"]
+        assert Counted.asked == ["wording"]
         Counted.asked.clear()
         again = await bank.learn(run(), recall=recall, outcome="failure")
-        assert Counted.asked == ["run", "wording", "run", "wording", "recalls"]
+        assert Counted.asked == ["wording", "run", "wording", "run", "wording", "recalls"]
         assert "settled again" in " ".join(again.notes)
         settled = await settlement_of(bank.store, recall.id, scope=bank.scope)
         assert settled is not None
         assert settled.runs == 2
+
+
+class Writes(SqliteStore):
+    """A store that says what it was asked to write, and refuses it while it is told to."""
+
+    asked: ClassVar[list[str]] = []
+    is_full: ClassVar[bool] = False
+
+    async def save_runs(self, trajectories: Sequence[Trajectory], /, **more: Any) -> Sequence[str]:
+        self.asked.append("runs")
+        return await super().save_runs(trajectories, **more)
+
+    async def apply(self, changes: Sequence[Change], /, **more: Any) -> Sequence[JournalEntry]:
+        self.asked.append("changes")
+        if self.is_full:
+            raise StoreUnavailable("the disk is full")
+        return await super().apply(changes, **more)
+
+
+async def own_consolidator(new: Experience, /) -> Sequence[Change]:
+    return await append(new)
+
+
+async def own_extractor(attempts: Sequence[Run], /) -> Extraction:
+    return Extraction()
+
+
+FIRST_THE_RUN: list[dict[str, Any]] = [
+    {"hooks": [lambda event: None]},
+    {"consolidation": own_consolidator},
+    {"extractor": own_extractor},
+    {"redact": lambda text: text},
+    {"admission": lambda drawn, attempts, shown: drawn},
+    {"embedder": HashingEmbedder()},
+]
+
+
+@pytest.mark.parametrize("more", [{}, *FIRST_THE_RUN], ids=["", *(next(iter(more)) for more in FIRST_THE_RUN)])
+async def test_a_short_run_is_kept_in_the_write_of_its_lessons_where_nothing_of_the_callers_is_asked(more: Any) -> None:
+    options = {**OPTIONS, "admission": UNSET, **more}
+    async with await lessonbank.connect_async(Writes.in_memory(), **grouped(**options)) as bank:
+        Writes.asked.clear()
+        one = run()
+        await bank.learn(one, outcome="success")
+        assert Writes.asked == (["runs", "changes"] if more else ["changes"])
+        assert (await bank.runs.get(one.id)).status == "learned"
+        Writes.asked.clear()
+        await bank.learn([run(), run()], outcome="success")
+        await bank.learn(run().model_copy(update={"instructions": "x" * 5000}), outcome="success")
+        assert Writes.asked == ["runs", "changes", "runs", "changes"]
+
+
+async def test_a_short_run_whose_only_write_fails_is_learned_when_it_is_handed_in_again() -> None:
+    async with await lessonbank.connect_async(Writes.in_memory(), **grouped(**OPTIONS)) as bank:
+        one, recall, Writes.is_full = run(), await bank.retrieve("find the invoice"), True
+        try:
+            with pytest.raises(StoreUnavailable):
+                await bank.learn(one, recall=recall, outcome="success")
+        finally:
+            Writes.is_full = False
+        assert (await bank.admin.counts()).trajectories == 0
+        learned = await bank.learn(one, recall=recall, outcome="success")
+        assert learned.lessons
+        assert (await bank.runs.get(one.id)).status == "learned"
+        settled = await settlement_of(bank.store, recall.id, scope=bank.scope)
+        assert settled is not None
+        assert settled.trajectory_ids == (one.id,)
+
+
+async def test_a_short_run_that_waits_is_learned_once_with_the_recall_that_it_was_handed_in_with() -> None:
+    async with await lessonbank.connect_async(SqliteStore.in_memory(), **grouped(**OPTIONS)) as bank:
+        one, recall = run(), await bank.retrieve("find the invoice")
+        await bank.submit(one, recall=recall, learn=False, metadata={"user": "u-17"})
+        learned = await bank.learn(one, outcome="success")
+        assert (len(learned.lessons), (await bank.admin.counts()).experiences) == (1, 1)
+        settled = await settlement_of(bank.store, recall.id, scope=bank.scope)
+        assert settled is not None
+        assert (await bank.runs.get(one.id)).trajectory.metadata == {"user": "u-17"}
+        again = await bank.learn(one, outcome="failure")
+        assert again.known == (one.id,)
+        assert (await bank.runs.get(one.id)).verdict.outcome == "failure"
+
+
+async def test_of_short_runs_that_are_learned_at_once_each_is_learned_once() -> None:
+    async with await lessonbank.connect_async(SqliteStore.in_memory(), **grouped(**OPTIONS)) as bank:
+        runs = [run(f"find the invoice of {town}") for town in TOWNS]
+        learn = [partial(bank.learn, one, outcome="success") for one in (*runs, *runs)]
+        every = await gather(learn, limit=24)
+        counts = await bank.admin.counts()
+        assert (counts.experiences, counts.trajectories, counts.pending) == (len(runs), len(runs), 0)
+        assert sum(len(learned.known) for learned in every) == len(runs)

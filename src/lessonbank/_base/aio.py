@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from inspect import isawaitable
-from typing import Any, Final, Generic, TypeVar, TypeVarTuple, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import anyio
 from anyio import to_thread
@@ -17,7 +17,6 @@ from .checks import kind
 
 A = TypeVar("A")
 T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 SOON: Final = 0.25
 """Seconds that a reader waits for a write it can do without."""
 _LONG: Final = 8_000
@@ -72,14 +71,9 @@ async def get_or_none(record: Awaitable[T], /) -> T | None:
         return None
 
 
-async def run_in_thread(work: Callable[[*Ts], T], /, *args: *Ts, brief: bool) -> T:
-    """Run `work(*args)` here if it is brief, else in a thread: to start a thread takes longer than brief work."""
-    return work(*args) if brief else await to_thread.run_sync(work, *args)
-
-
 async def read_reply(read: Callable[[str], T], reply: str, /) -> T:
     """`read(reply)`: in a thread where the reply is long, so that the event loop goes on meanwhile."""
-    return await run_in_thread(read, reply, brief=len(reply) < _LONG)
+    return read(reply) if len(reply) < _LONG else await to_thread.run_sync(read, reply)
 
 
 async def try_write(write: Awaitable[object], /) -> str | None:

@@ -36,8 +36,6 @@ class Commit:
     """The experience that one of its runs belongs to already."""
     result: LearnOutcome | None = None
     """What was learned from the runs; `None` where an experience is consolidated by hand."""
-    identity: str = ""
-    """Who tells it, as the bank knows it."""
     is_new: bool = False
     """Whether nobody is thought to have settled the recall: the store refuses it where somebody has, or erased it."""
     costs: list[Usage] = field(default_factory=list[Usage])
@@ -82,13 +80,13 @@ class Commit:
     async def _apply(
         self, changes: tuple[Change, ...], vectors: Mapping[str, Vectors], *, notes: tuple[str, ...]
     ) -> Committed:
-        new = _brought(changes)
+        new = _brought(changes) if vectors else []
         ids = {experience.id for experience in new} | {lesson.id for experience in new for lesson in experience.lessons}
         settlement, doubts = None, ()
         if self.result:  # another run under the same receipt may have been counted meanwhile
             report, learned, home = self.result.report, self.result.attempts, self.experience.id
             settlement, _, doubts = await settle(
-                self.bank.store, report, home=home, identity=self.identity, learned=learned, is_first=self.is_new
+                self.bank.store, report, home=home, learned=learned, is_first=self.is_new
             )
         _, left_out = await self.bank.apply_embedded(
             changes,
@@ -98,6 +96,7 @@ class Commit:
             if_unlearned=[attempt.trajectory.id for attempt in self.result.attempts] if self.result else (),
             if_unchanged=[self.earlier] if self.earlier else [],
             if_unsettled=self.is_new,
+            runs=self.result.unkept if self.result else (),
             unique_wording=self.bank.options.unique_wording,
         )
         return changes, settlement, (*notes, *doubts, *left_out)

@@ -53,16 +53,16 @@ class JudgeAndExtract:
 
     async def extract(self, attempts: Sequence[Run], receipt: Recall | None = None, /) -> Extraction:
         """The lessons of these runs, drawn with the nearest lessons of the bank in view."""
-        drawn = await self._draw(await self._extractor_with_known(attempts), attempts)
+        drawn = await self._draw(await self._extractor_with_known(attempts), attempts, receipt)
         if receipt and drawn.repeats:  # what memory had shown cannot speak for itself
             own = {candidate.lesson_id for candidate in receipt.candidates if candidate.shown}
             repeats = {id: again for id, again in drawn.repeats.items() if id not in own}
             drawn = drawn.model_copy(update={"repeats": repeats})
-        return await self._admit(drawn, attempts, receipt)
+        return drawn
 
     async def extract_alone(self, attempts: Sequence[Run], /) -> Extraction:
         """What these runs teach by themselves: the extractor is shown nothing that the bank knows."""
-        return await self._admit(await self._draw(self.bank.parts.extractor, attempts), attempts, None)
+        return await self._draw(self.bank.parts.extractor, attempts, None)
 
     async def extract_or_defer(
         self, attempts: Sequence[Run], receipt: Recall | None, mismatch: SpaceMismatch | None, /
@@ -77,12 +77,10 @@ class JudgeAndExtract:
         except (ExtractionError, ModelError) as error:
             return await self.bank.parts.intake.reply(nothing_drawn(error)), error
 
-    async def _draw(self, extractor: Extractor, attempts: Sequence[Run]) -> Extraction:
+    async def _draw(self, extractor: Extractor, attempts: Sequence[Run], receipt: Recall | None) -> Extraction:
+        """What the gate lets through of what is drawn."""
         with redacting_with(self.bank.parts.intake.redactor):
-            return await extractor(attempts)
-
-    async def _admit(self, drawn: Extraction, attempts: Sequence[Run], receipt: Recall | None) -> Extraction:
-        """What the gate lets through of what was drawn."""
+            drawn = await extractor(attempts)
         runs = [attempt.trajectory for attempt in attempts]
         shown = await texts_shown(self.bank.store, runs, receipt, scope=self.bank.scope)
         return await self.bank.parts.intake.lessons(drawn, attempts, shown=shown)

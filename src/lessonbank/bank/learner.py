@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -58,7 +59,7 @@ class Learner:
 
     bank: ScopedBank
     limit: CancelScope | None = None
-    """What ends the wait until runs are kept."""
+    """What ends the wait until runs are kept; `None` where they are."""
 
     async def learn(
         self,
@@ -75,12 +76,15 @@ class Learner:
         metadata = a_mapping(metadata)
         keeper = await RunKeeper.of(self.bank, self.limit)  # a wrong key costs no model
         report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
+        if self.limit and report.is_short and self.bank.parts.learns_at_once:
+            # It just ended, and is kept in the write of its lessons: whatever comes in between costs no time.
+            return await self._learn_kept(await self.bank.parts.intake.runs(report.runs, metadata), report, keeper)
         return await self._learn_reported(await keeper.with_prior_runs(report), metadata, keeper)
 
     async def _learn_reported(self, report: RunReport, metadata: Mapping[str, Json], keeper: RunKeeper) -> Learned:
         """Correct what is learned of these runs already, and learn the others."""
         if report.is_learned:
-            return await self._settle_late(report, identity=keeper.identity)
+            return await self._settle_late(report)
         changes, notes = corrected(report) if report.known else ((), ())
         if not changes:
             return await self._learn_new(report, metadata, keeper)
@@ -122,9 +126,12 @@ class Learner:
         notes += bank.emit(event, notes=extraction.notes)
 
         usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
-        result = LearnOutcome(report, attempts, extraction, scope=bank.scope, failed=failed, usage=usage)
-        learned, settlement = await self._commit(result, identity=keeper.identity)
-        notes += await link_additions(bank, learned.lessons)
+        unkept = () if report.new else await keeper.submitted(new, report)
+        result = LearnOutcome(report, attempts, extraction, scope=bank.scope, failed=failed, usage=usage, unkept=unkept)
+        learned, settlement, unmade = await self._commit(result, keeper)
+        if self.limit:
+            self.limit.deadline = math.inf
+        notes = (*unmade, *notes, *await link_additions(bank, learned.lessons))
         learned = await self._review(learned, settlement, new, report.receipt, notes)
         if bank.options.reflect_every:
             learned = await self._reflect_if_due(learned, every=bank.options.reflect_every)
@@ -143,12 +150,13 @@ class Learner:
 
     async def correct(self, run: Trajectory, verdict: Verdict, /, *, by: str, reason: str) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run."""
-        report = RunReport([run], None, {run.id: await self.bank.parts.intake.reply(verdict)})
+        truths = {run.id: await self.bank.parts.intake.reply(verdict)}
+        report = RunReport([run], None, truths, await self.bank.identity())
         report = await find_prior_runs(self.bank.store, report, scope=self.bank.scope)
         if not report.is_learned:
             return await self._learn_new(report, {}, await RunKeeper.of(self.bank))
         why = await self.bank.parts.intake.sentence(reason)
-        return await self._settle_late(report, identity=await self.bank.identity(), writer=by, reason=why)
+        return await self._settle_late(report, writer=by, reason=why)
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only."""
@@ -163,7 +171,9 @@ class Learner:
         self.bank.emit(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
 
-    async def _commit(self, result: LearnOutcome, *, identity: str) -> tuple[Learned, Settlement | None]:
+    async def _commit(
+        self, result: LearnOutcome, keeper: RunKeeper
+    ) -> tuple[Learned, Settlement | None, tuple[str, ...]]:
         """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
         bank, costs, ids = self.bank, list[Usage](), [attempt.trajectory.id for attempt in result.attempts]
         # A moment ago nobody held these runs, and few recalls are settled twice. Where a model was asked since, or the
@@ -172,19 +182,17 @@ class Learner:
 
         async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
             nonlocal is_new
+            if result.unkept and not is_new:  # the store refused it: it may have the run, or another end of its recall
+                clean = replace(result.report, runs=[attempt.trajectory for attempt in result.attempts])
+                known = await keeper.with_prior_runs(clean)
+                return await self._learn_reported(known, {}, keeper), None, None
             held = () if is_new else await bank.store.experiences("run", ids, scope=bank.scope)
             if held and settled_in(held, ids):
                 return await self._after_another(result), None, None
             earlier = held[-1] if held else None
-            experience = result.experience(earlier, writer=bank.writer, identity=identity)
+            experience = result.experience(earlier, writer=bank.writer)
             commit = Commit(
-                bank=bank,
-                experience=experience,
-                earlier=earlier,
-                result=result,
-                identity=identity,
-                is_new=is_new,
-                costs=costs,
+                bank=bank, experience=experience, earlier=earlier, result=result, is_new=is_new, costs=costs
             )
             is_new = False
             changes, settlement, notes = await commit.decide_and_apply(policy)
@@ -197,7 +205,7 @@ class Learner:
         notes += bank.emit(event, notes=notes) if event else ()
         if costs:
             learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
-        return with_notes(learned, notes), settlement
+        return learned, settlement, notes
 
     async def _after_another(self, result: LearnOutcome) -> Learned:
         """What is left to do where another call learned some of the runs meanwhile: correct these, learn the rest."""
@@ -222,13 +230,13 @@ class Learner:
         return OneWording(append, self.bank.store) if self.bank.options.unique_wording else append
 
     async def _settle_late(
-        self, report: RunReport, /, *, identity: str, writer: str | None = None, reason: str = BECAME_KNOWN
+        self, report: RunReport, /, *, writer: str | None = None, reason: str = BECAME_KNOWN
     ) -> Learned:
         """A truth that is told later: it corrects the verdict of a learned run, and its receipt."""
         bank, home = self.bank, report.experiences[-1].id
         changes, corrections = corrected(report, reason=reason)
         async with bank.state.locks.of(bank.scope):
-            settlement, counted, doubts = await settle(bank.store, report, home=home, identity=identity)
+            settlement, counted, doubts = await settle(bank.store, report, home=home)
             await bank.store.apply(changes, scope=bank.scope, writer=writer or bank.writer, settlement=settlement)
         notes, runs = notes_of(*report.notes, *corrections, *doubts), [run.trajectory for run in counted]
         learned = Learned(known=report.known, changes=tuple(changes), notes=notes)

@@ -78,11 +78,12 @@ from .parts import BankOptions, BankParts
 from .recall_again import Situation, recall_again
 from .reflection import reflect
 from .retrieval import Recaller
-from .run_keeper import RunKeeper, until_kept
+from .run_keeper import RunKeeper
 from .scoped_bank import BankState, ScopedBank
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 
 log: Final = logging.getLogger("lessonbank")
+_NOT_KEPT: Final = "the run was not kept"
 
 
 class AsyncReasoningBank:
@@ -196,7 +197,7 @@ class AsyncReasoningBank:
         """
         if self.options.off:
             return Learned(notes=notes_of(OFF))
-        with until_kept(patience) as limit:
+        with within(None if patience is None else some_patience(patience), _NOT_KEPT) as limit:
             return await Learner(self._in_scope, limit).learn(
                 source, task=task, recall=recall, outcome=outcome, reward=reward, metadata=metadata
             )
@@ -256,7 +257,7 @@ class AsyncReasoningBank:
         if self._in_scope.is_off("submit", waits=ended_at is not None):
             return ()
         metadata, learn, ended_at = a_mapping(metadata), a_flag(learn, "learn="), maybe_time(ended_at, "ended_at=")
-        with until_kept(patience) as limit:
+        with within(None if patience is None else some_patience(patience), _NOT_KEPT) as limit:
             keeper = await RunKeeper.of(self._in_scope, limit)
             report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
             for note in report.notes:
@@ -317,7 +318,7 @@ class AsyncReasoningBank:
         if self._in_scope.is_off("keep_unfinished", waits=ended_at is not None):
             return
         ended_at = maybe_time(ended_at, "ended_at=")
-        with until_kept(patience) as limit:
+        with within(None if patience is None else some_patience(patience), _NOT_KEPT) as limit:
             keeper = await RunKeeper.of(self._in_scope, limit)
             receipt, _ = await self._state.receipts.returned(recall, scope=self.scope)
             runs = await self.parts.intake.runs([await run_from(source, task=task)], a_mapping(metadata))

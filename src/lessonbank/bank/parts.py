@@ -13,6 +13,8 @@ from lessonbank.contracts.settings import Fit
 from lessonbank.evidence.ledger import Ledger
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
+from lessonbank.learning.consolidation.append import asks_model
+from lessonbank.learning.extraction import ExtractiveExtractor
 from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 from lessonbank.learning.topics import Topics
 from lessonbank.matts.scaler import Scaler
@@ -49,10 +51,15 @@ class BankParts:
     asks_model: bool = field(init=False)
     """Whether judging or extracting may ask a model; a part that does not say so may.
     Then a run waits where its lessons could not be found again: a lesson that is paid for should not be lost."""
+    learns_at_once: bool = field(init=False)
+    """Whether a short run whose end is known is learned in no time: no model and no code of the caller's is asked."""
 
     def __post_init__(self) -> None:
         asks = any(safe_getattr(part, "asks_model") is not False for part in (self.judge, self.extractor))
         object.__setattr__(self, "asks_model", asks)
+        is_own = type(self.extractor) is ExtractiveExtractor and self.intake.is_own and not self.hooks
+        asks = asks_model(self.consolidator) or bool(self.topics and self.topics.asks_model) or self.retriever.space
+        object.__setattr__(self, "learns_at_once", is_own and not asks)
 
     def labelled(self, labels: bool, /) -> Self | None:
         """These parts, with an extractor whose contrast shows how runs ended, or hides it; `None` if it cannot."""

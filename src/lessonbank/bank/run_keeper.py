@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
 import anyio
 
-from lessonbank._base.aio import get_or_none, within
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import short_repr
 from lessonbank._base.ids import short
 from lessonbank._base.iterate import closing
@@ -19,7 +18,6 @@ from lessonbank.contracts.records import Experience, Forgotten, Outcome, Purge, 
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.runs import NO_SUBMISSION
-from lessonbank.contracts.retrieve_options import some_patience
 from lessonbank.contracts.store_calls import get_recall, get_trajectory
 from lessonbank.guard.identity import seal, verified_submitter
 from lessonbank.learning.judging import truth_verdict
@@ -28,18 +26,6 @@ from lessonbank.learning.run_report import RunReport, truths_of
 from lessonbank.text.messages.runs import request_of, runs_from
 
 from .scoped_bank import ScopedBank
-
-
-@contextmanager
-def until_kept(patience: float | None, /) -> Generator[anyio.CancelScope]:
-    """Inside, runs are kept within so many seconds: a `RunKeeper` lifts the limit.
-
-    Raises UsageError, StoreUnavailable.
-    """
-    if patience is not None:
-        some_patience(patience)
-    with within(patience, "the run was not kept") as limit:
-        yield limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +58,13 @@ class RunKeeper:
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         success_at = self.bank.options.success_at
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=success_at)
-        return RunReport(runs, receipt, truths, (*self._swapped(runs, receipt), *unmeasured, *graded))
+        notes = (*self._swapped(runs, receipt), *unmeasured, *graded)
+        return RunReport(runs, receipt, truths, self.identity, notes)
 
     async def with_prior_runs(self, report: RunReport, /) -> RunReport:
         """`report` with what the bank holds of these runs, and without what does not count beside that."""
         report = await find_prior_runs(self.bank.store, report, scope=self.bank.scope)
-        return await without_word_of_others(self.bank.store, report, identity=self.identity)
+        return await without_word_of_others(self.bank.store, report)
 
     def _swapped(self, runs: Sequence[Trajectory], receipt: Recall | None) -> tuple[str, ...]:
         """A note for each run that begins with the task of another recall than the one that it settles."""
@@ -98,6 +85,16 @@ class RunKeeper:
     ) -> list[Trajectory]:
         """Keep clean runs with what is reported. Gives those that the bank had already, with what is known of them."""
         bank, ids = self.bank, [run.id for run in runs]
+        new = await bank.store.save_runs(await self.submitted(runs, report), scope=bank.scope, wait=wait)
+        if self.limit:
+            self.limit.deadline = math.inf
+        if len(new) == len(ids):
+            return []
+        return [await get_trajectory(bank.store, id, scope=bank.scope) for id in ids if id not in new]
+
+    async def submitted(self, runs: Sequence[Trajectory], report: RunReport, /) -> list[Trajectory]:
+        """Clean runs as they are kept: with what is reported of them, and by whom."""
+        bank, ids = self.bank, [run.id for run in runs]
         submission = Submission(
             recall_id=report.receipt.id if report.receipt else None,
             run_ids=tuple(sorted(ids)) if len(ids) > 1 else (),
@@ -105,18 +102,11 @@ class RunKeeper:
             writer=bank.writer,
             seal=seal(await bank.state.receipts.secret(), self.identity, bank.writer, runs=ids, scope=bank.scope),
         )
-
-        def stamp(run: Trajectory) -> Trajectory:
-            own_submission = submission.model_copy(update={"verdict": report.truths[run.id]})
-            return run.model_copy(update={"submission": own_submission, "unfinished": False})  # it is to be learned
-
-        stamped = [stamp(run) if run.id in report.truths else run for run in runs]
-        new = await bank.store.save_runs(stamped, scope=bank.scope, wait=wait)
-        if self.limit:
-            self.limit.deadline = math.inf
-        if len(new) == len(ids):
-            return []
-        return [await get_trajectory(bank.store, id, scope=bank.scope) for id in ids if id not in new]
+        own = {id: submission.model_copy(update={"verdict": truth}) for id, truth in report.truths.items()}
+        return [  # what is reported is to be learned
+            run.model_copy(update={"submission": own[run.id], "unfinished": False}) if run.id in own else run
+            for run in runs
+        ]
 
     async def without_erased(
         self, runs: Sequence[Trajectory], receipt: Recall | None, /, *, since: datetime

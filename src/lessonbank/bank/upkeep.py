@@ -115,17 +115,15 @@ def _tasks_of(held: Iterable[Experience], ids: set[str]) -> dict[str, list[froze
 async def _wake(bank: ScopedBank, tasks: Iterable[str]) -> tuple[str, ...]:
     asleep = bank.state.upkeep[bank.scope][1]
     asked = [task_words(task) for task in tasks] if asleep else []
-    met = [id for id, own in asleep.items() if any(_is_alike(a, b) for a in asked for b in own)]
+    met = [
+        id for id, own in asleep.items() if any(len(a & b) >= _ALIKE * max(len(a | b), 1) for a in asked for b in own)
+    ]
     there = await bank.lessons(met)  # others may have restored or retired one since
     still = tuple([id for id in met if id in there and there[id].asleep])
     woken = await _apply(bank, Restore(lesson_ids=still, reason="a run met it again"))
     for id in met:
         asleep.pop(id, None)
     return (f"{plural(len(woken), 'lesson')} woke up, because this run met it again",) if woken else ()
-
-
-def _is_alike(words: frozenset[str], other: frozenset[str]) -> bool:
-    return len(words & other) >= _ALIKE * max(len(words | other), 1)
 
 
 async def _apply(bank: ScopedBank, change: Retire | Restore) -> tuple[str, ...]:

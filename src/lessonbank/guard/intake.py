@@ -11,7 +11,6 @@ from typing import Final, TypeVar, cast
 
 from anyio import to_thread
 
-from lessonbank._base.aio import run_in_thread
 from lessonbank._base.checks import check_data, is_instance, kind
 from lessonbank.contracts.ports import Admission, Redactor
 from lessonbank.contracts.records import Add, Change, Experience, Extraction, Json, Record, Run, Trajectory, Verdict
@@ -48,13 +47,19 @@ class IntakeFilter:
     check: Callable[[Extraction], Awaitable[Extraction]] | None = None
     """Asks a model about the lessons of a run that the built-in gate leaves in doubt."""
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it calls nothing of the caller's, and asks no model."""
+        is_own = isinstance(self.redactor, Redacting | None) and isinstance(self.admission, LessonGate | None)
+        return is_own and self.check is None
+
     async def task(self, task: str, /) -> str:
         """Redact a task in the same way as the runs of that task."""
         if self.redactor is None:
             return task
-        return await run_in_thread(
-            _task, task, self.redactor, brief=isinstance(self.redactor, Redacting) and len(task) <= _QUICK
-        )
+        if isinstance(self.redactor, Redacting) and len(task) <= _QUICK:
+            return _task(task, self.redactor)
+        return await to_thread.run_sync(_task, task, self.redactor)
 
     async def runs(self, runs: Iterable[Trajectory], beside: Mapping[str, Json] = _NONE, /) -> list[Trajectory]:
         """Redact runs before they are kept, judged and learned from; `beside` are metadata beside their own."""
@@ -67,7 +72,8 @@ class IntakeFilter:
                 and len(every) < 3
                 and all(is_brief(run, most=_QUICK) for run in every)
             )
-            every = await run_in_thread(redacted_together, every, self.redactor, brief=is_quick)
+            clean = partial(redacted_together, every, self.redactor)
+            every = clean() if is_quick else await to_thread.run_sync(clean)
         return [run.model_copy(update={"metadata": {**run.metadata, **beside}}) if beside else run for run in every]
 
     async def attempts(self, attempts: Sequence[Run], /) -> list[Run]:
@@ -86,8 +92,8 @@ class IntakeFilter:
         if self.redactor is None or (isinstance(reply, Verdict) and not reply.reason):
             return reply
         is_quick = isinstance(self.redactor, Redacting) and len(str(reply.model_dump())) <= 2 * _QUICK
-        (clean,) = await run_in_thread(redacted_together, (reply,), self.redactor, brief=is_quick)
-        return clean
+        clean = partial(redacted_together, (reply,), self.redactor)
+        return (clean() if is_quick else await to_thread.run_sync(clean))[0]
 
     async def sentence(self, text: str, /) -> str:
         """Redact one sentence of a model, such as its reason, or of an error that quotes it."""
@@ -124,9 +130,12 @@ class IntakeFilter:
         drawn = await self.reply(drawn)
         if self.admission is not None:
             is_built_in = isinstance(self.admission, LessonGate)
-            is_quick = is_built_in and sum(map(len, shown)) <= _SHOWN and _small(drawn, attempts)
-            drawn = await run_in_thread(partial(self.admission, drawn, attempts, shown=shown), brief=is_quick)
-            if not is_instance(cast("object", drawn), Extraction):
+            text, is_short = sum(len(lesson.text) for lesson in drawn.lessons), sum(map(len, shown)) <= _SHOWN
+            is_quick = is_built_in and is_short and text <= _QUICK and len(attempts) == 1
+            is_quick = is_quick and is_brief(attempts[0].trajectory, most=_QUICK)
+            admit = partial(self.admission, drawn, attempts, shown=shown)
+            drawn = admit() if is_quick else await to_thread.run_sync(admit)
+            if not is_built_in and not is_instance(cast("object", drawn), Extraction):
                 raise UsageError(f"admission= takes a gate that returns Extraction; this one gave {kind(drawn)}")
         return await self.check(drawn) if self.check and attempts else drawn
 
@@ -138,9 +147,8 @@ class IntakeFilter:
             known = await to_thread.run_sync(redacted, experience, self.redactor)
         if self.admission is None:
             return known
-        return await run_in_thread(
-            _appraised, known, brief=sum(len(lesson.text) for lesson in known.lessons) <= _WEIGHED
-        )
+        is_quick = sum(len(lesson.text) for lesson in known.lessons) <= _WEIGHED
+        return _appraised(known) if is_quick else await to_thread.run_sync(_appraised, known)
 
 
 def _values_of(experience: Experience, fields: set[str]) -> set[tuple[str, str]]:
@@ -162,12 +170,6 @@ def _values_of(experience: Experience, fields: set[str]) -> set[tuple[str, str]]
 
 def _appraised(experience: Experience) -> Experience:
     return experience.model_copy(update={"lessons": tuple(appraised(in_form(each)) for each in experience.lessons)})
-
-
-def _small(drawn: Extraction, attempts: Sequence[Run]) -> bool:
-    """Whether the gate takes less time than the start of a thread."""
-    text = sum(len(lesson.text) for lesson in drawn.lessons)
-    return len(attempts) == 1 and text <= _QUICK and is_brief(attempts[0].trajectory, most=_QUICK)
 
 
 def _task(task: str, redactor: Redactor) -> str:

@@ -59,7 +59,7 @@ class HarmCheck:
         if not asked:
             return drawn
         prompt, mark = self.prompt or load("general/admit"), nonce()
-        texts = map(_lesson_text, asked)
+        texts = [f"title: {i.title}\nwhen: {i.description}\n{i.content}"[:_LESSON] for i in asked]
         shown = "\n\n".join(fence(text, label=f"lesson {n}", nonce=mark) for n, text in enumerate(texts, 1))
         try:
             reply = await self.model.generate(prompt.render(nonce=mark, lessons=shown), temperature=0.0, schema=Answers)
@@ -90,10 +90,6 @@ def _answers_in(_: JsonObject, fields: Fields) -> Iterable[tuple[str, str]]:
     entries = [cast("Fields", value) for value in every if isinstance(value, dict)]
     pairs = [(str(entry.get("lesson")).strip(), str(entry.get("answer")).strip()) for entry in entries]
     return [(number[:3], answer) for number, answer in pairs if number.isdecimal()]
-
-
-def _lesson_text(lesson: Lesson) -> str:
-    return f"title: {lesson.title}\nwhen: {lesson.description}\n{lesson.content}"[:_LESSON]
 
 
 def _decide(lesson: Lesson, answer: Answer | None) -> Lesson | Rejected:

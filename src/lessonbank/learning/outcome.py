@@ -20,6 +20,7 @@ from lessonbank.contracts.records import (
     Replace,
     Run,
     RunRef,
+    Trajectory,
     Usage,
     notes_of,
 )
@@ -49,11 +50,13 @@ class LearnOutcome:
     failed: Failure | None
     usage: Usage
     """What judging and extracting cost."""
+    unkept: Sequence[Trajectory] = ()
+    """The runs, where they are kept in the write of their lessons."""
 
-    def experience(self, earlier: Experience | None, /, *, writer: str, identity: str) -> Experience:
+    def experience(self, earlier: Experience | None, /, *, writer: str) -> Experience:
         """What is to be consolidated, with its new lessons; under its earlier id when its runs were tried before."""
         attempts, drawn, first = self.attempts, self.extraction, self.attempts[0].trajectory
-        template = first.metadata.get(TEMPLATE)
+        identity, template = self.report.identity, first.metadata.get(TEMPLATE)
         runs = [(a.trajectory, a.verdict) for a in attempts]
         refs = [RunRef(trajectory_id=run.id, verdict=verdict, n_steps=len(run.steps)) for run, verdict in runs]
         new = Experience(

@@ -52,15 +52,15 @@ def _with_own_receipt(report: RunReport, own: Recall | None) -> RunReport:
     return replace(report, receipt=own if is_alone else None, notes=(note, *report.notes))
 
 
-async def without_word_of_others(store: Store, report: RunReport, /, *, identity: str) -> RunReport:
+async def without_word_of_others(store: Store, report: RunReport, /) -> RunReport:
     """`report` without a word on what another writer told: only that writer, or the process, may correct it.
 
     What a judge said is nobody's word.
     """
-    if not (report.receipt and is_separate_writer(identity)):
+    if not (report.receipt and is_separate_writer(report.identity)):
         return report
     settlement = await settlement_of(store, report.receipt.id, scope=report.receipt.scope)
-    if settlement is None or settlement.source == "judge" or settlement.identity == identity:
+    if settlement is None or settlement.source == "judge" or settlement.identity == report.identity:
         return report
     note = f"told by another writer: the recall {short_repr(settlement.recall_id)} is settled, and its outcome stays"
     truths: Verdicts = {} if report.is_learned else report.truths

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from lessonbank._base.checks import is_instance, kind, safe_getattr, short_repr
 from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Experience, Outcome, Recall, Trajectory, Verdict
+from lessonbank.contracts.records.runs import is_brief
 from lessonbank.errors import UsageError
 
 from .judging import graded_notes, truth_verdict
 
+_SHORT: Final = 4096
 Verdicts: TypeAlias = Mapping[str, Verdict | None]
 """Ground truth by trajectory id; `None` where the caller gave none."""
 
@@ -25,10 +27,13 @@ class RunReport:
     receipt: Recall | None
     """What the runs were shown, and settle."""
     truths: Verdicts
+    identity: str
+    """Whose word it is, as the bank knows them."""
     notes: tuple[str, ...] = ()
     """What the caller should know of the report."""
     new: Sequence[Trajectory] = ()
-    """What is to be learned: runs that were not, and with them others that wait in the same experience."""
+    """What is to be learned: runs that were not, and with them others that wait in the same experience. Empty until the
+    bank is asked."""
     known: tuple[str, ...] = ()
     """The ids of the runs that were learned before."""
     experiences: Sequence[Experience] = ()
@@ -38,6 +43,11 @@ class RunReport:
     def is_learned(self) -> bool:
         """Whether nothing that is reported is new. Others of the experience may wait all the same."""
         return len(self.known) == len(self.runs)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is one run that is read in a few milliseconds, and how it ended is known."""
+        return len(self.runs) == 1 and all(self.truths.values()) and is_brief(self.runs[0], most=_SHORT)
 
     def verdict(self, id: str, /) -> Verdict | None:
         """How a run ended: as the caller says, or else as it was decided before, because no judge is asked twice."""

@@ -72,7 +72,7 @@ def _of_another_task(recall: Recall, runs: Iterable[Trajectory]) -> list[Traject
 
 
 async def settle(
-    store: Store, report: RunReport, /, *, home: str, identity: str, learned: Sequence[Run] = (), is_first: bool = False
+    store: Store, report: RunReport, /, *, home: str, learned: Sequence[Run] = (), is_first: bool = False
 ) -> tuple[Settlement | None, list[Run], tuple[str, ...]]:
     """How runs of the experience `home` settle their receipt; all runs that it counts; and what to know of it.
 
@@ -91,8 +91,8 @@ async def settle(
     counted = [*(await _with_verdicts(store, ids, report.truths, scope=receipt.scope) if ids else ()), *learned]
     if not counted:
         return None, [], ()
-    later = settlement_of(receipt, home, counted, identity=identity)
-    if not learned and earlier and later == earlier.model_copy(update={"at": later.at, "identity": identity}):
+    later = settlement_of(receipt, home, counted, identity=report.identity)
+    if not learned and earlier and later == earlier.model_copy(update={"at": later.at, "identity": report.identity}):
         return None, counted, ()
     fresh = [run for run in counted if run.trajectory.id not in before]
     return later, counted, _doubts(receipt, earlier, fresh) if earlier or later.another_task else ()

@@ -10,9 +10,10 @@ from itertools import pairwise
 from math import sqrt
 from typing import Final, NamedTuple, Protocol
 
+from anyio import to_thread
 from pydantic import BaseModel
 
-from lessonbank._base.aio import read_reply, run_in_thread
+from lessonbank._base.aio import read_reply
 from lessonbank.contracts.ports import LanguageModel, LessonFilter, Store
 from lessonbank.contracts.records import EXTRACTIVE, Change, Experience, Lesson, Topic, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
@@ -111,9 +112,10 @@ class TopicsByWords:
 
     async def near(self, experience: Experience, /) -> _Near:
         """The best of the topics around, and how like its tasks this one is."""
-        matches = await by_words(self.store, experience.task[:_READ], scope=experience.scope, limit=AROUND)
+        task = experience.task[:_READ]
+        matches = await by_words(self.store, task, scope=experience.scope, limit=AROUND)
         around = [match.experience for match in matches if match.experience.id != experience.id]
-        private = await run_in_thread(_private, experience.task[:_READ], brief=len(experience.task) <= _QUICK)
+        private = _private(task) if len(task) <= _QUICK else await to_thread.run_sync(_private, task)
         private |= _ids_of(experience)
         mine, tasks = _topic_words(experience.task), [_topic_words(other.task) for other in around]
         held = Counter(word for task in (mine, *tasks) for word in task)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lessonbank._base.aio import run_in_thread
+from anyio import to_thread
+
 from lessonbank.contracts.records import Experience, Found, Lesson, Match
 from lessonbank.guard.trust import TrustPolicy, showable
 
@@ -23,8 +24,7 @@ _MOST = 512
 class TrustFilter(RetrieverWrapper):
     """Leaves out lessons that a policy does not show yet, and those that people keep for other tasks.
 
-    Both happen before places are counted: the inner retriever is asked for more until enough are found or there are no
-    more.
+    Both happen before places are counted: the inner retriever is asked for more until enough are found, or all are.
     """
 
     policy: TrustPolicy
@@ -45,7 +45,7 @@ class TrustFilter(RetrieverWrapper):
             if not words and any(
                 lesson.only_for_tasks for match in retrieval.matches for lesson in match.experience.lessons
             ):
-                words = await run_in_thread(task_words, task, brief=len(task) <= _QUICK)
+                words = task_words(task) if len(task) <= _QUICK else await to_thread.run_sync(task_words, task)
             matches = [m for match in retrieval.matches if (m := self._filter_match(match, words))]
             if len(matches) >= limit or len(retrieval.matches) < asked or asked >= _MOST:
                 break

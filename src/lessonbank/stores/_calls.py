@@ -19,13 +19,15 @@ from lessonbank.contracts.records import (
     JournalEntry,
     Lesson,
     QueueStatus,
+    Rollback,
     Run,
     Settle,
     Settlement,
+    Trajectory,
 )
+from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
 
-from ._changes import check_settlement, lone_rollback
 from ._entries import Batch
 from ._erasure import checked_erasures
 from ._importing import import_records
@@ -140,21 +142,26 @@ class StoreCalls(Generic[D]):
         if_unchanged: Sequence[Experience] = (),
         if_unsettled: bool = False,
         unique_wording: bool = False,
+        runs: Sequence[Trajectory] = (),
     ) -> Sequence[JournalEntry]:
         """See `Records.apply`."""
         where = check_scope(scope)
-        check_settlement(settlement, scope=where)
-        if not (changes or vectors or settlement):
+        if settlement is not None and settlement.scope != where:
+            what = f"the settlement of {settlement.recall_id!r} belongs to the scope {settlement.scope!r}"
+            raise UsageError(f"{what}, not to {where!r}")
+        if not (changes or vectors or settlement or runs):
             self._database.check_open()
             return []
         entries = [*changes, *([Settle(settlement=settlement)] if settlement else [])]
-        rollback = lone_rollback(changes, vectors, settlement)
+        is_alone = len(changes) == 1 and not (vectors or settlement or runs)
+        rollback = changes[0] if is_alone and isinstance(changes[0], Rollback) else None
         names = encodable(writer), None if space is None else encodable(space)
         decided_upon = tuple(if_unlearned), tuple(if_unchanged), if_unsettled
-        placed = dict(vectors or {})
+        placed, new = dict(vectors or {}), tuple(runs)
 
         def write(connection: Any) -> Sequence[JournalEntry]:
-            batch = Batch(where, names[0], records_with_sums(entries), placed, names[1], *decided_upon, unique_wording)
+            columns = records_with_sums(entries)
+            batch = Batch(where, names[0], columns, placed, names[1], *decided_upon, unique_wording, new)
             if rollback is not None:
                 return self._rolls_back.roll_back(connection, batch, rollback)
             return self._writes.apply(connection, batch)

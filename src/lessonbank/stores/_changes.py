@@ -14,7 +14,6 @@ from lessonbank.contracts.records import (
     Rejudge,
     Replace,
     Rollback,
-    Settlement,
     Trust,
 )
 from lessonbank.contracts.records.timeline import Entry, taken_out
@@ -24,6 +23,7 @@ from lessonbank.guard.wording import wording_of
 from ._entries import Batch
 
 SETTLED: Final = "settled meanwhile, by somebody else; nothing was changed"
+KEPT: Final = "kept meanwhile, by somebody else; nothing was changed"
 _STAYS: Final = "it was in quarantine before a rollback, and only an approval ends that"
 
 
@@ -225,15 +225,6 @@ def vouched(experience: Experience, trusted: Mapping[str, str], /, *, by: str) -
     return Trust(lesson_ids=ids, state="active", by="person", reason=f"imported, approved by {by}")
 
 
-def lone_rollback(
-    changes: Sequence[Change], vectors: Mapping[str, object] | None, settlement: Settlement | None, /
-) -> Rollback | None:
-    """Return the rollback if the batch is a single rollback, else `None`."""
-    if len(changes) == 1 and isinstance(changes[0], Rollback) and not vectors and settlement is None:
-        return changes[0]
-    return None
-
-
 def check_target(rollback: Rollback, /, *, sequence: int) -> None:
     """Refuse a rollback to what has not happened; `sequence` is that of the journal's last entry.
 
@@ -282,15 +273,3 @@ def held_again(experiences: Iterable[Experience], held: Collection[str], /) -> T
     there = [lesson for experience in experiences for lesson in experience.lessons if lesson.id in held]
     freed = tuple(lesson.id for lesson in there if lesson.state != "quarantined")
     return Trust(lesson_ids=freed, state="quarantined", by="person", reason=_STAYS) if freed else None
-
-
-def check_settlement(settlement: Settlement | None, /, *, scope: str) -> None:
-    """Refuse a settlement of another scope.
-
-    Raises:
-        UsageError: it names another scope.
-    """
-    if settlement is not None and settlement.scope != scope:
-        raise UsageError(
-            f"the settlement of {settlement.recall_id!r} belongs to the scope {settlement.scope!r}, not to {scope!r}"
-        )

@@ -21,6 +21,7 @@ from lessonbank.contracts.records import (
     Purge,
     Rollback,
     Settle,
+    Trajectory,
 )
 from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreDamaged, StoreUnavailable
@@ -87,6 +88,8 @@ class Batch:
     if_unsettled: bool = False
     """What the entries were decided upon, see `Records.apply`."""
     unique_wording: bool = False
+    runs: Sequence[Trajectory] = ()
+    """Runs to be kept, none of which is there."""
 
     @property
     def changes(self) -> list[Change]:

@@ -85,7 +85,7 @@ def marked(portion: Imported, /, *, scope: str) -> Imported:
         check_scopes(records, scope=scope)
     return replace(
         portion,
-        runs=[_marked_run(run) for run in portion.runs],
+        runs=[run.model_copy(update={"submission": None, "recall_id": None, "imported": True}) for run in portion.runs],
         recalls=[recall.model_copy(update={"lessons": (), "imported": True}) for recall in portion.recalls],
         experiences=[_marked_experience(experience) for experience in portion.experiences],
         settlements=[settlement.model_copy(update={"identity": ""}) for settlement in portion.settlements],
@@ -99,10 +99,6 @@ def check_scopes(records: Sequence[Experience | Recall | Settlement], /, *, scop
             raise UsageError(
                 f"this {type(record).__name__} belongs to the scope {record.scope[:80]!r} and not to {scope!r}"
             )
-
-
-def _marked_run(run: Trajectory) -> Trajectory:
-    return run.model_copy(update={"submission": None, "recall_id": None, "imported": True})
 
 
 def _marked_experience(experience: Experience) -> Experience:

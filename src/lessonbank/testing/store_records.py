@@ -274,6 +274,30 @@ class RecordTests(StoreTests):
             await store.apply([late], scope=MINE, writer="tests", if_unlearned=[free.id, waiting.id, "never seen"])
             assert set(await settled_runs(store, [run.id, waiting.id, free.id], scope=MINE)) == {run.id, free.id}
 
+    async def test_a_run_is_kept_with_what_was_learned_from_it_or_nothing_is_written(self) -> None:
+        async with self.opened() as store:
+            run, waiting, learned = trajectory(), trajectory(), trajectory()
+            new = Add(experience=experience(attempts=[attempt(run, "success")]))
+            await store.apply([new], scope=MINE, writer="tests", if_unlearned=[run.id], runs=[run])
+            assert await get_trajectory(store, run.id, scope=MINE) == run
+            assert await pending_runs(store, scope=MINE) == []
+            await store.save_runs([waiting], scope=MINE)
+            of_learned = experience(attempts=[attempt(learned, "success")])
+            await added(store, of_learned)  # the run itself is not there, as after it was erased for its age
+            before = await _state(store)
+            for there in (run, waiting, learned):
+                other = trajectory()
+                again = Add(experience=experience(attempts=[attempt(there, "success"), attempt(other, "success")]))
+                with refused(Conflict):
+                    await store.apply(
+                        [again], scope=MINE, writer="tests", if_unlearned=[there.id, other.id], runs=[other, there]
+                    )
+                with refused(NotFound):
+                    await get_trajectory(store, other.id, scope=MINE)
+            assert await _state(store) == before
+            with refused(NotFound):
+                await get_trajectory(store, learned.id, scope=MINE)
+
     async def test_what_is_settled_for_the_first_time_is_refused_where_it_was_settled(self) -> None:
         async with self.opened() as store:
             seen = Recall(scope=MINE, task="Pay")

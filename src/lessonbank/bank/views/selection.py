@@ -98,13 +98,10 @@ async def ranked_entries(bank: ScopedBank, holdings: Holdings, /, *, every: bool
     for lesson in sorted(chosen, key=lambda lesson: rank(lesson, lifts.get(lesson.id), holdings.repeats[lesson.id])):
         mark = _mark(lesson, lifts.get(lesson.id))
         if every or not mark:
-            topic = _capital(names[lesson.topic.id]) if lesson.topic else ""
+            name = names[lesson.topic.id] if lesson.topic else ""
+            topic = name[:1].upper() + name[1:]
             entries.append(Entry.of(lesson, id=holdings.short(lesson.id), topic=topic, mark=mark))
     return entries
-
-
-def _capital(name: str) -> str:
-    return name[:1].upper() + name[1:]
 
 
 async def _read_lift(bank: ScopedBank) -> dict[str, LessonLift]:

@@ -104,6 +104,7 @@ class Records(Protocol):
         if_unchanged: Sequence[Experience] = (),
         if_unsettled: bool = False,
         unique_wording: bool = False,
+        runs: Sequence[Trajectory] = (),
     ) -> Sequence[JournalEntry]:
         """Do all of it or nothing, and append it to the journal.
 
@@ -122,6 +123,8 @@ class Records(Protocol):
         `settlement` has none yet. Otherwise nothing is written. With `unique_wording`, nothing is written either if a
         lesson that an `Add` or a `Replace` brings, or the words of an `Edit`, have the wording (`guard.wording`) of
         another lesson of the scope, whatever the state of that one.
+
+        `runs` are saved with it, as `save_runs` does, and nothing is written if the scope has one of them.
 
         No lesson comes in `active`: a `Trust` makes it so, and one `by` a person alone lets it out of quarantine.
 

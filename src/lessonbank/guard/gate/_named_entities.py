@@ -331,7 +331,7 @@ def _may_name(word: str) -> bool:
 
 def _is_telling(word: str) -> bool:
     low = word.lower()
-    if len(word) < 2 or low in _PARTICLES or low in _TITLES or is_ordinary(low):
+    if len(word) < 2 or low in _PARTICLES or low in _TITLES or not unusual((low,)):
         return False
     return not (low in _words_of_work() or _NOUN.fullmatch(low))
 

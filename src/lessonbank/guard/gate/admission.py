@@ -75,7 +75,7 @@ class LessonGate:
                 refusal = refusal or _no_news(lesson, memory, runs, things())
             refusal = refusal or _too_much(lesson, lessons, most) or (None if bare is lesson else _emptied(bare))
             if refusal is None:
-                lessons.append(_marked(bare, runs, quotes=quotes))
+                lessons.append(appraised(bare) if quotes else _marked(bare, runs))
                 if tool := wishes.named_in(bare):
                     lessons[-1] = lessons[-1].model_copy(update={"state": "quarantined", "risk": ASKED_BY_A_TEXT})
                     reason = f"{ASKED_BY_A_TEXT}, {one_line(tool, limit=60)}"
@@ -174,10 +174,10 @@ def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:
     return Rejected(title=title, content=content, rule=rule, reason=reason)
 
 
-def _marked(lesson: Lesson, runs: Sequence[Trajectory], *, quotes: bool) -> Lesson:
+def _marked(lesson: Lesson, runs: Sequence[Trajectory]) -> Lesson:
     """`lesson` as `appraised`; one of a run is also asked whether it teaches anything."""
     new_lesson = appraised(lesson)
-    if quotes or not runs or new_lesson.is_doubted:
+    if not runs or new_lesson.is_doubted:
         return new_lesson
     task = runs[0].task
     retold = any(restates(new_lesson.content, task=task, answer=run.answer or "") for run in runs)

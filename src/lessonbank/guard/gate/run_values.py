@@ -62,7 +62,7 @@ _IMPERSONAL = re.compile(
 )
 _COUNTED = re.compile(r"status|code|exit|version|page|limit|count|line|port|size|total_results|step|retries|timeout")
 _GENERIC = frozenset(("id", "name", "number", "value", "key", "code", "type", "no", "nr"))
-_CONSTANTS = frozenset(("none", "null", "nil", "true", "false", "undefined", "nan"))
+_CONSTANTS: Final = {"none", "null", "nil", "true", "false", "undefined", "nan"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,15 @@ class RunValues:
     known: dict[str, Value] = field(default_factory=dict[str, Value])
     longest: dict[str, int] = field(default_factory=dict[str, int])
     """The first word of a known value to the words of the longest one that begins so."""
-    vocabulary: set[str] = field(default_factory=lambda: set(_CONSTANTS))
+    vocabulary: set[str] = field(default_factory=_CONSTANTS.copy)
     """Words of tools and fields, of closed sets and of programs (`name=None`): they name nobody."""
     request: str = ""
     repeated: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """Fields with values that stand in several of the runs."""
     listed: set[str] = field(default_factory=set[str])
     """Values that a tool's own schema lists."""
+    data: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """What results say that are JSON, by their text: it is read once."""
     _taken: set[tuple[bool, str, str, str]] = field(default_factory=set[tuple[bool, str, str, str]])
 
     @classmethod
@@ -109,6 +111,7 @@ class RunValues:
             elif result not in brought:  # one that comes again says nothing new
                 self._take_part(part)
                 brought.add(result)
+        self.data = {part.text: part.data for parts in read for part in parts if part.source}
         self.repeated = _repeated(read) if len(read) > 1 else set()
         return self
 

@@ -59,8 +59,9 @@ def found_together(texts: Iterable[str], /) -> dict[str, list[Span]]:
     spans = {text: found_in(text) if len(text) > _TOGETHER else [] for text in texts}
     brief = [text for text in spans if _SHORT <= len(text) <= _TOGETHER]
     for batch in _batches(sorted(brief, key=str.isascii)):
-        begins = list(_begins(map(len, batch)))
-        for span in _find_spans(_APART.join(batch), DETECTORS, _DEEP):
+        secrets = list(_find_spans(_APART.join(batch), DETECTORS, _DEEP))
+        begins = list(_begins(map(len, batch))) if secrets else []
+        for span in secrets:
             for text in batch[bisect_right(begins, span.start) - 1 : bisect_left(begins, span.end)]:
                 spans.pop(text, None)
     return spans

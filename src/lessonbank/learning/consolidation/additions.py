@@ -58,7 +58,7 @@ class Adding:
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what is new, and a `Merge` for an addition that came again."""
         again = await held_lessons(self.store, new.repeats, scope=new.scope)
-        if not (any(map(_may_add, new.lessons)) or any(map(_adds, again))):
+        if not any(map(_adds, (*new.lessons, *again))) and not any(map(_fixes, new.lessons)):
             return await self.inner(new)
         known = await nearby_lessons(self.retriever, new, among=self.among)
         visible = [lesson for lesson, _ in known.values() if not lesson.hidden]
@@ -141,10 +141,6 @@ def adds_to(addition: Lesson, base: Lesson, /) -> bool:
 
 def _adds(lesson: Lesson) -> bool:
     return lesson.relation is not None and lesson.relation.kind == "adds"
-
-
-def _may_add(lesson: Lesson) -> bool:
-    return _adds(lesson) or bool(_fixes(lesson))
 
 
 def _apart(lesson: Lesson, known: Sequence[Lesson]) -> tuple[Lesson | None, list[tuple[str, str]]]:

@@ -77,7 +77,9 @@ class Recognise:
         if not new.lessons:
             return Decision([Add(experience=new)])
         neighbours = await nearby_lessons(self.retriever, new, among=self.among)
-        known = [lesson for lesson, owner in neighbours.values() if self.imported or _is_own(lesson, owner)]
+        # What only taught a lesson again does not say where it comes from.
+        strange = {id for id, (_, owner) in neighbours.items() if owner.imported or id in owner.repeats}
+        known = [lesson for id, (lesson, _) in neighbours.items() if self.imported or id not in strange]
         experience = deduplicate(new.lessons, known).of(new)
         if self.model is None or not experience.lessons:
             return Decision([Add(experience=with_near(experience, known))])
@@ -226,11 +228,6 @@ def _same_in(reply: str) -> bool | None:
 def _answer_in(json_object: JsonObject, fields: Fields) -> Iterable[bool]:
     same = fields.get("same")
     return [same] if isinstance(same, bool) and not json_object.is_cut else []
-
-
-def _is_own(lesson: Lesson, found_with: Experience) -> bool:
-    """Whether a lesson is known not to be imported: what only taught it again does not say where it comes from."""
-    return not found_with.imported and lesson.id not in found_with.repeats
 
 
 def _nearest(lesson: Lesson, known: Sequence[Lesson], cosines: Cosines) -> Lesson | None:

@@ -131,10 +131,11 @@ class Move:
         Of an error that is the last line that names it, of a message the first line, of data the fields. Of other
         content none.
         """
-        data = parsed(self.came_back)
-        if self.effect == "error" and (message := self.came_back if data is None else _told_error(data)):
+        text, known = self.came_back, self.shown.values().data
+        data = known[text] if text in known else parsed(text)
+        if self.effect == "error" and (message := text if data is None else _told_error(data)):
             return _line_of_error(message, " ".join(value for _, value in self.arguments))
-        return _first_line(self.came_back) if data is None else _fields(data, self.shown.values())
+        return _first_line(text) if data is None else _fields(data, self.shown.values())
 
     @cached_property
     def seen(self) -> str:

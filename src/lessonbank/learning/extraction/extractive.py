@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 
-from lessonbank._base.aio import run_in_thread
+from anyio import to_thread
+
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import Extraction, Kind, Lesson, Provenance, Run
 from lessonbank.contracts.records.runs import is_brief
@@ -150,7 +151,7 @@ class ExtractiveExtractor:
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         is_quick = all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts)
-        return await run_in_thread(self._extract, attempts, brief=is_quick)
+        return self._extract(attempts) if is_quick else await to_thread.run_sync(self._extract, attempts)
 
     def _extract(self, attempts: Sequence[Run]) -> Extraction:
         known = [(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
@@ -205,7 +206,9 @@ def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
 
 
 def _order(run: _Run) -> Iterator[_Lesson]:
-    path = () if run.is_long else _without_scrolling_at_its_end(_without_detours(run))
+    path = () if run.is_long else _without_detours(run)
+    while path and _SCROLLING.match(path[-1].label):
+        path = path[:-1]
     if len(path) < 2 or _HANDS_OVER.match(path[-1].raw):
         return  # that somebody else had to finish one task is no way to do the next
     content = f"This order worked (what was seen in brackets): {_steps(path, seen=True)}."
@@ -242,12 +245,6 @@ def _got_through(later: Sequence[Move], wrong: Move) -> Sequence[Move]:
 def _may_help(move: Move, wrong: Move, helped: Sequence[Move]) -> bool:
     tool, *others = [call.raw.partition("(")[0].partition(" ")[0] for call in (move, *helped)]
     return move.reads or tool in others or not set(words(tool)).isdisjoint(words(wrong.gist))
-
-
-def _without_scrolling_at_its_end(path: Sequence[Move]) -> Sequence[Move]:
-    while path and _SCROLLING.match(path[-1].label):
-        path = path[:-1]
-    return path
 
 
 def _ending(run: _Run) -> Iterator[_Lesson]:

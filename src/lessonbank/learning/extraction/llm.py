@@ -200,7 +200,8 @@ class LLMExtractor:
     def _slots(self, prompt: Prompt, shown: _Request, limit: int) -> dict[str, str]:
         """What the prompt declares, and no more: one without the slot `verdict` never sees a judge's reason."""
         runs, mark = shown.runs, shown.code
-        labels = ["run"] if len(runs) == 1 else [self._label(i, run) for i, run in enumerate(runs, 1)]
+        outcomes = [f" ({run.outcome})" if self._show_labels else "" for run in runs]
+        labels = ["run"] if len(runs) == 1 else [f"run {number}{outcome}" for number, outcome in enumerate(outcomes, 1)]
         fenced = (fence(run.text, label=label, nonce=mark) for label, run in zip(labels, runs, strict=True))
         ends = [_describe_verdict(label, run.attempt.verdict, mark) for label, run in zip(labels, runs, strict=True)]
         if len(runs) > 1 and not self._show_labels:
@@ -208,9 +209,6 @@ class LLMExtractor:
         slots = {"run": "\n\n".join(fenced), "verdict": "\n".join(ends), "limit": str(limit), "nonce": mark}
         slots |= {"agent": shown.agent, "known": self._known.write_prompt(mark)}
         return {name: slots[name] for name in prompt.slots if name in slots}
-
-    def _label(self, number: int, run: _Run) -> str:
-        return f"run {number} ({run.outcome})" if self._show_labels else f"run {number}"
 
     def _held_to(self, runs: Sequence[_Run], drafts: Sequence[Draft]) -> tuple[list[Draft], list[str]]:
         if not self._grounding:

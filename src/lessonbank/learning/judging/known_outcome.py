@@ -62,7 +62,7 @@ def checked_threshold(success_at: object, /) -> float:
 
 def graded_notes(rewards: Iterable[float], /, *, success_at: float = SUCCESS_AT) -> tuple[str, ...]:
     """One sentence that says what graded rewards (neither 0 nor 1) were taken for; none where there are no such."""
-    graded = sorted({reward for reward in rewards if not _is_binary(reward)})
+    graded = sorted({reward for reward in rewards if min(abs(reward), abs(reward - 1.0)) > _ROUNDING})
     if not graded:
         return ()
     explanation = " and ".join(filter(None, (_explain_rewards(graded, outcome, success_at) for outcome in _PLURAL)))
@@ -79,10 +79,6 @@ def _explain_rewards(graded: list[float], outcome: Outcome, success_at: float) -
         return f"the reward {of_kind[0]} was taken for a {outcome}" if of_kind else ""
     shown = ", ".join(of_kind[:_SHOWN]) + (" and others" if len(of_kind) > _SHOWN else "")
     return f"the rewards {shown} were taken for {_PLURAL[outcome]}"
-
-
-def _is_binary(reward: float) -> bool:
-    return min(abs(reward), abs(reward - 1.0)) <= _ROUNDING
 
 
 def error_verdict(trajectory: Trajectory, /) -> Verdict | None:

@@ -171,7 +171,7 @@ def _best(
     asked["most"] = limit + _MORE
     while True:
         matches = rows(connection, sql, asked)
-        scored = [(number, at, _score(distance)) for number, at, distance in matches]
+        scored = [(number, at, min(max(round(-float(distance), 5), -1.0), 1.0)) for number, at, distance in matches]
         # Whatever was not fetched is farther than the last row: only if that ties with the last place, ties may lack.
         if len(matches) < asked["most"] or scored[-1][2] < scored[limit - 1][2] - _SLACK:
             break
@@ -181,10 +181,6 @@ def _best(
         age = dict(rows(connection, ages, scope, [number for number, *_ in scored]))
         scored.sort(key=lambda row: (-row[2], -age[row[0]], -row[0], -row[1]))
     return scored[:limit]
-
-
-def _score(distance: Any) -> float:
-    return min(max(round(-float(distance), 5), -1.0), 1.0)
 
 
 _NEAREST: Final = (

@@ -11,7 +11,7 @@ from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.errors import Conflict, NotFound
-from lessonbank.stores._changes import SETTLED, Draft, planned
+from lessonbank.stores._changes import KEPT, SETTLED, Draft, planned
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import noted_again, tags_of
 from lessonbank.stores._records import encodable, json_of, loaded, microseconds, moment, wait_of
@@ -89,11 +89,14 @@ def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:
     Raises:
         NotFound, Conflict, SpaceMismatch, UsageError: see `Records.apply`.
     """
+    new = keep(connection, scope=batch.scope, runs=batch.runs) if batch.runs else list[str]
     asked = asked_scope(connection, batch.scope)
     present = Present(connection, batch.scope, foreseen=foreseen(batch))
     receipts = [entry.settlement.recall_id for entry, _ in batch.entries if isinstance(entry, Settle)]
     known = ask(connection, _RECEIPTS, batch.scope, receipts) if receipts else None
     scope = told_scope(connection, batch.scope, asked)
+    if len(new()) < len(batch.runs):
+        raise Conflict(KEPT)
     draft = planned(batch, present, batch.changes)
     there = {row[0]: row[1] for row in known} if known else {}
     if unknown := [id for id in receipts if id not in there]:

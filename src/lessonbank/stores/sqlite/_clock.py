@@ -42,10 +42,6 @@ def present(connection: sqlite3.Connection, machine: int | None = None, /) -> in
     row = connection.execute("SELECT value, sum FROM settings WHERE key = ?", (FILE_CLOCK,)).fetchone()
     if row and row[1] == checksum(FILE_CLOCK, row[0]) and row[0].startswith(f"{start} "):
         return counted + int(row[0].removeprefix(f"{start} "))
-    if not _only_reads(connection):
+    if not connection.execute("PRAGMA query_only").fetchone()[0]:
         keep_setting(connection, FILE_CLOCK, f"{start} {machine - counted}")
     return machine
-
-
-def _only_reads(connection: sqlite3.Connection) -> bool:
-    return bool(connection.execute("PRAGMA query_only").fetchone()[0])

@@ -84,12 +84,6 @@ def identity_of(status: os.stat_result | None, /) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if status else None
 
 
-def _most_in(size: int) -> int:
-    """As many transactions as a log of so many bytes can hold, and the one that makes up for a file that was looked at
-    before."""
-    return size // _LEAST_PAGE + 1
-
-
 class WalIdentity:
     """What is known of one file: when it was last written to, and how far it had counted then."""
 
@@ -99,7 +93,8 @@ class WalIdentity:
         self._turn = threading.Lock()
         self._written: tuple[int, int] | None = None
         self._count: int | None = None
-        self._log_size = 0
+        self._most = 1
+        """As many transactions as the log can hold, and the one that makes up for a file that was looked at before."""
 
     def check(self, identity: tuple[int, int] | None = None, /) -> tuple[int, int] | None:
         """The identity of the log that lies there now. If somebody has written to the file, look at both.
@@ -120,11 +115,8 @@ class WalIdentity:
                     raise _replaced(self._path)
                 self._written, self._count = written, count
             log = stat_of(self._log)  # the look took a while, in which it may have come or gone
-        if log is None:
-            self._log_size = 0
-            return None
-        self._log_size = log.st_size
-        return log.st_dev, log.st_ino
+        self._most = (log.st_size if log else 0) // _LEAST_PAGE + 1
+        return (log.st_dev, log.st_ino) if log else None
 
     def check_view(self, user_version: int, /) -> None:
         """Compare the count that SQLite sees, inside a transaction that alone may write, with the file's own.
@@ -133,12 +125,13 @@ class WalIdentity:
             StoreReplaced: the file was replaced by one that has nothing to do with what SQLite remembers of it.
         """
         seen = user_version // FORMATS
-        if self._count is None or (seen - self._count) % _ROUND <= _most_in(self._log_size):
+        if self._count is None or (seen - self._count) % _ROUND <= self._most:
             return
         with self._turn:
             self._count = _count_of_file(self._path)
         log = stat_of(self._log)
-        if self._count is not None and (seen - self._count) % _ROUND > _most_in(log.st_size if log else 0):
+        most = (log.st_size if log else 0) // _LEAST_PAGE + 1
+        if self._count is not None and (seen - self._count) % _ROUND > most:
             raise _replaced(self._path)
 
     def _checked(self) -> int | None:

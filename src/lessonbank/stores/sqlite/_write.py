@@ -13,7 +13,7 @@ from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.errors import Conflict, NotFound
-from lessonbank.stores._changes import SETTLED, Draft, planned
+from lessonbank.stores._changes import KEPT, SETTLED, Draft, planned
 from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import noted_again
 from lessonbank.stores._records import json_of, loaded, microseconds, wait_of
@@ -160,6 +160,8 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
     Raises:
         NotFound, Conflict, SpaceMismatch, UsageError: see `Records.apply`.
     """
+    if batch.runs and len(keep(connection, batch.scope, batch.runs)) < len(batch.runs):
+        raise Conflict(KEPT)
     scope, changes = make_scope(connection, batch.scope), batch.changes
     new = [change.experience for change in changes if isinstance(change, Add)]
     draft = planned(batch, Present(connection, scope, new=new), changes)
@@ -307,7 +309,10 @@ def rows_for(connection: sqlite3.Connection, scope: ScopeRow, written: Written, 
     old = {id: _old(connection, scope, id) for id in every if id not in added or id in back}
     new = (id for id in every if id not in old)
     numbers = {id: row.number for id, row in old.items()} | dict(zip(new, count(last + 1), strict=False))
-    tasks, lengths = _words(written, numbers)
+    tasks, lengths = dict[int, str](), dict[str, int]()
+    for id, experience in every.items():
+        terms = words(experience.task)
+        tasks[numbers[id]], lengths[id] = " ".join(terms), len(terms)
     return Rows(written, numbers, old, tasks, lengths, last=last, indexed=indexed or 0, repeated=bool(repeated))
 
 
@@ -329,15 +334,6 @@ def write(connection: sqlite3.Connection, scope: ScopeRow, rows: Rows, /) -> Non
     index_tail(connection, scope.number, rows.tasks, experiences, before=rows.last, done=rows.indexed)
     versions = chain(experiences.values(), (row.experience for row in old.values()))
     settle_pending(connection, scope.number, {attempt.trajectory_id for e in versions for attempt in e.attempts})
-
-
-def _words(written: Written, numbers: Mapping[str, int]) -> tuple[dict[int, str], dict[str, int]]:
-    """The words of every task as one text, by number, and how many they are, by id."""
-    tasks, lengths = dict[int, str](), dict[str, int]()
-    for id, experience in written.experiences.items():
-        terms = words(experience.task)
-        tasks[numbers[id]], lengths[id] = " ".join(terms), len(terms)
-    return tasks, lengths
 
 
 def _readmit(connection: sqlite3.Connection, scope: ScopeRow, ids: Collection[str]) -> set[str]:

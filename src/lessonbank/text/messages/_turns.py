@@ -76,7 +76,8 @@ def part_text(part: Json, /) -> str:
         return json.dumps(part, ensure_ascii=False)
     if not kind or kind in _TEXT_TYPES or kind in _THOUGHT_TYPES:
         return _first_text(part)
-    return _placeholder(kind) if _is_media(kind) else _first_text(part) or _data_text(part) or _placeholder(kind)
+    is_media = any(word in kind for word in _MEDIA)
+    return _placeholder(kind) if is_media else _first_text(part) or _data_text(part) or _placeholder(kind)
 
 
 def _data_text(part: Data) -> str:
@@ -102,10 +103,8 @@ def kind_of(part: Data, /) -> str:
     if part.get("thought") is True:  # Gemini marks a part that is text
         return "thought"
     kind = part.get("part_kind", part.get("type", part.get("kind")))
-    return kind.replace("-", "_") if isinstance(kind, str) else _infer_kind(part)
-
-
-def _infer_kind(part: Data) -> str:
+    if isinstance(kind, str):
+        return kind.replace("-", "_")
     return next((kind for key, kind in _IMPLIED.items() if part.get(key) is not None), "")
 
 
@@ -124,10 +123,6 @@ def is_result(kind: str, /) -> bool:
     return kind in {"function_response", "retry_prompt"} or kind.endswith(
         ("tool_result", "tool_return", "call_response", "call_output")
     )
-
-
-def _is_media(kind: str) -> bool:
-    return any(word in kind for word in _MEDIA)
 
 
 def _placeholder(kind: str) -> str:
