@@ -20,7 +20,6 @@ from lessonbank.guard import check_scope
 from lessonbank.stores._calls import StoreCalls
 from lessonbank.stores._records import encodable
 from lessonbank.stores._streams import result
-from lessonbank.stores._vectors import unit
 
 from . import (
     _copying,
@@ -106,11 +105,11 @@ class PostgresStore(StoreCalls[Database]):
         lessons: bool = False,
     ) -> Nearest:
         """See `Index.nearest`. In one transaction."""
-        row, where, name = unit(vector, what="the query"), check_scope(scope), encodable(space)
+        where, name = check_scope(scope), encodable(space)
         near = partial(_vectors.nearest, scope=where, space=name, limit=limit, exclude=tuple(exclude))
 
         def find(connection: Connection) -> tuple[Nearest, int | None]:
-            matches = near(connection, row)
+            matches = near(connection, vector)
             if not limit:
                 return Nearest(), None
             missing, upto = _vectors.unindexed(connection, scope=where, space=name, limit=1, lessons=lessons)

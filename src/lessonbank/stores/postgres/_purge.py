@@ -248,7 +248,7 @@ def put_back(connection: Connection, scope: str, old: dict[int, Experience], new
     sql = "SELECT number FROM lessonbank.experiences WHERE scope = %s AND NOT gone AND number = ANY(%s)"
     there = {number for (number,) in rows(connection, sql, scope, list(new))}
     derive(connection, scope, {number: e for number, e in new.items() if number in there})
-    stale = [(number, at) for number, e in new.items() for at in stale_places(old[number].lessons, e.lessons)]
+    stale = [(number, at) for number, e in new.items() for at in stale_places(old[number], e)]
     forget(connection, scope, places=stale)
     refresh_shown(connection, scope, there)
 

@@ -11,7 +11,7 @@ import numpy as np
 from lessonbank.contracts.records import Match
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.stores._records import encodable
-from lessonbank.stores._vectors import check_dimensions, unit
+from lessonbank.stores._vectors import text_at, unit
 
 from ._database import Connection, UnitRow, do, is_alone, many, row, rows
 from ._rows import VISIBLE, experiences_at, find_scope, found_at, numbers_of
@@ -74,9 +74,8 @@ def place(
     dimensions = known.dimensions if known else None
     units: dict[str, UnitRow] = {}
     for id, vector in vectors.items():
-        unit_vector = unit(vector, what=f"the experience {id!r}")
-        dimensions = check_dimensions(unit_vector, space=space, dimensions=dimensions)
-        units[encodable(id)] = as_row(unit_vector)
+        unit_vector = unit(vector, what=f"the experience {id!r}", space=space, dimensions=dimensions)
+        units[encodable(id)], dimensions = as_row(unit_vector), unit_vector.size
     places = _places(connection, scope, units, numbers)
     if known is None:
         sql = "INSERT INTO lessonbank.spaces (scope, space, dimensions) VALUES (%s, %s, %s)"
@@ -142,19 +141,17 @@ def drop(connection: Connection, scope: str, space: str, /) -> None:
 def nearest(
     connection: Connection, query: Vectors, /, *, scope: str, space: str, limit: int, exclude: Collection[str] = ()
 ) -> list[Match]:
-    """The closest shown rows by cosine; `query` is a unit row. Raises SpaceMismatch."""
+    """The closest shown rows by cosine. Raises UsageError or SpaceMismatch, see `unit`."""
     there = find_space(connection, scope, space)
-    if there is None:
-        return []
-    check_dimensions(query, space=space, dimensions=there.dimensions)
-    if limit <= 0:
+    row_of_query = unit(query, what="the query", space=space, dimensions=there and there.dimensions)
+    if there is None or limit <= 0:
         return []
     left_out = list(numbers_of(connection, scope, map(encodable, exclude)).values()) if exclude else []
     sql = _NEAREST
     if there.indexed and find_scope(connection, scope).documents > LARGE:
         sql = _NEAR.format(dimensions=there.dimensions)
         row(connection, _ITERATIVE)
-    best = _best(connection, sql, query, scope=scope, space=space, limit=limit, exclude=left_out)
+    best = _best(connection, sql, row_of_query, scope=scope, space=space, limit=limit, exclude=left_out)
     experiences = found_at(connection, scope, list(dict.fromkeys(number for number, _, _ in best)))
     return [
         Match(experience=e, score=score, lesson_id=e.lessons[at - 1].id if at else None)
@@ -235,16 +232,9 @@ def unindexed(
     asked = {"scope": scope, "space": space, "checked": checked, "limit": max(limit, 0)}
     places = rows(connection, _LESSONS_WITHOUT if lessons else _TASKS_WITHOUT, asked)
     held = experiences_at(connection, scope, list(dict.fromkeys(number for number, _ in places)))
-    named = [_id_and_text(held[number], at) for number, at in places]
+    named = [text_at(held[number], at) for number, at in places]
     none = limit > 0 and not places and there is not None
     return named, sequence if none and sequence - checked > _BEHIND else None
-
-
-def _id_and_text(experience: Any, at: int) -> tuple[str, str]:
-    if not at:
-        return experience.id, experience.task
-    lesson = experience.lessons[at - 1]
-    return lesson.id, lesson.text
 
 
 def note_checked(connection: Connection, /, *, scope: str, space: str, lessons: bool) -> None:

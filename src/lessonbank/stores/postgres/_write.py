@@ -246,7 +246,8 @@ def write(connection: Connection, scope: ScopeRow, written: Written, present: Pr
     unindex_words(connection, scope.name, {o.number: o.experience.task for id, o in there.items() if id in moved})
     index_words(connection, scope.name, {numbers[id]: every[id].task for id in moved})
     if old:
-        forget(connection, scope.name, places=[p for id, o in old.items() for p in _stale(o, every[id])])
+        stale = [(o.number, at) for id, o in old.items() for at in stale_places(o.experience, every[id])]
+        forget(connection, scope.name, places=stale)
     others = present.teaching_again(again | {lesson.id for e in every.values() for lesson in e.lessons})
     these = {earlier.number for earlier in old.values()}
     refresh(connection, scope.name, these | others, with_vectors=these | (others - set(numbers.values())))
@@ -302,9 +303,3 @@ _SHOWS: Final = (
     f" AND {VISIBLE})"
 )
 """Whether a lesson may be shown that a new experience holds or taught again."""
-
-
-def _stale(old: Earlier, new: Experience) -> list[tuple[int, int]]:
-    """Where vectors lie of a task or of lessons that say something else now."""
-    places = stale_places(old.experience.lessons, new.lessons)
-    return [(old.number, place) for place in (places if old.experience.task == new.task else {0, *places})]

@@ -20,7 +20,6 @@ from lessonbank.guard import check_scope
 from lessonbank.stores._calls import StoreCalls
 from lessonbank.stores._records import encodable
 from lessonbank.stores._streams import result
-from lessonbank.stores._vectors import unit
 
 from . import (
     _backup,
@@ -108,9 +107,9 @@ class SqliteStore(StoreCalls[Database | InMemory]):
         lessons: bool = False,
     ) -> Nearest:
         """See `Index.nearest`. One look at the file tells what is nearest, and whether anything has no vector."""
-        row, where, name = unit(vector, what="the query"), check_scope(scope), encodable(space)
+        where, name = check_scope(scope), encodable(space)
         find = partial(_vectors.nearest, scope=where, space=name, limit=limit, exclude=exclude, lessons=lessons)
-        return await self._find(where, find, self._matrices, row)
+        return await self._find(where, find, self._matrices, vector)
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Index.search`."""

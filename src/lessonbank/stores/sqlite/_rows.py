@@ -72,17 +72,18 @@ def make_scope(connection: sqlite3.Connection, name: str, /) -> ScopeRow:
 class SpaceRow:
     """A vector space as one scope uses it."""
 
-    number: int
-    dimensions: int | None
-    epoch: int
+    scope: int
+    name: str | None
+    number: int = 0
+    dimensions: int | None = None
+    epoch: int = 0
 
 
-def find_space(connection: sqlite3.Connection, scope: ScopeRow, name: str, /) -> SpaceRow | None:
-    """The space of that name in this scope."""
-    row = connection.execute(
-        "SELECT number, dimensions, epoch FROM spaces WHERE scope = ? AND name = ?", (scope.number, name)
-    ).fetchone()
-    return SpaceRow(*row) if row else None
+def find_space(connection: sqlite3.Connection, scope: ScopeRow, name: str | None, /) -> SpaceRow:
+    """The space of that name in this scope, with the number 0 where there is none yet."""
+    sql = "SELECT number, dimensions, epoch FROM spaces WHERE scope = ? AND name = ?"
+    row = connection.execute(sql, (scope.number, name)).fetchone()
+    return SpaceRow(scope.number, name, *(row or ()))
 
 
 def journal_number(scope: int, sequence: int, /) -> int:
@@ -174,6 +175,18 @@ SHOWS: Final = (
 """Whether the experience `e` is found: a lesson may be shown that it has, or that it taught again."""
 
 
+def shown_at(
+    connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int], exclude: Collection[str], /
+) -> dict[int, int]:
+    """The time of each experience in these rows that is found, by number; without those of the ids in `exclude`."""
+    sql = (
+        f"SELECT e.number, e.created_at FROM experiences e WHERE e.number {AMONG} AND +e.scope = ? AND {SHOWS}"
+        f" AND NOT e.id {AMONG_IDS}"
+    )
+    values = among(numbers), scope.number, among_ids(map(encodable, exclude))
+    return dict(connection.execute(sql, values).fetchall())
+
+
 def found_at(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int], /) -> dict[int, Experience]:
     """The experiences in these rows as a search gives them, by number: with what they taught again, as it is now."""
     known = {n: experience_of(*row) for n, row in stored_at(connection, numbers).items()}
@@ -190,14 +203,6 @@ def found_at(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collectio
     held += [experience_of(*row) for row in stored_at(connection, owners - known.keys()).values()]
     lessons = {lesson.id: lesson for owner in held for lesson in owner.lessons}
     return known | {number: shown_with(known[number], lessons) for number in again}
-
-
-def numbers_of(connection: sqlite3.Connection, scope: ScopeRow, ids: Iterable[str], /) -> dict[str, int]:
-    """Experience id to row number, for those of the ids this scope has."""
-    rows = connection.execute(
-        f"SELECT id, number FROM experiences WHERE scope = ? AND id {AMONG_IDS}", (scope.number, among_ids(ids))
-    )
-    return dict(rows.fetchall())
 
 
 def term(scope: int, word: str, /) -> str:

@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 
 from lessonbank.contracts.records import Match
-from lessonbank.stores._records import encodable
 from lessonbank.stores._words import Places, best_tasks
 from lessonbank.text.bm25 import words
 
@@ -19,13 +18,12 @@ from ._rows import (
     AMONG,
     LENGTHS,
     REPEATED,
-    SHOWS,
     ScopeRow,
     among,
     find_scope,
     found_at,
     numbers_in,
-    numbers_of,
+    shown_at,
     term,
 )
 
@@ -39,12 +37,9 @@ def search(
     here, asked = find_scope(connection, scope), words(query)
     if not asked or limit <= 0:
         return []
-    left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
 
     def look(numbers: Sequence[int]) -> Mapping[int, int]:
-        sql = f"SELECT number, created_at FROM experiences e WHERE number {AMONG} AND +e.scope = ? AND {SHOWS}"
-        rows = connection.execute(sql, (among(numbers), here.number))
-        return {number: at for number, at in rows if number not in left_out}
+        return shown_at(connection, here, numbers, exclude)
 
     places = _places(connection, here, frozenset(asked))
     best = best_tasks(asked, places, look, documents=here.documents, total=here.words, limit=limit)
