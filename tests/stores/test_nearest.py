@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Experience, Restore, Retire
 from lessonbank.stores._vectors import unit
-from lessonbank.stores.sqlite._rows import PARTS, SpaceRow
-from lessonbank.stores.sqlite._vectors import Matrices, Matrix, row_type, to_blobs
+from lessonbank.stores.sqlite._rows import PARTS, SpaceRow, row_type, to_blobs
+from lessonbank.stores.sqlite._vectors import Matrices, Matrix
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience
 
 Rows = np.ndarray
@@ -172,8 +172,6 @@ async def test_only_retired_lessons_are_close_and_none_of_them_takes_the_place_o
         exact = units(rows) @ unit(rows[0], what="q")
         wanted = [str(1200 + n) for n in np.argsort(exact[1200:])[::-1][:5]]
         assert await tasks(store, rows[0]) == wanted
-        assert await tasks(store, rows[0], exclude=[every[int(n)].id for n in wanted[:2]]) != wanted
-        assert await tasks(store, rows[0], exclude=[e.id for e in every[1200:]]) == []
         await store.apply([Restore(lesson_ids=(first,), reason="test")], scope=MINE, writer="tests")
         assert await tasks(store, rows[0]) == ["0", *wanted[:4]]
 
@@ -183,8 +181,8 @@ async def retire(store: Store, some: list[Experience]) -> None:
     await store.apply([Retire(lesson_ids=ids, reason="test")], scope=MINE, writer="tests")
 
 
-async def tasks(store: Store, query: Rows, exclude: list[str] | None = None) -> list[str]:
-    near = await store.nearest(query, scope=MINE, space=SPACE, limit=5, exclude=exclude or ())
+async def tasks(store: Store, query: Rows) -> list[str]:
+    near = await store.nearest(query, scope=MINE, space=SPACE, limit=5)
     return [match.experience.task for match in near.matches]
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lessonbank.providers.embedders.hashing import HashingEmbedder
-from lessonbank.stores.sqlite._rows import PARTS, SpaceRow
-from lessonbank.stores.sqlite._vectors import Matrix, row_type, to_blobs
+from lessonbank.stores.sqlite._rows import PARTS, SpaceRow, row_type, to_blobs
+from lessonbank.stores.sqlite._vectors import Matrix
 
 pytestmark = pytest.mark.full
 

@@ -23,6 +23,7 @@ from lessonbank.contracts.records import (
     Settle,
     Settlement,
 )
+from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
 
 from ._changes import check_settlement, lone_rollback
@@ -144,12 +145,12 @@ class StoreCalls(Generic[D]):
         """See `Records.apply`."""
         where = check_scope(scope)
         check_settlement(settlement, scope=where)
+        names = encodable(writer), _named(space) if vectors else ""
         if not (changes or vectors or settlement):
             self._database.check_open()
             return []
         entries = [*changes, *([Settle(settlement=settlement)] if settlement else [])]
         rollback = lone_rollback(changes, vectors, settlement)
-        names = encodable(writer), None if space is None else encodable(space)
         decided_upon = tuple(if_unlearned), tuple(if_unchanged), if_unsettled
         placed = dict(vectors or {})
 
@@ -160,6 +161,13 @@ class StoreCalls(Generic[D]):
             return self._writes.apply(connection, batch)
 
         return await self._apply(where, write)
+
+    async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str, replace: bool = False) -> None:
+        """See `Index.index`."""
+        where, placed, name = check_scope(scope), dict(vectors), _named(space)
+        self._database.check_open()
+        if placed or replace:
+            await self._change(where, self._writes.index, where, placed, name, replace)
 
     async def import_records(
         self,
@@ -238,7 +246,7 @@ class StoreCalls(Generic[D]):
         erasures = checked_erasures(what, changes)
         if not erasures:
             return []
-        batch = Batch(where, by, records_with_sums(changes), {}, None, (), tuple(if_unchanged))
+        batch = Batch(where, by, records_with_sums(changes), if_unchanged=tuple(if_unchanged))
 
         def write(connection: Any) -> Sequence[JournalEntry]:
             if isinstance(erasures, datetime):
@@ -278,3 +286,9 @@ class StoreCalls(Generic[D]):
         self, scope: str, sql: str, values: Sequence[Any], parse: Callable[[Any], R | None], /
     ) -> AsyncIterator[R]:
         return streamed(self._database, scope, sql, values, parse)
+
+
+def _named(space: str | None) -> str:
+    if not space:
+        raise UsageError("these vectors come without the name of their space: pass space=")
+    return encodable(space)

@@ -24,11 +24,9 @@ def unit(vector: Any, /, *, what: str, space: str = "", dimensions: int | None =
         row = np.asarray(vector, dtype=np.float64)
     except (OverflowError, TypeError, ValueError):
         raise UsageError(f"the vector of {what} is not a row of numbers") from None
-    if row.ndim != 1 or not row.size:
-        raise UsageError(f"the vector of {what} has the shape {row.shape}: one row of numbers is needed")
-    largest = float(np.abs(row).max())
-    if not 0.0 < largest < np.inf:
-        raise UsageError(f"the largest number in the vector of {what} is {largest}: the embedder is broken")
+    largest = float(np.abs(row).max(initial=0.0))
+    if row.ndim != 1 or not 0.0 < largest < np.inf:
+        raise UsageError(f"the vector of {what} has no direction (shape {row.shape}, largest number {largest})")
     if dimensions not in (None, row.size):
         raise SpaceMismatch(
             f"a vector of {row.size} dimensions does not fit the space {space!r} of {dimensions}: "
@@ -44,11 +42,3 @@ def text_at(experience: Experience, place: int, /) -> tuple[str, str]:
         return experience.id, experience.task
     lesson = experience.lessons[place - 1]
     return lesson.id, lesson.text
-
-
-def stale_places(before: Experience, after: Experience, /) -> set[int]:
-    """Places of lessons that are not there any more or say something else, and 0 for the task, if it does."""
-    told = [(lesson.id, lesson.text) for lesson in after.lessons]
-    lessons = enumerate(((lesson.id, lesson.text) for lesson in before.lessons), 1)
-    stale = {at for at, text in lessons if text not in told[at - 1 : at]}
-    return stale if before.task == after.task else {0, *stale}

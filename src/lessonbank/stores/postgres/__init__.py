@@ -101,12 +101,11 @@ class PostgresStore(StoreCalls[Database]):
         scope: str,
         space: str,
         limit: int,
-        exclude: Collection[str] = (),
         lessons: bool = False,
     ) -> Nearest:
         """See `Index.nearest`. In one transaction."""
         where, name = check_scope(scope), encodable(space)
-        near = partial(_vectors.nearest, scope=where, space=name, limit=limit, exclude=tuple(exclude))
+        near = partial(_vectors.nearest, scope=where, space=name, limit=limit)
 
         def find(connection: Connection) -> tuple[Nearest, int | None]:
             matches = near(connection, vector)
@@ -119,10 +118,10 @@ class PostgresStore(StoreCalls[Database]):
         await self._note(where, name, upto, lessons=lessons)
         return nearest
 
-    async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
+    async def search(self, query: str, /, *, scope: str, limit: int) -> Sequence[Match]:
         """See `Index.search`."""
         where = check_scope(scope)
-        find = partial(_words.search, query=query, scope=where, limit=limit, exclude=tuple(exclude))
+        find = partial(_words.search, query=query, scope=where, limit=limit)
         return await self._find(where, find)
 
     async def unindexed(
@@ -139,13 +138,6 @@ class PostgresStore(StoreCalls[Database]):
         if upto is not None and not self._database.read_only:
             note = partial(_vectors.note_checked, scope=scope, space=space, lessons=lessons)
             await result(self._database.write(note, scope=scope, lock="free"))
-
-    async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str, replace: bool = False) -> None:
-        """See `Index.index`."""
-        where, placed, name = check_scope(scope), dict(vectors), encodable(space)
-        self._database.check_open()
-        if placed or replace:
-            await self._change(where, partial(_vectors.index, replace=replace), where, placed, name)
 
     async def save_recall(self, recall: Recall, /, *, returned: bool = False) -> bool:
         """See `Records.save_recall`."""

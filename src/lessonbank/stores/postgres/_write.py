@@ -11,12 +11,11 @@ from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.errors import Conflict, NotFound
-from lessonbank.stores._changes import SETTLED, Draft, planned
+from lessonbank.stores._changes import SETTLED, Draft, planned, stale_places
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import noted_again, tags_of
 from lessonbank.stores._records import encodable, json_of, loaded, microseconds, moment, wait_of
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
-from lessonbank.stores._vectors import stale_places
 from lessonbank.text.bm25 import words
 
 from ._database import CLOCK, Connection, ask, do, many, rows, stored
@@ -25,6 +24,7 @@ from ._postings import index_words, unindex_words
 from ._present import Earlier, Present, foreseen
 from ._rows import VISIBLE, ScopeRow, add_scope, asked_scope, reserve_numbers, told_scope
 from ._vectors import forget, place
+from ._vectors import index as index
 
 
 def keep(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
@@ -30,18 +30,12 @@ from ._rows import (
 _PLACE: Final = np.dtype([("number", "i8"), ("times", "i8"), ("words", "i8")])
 
 
-def search(
-    connection: sqlite3.Connection, /, query: str, *, scope: str, limit: int, exclude: Collection[str]
-) -> list[Match]:
+def search(connection: sqlite3.Connection, /, query: str, *, scope: str, limit: int) -> list[Match]:
     """The closest shown experiences by the words of their tasks; of very many equal ones, those that came last."""
     here, asked = find_scope(connection, scope), words(query)
     if not asked or limit <= 0:
         return []
-
-    def look(numbers: Sequence[int]) -> Mapping[int, int]:
-        return shown_at(connection, here, numbers, exclude)
-
-    places = _places(connection, here, frozenset(asked))
+    look, places = partial(shown_at, connection, here), _places(connection, here, frozenset(asked))
     best = best_tasks(asked, places, look, documents=here.documents, total=here.words, limit=limit)
     experiences = found_at(connection, here, [number for *_, number in best])
     return [Match(experience=experiences[number], score=score) for score, _, number in best]

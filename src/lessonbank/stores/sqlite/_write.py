@@ -13,12 +13,11 @@ from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.errors import Conflict, NotFound
-from lessonbank.stores._changes import SETTLED, Draft, planned
+from lessonbank.stores._changes import SETTLED, Draft, planned, stale_places
 from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import noted_again
 from lessonbank.stores._records import json_of, loaded, microseconds, wait_of
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
-from lessonbank.stores._vectors import stale_places
 from lessonbank.text.bm25 import words
 
 from . import _lesson_words
