@@ -32,8 +32,7 @@ def unit(vector: Any, /, *, what: str, space: str = "", dimensions: int | None =
             f"a vector of {row.size} dimensions does not fit the space {space!r} of {dimensions}: "
             "name the embedder that filled it, or call `reindex`"
         )
-    row = row / largest
-    return (row / np.linalg.norm(row)).astype(np.float32)
+    return (row / largest / np.linalg.norm(row / largest)).astype(np.float32)
 
 
 def text_at(experience: Experience, place: int, /) -> tuple[str, str]:

@@ -1,7 +1,6 @@
 """Vectors of a file: a row for each, and the closest of one scope by cosine, from a matrix kept current with the file.
 
-A bit for each of up to 256 numbers of a row tells which rows may be close to a query. These are compared exactly;
-where the bits tell little, every row is.
+A bit for each of up to 256 numbers of a row tells which may be close. These are compared, all where bits tell little.
 """
 
 from __future__ import annotations
@@ -135,15 +134,17 @@ class Matrix:
             self._codes, self._coded = np.empty((len(self._codes), len(self.rows)), np.uint64), 0
         self._codes[:, self._coded : self.size] = _bits(rows[self._coded :], self._middle)
         self._coded = self.size
-        asked = _bits(np.frombuffer(_rows.to_blobs([query])[0], self.rows.dtype)["row"][:, self._picked], self._middle)
-        differ = np.bitwise_count(self._codes[:, : self.size] ^ asked).sum(axis=0, dtype=np.uint16)
+        asked = _bits(query[None, self._picked] * (32767 / np.abs(query).max()), self._middle)
+        differ = np.zeros(self.size, np.uint16)
+        for code, bits in zip(self._codes[:, : self.size], asked, strict=True):
+            differ += np.bitwise_count(code ^ bits)
         first = max(128, self.size // 400, 8 * count)
         near = np.flatnonzero(differ <= np.partition(differ, first)[first])[: 2 * first]
         best = np.argpartition(_cosines(self.rows[near], query), -count)[-count:]
-        bits, worst = len(self._middle), max(int(differ[near[best]].max()), 1)
-        share = min(worst / bits, 0.5)
+        every, worst = len(self._middle), max(int(differ[near[best]].max()), 1)
+        share = min(worst / every, 0.5)
         # As if each bit were drawn: three standard deviations more than the worst of the best rows has.
-        return np.flatnonzero(differ <= worst + 3.0 * sqrt(bits * share * (1.0 - share)))
+        return np.flatnonzero(differ <= worst + 3.0 * sqrt(every * share * (1.0 - share)))
 
 
 def _bits(rows: Array, middle: Array) -> Array:
