@@ -10,7 +10,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain, islice
-from math import sqrt
 from typing import Final
 
 import numpy as np
@@ -132,19 +131,20 @@ class Matrix:
         if self.size > self._codes.shape[1]:
             self._middle = rows[:: self.size // 4096 + 1].mean(axis=0).astype(np.int16)
             self._codes, self._coded = np.empty((len(self._codes), len(self.rows)), np.uint64), 0
-        self._codes[:, self._coded : self.size] = _bits(rows[self._coded :], self._middle)
+        codes = self._codes[:, : self.size]
+        for at in range(self._coded, self.size, 4096):
+            codes[:, at : at + 4096] = _bits(rows[at : at + 4096], self._middle)
         self._coded = self.size
         asked = _bits(query[None, self._picked] * (32767 / np.abs(query).max()), self._middle)
         differ = np.zeros(self.size, np.uint16)
-        for code, bits in zip(self._codes[:, : self.size], asked, strict=True):
+        for code, bits in zip(codes, asked, strict=True):
             differ += np.bitwise_count(code ^ bits)
         first = max(128, self.size // 400, 8 * count)
         near = np.flatnonzero(differ <= np.partition(differ, first)[first])[: 2 * first]
         best = np.argpartition(_cosines(self.rows[near], query), -count)[-count:]
-        every, worst = len(self._middle), max(int(differ[near[best]].max()), 1)
-        share = min(worst / every, 0.5)
+        worst = max(int(differ[near[best]].max()), 1)
         # As if each bit were drawn: three standard deviations more than the worst of the best rows has.
-        return np.flatnonzero(differ <= worst + 3.0 * sqrt(every * share * (1.0 - share)))
+        return np.flatnonzero(differ <= worst + 3.0 * worst**0.5)
 
 
 def _bits(rows: Array, middle: Array) -> Array:
