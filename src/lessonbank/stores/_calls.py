@@ -145,7 +145,7 @@ class StoreCalls(Generic[D]):
         """See `Records.apply`."""
         where = check_scope(scope)
         check_settlement(settlement, scope=where)
-        names = encodable(writer), _named(space) if vectors else ""
+        names = encodable(writer), _check_space(space) if vectors else ""
         if not (changes or vectors or settlement):
             self._database.check_open()
             return []
@@ -164,7 +164,7 @@ class StoreCalls(Generic[D]):
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str, replace: bool = False) -> None:
         """See `Index.index`."""
-        where, placed, name = check_scope(scope), dict(vectors), _named(space)
+        where, placed, name = check_scope(scope), dict(vectors), _check_space(space)
         self._database.check_open()
         if placed or replace:
             await self._change(where, self._writes.index, where, placed, name, replace)
@@ -288,7 +288,7 @@ class StoreCalls(Generic[D]):
         return streamed(self._database, scope, sql, values, parse)
 
 
-def _named(space: str | None) -> str:
+def _check_space(space: str | None) -> str:
     if not space:
         raise UsageError("these vectors come without the name of their space: pass space=")
     return encodable(space)

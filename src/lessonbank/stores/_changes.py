@@ -298,7 +298,7 @@ def check_settlement(settlement: Settlement | None, /, *, scope: str) -> None:
 
 def stale_places(before: Experience, after: Experience, /) -> set[int]:
     """Places of lessons that are not there any more or say something else, and 0 for the task, if it does."""
-    told = [(lesson.id, lesson.text) for lesson in after.lessons]
+    texts = [(lesson.id, lesson.text) for lesson in after.lessons]
     lessons = enumerate(((lesson.id, lesson.text) for lesson in before.lessons), 1)
-    stale = {at for at, text in lessons if text not in told[at - 1 : at]}
+    stale = {at for at, text in lessons if text not in texts[at - 1 : at]}
     return stale if before.task == after.task else {0, *stale}

@@ -68,7 +68,7 @@ def _parted(touched: Mapping[int, bool]) -> tuple[str | None, str | None]:
     return among(whole) if whole else None, among(part) if part else None
 
 
-def written(
+def read_writes(
     connection: sqlite3.Connection, scope: int, first: int, last: int, /
 ) -> Iterator[tuple[int, Sequence[int], Sequence[int]]]:
     """The entries of a scope from `first` to `last`: number, and the experiences held whole and changed in part."""

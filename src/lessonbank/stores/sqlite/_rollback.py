@@ -17,7 +17,7 @@ from lessonbank.stores._texts import checked, records_with_sums
 
 from ._checks import stored
 from ._derived import recount, settle_all, underive
-from ._journal import written
+from ._journal import read_writes
 from ._rows import (
     AMONG,
     AMONG_IDS,
@@ -118,7 +118,7 @@ def _versions(connection: sqlite3.Connection, scope: ScopeRow, spans: Sequence[r
     """The last entry that wrote each experience, for those that the entries of `spans` leave in being."""
     last: dict[int, _Version] = {}
     for span in spans:
-        for number, whole, part in written(connection, scope.number, span[0], span[-1]):
+        for number, whole, part in read_writes(connection, scope.number, span[0], span[-1]):
             last.update((experience, _Version(number, True)) for experience in whole)
             last.update((experience, _Version(number, False)) for experience in part if experience in last)
     return last
@@ -145,7 +145,7 @@ def _entries(
     named = [
         entry
         for span in spans
-        for entry, whole, part in written(connection, scope.number, span[0], span[-1])
+        for entry, whole, part in read_writes(connection, scope.number, span[0], span[-1])
         if any(experience in numbers for experience in chain(whole, part))
     ]
     sql = f"SELECT {stored('entry')} FROM journal WHERE number {AMONG} ORDER BY number"

@@ -23,7 +23,7 @@ from lessonbank.stores._vectors import text_at, unit
 
 from . import _rows
 from ._checks import checksum
-from ._journal import written
+from ._journal import read_writes
 from ._rows import AMONG, AMONG_IDS, PARTS, Array, ScopeRow, SpaceRow, among_ids, find_scope, find_space
 
 _BUDGET: Final = 1 << 30
@@ -240,7 +240,7 @@ def _missing(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, *,
         return []
     sql, values = _LESSONS if lessons else _TASKS, [scope.number]
     if upto >= 0:
-        entries = written(connection, scope.number, upto + 1, scope.sequence)
+        entries = read_writes(connection, scope.number, upto + 1, scope.sequence)
         numbers = {n for _, *parts in entries for n in chain(*parts)}.union(key // PARTS for key in missing)
         sql, values = f"{sql.replace('scope', '+scope')} AND number {AMONG}", [scope.number, _rows.among(numbers)]
     wanted = _rows.numbers_in(connection.execute(sql, values).fetchone()[0])
