@@ -165,6 +165,5 @@ def small_boundaries(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in {
         "sqlite._derived.TAIL": 3,
         "_words._MORE": 1,
-        "sqlite._vectors._TOGETHER": 4,
     }.items():
         monkeypatch.setattr(f"lessonbank.stores.{name}", size)

@@ -221,8 +221,6 @@ _ANSWERED_WITHOUT_ERROR = {
     "store.settlement",
     "store.holding",
     "store.learned",
-    "store.search_without",
-    "store.nearest_without",
     "store.if_unlearned",
     "store.list_recalls_of",
     "store.journal_since",
@@ -274,8 +272,6 @@ async def test_a_receipt_of_another_scope_is_refused_before_anything_is_looked_u
 _NOT_ABOUT_ONE_ID = {
     "store.if_unlearned",
     "store.if_unchanged",
-    "store.search_without",
-    "store.nearest_without",
 }
 
 

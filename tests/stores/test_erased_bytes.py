@@ -17,7 +17,7 @@ from lessonbank.contracts.records import Edit, Replace, Rollback, Settlement
 from lessonbank.contracts.store_calls import forget, purge_one
 from lessonbank.stores._listing import tags
 from lessonbank.stores._vectors import unit
-from lessonbank.stores.sqlite._vectors import to_blobs
+from lessonbank.stores.sqlite._rows import to_blobs
 from lessonbank.testing.store_purging import SECRET, asked, lived_in
 from lessonbank.testing.store_samples import MINE, START, added, collected, experience, lesson, towards, trajectory
 from lessonbank.text.bm25 import words

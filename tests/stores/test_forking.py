@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._database import Database
 from lessonbank.stores.sqlite._read import SCAN
 from lessonbank.stores.sqlite._wal_identity import WalIdentity
-from lessonbank.testing.store_samples import MINE, added, collected, experience
+from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards
 
 pytestmark = [
     pytest.mark.anyio,
@@ -123,6 +124,16 @@ async def test_a_reading_goes_on_on_both_sides_of_a_fork(path: Path) -> None:
         assert child.go_on() == "250"
         assert len(first) + len(stream.take(10**6)) == 500
         store._database.done(stream)
+
+
+async def test_a_child_that_is_forked_between_searches_under_way_searches_too(path: Path) -> None:
+    async with opened(path) as store:
+        await added(store, *[experience(f"Task {n}", minute=n) for n in range(50)], along=[towards(0)] * 50)
+        find = partial(store._matrices.nearest, scope=MINE, space=SPACE, limit=3, lessons=False)
+        searches = [store._database.read(find, towards(0)) for _ in range(20)]
+        child = Child(store, lambda database: len(database.read(find, towards(0)).result(20).matches), lambda: "ended")
+        assert (child.heard(), child.go_on()) == ("3", "ended")
+        assert [len(search.result(20).matches) for search in searches] == [3] * 20
 
 
 @pytest.mark.full

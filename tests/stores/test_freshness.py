@@ -10,7 +10,7 @@ from _trouble import opened
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Replace, Rollback
 from lessonbank.contracts.store_calls import purge_one
-from lessonbank.errors import UsageError
+from lessonbank.errors import NotFound
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._rows import PARTS
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
@@ -82,5 +82,5 @@ async def test_a_vector_of_an_lesson_beyond_the_last_place_is_refused(path: Path
     async with opened(path) as store:
         big = experience(lessons=[lesson(str(n)) for n in range(PARTS)])
         await added(store, big)
-        with pytest.raises(UsageError, match="vectors are kept of 4095"):
+        with pytest.raises(NotFound, match="no experience or lesson"):
             await store.index({big.lessons[-1].id: towards(0)}, scope=MINE, space="lessons")

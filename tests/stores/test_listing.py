@@ -101,7 +101,7 @@ LOOKS: dict[str, tuple[int, Callable[[sqlite3.Connection], list[Any]]]] = {
     ),
     "tasks with a rare word": (
         1,
-        lambda file: _words.search(file, "rare", scope=MINE, limit=20, exclude=()),
+        lambda file: _words.search(file, "rare", scope=MINE, limit=20),
     ),
     "recalls of one user": (
         1,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.errors import SpaceMismatch, UsageError
-from lessonbank.stores._vectors import check_dimensions, unit
-from lessonbank.stores.sqlite._vectors import row_type, to_blobs
+from lessonbank.stores._vectors import unit
+from lessonbank.stores.sqlite._rows import row_type, to_blobs
 
 
 def test_a_vector_is_made_a_unit_row_whatever_its_length() -> None:
@@ -25,9 +25,9 @@ def test_what_is_no_direction_is_refused(bad: object) -> None:
 
 
 def test_dimensions_must_agree() -> None:
-    assert check_dimensions(unit([1, 1], what="x"), space="s", dimensions=None) == 2
+    assert unit([1, 1], what="x", space="s", dimensions=2).size == 2
     with pytest.raises(SpaceMismatch, match="2 dimensions does not fit the space 's' of 3"):
-        check_dimensions(unit([1, 1], what="x"), space="s", dimensions=3)
+        unit([1, 1], what="x", space="s", dimensions=3)
 
 
 def test_a_packed_row_is_two_bytes_a_number_and_four_more() -> None:

@@ -39,7 +39,6 @@ async def test_what_is_left_unread_changes_no_answer(
     monkeypatch.setattr(_derived, "TAIL", data.draw(st.sampled_from([1, 4, 64])))
     kept = experiences(tasks)
     gone = [e.lessons[0].id for e in data.draw(st.lists(st.sampled_from(kept), max_size=3, unique_by=lambda e: e.id))]
-    excluded = [e.id for e in data.draw(st.lists(st.sampled_from(kept), max_size=2, unique_by=lambda e: e.id))]
     changed = data.draw(st.dictionaries(st.sampled_from([e.id for e in kept]), TASK, max_size=3))
     store = await SqliteStore.open(tmp_path / f"{kept[0].id}.db")
     for some in batches(kept, size=data.draw(st.sampled_from([3, 25]))):
@@ -54,12 +53,11 @@ async def test_what_is_left_unread_changes_no_answer(
     await store.apply([Rollback(to=to, reason="r")] if data.draw(st.booleans()) else [], scope="s", writer="w")
     if data.draw(st.booleans()):
         await store.rebuild()
-    found = await store.search(query, scope="s", limit=limit, exclude=excluded)
+    found = await store.search(query, scope="s", limit=limit)
     every = ranked_by_words(await collected(store.scan(scope="s")), query)
     wrong = (await store.verify()).problems
     await store.close()
-    wanted = [(e, score) for e, score in every if e.id not in excluded]
-    assert [(m.experience, m.score) for m in found] == wanted[:limit]
+    assert [(m.experience, m.score) for m in found] == every[:limit]
     assert wrong == []
 
 
@@ -132,7 +130,7 @@ async def test_tasks_without_a_word_of_the_question_cost_nearly_nothing(tmp_path
         with closing(sqlite3.connect(path)) as connection:
             steps = iter(range(10_000_000))
             connection.set_progress_handler(lambda: next(steps) and 0, 1)  # noqa: B023 - used before the loop goes on
-            found = by_words.search(connection, "cancel", scope="s", limit=5, exclude=())
+            found = by_words.search(connection, "cancel", scope="s", limit=5)
         taken.append(next(steps))
         assert [match.experience.task for match in found] == [f"cancel number{n}" for n in range(540, 299, -60)]
     assert taken[1] < 1.2 * taken[0], "no row is read of each task of the scope"

@@ -149,13 +149,13 @@ class StoreCalls(Generic[D]):
         if settlement is not None and settlement.scope != where:
             what = f"the settlement of {settlement.recall_id!r} belongs to the scope {settlement.scope!r}"
             raise UsageError(f"{what}, not to {where!r}")
+        names = encodable(writer), _check_space(space) if vectors else ""
         if not (changes or vectors or settlement or runs):
             self._database.check_open()
             return []
         entries = [*changes, *([Settle(settlement=settlement)] if settlement else [])]
         is_alone = len(changes) == 1 and not (vectors or settlement or runs)
         rollback = changes[0] if is_alone and isinstance(changes[0], Rollback) else None
-        names = encodable(writer), None if space is None else encodable(space)
         decided_upon = tuple(if_unlearned), tuple(if_unchanged), if_unsettled
         placed, new = dict(vectors or {}), tuple(runs)
 
@@ -167,6 +167,13 @@ class StoreCalls(Generic[D]):
             return self._writes.apply(connection, batch)
 
         return await self._apply(where, write)
+
+    async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str, replace: bool = False) -> None:
+        """See `Index.index`."""
+        where, placed, name = check_scope(scope), dict(vectors), _check_space(space)
+        self._database.check_open()
+        if placed or replace:
+            await self._change(where, self._writes.index, where, placed, name, replace)
 
     async def import_records(
         self,
@@ -245,7 +252,7 @@ class StoreCalls(Generic[D]):
         erasures = checked_erasures(what, changes)
         if not erasures:
             return []
-        batch = Batch(where, by, records_with_sums(changes), {}, None, (), tuple(if_unchanged))
+        batch = Batch(where, by, records_with_sums(changes), if_unchanged=tuple(if_unchanged))
 
         def write(connection: Any) -> Sequence[JournalEntry]:
             if isinstance(erasures, datetime):
@@ -285,3 +292,9 @@ class StoreCalls(Generic[D]):
         self, scope: str, sql: str, values: Sequence[Any], parse: Callable[[Any], R | None], /
     ) -> AsyncIterator[R]:
         return streamed(self._database, scope, sql, values, parse)
+
+
+def _check_space(space: str | None) -> str:
+    if not space:
+        raise UsageError("these vectors come without the name of their space: pass space=")
+    return encodable(space)

@@ -273,3 +273,11 @@ def held_again(experiences: Iterable[Experience], held: Collection[str], /) -> T
     there = [lesson for experience in experiences for lesson in experience.lessons if lesson.id in held]
     freed = tuple(lesson.id for lesson in there if lesson.state != "quarantined")
     return Trust(lesson_ids=freed, state="quarantined", by="person", reason=_STAYS) if freed else None
+
+
+def stale_places(before: Experience, after: Experience, /) -> set[int]:
+    """Places of lessons that are not there any more or say something else, and 0 for the task, if it does."""
+    texts = [(lesson.id, lesson.text) for lesson in after.lessons]
+    lessons = enumerate(((lesson.id, lesson.text) for lesson in before.lessons), 1)
+    stale = {at for at, text in lessons if text not in texts[at - 1 : at]}
+    return stale if before.task == after.task else {0, *stale}

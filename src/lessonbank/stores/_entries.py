@@ -82,7 +82,7 @@ class Batch:
     entries: Sequence[tuple[Entry, TextWithSum]]
     """What happens, in order, each as it is kept."""
     vectors: Mapping[str, Vectors] = field(default_factory=dict[str, "Vectors"])
-    space: str | None = None
+    space: str = ""
     if_unlearned: Sequence[str] = ()
     if_unchanged: Sequence[Experience] = ()
     if_unsettled: bool = False

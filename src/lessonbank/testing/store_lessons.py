@@ -110,15 +110,6 @@ class LessonSpaceTests(StoreTests):
             await _apply(store, Restore(lesson_ids=(known.lessons[0].id, hidden.lessons[0].id), reason="test"))
             assert await _find_titles(store) == ["a", "b", "c", "d"]
 
-    async def test_an_excluded_experience_takes_all_its_lessons_along(self) -> None:
-        async with self.opened() as store:
-            first, second = lessons_in("a", "b"), lessons_in("c", "d")
-            await along(store, first, second)
-            matches = (
-                await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=2, exclude=[first.id, "nothing"])
-            ).matches
-            assert [match.lesson_id for match in matches] == [i.id for i in second.lessons]
-
     async def test_a_crowd_of_lessons_in_another_scope_takes_no_place_of_mine(self) -> None:
         async with self.opened() as store:
             theirs = [lessons_in(*"abcdef", scope=THEIRS) for _ in range(10)]
@@ -217,9 +208,7 @@ class LessonSpaceTests(StoreTests):
             await store.index(along, scope=MINE, space=LESSONS)
             removals = [i.id for i in lessons[::5]]
             await store.apply([Retire(lesson_ids=tuple(removals), reason="test")], scope=MINE, writer="tests")
-            exclude = [e.id for e in known[::7]]
-            removals += [i.id for e in known[::7] for i in e.lessons]
             usable = {id: row for id, row in along.items() if id not in removals}
             for row in rows[len(lessons) :]:
-                matches = (await store.nearest(row, scope=MINE, space=LESSONS, limit=10, exclude=exclude)).matches
+                matches = (await store.nearest(row, scope=MINE, space=LESSONS, limit=10)).matches
                 assert_ranked(matches, usable, row, limit=10)

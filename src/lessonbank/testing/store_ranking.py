@@ -103,16 +103,6 @@ class RankingTests(LessonSpaceTests):
             await store.apply(changes, scope=MINE, writer="tests")
             assert await _nearest(store) == await _searched(store, shown.task) == [shown.id, retired.id]
 
-    async def test_excluded_experiences_leave_their_place_to_the_next(self) -> None:
-        async with self.opened() as store:
-            known = [experience(minute=n) for n in range(6)]
-            await added(store, *known, along=[towards(0)] * 6)
-            exclude = [known[5].id, known[4].id, "nothing", "\ud800"]
-            nearest = (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=2, exclude=exclude)).matches
-            searched = await store.search(known[0].task, scope=MINE, limit=2, exclude=exclude)
-            wanted = [known[3].id, known[2].id]
-            assert [m.experience.id for m in nearest] == [m.experience.id for m in searched] == wanted
-
     async def test_spaces_never_meet(self) -> None:
         async with self.opened() as store:
             first, other = experience(), experience()
@@ -242,8 +232,7 @@ class RankingTests(LessonSpaceTests):
             known = _crowd(120, seed=9)
             rows = np.random.default_rng(3).normal(size=(145, 8)).astype(np.float32).round(1)
             await added(store, *known, along=list(rows[:120]))
-            exclude = [e.id for e in known[::7]]
-            usable = {e.id: row for e, row in zip(known, rows, strict=False) if e.id not in exclude}
+            usable = {e.id: row for e, row in zip(known, rows, strict=False)}
             for row in rows[120:]:
-                matches = (await store.nearest(row, scope=MINE, space=SPACE, limit=10, exclude=exclude)).matches
+                matches = (await store.nearest(row, scope=MINE, space=SPACE, limit=10)).matches
                 assert_ranked(matches, usable, row, limit=10)

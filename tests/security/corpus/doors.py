@@ -113,13 +113,6 @@ DOORS: dict[str, Door] = {
         lambda b, s, i: b.store.apply([], scope=s, writer="w", vectors={i.experience: towards(0)}, space="sample:8"),
     ),
     "store.index": Door("lesson", lambda b, s, i: b.store.index({i.lesson: towards(0)}, scope=s, space="lessons:8")),
-    "store.search_without": Door(
-        "experience", lambda b, s, i: b.store.search("the order", scope=s, limit=9, exclude=[i.experience])
-    ),
-    "store.nearest_without": Door(
-        "experience",
-        lambda b, s, i: b.store.nearest(towards(0), scope=s, space="sample:8", limit=9, exclude=[i.experience]),
-    ),
     "store.if_unlearned": Door("run", lambda b, s, i: _on_condition(b, s, if_unlearned=[i.run])),
     "store.if_unchanged": Door(
         "experience", lambda b, s, i: _on_condition(b, s, if_unchanged=[_made(s, i.experience)])

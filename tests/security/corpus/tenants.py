@@ -188,13 +188,11 @@ async def _index(t: Tenant, chance: random.Random) -> Any:
 
 async def _nearest(t: Tenant, chance: random.Random) -> Any:
     (vector,) = t.vectors(["query"], chance).values()
-    exclude = [t.id("e", chance)] if chance.random() < 0.3 else []
-    return (await t.store.nearest(vector, scope=t.scope, space=chance.choice(SPACES), limit=3, exclude=exclude)).matches
+    return (await t.store.nearest(vector, scope=t.scope, space=chance.choice(SPACES), limit=3)).matches
 
 
 async def _search(t: Tenant, chance: random.Random) -> Any:
-    exclude = [t.id("e", chance)] if chance.random() < 0.3 else []
-    return await t.store.search(t.text(chance), scope=t.scope, limit=chance.choice((1, 9)), exclude=exclude)
+    return await t.store.search(t.text(chance), scope=t.scope, limit=chance.choice((1, 9)))
 
 
 async def _unindexed(t: Tenant, chance: random.Random) -> Any:

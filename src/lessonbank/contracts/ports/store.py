@@ -302,19 +302,18 @@ class Index(Protocol):
         scope: str,
         space: str,
         limit: int,
-        exclude: Collection[str] = (),
         lessons: bool = False,
     ) -> Nearest:
         """The experiences with at least one active lesson whose task vectors are closest by cosine.
 
         In a space of `lessons`, the active lessons whose vectors are closest: one match each, which names the lesson.
-        Filtered by scope, `exclude` (experience ids) and active lessons before ranking; equal scores newest first. The
+        Filtered by scope and active lessons before ranking; equal scores newest first. The
         answer also says whether anything has no vector in the space yet, of the same moment. A limit of 0 asks only
         whether the vector fits. Raises SpaceMismatch: it has another dimension than the space.
         """
         ...
 
-    async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
+    async def search(self, query: str, /, *, scope: str, limit: int) -> Sequence[Match]:
         """Find experiences by words of their tasks: BM25 with statistics of this scope only, scaled so that the query's
         own text scores 1. Experiences without a common word are left out; equal scores newest first."""
         ...

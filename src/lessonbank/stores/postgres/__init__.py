@@ -20,7 +20,6 @@ from lessonbank.guard import check_scope
 from lessonbank.stores._calls import StoreCalls
 from lessonbank.stores._records import encodable
 from lessonbank.stores._streams import result
-from lessonbank.stores._vectors import unit
 
 from . import (
     _copying,
@@ -102,15 +101,14 @@ class PostgresStore(StoreCalls[Database]):
         scope: str,
         space: str,
         limit: int,
-        exclude: Collection[str] = (),
         lessons: bool = False,
     ) -> Nearest:
         """See `Index.nearest`. In one transaction."""
-        row, where, name = unit(vector, what="the query"), check_scope(scope), encodable(space)
-        near = partial(_vectors.nearest, scope=where, space=name, limit=limit, exclude=tuple(exclude))
+        where, name = check_scope(scope), encodable(space)
+        near = partial(_vectors.nearest, scope=where, space=name, limit=limit)
 
         def find(connection: Connection) -> tuple[Nearest, int | None]:
-            matches = near(connection, row)
+            matches = near(connection, vector)
             if not limit:
                 return Nearest(), None
             missing, upto = _vectors.unindexed(connection, scope=where, space=name, limit=1, lessons=lessons)
@@ -120,10 +118,10 @@ class PostgresStore(StoreCalls[Database]):
         await self._note(where, name, upto, lessons=lessons)
         return nearest
 
-    async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
+    async def search(self, query: str, /, *, scope: str, limit: int) -> Sequence[Match]:
         """See `Index.search`."""
         where = check_scope(scope)
-        find = partial(_words.search, query=query, scope=where, limit=limit, exclude=tuple(exclude))
+        find = partial(_words.search, query=query, scope=where, limit=limit)
         return await self._find(where, find)
 
     async def unindexed(
@@ -140,13 +138,6 @@ class PostgresStore(StoreCalls[Database]):
         if upto is not None and not self._database.read_only:
             note = partial(_vectors.note_checked, scope=scope, space=space, lessons=lessons)
             await result(self._database.write(note, scope=scope, lock="free"))
-
-    async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str, replace: bool = False) -> None:
-        """See `Index.index`."""
-        where, placed, name = check_scope(scope), dict(vectors), encodable(space)
-        self._database.check_open()
-        if placed or replace:
-            await self._change(where, partial(_vectors.index, replace=replace), where, placed, name)
 
     async def save_recall(self, recall: Recall, /, *, returned: bool = False) -> bool:
         """See `Records.save_recall`."""

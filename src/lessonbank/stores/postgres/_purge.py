@@ -11,6 +11,7 @@ from lessonbank.contracts.records import Erased, Erasure, Experience, Forgotten,
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.settings import keys_of
 from lessonbank.guard.shown_lines import ShownBlocks
+from lessonbank.stores._changes import stale_places
 from lessonbank.stores._entries import Batch, entry_of
 from lessonbank.stores._erasure import (
     OUTLIVE,
@@ -37,7 +38,6 @@ from lessonbank.stores._mentions import (
 )
 from lessonbank.stores._records import json_of, loaded, microseconds
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
-from lessonbank.stores._vectors import stale_places
 
 from ._database import Connection, do, many, row, rows, stored
 from ._derived import derive, recount, refresh_shown, settle_pending, underive
@@ -248,7 +248,7 @@ def put_back(connection: Connection, scope: str, old: dict[int, Experience], new
     sql = "SELECT number FROM lessonbank.experiences WHERE scope = %s AND NOT gone AND number = ANY(%s)"
     there = {number for (number,) in rows(connection, sql, scope, list(new))}
     derive(connection, scope, {number: e for number, e in new.items() if number in there})
-    stale = [(number, at) for number, e in new.items() for at in stale_places(old[number].lessons, e.lessons)]
+    stale = [(number, at) for number, e in new.items() for at in stale_places(old[number], e)]
     forget(connection, scope, places=stale)
     refresh_shown(connection, scope, there)
 

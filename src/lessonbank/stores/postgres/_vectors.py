@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from lessonbank.contracts.records import Match
-from lessonbank.errors import NotFound, UsageError
+from lessonbank.errors import NotFound
 from lessonbank.stores._records import encodable
-from lessonbank.stores._vectors import check_dimensions, unit
+from lessonbank.stores._vectors import text_at, unit
 
 from ._database import Connection, UnitRow, do, is_alone, many, row, rows
 from ._rows import VISIBLE, experiences_at, find_scope, found_at, numbers_of
@@ -57,7 +57,7 @@ def place(
     connection: Connection,
     scope: str,
     vectors: Mapping[str, Vectors],
-    space: str | None,
+    space: str,
     /,
     *,
     numbers: Mapping[str, int],
@@ -68,15 +68,12 @@ def place(
         NotFound: an id is not of this scope.
         UsageError, SpaceMismatch: a vector is not one row of finite numbers, or has another dimension than the space.
     """
-    if not space:
-        raise UsageError("these vectors come without the name of their space: pass space=")
     known = find_space(connection, scope, space)
     dimensions = known.dimensions if known else None
     units: dict[str, UnitRow] = {}
     for id, vector in vectors.items():
-        unit_vector = unit(vector, what=f"the experience {id!r}")
-        dimensions = check_dimensions(unit_vector, space=space, dimensions=dimensions)
-        units[encodable(id)] = as_row(unit_vector)
+        unit_vector = unit(vector, what=f"the experience {id!r}", space=space, dimensions=dimensions)
+        units[encodable(id)], dimensions = as_row(unit_vector), unit_vector.size
     places = _places(connection, scope, units, numbers)
     if known is None:
         sql = "INSERT INTO lessonbank.spaces (scope, space, dimensions) VALUES (%s, %s, %s)"
@@ -86,7 +83,7 @@ def place(
     many(connection, _PLACE, named)
 
 
-def index(connection: Connection, scope: str, vectors: Mapping[str, Vectors], space: str, /, *, replace: bool) -> None:
+def index(connection: Connection, scope: str, vectors: Mapping[str, Vectors], space: str, replace: bool, /) -> None:
     """Set vectors by id; `replace`: in place of all that the space held."""
     if replace:
         drop(connection, scope, space)
@@ -139,22 +136,17 @@ def drop(connection: Connection, scope: str, space: str, /) -> None:
         do(connection, f"DELETE FROM lessonbank.{table} WHERE scope = %s AND space = %s", scope, space)
 
 
-def nearest(
-    connection: Connection, query: Vectors, /, *, scope: str, space: str, limit: int, exclude: Collection[str] = ()
-) -> list[Match]:
-    """The closest shown rows by cosine; `query` is a unit row. Raises SpaceMismatch."""
+def nearest(connection: Connection, query: Vectors, /, *, scope: str, space: str, limit: int) -> list[Match]:
+    """The closest shown rows by cosine. Raises UsageError or SpaceMismatch, see `unit`."""
     there = find_space(connection, scope, space)
-    if there is None:
+    row_of_query = unit(query, what="the query", space=space, dimensions=there and there.dimensions)
+    if there is None or limit <= 0:
         return []
-    check_dimensions(query, space=space, dimensions=there.dimensions)
-    if limit <= 0:
-        return []
-    left_out = list(numbers_of(connection, scope, map(encodable, exclude)).values()) if exclude else []
     sql = _NEAREST
     if there.indexed and find_scope(connection, scope).documents > LARGE:
         sql = _NEAR.format(dimensions=there.dimensions)
         row(connection, _ITERATIVE)
-    best = _best(connection, sql, query, scope=scope, space=space, limit=limit, exclude=left_out)
+    best = _best(connection, sql, row_of_query, scope=scope, space=space, limit=limit)
     experiences = found_at(connection, scope, list(dict.fromkeys(number for number, _, _ in best)))
     return [
         Match(experience=e, score=score, lesson_id=e.lessons[at - 1].id if at else None)
@@ -164,10 +156,10 @@ def nearest(
 
 
 def _best(
-    connection: Connection, sql: str, query: Vectors, *, scope: str, space: str, limit: int, exclude: Sequence[int]
+    connection: Connection, sql: str, query: Vectors, *, scope: str, space: str, limit: int
 ) -> list[tuple[int, int, float]]:
     """Experience, place and score of the best, equal scores newest first."""
-    asked: dict[str, Any] = {"scope": scope, "space": space, "exclude": exclude, "query": as_row(query)}
+    asked: dict[str, Any] = {"scope": scope, "space": space, "query": as_row(query)}
     asked["most"] = limit + _MORE
     while True:
         matches = rows(connection, sql, asked)
@@ -185,14 +177,14 @@ def _best(
 
 _NEAREST: Final = (
     "SELECT experience, place, unit <#> %(query)s::vector AS distance FROM lessonbank.vectors WHERE scope = %(scope)s"
-    " AND space = %(space)s AND shown AND NOT experience = ANY(%(exclude)s::bigint[]) ORDER BY distance LIMIT %(most)s"
+    " AND space = %(space)s AND shown ORDER BY distance LIMIT %(most)s"
 )
 
 
 _NEAR: Final = (
     "SELECT experience, place, unit <#> %(query)s::vector AS distance FROM (SELECT experience, place, unit"
     " FROM lessonbank.vectors WHERE scope = %(scope)s AND space = %(space)s AND shown"
-    " AND NOT experience = ANY(%(exclude)s::bigint[]) AND vector_dims(unit) = {dimensions}"
+    " AND vector_dims(unit) = {dimensions}"
     " ORDER BY unit::halfvec({dimensions}) <#> %(query)s::vector::halfvec({dimensions}) LIMIT %(most)s) near"
     " ORDER BY distance"
 )
@@ -231,16 +223,9 @@ def unindexed(
     asked = {"scope": scope, "space": space, "checked": checked, "limit": max(limit, 0)}
     places = rows(connection, _LESSONS_WITHOUT if lessons else _TASKS_WITHOUT, asked)
     held = experiences_at(connection, scope, list(dict.fromkeys(number for number, _ in places)))
-    named = [_id_and_text(held[number], at) for number, at in places]
+    named = [text_at(held[number], at) for number, at in places]
     none = limit > 0 and not places and there is not None
     return named, sequence if none and sequence - checked > _BEHIND else None
-
-
-def _id_and_text(experience: Any, at: int) -> tuple[str, str]:
-    if not at:
-        return experience.id, experience.task
-    lesson = experience.lessons[at - 1]
-    return lesson.id, lesson.text
 
 
 def note_checked(connection: Connection, /, *, scope: str, space: str, lessons: bool) -> None:

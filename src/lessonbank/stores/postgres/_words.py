@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from lessonbank.contracts.records import Match
@@ -12,19 +12,18 @@ from lessonbank.text.bm25 import words
 
 from ._database import Connection, rows, stored
 from ._postings import places_of
-from ._rows import found_at, numbers_of
+from ._rows import found_at
 
 _FIRST: Final = 2
 """Records fetched beyond the limit with the first look: sums tie, and scores do not."""
 
 
-def search(connection: Connection, /, query: str, *, scope: str, limit: int, exclude: Collection[str]) -> list[Match]:
+def search(connection: Connection, /, query: str, *, scope: str, limit: int) -> list[Match]:
     """The closest shown experiences by the words of their tasks."""
     asked = list(map(encodable, words(query)))
     if not asked or limit <= 0:
         return []
     here, places = places_of(connection, scope, set(asked))
-    left_out = set(numbers_of(connection, scope, map(encodable, exclude)).values()) if exclude else set[int]()
     records = dict[int, bytes]()
 
     def look(numbers: Sequence[int]) -> Mapping[int, int]:
@@ -32,9 +31,9 @@ def search(connection: Connection, /, query: str, *, scope: str, limit: int, exc
         wanted = {
             "scope": scope,
             "numbers": f"{{{','.join(map(str, numbers))}}}",
-            "most": limit + len(left_out) + _FIRST,
+            "most": limit + _FIRST,
         }
-        those = [row for row in rows(connection, _CANDIDATES, wanted) if row[0] not in left_out]
+        those = rows(connection, _CANDIDATES, wanted)
         records.update((number, record) for number, _, record in those if record is not None)
         return {number: at for number, at, _ in those}
 

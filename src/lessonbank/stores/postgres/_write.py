@@ -11,12 +11,11 @@ from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.errors import Conflict, NotFound
-from lessonbank.stores._changes import KEPT, SETTLED, Draft, planned
+from lessonbank.stores._changes import KEPT, SETTLED, Draft, planned, stale_places
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import noted_again, tags_of
 from lessonbank.stores._records import encodable, json_of, loaded, microseconds, moment, wait_of
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
-from lessonbank.stores._vectors import stale_places
 from lessonbank.text.bm25 import words
 
 from ._database import CLOCK, Connection, ask, do, many, rows, stored
@@ -25,6 +24,7 @@ from ._postings import index_words, unindex_words
 from ._present import Earlier, Present, foreseen
 from ._rows import VISIBLE, ScopeRow, add_scope, asked_scope, reserve_numbers, told_scope
 from ._vectors import forget, place
+from ._vectors import index as index
 
 
 def keep(
@@ -249,7 +249,8 @@ def write(connection: Connection, scope: ScopeRow, written: Written, present: Pr
     unindex_words(connection, scope.name, {o.number: o.experience.task for id, o in there.items() if id in moved})
     index_words(connection, scope.name, {numbers[id]: every[id].task for id in moved})
     if old:
-        forget(connection, scope.name, places=[p for id, o in old.items() for p in _stale(o, every[id])])
+        stale = [(o.number, at) for id, o in old.items() for at in stale_places(o.experience, every[id])]
+        forget(connection, scope.name, places=stale)
     others = present.teaching_again(again | {lesson.id for e in every.values() for lesson in e.lessons})
     these = {earlier.number for earlier in old.values()}
     refresh(connection, scope.name, these | others, with_vectors=these | (others - set(numbers.values())))
@@ -305,9 +306,3 @@ _SHOWS: Final = (
     f" AND {VISIBLE})"
 )
 """Whether a lesson may be shown that a new experience holds or taught again."""
-
-
-def _stale(old: Earlier, new: Experience) -> list[tuple[int, int]]:
-    """Where vectors lie of a task or of lessons that say something else now."""
-    places = stale_places(old.experience.lessons, new.lessons)
-    return [(old.number, place) for place in (places if old.experience.task == new.task else {0, *places})]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -20,7 +20,6 @@ from lessonbank.guard import check_scope
 from lessonbank.stores._calls import StoreCalls
 from lessonbank.stores._records import encodable
 from lessonbank.stores._streams import result
-from lessonbank.stores._vectors import unit
 
 from . import (
     _backup,
@@ -32,7 +31,6 @@ from . import (
     _read,
     _rebuild,
     _rollback,
-    _vectors,
     _verify,
     _words,
     _write,
@@ -104,31 +102,25 @@ class SqliteStore(StoreCalls[Database | InMemory]):
         scope: str,
         space: str,
         limit: int,
-        exclude: Collection[str] = (),
         lessons: bool = False,
     ) -> Nearest:
         """See `Index.nearest`. One look at the file tells what is nearest, and whether anything has no vector."""
-        row, where, name = unit(vector, what="the query"), check_scope(scope), encodable(space)
-        find = partial(_vectors.nearest, scope=where, space=name, limit=limit, exclude=exclude, lessons=lessons)
-        return await self._find(where, find, self._matrices, row)
+        where, name = check_scope(scope), encodable(space)
+        find = partial(self._matrices.nearest, scope=where, space=name, limit=limit, lessons=lessons)
+        return await self._find(where, find, vector)
 
-    async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
+    async def search(self, query: str, /, *, scope: str, limit: int) -> Sequence[Match]:
         """See `Index.search`."""
         where = check_scope(scope)
-        find = partial(_words.search, query=query, scope=where, limit=limit, exclude=exclude)
-        return await self._find(where, find)
+        return await self._find(where, partial(_words.search, query=query, scope=where, limit=limit))
 
     async def unindexed(
         self, *, scope: str, space: str, limit: int, lessons: bool = False
     ) -> Sequence[tuple[str, str]]:
         """See `Index.unindexed`."""
         where, name = check_scope(scope), encodable(space)
-        find = partial(_vectors.unindexed, scope=where, space=name, limit=limit, lessons=lessons)
-        return await self._find(where, find, self._matrices)
-
-    async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str, replace: bool = False) -> None:
-        """See `Index.index`."""
-        await self._change(where := check_scope(scope), _write.index, where, dict(vectors), encodable(space), replace)
+        find = partial(self._matrices.unindexed, scope=where, space=name, limit=limit, lessons=lessons)
+        return await self._find(where, find)
 
     async def save_recall(self, recall: Recall, /, *, returned: bool = False) -> bool:
         """See `Records.save_recall`."""

@@ -17,8 +17,8 @@ from lessonbank.stores._texts import checked, kept_again
 from ._checks import checksum, stored
 from ._rebuild import journal_of, rebuild
 from ._rollback import change_over
-from ._rows import PARTS, entry_of, experience_at, find_scope, journal_number, make_scope, sequence_of
-from ._vectors import place, row_type
+from ._rows import PARTS, entry_of, experience_at, find_scope, journal_number, make_scope, row_type, sequence_of
+from ._vectors import place
 
 if TYPE_CHECKING:
     from lessonbank.stores._copying import Row, Table

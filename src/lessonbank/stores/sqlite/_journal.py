@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, repeat
 from typing import Final
 
@@ -65,3 +66,12 @@ def _parted(touched: Mapping[int, bool]) -> tuple[str | None, str | None]:
     whole = [number for number, held in touched.items() if held]
     part = [number for number, held in touched.items() if not held]
     return among(whole) if whole else None, among(part) if part else None
+
+
+def read_writes(
+    connection: sqlite3.Connection, scope: int, first: int, last: int, /
+) -> Iterator[tuple[int, Sequence[int], Sequence[int]]]:
+    """The entries of a scope from `first` to `last`: number, and the experiences held whole and changed in part."""
+    sql = "SELECT number, whole, part FROM journal WHERE number BETWEEN ? AND ?"
+    for number, whole, part in connection.execute(sql, (journal_number(scope, first), journal_number(scope, last))):
+        yield number, json.loads(whole) if whole else (), json.loads(part) if part else ()

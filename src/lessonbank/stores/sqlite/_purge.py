@@ -42,9 +42,9 @@ from . import _lesson_words
 from ._checks import stored
 from ._derived import RECALL, RUN, derive, forget_words, recount, reindex_words, settle_all, tag, underive, untag, upto
 from ._read import counts, setting
-from ._rows import AMONG, ScopeRow, among, entry_of, experience_in, find_scope, journal_number, make_scope
+from ._rows import AMONG, PARTS, ScopeRow, among, entry_of, experience_in, find_scope, journal_number, make_scope
 from ._vectors import drop, forget
-from ._write import Batch, journal, set_setting, stale_lessons
+from ._write import Batch, journal, set_setting, stale_keys
 
 UNFINISHED: Final = "purge.unfinished"
 """The setting that stands from the purge until its bytes are gone from the file, too."""
@@ -279,7 +279,7 @@ def _scrub_experiences(connection: sqlite3.Connection, scope: ScopeRow, mentions
             del mentions.experiences[number]
         elif left is not experience:
             mentions.experiences[number] = _put_back(connection, number, row, experience, left)
-            forget(connection, scope.number, keys=stale_lessons(number, experience.lessons, left.lessons))
+            forget(connection, scope.number, stale_keys(number, experience, left))
 
 
 def _put_back(
@@ -300,7 +300,7 @@ def _put_back(
 def _delete(connection: sqlite3.Connection, scope: ScopeRow, numbers: Sequence[int]) -> None:
     if not numbers:
         return
-    forget(connection, scope.number, numbers=frozenset(numbers))
+    forget(connection, scope.number, [number * PARTS for number in numbers], parts=PARTS)
     places = among([*(-number for number in numbers), scope.number])
     for table in ("lessons", "attempts"):
         connection.execute(f"DELETE FROM {table} WHERE scope {AMONG} AND experience {AMONG}", (places, among(numbers)))

@@ -13,12 +13,12 @@ from lessonbank.stores._texts import checked
 from lessonbank.text.bm25 import words
 
 from . import _lesson_words
-from ._checks import stored
+from ._checks import checksum, stored
 from ._derived import derive, recount, reindex_words, relist, settle_all
 from ._purge import UNFINISHED
 from ._read import setting
-from ._rows import among, entry_of, experience_of, journal_number
-from ._vectors import drop_unsound
+from ._rows import PARTS, among, entry_of, experience_of, journal_number
+from ._vectors import drop
 
 _BATCH: Final = 64
 """Rows read at once, between which others are written: few, because even to forget many records takes milliseconds."""
@@ -35,7 +35,7 @@ def rebuild(connection: sqlite3.Connection, /) -> None:
     relist(connection)
     reindex_words(connection)
     _lesson_words.reindex(connection)
-    drop_unsound(connection)
+    _drop_unsound(connection)
     recount(connection)
     settle_all(connection)
 
@@ -113,3 +113,27 @@ def ids_of(connection: sqlite3.Connection, scope: int, /) -> dict[str, int]:
 def unfinished(connection: sqlite3.Connection, /) -> bool:
     """Whether a purge was interrupted before its bytes were gone."""
     return setting(connection, UNFINISHED) is not None
+
+
+def _drop_unsound(connection: sqlite3.Connection) -> None:
+    """Take out the vectors that are damaged, or of nothing, and those of a space that is damaged."""
+    for space, total, *columns in connection.execute(
+        "SELECT number, sum, scope, name, dimensions FROM spaces"
+    ).fetchall():
+        if total != checksum(*columns):
+            drop(connection, space)
+    every = connection.execute("SELECT number, sum, space, key, vector FROM vectors")
+    damaged = [(number,) for number, total, *columns in every if total != checksum(*columns)]
+    connection.executemany("DELETE FROM vectors WHERE number = ?", damaged)
+    connection.execute(f"DELETE FROM vectors WHERE number IN ({OF_NOTHING})")
+
+
+OF_NOTHING: Final = (
+    "SELECT v.number FROM vectors v LEFT JOIN spaces s ON s.number = v.space LEFT JOIN (SELECT e.number AS experience,"
+    " coalesce(l.last, 0) AS last FROM experiences e LEFT JOIN (SELECT experience, max(place) AS last FROM lessons"
+    f" GROUP BY experience) l ON l.experience = e.number) t ON t.experience = v.key / {PARTS}"
+    f" WHERE v.key % {PARTS} > coalesce(t.last, -1)"
+    " OR length(v.vector) IS NOT 4 + 2 * s.dimensions"
+    " OR v.number NOT BETWEEN 1 AND (SELECT seq FROM sqlite_sequence WHERE name = 'vectors')"
+)
+"""The vectors of no experience or lesson, those that do not fit their space, and those that no catching up reads."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from lessonbank._base.iterate import batches
 from lessonbank.contracts.records import Experience, JournalEntry, Rollback
@@ -17,6 +17,7 @@ from lessonbank.stores._texts import checked, records_with_sums
 
 from ._checks import stored
 from ._derived import recount, settle_all, underive
+from ._journal import read_writes
 from ._rows import (
     AMONG,
     AMONG_IDS,
@@ -117,15 +118,9 @@ def _versions(connection: sqlite3.Connection, scope: ScopeRow, spans: Sequence[r
     """The last entry that wrote each experience, for those that the entries of `spans` leave in being."""
     last: dict[int, _Version] = {}
     for span in spans:
-        rows = connection.execute(
-            "SELECT number, whole, part FROM journal WHERE number BETWEEN ? AND ?",
-            (journal_number(scope.number, span[0]), journal_number(scope.number, span[-1])),
-        )
-        for number, whole, part in rows:
-            last.update((experience, _Version(number, True)) for experience in json.loads(whole or "[]"))
-            last.update(
-                (experience, _Version(number, False)) for experience in json.loads(part or "[]") if experience in last
-            )
+        for number, whole, part in read_writes(connection, scope.number, span[0], span[-1]):
+            last.update((experience, _Version(number, True)) for experience in whole)
+            last.update((experience, _Version(number, False)) for experience in part if experience in last)
     return last
 
 
@@ -148,13 +143,10 @@ def _entries(
 ) -> list[bytes]:
     """The journal entries of `spans` that wrote one of the experiences, oldest first."""
     named = [
-        journal
+        entry
         for span in spans
-        for journal, whole, part in connection.execute(
-            "SELECT number, whole, part FROM journal WHERE number BETWEEN ? AND ?",
-            (journal_number(scope.number, span[0]), journal_number(scope.number, span[-1])),
-        )
-        if any(experience in numbers for text in (whole, part) if text for experience in json.loads(text))
+        for entry, whole, part in read_writes(connection, scope.number, span[0], span[-1])
+        if any(experience in numbers for experience in chain(whole, part))
     ]
     sql = f"SELECT {stored('entry')} FROM journal WHERE number {AMONG} ORDER BY number"
     return [blob for some in batches(sorted(named)) for (blob,) in connection.execute(sql, (among(some),))]

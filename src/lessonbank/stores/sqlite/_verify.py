@@ -25,9 +25,8 @@ from lessonbank.text.bm25 import words
 from . import _lesson_words
 from ._checks import VECTORS, checksum, stored
 from ._derived import EXPERIENCE, RECALL, RUN, TASKS, upto
-from ._rebuild import ids_of, journal_of, link_experiences, unfinished
+from ._rebuild import OF_NOTHING, ids_of, journal_of, link_experiences, unfinished
 from ._rows import LENGTHS, experience_of, mark, numbers_in, place_of, sequence_of, task_terms, terms
-from ._vectors import OF_NOTHING
 
 SQLITE_SAYS: Final = "SQLite says: "
 """How the problems begin that make a file unfit to be written to."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
 
 from lessonbank.contracts.records import Match
-from lessonbank.stores._records import encodable
 from lessonbank.stores._words import Places, best_tasks
 from lessonbank.text.bm25 import words
 
@@ -19,34 +18,24 @@ from ._rows import (
     AMONG,
     LENGTHS,
     REPEATED,
-    SHOWS,
     ScopeRow,
     among,
     find_scope,
     found_at,
     numbers_in,
-    numbers_of,
+    shown_at,
     term,
 )
 
 _PLACE: Final = np.dtype([("number", "i8"), ("times", "i8"), ("words", "i8")])
 
 
-def search(
-    connection: sqlite3.Connection, /, query: str, *, scope: str, limit: int, exclude: Collection[str]
-) -> list[Match]:
+def search(connection: sqlite3.Connection, /, query: str, *, scope: str, limit: int) -> list[Match]:
     """The closest shown experiences by the words of their tasks; of very many equal ones, those that came last."""
     here, asked = find_scope(connection, scope), words(query)
     if not asked or limit <= 0:
         return []
-    left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
-
-    def look(numbers: Sequence[int]) -> Mapping[int, int]:
-        sql = f"SELECT number, created_at FROM experiences e WHERE number {AMONG} AND +e.scope = ? AND {SHOWS}"
-        rows = connection.execute(sql, (among(numbers), here.number))
-        return {number: at for number, at in rows if number not in left_out}
-
-    places = _places(connection, here, frozenset(asked))
+    look, places = partial(shown_at, connection, here), _places(connection, here, frozenset(asked))
     best = best_tasks(asked, places, look, documents=here.documents, total=here.words, limit=limit)
     experiences = found_at(connection, here, [number for *_, number in best])
     return [Match(experience=experiences[number], score=score) for score, _, number in best]

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
-from lessonbank.contracts.records import Add, Edit, Experience, JournalEntry, Lesson, Recall, Settle, Trajectory
+from lessonbank.contracts.records import Add, Edit, Experience, JournalEntry, Recall, Settle, Trajectory
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.errors import Conflict, NotFound
-from lessonbank.stores._changes import KEPT, SETTLED, Draft, planned
+from lessonbank.stores._changes import KEPT, SETTLED, Draft, planned, stale_places
 from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import noted_again
 from lessonbank.stores._records import json_of, loaded, microseconds, wait_of
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
-from lessonbank.stores._vectors import stale_places
 from lessonbank.text.bm25 import words
 
 from . import _lesson_words
@@ -191,8 +190,8 @@ def index(
 ) -> None:
     """Set vectors of existing experiences or lessons; `replace`: in place of all that the space held."""
     scope = find_scope(connection, scope_name)
-    if replace and (space := find_space(connection, scope, space_name)) is not None:
-        drop(connection, space.number)
+    if replace and (space := find_space(connection, scope, space_name).number):
+        drop(connection, space)
     if vectors:
         place(connection, scope, vectors, space_name)
 
@@ -397,16 +396,15 @@ def _change_words(
     connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old], written: Written, *, indexed: int
 ) -> None:
     """Words and vectors of a task that is another now are of no use, nor are those of changed lessons."""
-    moved = {id: row for id, row in old.items() if row.experience.task != written.experiences[id].task}
-    for id, row in moved.items():
-        if row.number <= indexed:
-            change_words(connection, scope.number, row.number, row.experience.task, written.experiences[id].task)
-    stale = {row.number * PARTS for row in moved.values()}
+    stale = set[int]()
     for id, row in old.items():
-        stale |= stale_lessons(row.number, row.experience.lessons, written.experiences[id].lessons)
+        before, after = row.experience, written.experiences[id]
+        stale |= stale_keys(row.number, before, after)
         if row.number <= indexed:
-            _lesson_words.change(connection, scope.number, row.number, row.experience, written.experiences[id])
-    forget(connection, scope.number, keys=stale)
+            if before.task != after.task:
+                change_words(connection, scope.number, row.number, before.task, after.task)
+            _lesson_words.change(connection, scope.number, row.number, before, after)
+    forget(connection, scope.number, stale)
 
 
 def _tell_repeating(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old], written: Written) -> None:
@@ -418,6 +416,6 @@ def _tell_repeating(connection: sqlite3.Connection, scope: ScopeRow, old: Mappin
         connection.execute("UPDATE spaces SET epoch = epoch + 1 WHERE scope = ?", (scope.number,))
 
 
-def stale_lessons(number: int, before: Sequence[Lesson], after: Sequence[Lesson], /) -> set[int]:
-    """Keys of lessons that are not there any more or say something else."""
-    return {number * PARTS + at for at in stale_places(before[: PARTS - 1], after)}
+def stale_keys(number: int, before: Experience, after: Experience, /) -> set[int]:
+    """Keys of a task and of lessons that are not there any more or say something else."""
+    return {number * PARTS + at for at in stale_places(before, after) if at < PARTS}

@@ -21,7 +21,6 @@ assert TESTS
 _BOUNDARIES = {
     "sqlite._derived.TAIL": 3,
     "_words._MORE": 1,
-    "sqlite._vectors._TOGETHER": 4,
 }
 """So that a short walk crosses the edges behind which a large bank is kept in another way."""
 Walk = Callable[..., Awaitable[list[Any]]]
