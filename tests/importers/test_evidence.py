@@ -155,6 +155,7 @@ MYPY = shell("mypy src", "Success: no issues found")
 EDIT_B = ("Edit", {"file_path": "/w/shop/b.py"}, "ok", False)
 RELEASE = shell("make release", "tagged 1.2")
 REVERT = shell("git reset --hard", "HEAD is now at 1a2b3c4 before")
+EDIT_DOCS = ("Edit", {"file_path": "docs/start.md"}, "ok", False)
 DOCS = shell("mkdocs build --strict", "INFO - Documentation built in 0.3 seconds")
 
 
@@ -170,7 +171,8 @@ DOCS = shell("mkdocs build --strict", "INFO - Documentation built in 0.3 seconds
         ((EDIT, PASS, "das ist falsch, mach es rückgängig"), "failure", "failure"),
         ((EDIT, "ok, commit it as WIP", shell("git commit -am WIP", "[main 1a2b3c4] WIP")), None, None),
         ((EDIT, "perfect, thank you"), "success", "success"),
-        ((EDIT, DOCS), "success", "success"),
+        ((EDIT_DOCS, DOCS), "success", "success"),
+        ((EDIT, DOCS), None, None),
         ((EDIT, MYPY), "success", "success"),
         ((EDIT, PASS, "now explain what wrong input would do"), "success", "success"),
         ((EDIT, PASS, "ce n'est pas ce que je voulais"), "failure", "failure"),

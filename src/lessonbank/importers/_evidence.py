@@ -69,9 +69,11 @@ class _Checked:
         return any(map(self.part.has, edited))
 
     def settles(self, other: _Checked) -> bool:
-        """Whether it is the same command, or a wider one: one that chooses nothing, or that chooses more."""
-        is_wider = {word for word in self.words if not _SAME_SCOPE.match(word)} <= other.words
-        return self.check == other.check and (is_wider or self._chooses_more(other))
+        """Whether it is the same command, or a wider one: one that chooses nothing, or more, or that builds first."""
+        words = {word for word in self.words if not _SAME_SCOPE.match(word)}
+        if self.check == "the tests" and other.check == "the build" and _BUILDS_FIRST.search(self.part.command):
+            return words - {"test"} <= other.words
+        return self.check == other.check and (words <= other.words or self._chooses_more(other))
 
     def _chooses_more(self, other: _Checked) -> bool:
         more = self.words - other.words
@@ -81,8 +83,14 @@ class _Checked:
 
     def is_part_of(self, other: _Checked) -> bool:
         """Whether it looks at less of the same thing."""
+        if self.check != other.check:
+            return False
         more = self.words - other.words
-        return self.check == other.check and self.words > other.words and not all(map(_SAME_SCOPE.match, more))
+        is_less = self.words > other.words and not all(map(_SAME_SCOPE.match, more))
+        return is_less or (self.check == "the tests" and self._chooses() and not other._chooses())
+
+    def _chooses(self) -> bool:
+        return any(map(_CHOICE.match, self.part.command.split()[1:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +140,14 @@ _SAME_SCOPE: Final = re.compile(
     r"(?:summary|color|no-color|reporter|format|tb|durations|stacktrace|gtest_brief|maxWorkers|console)(?:=\S+)?))|all|\d+)$"
 )
 """A word of a check that makes it look at no less."""
+_BUILDS_FIRST: Final = re.compile(
+    r"(?:^|[\s/])(?:bazel|cargo|go|mvnw?|gradlew?|dotnet|swift|sbt|mill|dune|stack|cabal)\s"
+)
+"""Builds what it tests."""
+_CHOICE: Final = re.compile(
+    r"[^-]\S*(?:/\w|::|\.(?:py|[jt]sx?|rb|php|exs?|dart)$)|-(?:k|t|run|-grep|-filter|-tests|Dtest\S*)$"
+)
+"""A word by which tests are chosen."""
 _REWRITES: Final = re.compile(
     r"\s(?:--fix|--write|--in-place|--auto-?correct(?:-all)?|--apply(?:-unsafe)?)(?=[\s=]|$)|[\s:-]fix(?=[\s:]|$)|"
     r"\b(?:rubocop\s(?:[^|]*\s)?-[aA]|ktlint\s(?:[^|]*\s)?-F|swiftlint\s+autocorrect)(?=\s|$)"
@@ -141,7 +157,7 @@ _PYTEST_RAN_NONE: Final = {4, 5}
 _PYTEST_ITSELF: Final = re.compile(r"(?:^|[\s/])(?:pytest|py\.test)(?=\s|$)")
 _PREPARES: Final = re.compile(
     rf"{BEFORE}(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+(?:add|rm|mv)|dbt\s+(?:run|seed)|(?:buf|go|sqlc|prisma)\s+generate|helm\s+dep\w*\s+\w+|"
-    r"(?:terraform|tofu)\s(?:.*\s)?(?:fmt|init))\s"
+    r"(?:terraform|tofu)\s(?:.*\s)?(?:fmt|init)|cmake(?!\s+-[^SBDG]))\s"
 )
 _PENDING: Final = 8
 """With which `gh pr checks` says that a check still runs."""
