@@ -31,9 +31,9 @@ CHANGES: Final = re.compile(f"{BEFORE}(?:{_any_of(_TABLES['commands']['changes']
 SCRATCH: Final = re.compile(rf"{_TABLES['parts']['scratch']}$")
 """A file that is no part of the work."""
 INTO_FILE: Final = re.compile(rf"(?<![0-9&<>-])>{{1,2}}\s*(?![&\s]|{_TABLES['parts']['scratch']}(?:\s|$))")
-SAYS_FAILED, SAYS_PASSED, RAN_NOTHING = (
+SAYS_FAILED, SAYS_PASSED, SHOWS_FAILURE, RAN_NOTHING = (
     re.compile("|".join(_TABLES["output"][name].split("\n")[:-1]), re.MULTILINE)
-    for name in ("says it failed", "says it passed", "ran nothing")
+    for name in ("says it failed", "says it passed", "shows a failure", "ran nothing")
 )
 _CHECKS: Final[Mapping[Check, re.Pattern[str]]] = {
     kind: re.compile(rf"{BEFORE}(?:{_any_of(_TABLES['commands'][kind])})(?=\s|$)") for kind in _KINDS

@@ -22,6 +22,7 @@ from ._checks import (
     SAYS_FAILED,
     SAYS_PASSED,
     SCRATCH,
+    SHOWS_FAILURE,
     Check,
     check_of,
     runs_hooks,
@@ -136,7 +137,7 @@ _SETS: Final = re.compile(r"^\s*(?:\w+=\S*\s+)+")
 """What a command sets for its program: the same check is run with and without it."""
 _SAME_SCOPE: Final = re.compile(
     r"^(?:-(?:-?|v+|q+|x|s|u|i|B|count=\d+|j\d*|n\d*|-(?:verbose|quiet|silent|release|no-cache|parallel|ci|bail|runInBand|update\S*|"
-    r"no-daemon|force|lf|last-failed|only-?[fF]ailures|rerun-tasks|watch(?:All)?=false|"
+    r"no-daemon|force|lf|last-failed|only-?[fF]ailures|rerun-tasks|allow-\S+|experimental\S*|cov\S*|locked|frozen\S*|offline|watch(?:All)?=false|"
     r"(?:summary|color|no-color|reporter|format|tb|durations|stacktrace|gtest_brief|maxWorkers|console)(?:=\S+)?))|all|\d+)$"
 )
 """A word of a check that makes it look at no less."""
@@ -156,8 +157,8 @@ _PYTEST_RAN_NONE: Final = {4, 5}
 """It was called in a wrong way, or found no test."""
 _PYTEST_ITSELF: Final = re.compile(r"(?:^|[\s/])(?:pytest|py\.test)(?=\s|$)")
 _PREPARES: Final = re.compile(
-    rf"{BEFORE}(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+(?:add|rm|mv)|dbt\s+(?:run|seed)|(?:buf|go|sqlc|prisma)\s+generate|helm\s+dep\w*\s+\w+|"
-    r"(?:terraform|tofu)\s(?:.*\s)?(?:fmt|init)|cmake(?!\s+-[^SBDG]))\s"
+    rf"{BEFORE}(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+(?:add|rm|mv|commit)|dbt\s+(?:run|seed)|(?:buf|go|sqlc|prisma)\s+generate|helm\s+dep\w*\s+\w+|"
+    r"(?:terraform|tofu)\s(?:.*\s)?(?:fmt|init)|cmake(?!\s+-[^SBDG])|configure)\s"
 )
 _PENDING: Final = 8
 """With which `gh pr checks` says that a check still runs."""
@@ -416,7 +417,9 @@ def _signs_of_command(
         if (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) or (check == "CI" and code == _PENDING):
             code = None
         status = (0 if code else 1) if is_inverted and code is not None else code
-        passed = None if check == "the tests" and _is_old_news(printed) else _passed(printed, status)
+        passed = _passed(printed, status)
+        if check == "the tests" and (_is_old_news(printed) or (status and not SHOWS_FAILURE.search(printed))):
+            passed = None
         if passed is not None and not (passed and code is None and line_failed):
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
             by_code = code is not None or (line_failed and not passed)
@@ -434,7 +437,7 @@ def _signs_of_change(command: str, result: Observation | None) -> Iterator[Sign]
 
 def _passed(printed: str, code: int | None) -> bool | None:
     """Whether a check passed: by its exit code, else by its runner's last line; `None` where they disagree."""
-    if RAN_NOTHING.search(printed) or (code is not None and (code in _NO_RESULT or not 0 <= code <= 128)):
+    if RAN_NOTHING.search(printed) or (code is not None and (code in _NO_RESULT or code < 0 or 128 < code < 255)):
         return None
     if code is not None:
         return False if code else None if _FAILS.search(printed) else True
