@@ -79,7 +79,7 @@ class _Checked:
     def _chooses_more(self, other: _Checked) -> bool:
         more = self.words - other.words
         chosen, _, last = other.part.command.strip().rpartition(" ")
-        is_choice = not last.startswith("-") and check_of(chosen) is not None
+        is_choice = not re.fullmatch(r"-.*|run|tests?|check|build", last) and check_of(chosen) is not None
         return is_choice and self.words > other.words and not any(word.startswith("-") for word in more)
 
     def is_part_of(self, other: _Checked) -> bool:
@@ -157,7 +157,7 @@ _PYTEST_RAN_NONE: Final = {4, 5}
 """It was called in a wrong way, or found no test."""
 _PYTEST_ITSELF: Final = re.compile(r"(?:^|[\s/])(?:pytest|py\.test)(?=\s|$)")
 _PREPARES: Final = re.compile(
-    rf"{BEFORE}(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+(?:add|rm|mv|commit)|dbt\s+(?:run|seed)|(?:buf|go|sqlc|prisma)\s+generate|helm\s+dep\w*\s+\w+|"
+    rf"{BEFORE}(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+(?:add|rm|mv|commit|tag)|dbt\s+(?:run|seed)|(?:buf|go|sqlc|prisma)\s+generate|helm\s+dep\w*\s+\w+|"
     r"(?:terraform|tofu)\s(?:.*\s)?(?:fmt|init)|cmake(?!\s+-[^SBDG])|configure)\s"
 )
 _PENDING: Final = 8
@@ -168,7 +168,9 @@ _REVERTS: Final = re.compile(
     BEFORE + r"git\s+(?:revert\s(?!.*--(?:abort|quit))|reset\s.*--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
 )
 """Takes back all that was done."""
-_RESTORES: Final = re.compile(BEFORE + r"git\s+(?:checkout(?:\s+HEAD)?\s+--|restore)((?:\s+[\w./@+][\w./@+-]*)+)\s*$")
+_RESTORES: Final = re.compile(
+    BEFORE + r"git\s+(?:checkout(?:\s+HEAD)?(?:\s+--|(?=\s+\S+\.\w+\s*$))|restore)((?:\s+[\w./@+][\w./@+-]*)+)\s*$"
+)
 """Takes back some files: a step of the work, unless they are all that was edited."""
 _FAILS: Final = re.compile(
     r"(?<!previous )\b[1-9]\d* (?:tests? )?(?:failed|failures?|errors?|failing)\b(?! \(\d+ fixed, 0 remaining)|"
