@@ -392,6 +392,51 @@ def test_a_program_that_lays_text_out_is_an_edit(outcome: Outcome) -> None:
     assert outcome(EDIT, PASS, shell("black .", "1 file reformatted")) is None
 
 
+@pytest.mark.parametrize(
+    ("command", "printed", "expected"),
+    [
+        ("mvn -pl orders test", "[ERROR] Could not find the selected project in the reactor: orders @", None),
+        ("dbt test -s dim", "Runtime Error\n  Could not find a profile that is called 'warehouse' here", None),
+        ("docker compose run --rm w npm test", "Error response from daemon: Bind for 0.0.0.0:5672 failed", None),
+        ("mvn test", "[ERROR] /w/src/main/java/Ledger.java:[77,14] cannot find the symbol setAmount", "failure"),
+        ("pytest -q | cat; exit 1", "..F. and more of what it prints in a line [100%]\n1 failed, 3 passed", "failure"),
+        ("pytest -q > /dev/null", "", "failure"),
+        ("kubectl apply -f a.py", 'The Ingress "grafana" is invalid: pathType: Required value', "failure"),
+    ],
+)
+def test_tests_that_failed_show_a_failure_and_others_could_not_start(
+    outcome: Outcome, command: str, printed: str, expected: str | None
+) -> None:
+    assert outcome(EDIT, shell(command, f"Exit code 1\n{printed}", True)) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "dotnet build src -warnaserror; if ($?) { dotnet test --no-restore }",
+        '& "C:\\Program Files\\Unity\\Unity.exe" -batchmode -runTests -projectPath .',
+        "rebar3 do eunit, dialyzer",
+        "git commit -qam gzip && git push heroku main",
+        "make image push deploy ENV=qa",
+    ],
+)
+def test_a_check_is_known_in_every_form_of_a_line(outcome: Outcome, line: str) -> None:
+    assert outcome(EDIT, shell(line, "64 passed")) == "success"
+
+
+def test_what_is_given_back_by_its_name_is_no_edit_any_more(outcome: Outcome) -> None:
+    other = ("Edit", {"file_path": "b.py"}, "ok", False)
+    assert outcome(other, shell("git checkout b.py", "Updated 1 path"), EDIT, PASS) == "success"
+    assert outcome(EDIT, PASS, shell("git checkout a.py", "Updated 1 path from the index")) == "unknown"
+
+
+def test_snapshots_that_are_written_anew_are_an_edit_and_a_check(outcome: Outcome) -> None:
+    assert (
+        outcome(shell("npx jest -u", "Tests: 4 passed, 4 total"), shell("npx jest --ci", "Tests: 4 passed"))
+        == "success"
+    )
+
+
 def test_a_line_of_checks_that_fails_is_a_failed_check(outcome: Outcome) -> None:
     line = "cmake --build build && ctest --test-dir build"
     assert outcome(EDIT, shell(line, "Exit code 8\n75% tests passed", True)) == "failure"

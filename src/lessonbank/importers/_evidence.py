@@ -153,6 +153,8 @@ _REWRITES: Final = re.compile(
     r"\s(?:--fix|--write|--in-place|--auto-?correct(?:-all)?|--apply(?:-unsafe)?)(?=[\s=]|$)|[\s:-]fix(?=[\s:]|$)|"
     r"\b(?:rubocop\s(?:[^|]*\s)?-[aA]|ktlint\s(?:[^|]*\s)?-F|swiftlint\s+autocorrect)(?=\s|$)"
 )
+_RECORDS: Final = re.compile(r"\b(?:jest|vitest)\s(?:[^|]*\s)?(?:-u|--update\S*)(?=\s|$)")
+"""Writes what it finds down as what should be, and then passes."""
 _PYTEST_RAN_NONE: Final = {4, 5}
 """It was called in a wrong way, or found no test."""
 _PYTEST_ITSELF: Final = re.compile(r"(?:^|[\s/])(?:pytest|py\.test)(?=\s|$)")
@@ -412,9 +414,11 @@ def _signs_of_command(
     if check is None:
         yield from () if away else _signs_of_change(command, result)
         return
-    if _REWRITES.search(command):
+    if _REWRITES.search(command) or _RECORDS.search(command):
         yield _Edit()
-    elif result is not None and (check == "CI" or not (runs_nothing(command) or _TELLS_NOTHING.search(command))):
+    if _REWRITES.search(command):
+        return
+    if result is not None and (check == "CI" or not (runs_nothing(command) or _TELLS_NOTHING.search(command))):
         is_inverted = command.lstrip().startswith("! ")
         if (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) or (check == "CI" and code == _PENDING):
             code = None
