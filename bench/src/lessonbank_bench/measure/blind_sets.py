@@ -176,15 +176,15 @@ def _print_ends(name: str, *, listing: bool) -> None:
                 print(f" -> {turn['exit_code']} {turn['output'][:80]!r}" if turn["role"] == "tool" else "")
 
 
-def rules_heard() -> Iterator[tuple[dict[str, Any], bool]]:
-    """Each message, and whether a sentence of it is taken for a rule: where it has one, that one."""
-    for case in cases("rules"):
+def rules_heard(name: str = "rules") -> Iterator[tuple[dict[str, Any], bool]]:
+    """Each message of a set, and whether a sentence of it is taken for a rule: where it has one, that one."""
+    for case in cases(name):
         taken = list(rules_in(case["text"]))
         yield case, any(one in case["rule"] or case["rule"] in one for one in taken) if case["rule"] else bool(taken)
 
 
-def _print_rules(*, listing: bool) -> None:
-    heard = list(rules_heard())
+def _print_rules(name: str, *, listing: bool) -> None:
+    heard = list(rules_heard(name))
     for name, with_rule in (("with a rule", True), ("without", False)):
         of_kind = [(case, is_taken) for case, is_taken in heard if bool(case["rule"]) == with_rule]
         print(f"{name}: {sum(is_taken for _, is_taken in of_kind)} of {len(of_kind)} taken for one")
@@ -203,8 +203,8 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.set == "pairs":
         _print_pairs(listing=asked.list)
-    elif asked.set == "rules":
-        _print_rules(listing=asked.list)
+    elif asked.set.startswith("rules"):
+        _print_rules(asked.set, listing=asked.list)
     else:
         _print_ends(asked.set, listing=asked.list)
 
