@@ -109,7 +109,7 @@ def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
-        ((EDIT, shell("time TZ=UTC cargo test", "ok")), "success"),
+        ((EDIT, shell("time TZ=UTC pytest", "ok")), "success"),
         ((EDIT, shell("docker compose run --rm app pytest -q", "3 passed")), "success"),
         ((EDIT, shell("xvfb-run -a npm test", "ok")), "success"),
         ((EDIT, shell("pnpm --filter web test", "ok")), "success"),
@@ -129,9 +129,9 @@ def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
             ),
             "success",
         ),
-        ((EDIT, shell("go test ./... > t.log; rc=$?; tail -1 t.log; exit $rc", "ok")), "success"),
+        ((EDIT, shell("pytest > t.log; rc=$?; tail -1 t.log; exit $rc", "ok")), "success"),
         ((EDIT, shell("make test || exit 1", "ok")), "success"),
-        ((EDIT, shell("! cargo test", "ok")), "failure"),
+        ((EDIT, shell("! pytest", "ok")), "failure"),
         ((EDIT, shell("make -n test", "ok")), None),
         ((EDIT, shell("cd ../other && pytest -q", "3 passed")), None),
         (
@@ -303,8 +303,9 @@ def test_the_exit_code_decides_and_without_one_the_last_line_of_the_runner(
     ],
 )
 def test_tests_are_known_by_their_command_however_it_is_called(outcome: Outcome, call: Call) -> None:
-    assert outcome(EDIT, call) == "success"
-    assert outcome(call, EDIT) is None
+    edit = ("Edit", {"file_path": "core"}, "ok", False)
+    assert outcome(edit, call) == "success"
+    assert outcome(call, edit) is None
 
 
 @pytest.mark.parametrize(
@@ -446,7 +447,8 @@ def test_a_line_of_checks_that_fails_is_a_failed_check(outcome: Outcome) -> None
 
 def test_a_word_that_makes_a_check_look_at_no_less_is_no_smaller_check(outcome: Outcome) -> None:
     failed = shell("go test -race ./sched", "Exit code 1\nFAIL\tapp/sched\t0.1s", True)
-    assert outcome(EDIT, failed, EDIT, shell("go test -race -count=20 ./sched", "ok  \tapp/sched\t3.9s")) == "success"
+    edit = ("Edit", {"file_path": "sched/a.go"}, "ok", False)
+    assert outcome(edit, failed, edit, shell("go test -race -count=20 ./sched", "ok  \tapp/sched\t3.9s")) == "success"
 
 
 def test_an_edit_and_its_test_may_stand_in_one_command(outcome: Outcome) -> None:

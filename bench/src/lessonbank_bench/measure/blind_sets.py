@@ -1,8 +1,8 @@
 """Runs what somebody wrote who had never seen our rules: pairs of commands, ends of sessions, words of a person.
 
     python -m lessonbank_bench.measure.blind_sets pairs [--list]
-    python -m lessonbank_bench.measure.blind_sets rules [--list]
-    python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends11, which others wrote later
+    python -m lessonbank_bench.measure.blind_sets rules [--list]                # or rules2, rules3
+    python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends17, which others wrote later
 
 `bench/blind/README.md` says who wrote the sets, and how the labels are meant. `--list` names every case that is not as
 its label says.
@@ -161,6 +161,9 @@ def _print_ends(name: str, *, listing: bool) -> None:
     agreeing = [end for end in checkable if end.person in ("none", end.checked)]
     both = [end for end in agreeing if end in right]
     print(f"where the person does not say the contrary: {len(both)} of {len(agreeing)}")
+    by_line = [end for end in ends if end.source == "judge" and end.outcome != "unknown"]
+    more = sum(end.outcome == end.checked for end in by_line if end in agreeing)
+    print(f"of these {more} more by a runner's own last line: {sum(e.outcome != e.checked for e in by_line)} wrongly")
     print(f"{len(truth)} are said to be checked: {len(wrong)} wrongly")
     print(f"stored as ground truth where nothing is checked: {sum(end.checked == 'none' for end in truth)}")
     judged = [end for end in ends if end.person != "none"]
