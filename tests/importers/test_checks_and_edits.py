@@ -140,7 +140,7 @@ LINES = {
         "rsync -a ./ pi:x/ && ssh pi 'cd x && make test'",
         "git push|ssh pi 'git pull && make test'",
         "git commit -am x && git push|gh pr checks 7 --watch",
-        "npx mocha » 0   10 passing (2s)",
+        "npm test » 0   10 passing (2s)",
         "uv build && unzip -l dist/x.whl | grep y",
         "pytest -q|/tmp/pr_body.md",
         "pytest » 1 1 failed|b.py|pytest --lf » 0 run-last-failure: rerun previous 1 failure",

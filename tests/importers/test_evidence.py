@@ -109,7 +109,7 @@ def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
-        ((EDIT, shell("time TZ=UTC cargo test", "ok")), "success"),
+        ((EDIT, shell("time TZ=UTC pytest", "ok")), "success"),
         ((EDIT, shell("docker compose run --rm app pytest -q", "3 passed")), "success"),
         ((EDIT, shell("xvfb-run -a npm test", "ok")), "success"),
         ((EDIT, shell("pnpm --filter web test", "ok")), "success"),
@@ -129,9 +129,9 @@ def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
             ),
             "success",
         ),
-        ((EDIT, shell("go test ./... > t.log; rc=$?; tail -1 t.log; exit $rc", "ok")), "success"),
+        ((EDIT, shell("pytest > t.log; rc=$?; tail -1 t.log; exit $rc", "ok")), "success"),
         ((EDIT, shell("make test || exit 1", "ok")), "success"),
-        ((EDIT, shell("! cargo test", "ok")), "failure"),
+        ((EDIT, shell("! pytest", "ok")), "failure"),
         ((EDIT, shell("make -n test", "ok")), None),
         ((EDIT, shell("cd ../other && pytest -q", "3 passed")), None),
         (
@@ -155,6 +155,7 @@ MYPY = shell("mypy src", "Success: no issues found")
 EDIT_B = ("Edit", {"file_path": "/w/shop/b.py"}, "ok", False)
 RELEASE = shell("make release", "tagged 1.2")
 REVERT = shell("git reset --hard", "HEAD is now at 1a2b3c4 before")
+EDIT_DOCS = ("Edit", {"file_path": "docs/start.md"}, "ok", False)
 DOCS = shell("mkdocs build --strict", "INFO - Documentation built in 0.3 seconds")
 
 
@@ -170,7 +171,8 @@ DOCS = shell("mkdocs build --strict", "INFO - Documentation built in 0.3 seconds
         ((EDIT, PASS, "das ist falsch, mach es rückgängig"), "failure", "failure"),
         ((EDIT, "ok, commit it as WIP", shell("git commit -am WIP", "[main 1a2b3c4] WIP")), None, None),
         ((EDIT, "perfect, thank you"), "success", "success"),
-        ((EDIT, DOCS), "success", "success"),
+        ((EDIT_DOCS, DOCS), "success", "success"),
+        ((EDIT, DOCS), None, None),
         ((EDIT, MYPY), "success", "success"),
         ((EDIT, PASS, "now explain what wrong input would do"), "success", "success"),
         ((EDIT, PASS, "ce n'est pas ce que je voulais"), "failure", "failure"),
@@ -301,8 +303,9 @@ def test_the_exit_code_decides_and_without_one_the_last_line_of_the_runner(
     ],
 )
 def test_tests_are_known_by_their_command_however_it_is_called(outcome: Outcome, call: Call) -> None:
-    assert outcome(EDIT, call) == "success"
-    assert outcome(call, EDIT) is None
+    edit = ("Edit", {"file_path": "core"}, "ok", False)
+    assert outcome(edit, call) == "success"
+    assert outcome(call, edit) is None
 
 
 @pytest.mark.parametrize(
@@ -390,6 +393,51 @@ def test_a_program_that_lays_text_out_is_an_edit(outcome: Outcome) -> None:
     assert outcome(EDIT, PASS, shell("black .", "1 file reformatted")) is None
 
 
+@pytest.mark.parametrize(
+    ("command", "printed", "expected"),
+    [
+        ("mvn -pl orders test", "[ERROR] Could not find the selected project in the reactor: orders @", None),
+        ("dbt test -s dim", "Runtime Error\n  Could not find a profile that is called 'warehouse' here", None),
+        ("docker compose run --rm w npm test", "Error response from daemon: Bind for 0.0.0.0:5672 failed", None),
+        ("mvn test", "[ERROR] /w/src/main/java/Ledger.java:[77,14] cannot find the symbol setAmount", "failure"),
+        ("pytest -q | cat; exit 1", "..F. and more of what it prints in a line [100%]\n1 failed, 3 passed", "failure"),
+        ("pytest -q > /dev/null", "", "failure"),
+        ("kubectl apply -f a.py", 'The Ingress "grafana" is invalid: pathType: Required value', "failure"),
+    ],
+)
+def test_tests_that_failed_show_a_failure_and_others_could_not_start(
+    outcome: Outcome, command: str, printed: str, expected: str | None
+) -> None:
+    assert outcome(EDIT, shell(command, f"Exit code 1\n{printed}", True)) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "dotnet build src -warnaserror; if ($?) { dotnet test --no-restore }",
+        '& "C:\\Program Files\\Unity\\Unity.exe" -batchmode -runTests -projectPath .',
+        "rebar3 do eunit, dialyzer",
+        "git commit -qam gzip && git push heroku main",
+        "make image push deploy ENV=qa",
+    ],
+)
+def test_a_check_is_known_in_every_form_of_a_line(outcome: Outcome, line: str) -> None:
+    assert outcome(EDIT, shell(line, "64 passed")) == "success"
+
+
+def test_what_is_given_back_by_its_name_is_no_edit_any_more(outcome: Outcome) -> None:
+    other = ("Edit", {"file_path": "b.py"}, "ok", False)
+    assert outcome(other, shell("git checkout b.py", "Updated 1 path"), EDIT, PASS) == "success"
+    assert outcome(EDIT, PASS, shell("git checkout a.py", "Updated 1 path from the index")) == "unknown"
+
+
+def test_snapshots_that_are_written_anew_are_an_edit_and_a_check(outcome: Outcome) -> None:
+    assert (
+        outcome(shell("npx jest -u", "Tests: 4 passed, 4 total"), shell("npx jest --ci", "Tests: 4 passed"))
+        == "success"
+    )
+
+
 def test_a_line_of_checks_that_fails_is_a_failed_check(outcome: Outcome) -> None:
     line = "cmake --build build && ctest --test-dir build"
     assert outcome(EDIT, shell(line, "Exit code 8\n75% tests passed", True)) == "failure"
@@ -399,7 +447,8 @@ def test_a_line_of_checks_that_fails_is_a_failed_check(outcome: Outcome) -> None
 
 def test_a_word_that_makes_a_check_look_at_no_less_is_no_smaller_check(outcome: Outcome) -> None:
     failed = shell("go test -race ./sched", "Exit code 1\nFAIL\tapp/sched\t0.1s", True)
-    assert outcome(EDIT, failed, EDIT, shell("go test -race -count=20 ./sched", "ok  \tapp/sched\t3.9s")) == "success"
+    edit = ("Edit", {"file_path": "sched/a.go"}, "ok", False)
+    assert outcome(edit, failed, edit, shell("go test -race -count=20 ./sched", "ok  \tapp/sched\t3.9s")) == "success"
 
 
 def test_an_edit_and_its_test_may_stand_in_one_command(outcome: Outcome) -> None:

@@ -9,7 +9,7 @@ from listed import SCOPE, delegates, experience, filled, listed, tasks
 
 from lessonbank.contracts.records import Found
 from lessonbank.providers.embedders.hashing import HashingEmbedder
-from lessonbank.search import DenseRetriever, Floor, HybridRetriever, LexicalRetriever
+from lessonbank.search import DenseRetriever, Floor, HybridRetriever, LexicalRetriever, RelativeFloor
 
 pytestmark = pytest.mark.anyio
 
@@ -36,6 +36,13 @@ async def test_a_floor_is_a_filter_of_the_inner_answer(scores: list[float], leas
     inner = listed(*((str(n), score) for n, score in enumerate(scores)))
     found = await Floor(inner, least)("q", scope=SCOPE, limit=limit)
     assert list(found.matches) == [match for match in inner.matches[:limit] if match.score >= least]
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1), st.floats(0, 1))
+async def test_a_share_of_the_best_never_leaves_the_best_out(scores: list[float], share: float) -> None:
+    inner = listed(*((str(n), score) for n, score in enumerate(sorted(scores, reverse=True))))
+    found = await RelativeFloor(inner, share)("q", scope=SCOPE, limit=3)
+    assert list(found.matches[:1]) == inner.matches[:1]
 
 
 async def test_one_scale_serves_words_and_vectors_for_the_same_text() -> None:

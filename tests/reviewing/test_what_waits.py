@@ -153,6 +153,24 @@ def test_undo_takes_away_nothing_that_somebody_else_decided_since(site: Site, ba
 
 
 @on_every_store
+def test_a_decision_that_cannot_be_taken_back_does_not_stand_before_the_others(
+    site: Site, bank_file: Path | str
+) -> None:
+    with opened(bank_file) as bank:
+        lesson, other = bank.lessons.list(state="active")[:2]
+    csrf = site.enter().get("/inbox").csrf
+    decided = {"csrf": csrf, "do": "retire", "lesson": f"{other.version}:{other.id}"}
+    assert site.post("/decide", decided).status == 303
+    fields = {"csrf": csrf, "title": lesson.title, "content": "Say it kindly.", "when": "", "version": lesson.version}
+    assert site.post(f"/lessons/{lesson.id}/edit", fields).status == 303
+    with opened(bank_file) as bank:
+        bank.lessons.edit(lesson.id, content="Say it once.", by="Berta")
+    assert [site.post("/undo", {"csrf": csrf}).status for _ in range(2)] == [409, 303]
+    with opened(bank_file) as bank:
+        assert not bank.lessons.get(other.id).retired
+
+
+@on_every_store
 def test_the_inbox_asks_how_a_run_ended_where_nobody_said(site: Site, bank_file: Path | str) -> None:
     from seeding import run_of
 

@@ -31,9 +31,9 @@ CHANGES: Final = re.compile(f"{BEFORE}(?:{_any_of(_TABLES['commands']['changes']
 SCRATCH: Final = re.compile(rf"{_TABLES['parts']['scratch']}$")
 """A file that is no part of the work."""
 INTO_FILE: Final = re.compile(rf"(?<![0-9&<>-])>{{1,2}}\s*(?![&\s]|{_TABLES['parts']['scratch']}(?:\s|$))")
-SAYS_FAILED, SAYS_PASSED, RAN_NOTHING = (
+SAYS_FAILED, SAYS_PASSED, SHOWS_FAILURE, RAN_NOTHING = (
     re.compile("|".join(_TABLES["output"][name].split("\n")[:-1]), re.MULTILINE)
-    for name in ("says it failed", "says it passed", "ran nothing")
+    for name in ("says it failed", "says it passed", "shows a failure", "ran nothing")
 )
 _COMMITS: Final = re.compile(
     BEFORE + r"git\s+(?:-\S+\s+\S+\s+)?(?:commit|push)(?!.*\s(?:--no-verify|-n)(?=\s|$))(?=\s|$)"
@@ -65,11 +65,11 @@ def _checks() -> Mapping[Check, re.Pattern[str]]:
 
 
 @cache
-def _linters_of_files() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
-    """The linters of one kind of files, and its names: made when first asked for, which takes 27 ms."""
+def _programs_of(table: str) -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+    """Programs, and names of files, of a table: made when first asked for, which takes 27 ms."""
     return tuple(
         (re.compile(rf"{BEFORE}(?:{_any_of(programs + chr(10))})(?=\s|$)"), re.compile(files))
-        for programs, files in _TABLES["files"].items()
+        for programs, files in _TABLES[table].items()
     )
 
 
@@ -77,7 +77,9 @@ def looks_at(command: str, file: str, /) -> bool:
     """Whether a check may look at a file, by the name of its kind; `""` is one whose name is not known."""
     if any(re.search(files, file) and not re.search(programs, command) for files, programs in _READERS.items()):
         return False
-    kind = next((files for program, files in _linters_of_files() if program.match(command)), None)
+    if any(program.match(command) and files.search(file) for program, files in _programs_of("foreign")):
+        return False
+    kind = next((files for program, files in _programs_of("files") if program.match(command)), None)
     return not file or kind is None or kind.search(f"/{file}") is not None
 
 

@@ -22,6 +22,7 @@ from ._checks import (
     SAYS_FAILED,
     SAYS_PASSED,
     SCRATCH,
+    SHOWS_FAILURE,
     Check,
     check_of,
     runs_hooks,
@@ -69,20 +70,28 @@ class _Checked:
         return any(map(self.part.has, edited))
 
     def settles(self, other: _Checked) -> bool:
-        """Whether it is the same command, or a wider one: one that chooses nothing, or that chooses more."""
-        is_wider = {word for word in self.words if not _SAME_SCOPE.match(word)} <= other.words
-        return self.check == other.check and (is_wider or self._chooses_more(other))
+        """Whether it is the same command, or a wider one: one that chooses nothing, or more, or that builds first."""
+        words = {word for word in self.words if not _SAME_SCOPE.match(word)}
+        if self.check == "the tests" and other.check == "the build" and _BUILDS_FIRST.search(self.part.command):
+            return words - {"test"} <= other.words
+        return self.check == other.check and (words <= other.words or self._chooses_more(other))
 
     def _chooses_more(self, other: _Checked) -> bool:
         more = self.words - other.words
         chosen, _, last = other.part.command.strip().rpartition(" ")
-        is_choice = not last.startswith("-") and check_of(chosen) is not None
+        is_choice = not re.fullmatch(r"-.*|run|tests?|check|build", last) and check_of(chosen) is not None
         return is_choice and self.words > other.words and not any(word.startswith("-") for word in more)
 
     def is_part_of(self, other: _Checked) -> bool:
         """Whether it looks at less of the same thing."""
+        if self.check != other.check:
+            return False
         more = self.words - other.words
-        return self.check == other.check and self.words > other.words and not all(map(_SAME_SCOPE.match, more))
+        is_less = self.words > other.words and not all(map(_SAME_SCOPE.match, more))
+        return is_less or (self.check == "the tests" and self._chooses() and not other._chooses())
+
+    def _chooses(self) -> bool:
+        return any(map(_CHOICE.match, self.part.command.split()[1:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +137,30 @@ _SETS: Final = re.compile(r"^\s*(?:\w+=\S*\s+)+")
 """What a command sets for its program: the same check is run with and without it."""
 _SAME_SCOPE: Final = re.compile(
     r"^(?:-(?:-?|v+|q+|x|s|u|i|B|count=\d+|j\d*|n\d*|-(?:verbose|quiet|silent|release|no-cache|parallel|ci|bail|runInBand|update\S*|"
-    r"no-daemon|force|lf|last-failed|only-?[fF]ailures|rerun-tasks|watch(?:All)?=false|"
+    r"no-daemon|force|lf|last-failed|only-?[fF]ailures|rerun-tasks|allow-\S+|experimental\S*|cov\S*|locked|frozen\S*|offline|watch(?:All)?=false|"
     r"(?:summary|color|no-color|reporter|format|tb|durations|stacktrace|gtest_brief|maxWorkers|console)(?:=\S+)?))|all|\d+)$"
 )
 """A word of a check that makes it look at no less."""
+_BUILDS_FIRST: Final = re.compile(
+    r"(?:^|[\s/])(?:bazel|cargo|go|mvnw?|gradlew?|dotnet|swift|sbt|mill|dune|stack|cabal)\s"
+)
+"""Builds what it tests."""
+_CHOICE: Final = re.compile(
+    r"[^-]\S*(?:/\w|::|\.(?:py|[jt]sx?|rb|php|exs?|dart)$)|-(?:k|t|run|-grep|-filter|-tests|Dtest\S*)$"
+)
+"""A word by which tests are chosen."""
 _REWRITES: Final = re.compile(
     r"\s(?:--fix|--write|--in-place|--auto-?correct(?:-all)?|--apply(?:-unsafe)?)(?=[\s=]|$)|[\s:-]fix(?=[\s:]|$)|"
     r"\b(?:rubocop\s(?:[^|]*\s)?-[aA]|ktlint\s(?:[^|]*\s)?-F|swiftlint\s+autocorrect)(?=\s|$)"
 )
+_RECORDS: Final = re.compile(r"\b(?:jest|vitest)\s(?:[^|]*\s)?(?:-u|--update\S*)(?=\s|$)")
+"""Writes what it finds down as what should be, and then passes."""
 _PYTEST_RAN_NONE: Final = {4, 5}
 """It was called in a wrong way, or found no test."""
 _PYTEST_ITSELF: Final = re.compile(r"(?:^|[\s/])(?:pytest|py\.test)(?=\s|$)")
 _PREPARES: Final = re.compile(
-    rf"{BEFORE}(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+(?:add|rm|mv)|dbt\s+(?:run|seed)|(?:buf|go|sqlc|prisma)\s+generate|helm\s+dep\w*\s+\w+|"
-    r"(?:terraform|tofu)\s(?:.*\s)?(?:fmt|init))\s"
+    rf"{BEFORE}(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+(?:add|rm|mv|commit|tag)|dbt\s+(?:run|seed)|(?:buf|go|sqlc|prisma)\s+generate|helm\s+dep\w*\s+\w+|"
+    r"(?:terraform|tofu)\s(?:.*\s)?(?:fmt|init)|cmake(?!\s+-[^SBDG])|configure)\s"
 )
 _PENDING: Final = 8
 """With which `gh pr checks` says that a check still runs."""
@@ -151,7 +170,9 @@ _REVERTS: Final = re.compile(
     BEFORE + r"git\s+(?:revert\s(?!.*--(?:abort|quit))|reset\s.*--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
 )
 """Takes back all that was done."""
-_RESTORES: Final = re.compile(BEFORE + r"git\s+(?:checkout(?:\s+HEAD)?\s+--|restore)((?:\s+[\w./@+][\w./@+-]*)+)\s*$")
+_RESTORES: Final = re.compile(
+    BEFORE + r"git\s+(?:checkout(?:\s+HEAD)?(?:\s+--|(?=\s+\S+\.\w+\s*$))|restore)((?:\s+[\w./@+][\w./@+-]*)+)\s*$"
+)
 """Takes back some files: a step of the work, unless they are all that was edited."""
 _FAILS: Final = re.compile(
     r"(?<!previous )\b[1-9]\d* (?:tests? )?(?:failed|failures?|errors?|failing)\b(?! \(\d+ fixed, 0 remaining)|"
@@ -393,14 +414,18 @@ def _signs_of_command(
     if check is None:
         yield from () if away else _signs_of_change(command, result)
         return
-    if _REWRITES.search(command):
+    if _REWRITES.search(command) or _RECORDS.search(command):
         yield _Edit()
-    elif result is not None and (check == "CI" or not (runs_nothing(command) or _TELLS_NOTHING.search(command))):
+    if _REWRITES.search(command):
+        return
+    if result is not None and (check == "CI" or not (runs_nothing(command) or _TELLS_NOTHING.search(command))):
         is_inverted = command.lstrip().startswith("! ")
         if (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) or (check == "CI" and code == _PENDING):
             code = None
         status = (0 if code else 1) if is_inverted and code is not None else code
-        passed = None if check == "the tests" and _is_old_news(printed) else _passed(printed, status)
+        passed = _passed(printed, status)
+        if check == "the tests" and (_is_old_news(printed) or (status and not SHOWS_FAILURE.search(printed))):
+            passed = None
         if passed is not None and not (passed and code is None and line_failed):
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
             by_code = code is not None or (line_failed and not passed)
@@ -418,7 +443,7 @@ def _signs_of_change(command: str, result: Observation | None) -> Iterator[Sign]
 
 def _passed(printed: str, code: int | None) -> bool | None:
     """Whether a check passed: by its exit code, else by its runner's last line; `None` where they disagree."""
-    if RAN_NOTHING.search(printed) or (code is not None and (code in _NO_RESULT or not 0 <= code <= 128)):
+    if RAN_NOTHING.search(printed) or (code is not None and (code in _NO_RESULT or code < 0 or 128 < code < 255)):
         return None
     if code is not None:
         return False if code else None if _FAILS.search(printed) else True

@@ -27,6 +27,7 @@ _ASKED: Final = r"what i (?:asked(?: for)?|wanted|meant|needed)"
 _NEITHER: Final = _any_of(
     (
         r"no|nope|yes|yep|yeah|ok|okay|oh|ah|hmm|sorry|please|hi|hey|so|and|again|now|bye|cheers|ty|thx",
+        r"ship it|great|awesome|brilliant|fantastic|wonderful|lovely|super|prima",
         r"(?:many )?thanks?(?: you)?(?: a lot| so much| very much| again)?",
         r"(?:that's|that is|that was|nothing) (?:all|it|else)(?: for (?:now|today))?|nothing|"
         r"(?:no )?(?:further|more|other) questions?|wrong (?:place|window|chat|channel) to ask",
@@ -41,16 +42,16 @@ _NEITHER: Final = _any_of(
         r"ありがとう(?:ございます)?|はい|いいえ",
     )
 )
-"""Words around an opinion: thanks alone say nothing of the result."""
+"""Words around an opinion: thanks and cheers alone say nothing of the result."""
 _RIGHT: Final = _any_of(
     (
-        r"perfect|excellent|great|awesome|brilliant|fantastic|wonderful|lovely|lgtm|ship it|well done|love it|exactly",
+        r"perfect|excellent|lgtm|well done|love it|exactly",
         rf"(?:{_IS} )?(?:perfect|great|excellent|exactly right|correct|fixed|all good)(?: now)?",
         rf"{_IS} (?:right|good)(?: now)?|(?:good|great|nice) (?:job|work)|looks (?:good|great)(?: to me| now)?",
         rf"(?:{_IT} )?(?:now |all )?works(?: (?:now|again|fine|great|perfectly|well|for me|like a charm|as expected))*",
         rf"(?:(?:that's|that is|this is) )?(?:exactly )?{_ASKED}|problem solved",
         r"(?:all )?(?:the )?tests (?:pass|are green|are passing)(?: now)?",
-        r"perfekt|super|prima|passt(?: so)?|genau so|genau das wollte ich",
+        r"perfekt|passt(?: so)?|genau so|genau das wollte ich",
         r"(?:es |das )?funktioniert(?: jetzt)?|(?:es |das )?(?:geht|klappt) jetzt",
         r"(?:no )?(?:va|tutto) (?:bene|benissimo)(?: così)?|perfetto|está (?:perfecto|perfeito|bien)",
         r"your change is (?:right|fine|good)",

@@ -28,6 +28,9 @@ _FOLDERS: Final = re.compile(
     r"|(?:^|\s)(?:\./)?((?:packages|services|apps|libs|crates)/[\w.-]+)"
 )
 _OF_GO: Final = re.compile(r"(?:^|\s)(?:go\s+(?:test|vet)|golangci-lint\s+run)\s")
+_OF_TERRAFORM: Final = re.compile(r"(?:^|\s)(?:terraform|tofu|terragrunt)\s")
+_LINTS: Final = re.compile(r"(?:^|[\s/])(?:flake8|pylint|mypy|bandit|ruff check|eslint|rubocop|phpcs|phpstan)\s")
+_FOLDER: Final = re.compile(r"\s((?!-)[\w-][\w./-]*/)(?=\s|$)")
 _OPERAND: Final = re.compile(r"\s(\./\S+)")
 _ABOUT_ALL: Final = re.compile(
     r"_?builds?|out|target|dist|(?:\w+[_-])?(?:tests?|specs?|e2e)|__tests__|sim|bench\w*|ci|scripts?|\.\w.*"
@@ -53,8 +56,12 @@ class Part:
             if self.folder
             else [folder for pair in _FOLDERS.findall(self.command) for folder in pair if folder]
         )
+        if _OF_TERRAFORM.search(self.command) and "modules/" in file:
+            folders = []
         if _OF_GO.search(self.command):
             folders += _OPERAND.findall(self.command)
+        if _LINTS.search(self.command):
+            folders += _FOLDER.findall(self.command)
         if not looks_at(self.command, file):
             return False
         if ("/" not in file and not self.folder.startswith("..")) or (folders and self._names(file)):

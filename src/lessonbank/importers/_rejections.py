@@ -13,8 +13,8 @@ INTERRUPTED: Final = ("[Request interrupted", "<turn_aborted>")
 _MOST: Final = 300
 """Characters of a message that are looked at."""
 _FIRST: Final = re.compile(
-    r"\W*(?:(?:no(?! (?:more|longer|crash\w*|errors?|failures?|issues?|problems?|warnings?)\b)|nope|wrong|"
-    r"incorrect|nein|falsch|non|faux|nee|fout|não|errado|incorrecto|нет|неверно|неправильно)\b|不|错|錯|いいえ|違|아니)"
+    r"\W*(?:(?:no(?! (?:more|longer|\w+ any ?(?:more|longer)|(?:crash|error|failure|issue|problem|warning)\w*)\b)|"
+    r"nope|wrong|incorrect|nein|falsch|non|faux|nee|fout|não|errado|incorrecto|нет|неверно|неправильно)\b|不|错|錯|いいえ|違|아니)"
 )
 """The words that a rejection begins with, alone or before others."""
 _ANYWHERE: Final = re.compile(

@@ -33,6 +33,10 @@ AWAY: Final = re.compile(
 HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _ONE_WORD: Final = re.compile(r"['\"]([\w@./:=,-]{1,200})['\"]")
+_PROGRAM: Final = re.compile(r"(^|[;&|\n])\s*(?:&\s*)?\"[^\"\n]{1,200}[/\\]([\w.-]+)\"")
+"""A program whose path holds blanks."""
+_IF_THROUGH: Final = re.compile(r";\s*if\s*\(\$\?\)\s*\{([^{}]*)\}")
+"""What PowerShell runs if the command before went through."""
 _R_CHECK: Final = re.compile(
     r"\b(?:Rscript\s+-e\s+(['\"])[^'\"]*\b(?:devtools|testthat|rcmdcheck|tinytest)::\w{0,20}(?:check|test)\w{0,20}\([^\n]*?\1|"
     r"julia\s(?:--?\S+\s+){0,5}-e\s+(['\"])[^'\"]*\bPkg\.test\([^\n]*?\2)"
@@ -129,7 +133,7 @@ def handed_on(command: str, /) -> str:
 
 def bare(command: str, /) -> str:
     """A command without what it only quotes: a message about tests is no test. What sbt is to do is always quoted."""
-    command = _R_CHECK.sub("R CMD check", command)
+    command = _IF_THROUGH.sub(r" &&\1", _PROGRAM.sub(r"\1 \2", _R_CHECK.sub("R CMD check", command)))
     command = _SBT.sub(lambda match: match[0].translate(_PLAIN), HEREDOC.sub("<<''", command))
     return _QUOTED.sub(lambda match: word[1] if (word := _ONE_WORD.fullmatch(match[0])) else "''", command)
 

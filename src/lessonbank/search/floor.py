@@ -58,8 +58,7 @@ class Floor(RetrieverWrapper):
 class WordFloor(Floor):
     """Leaves out matches whose task shares less than `least` of its words with the task asked for (see `overlap`).
 
-    The score of a search by words cannot serve: the same two texts score ten times lower in a bank of one experience
-    than in a bank of a thousand, because BM25 weighs a word by how many experiences hold it.
+    A score of BM25 cannot serve: it weighs a word by how rare it is, so it grows with the bank.
     """
 
     label: str = "floor"
@@ -93,7 +92,8 @@ class RelativeFloor(RetrieverWrapper):
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """What `inner` finds, as far as it stands out like the best."""
         retrieval = await self.inner(task, scope=scope, limit=limit)
-        least = self.share * max((match.score for match in retrieval.matches), default=0.0)
+        best = max((match.score for match in retrieval.matches), default=0.0)
+        least = min(best, self.share * best)  # a cosine may be negative
         return retrieval.model_copy(update={"matches": tuple(m for m in retrieval.matches if m.score >= least)})
 
 

@@ -1,8 +1,8 @@
 """Runs what somebody wrote who had never seen our rules: pairs of commands, ends of sessions, words of a person.
 
     python -m lessonbank_bench.measure.blind_sets pairs [--list]
-    python -m lessonbank_bench.measure.blind_sets rules [--list]
-    python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends11, which others wrote later
+    python -m lessonbank_bench.measure.blind_sets rules [--list]                # or rules2, rules3
+    python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends17, which others wrote later
 
 `bench/blind/README.md` says who wrote the sets, and how the labels are meant. `--list` names every case that is not as
 its label says.
@@ -161,6 +161,9 @@ def _print_ends(name: str, *, listing: bool) -> None:
     agreeing = [end for end in checkable if end.person in ("none", end.checked)]
     both = [end for end in agreeing if end in right]
     print(f"where the person does not say the contrary: {len(both)} of {len(agreeing)}")
+    by_line = [end for end in ends if end.source == "judge" and end.outcome != "unknown"]
+    more = sum(end.outcome == end.checked for end in by_line if end in agreeing)
+    print(f"of these {more} more by a runner's own last line: {sum(e.outcome != e.checked for e in by_line)} wrongly")
     print(f"{len(truth)} are said to be checked: {len(wrong)} wrongly")
     print(f"stored as ground truth where nothing is checked: {sum(end.checked == 'none' for end in truth)}")
     judged = [end for end in ends if end.person != "none"]
@@ -176,15 +179,15 @@ def _print_ends(name: str, *, listing: bool) -> None:
                 print(f" -> {turn['exit_code']} {turn['output'][:80]!r}" if turn["role"] == "tool" else "")
 
 
-def rules_heard() -> Iterator[tuple[dict[str, Any], bool]]:
-    """Each message, and whether a sentence of it is taken for a rule: where it has one, that one."""
-    for case in cases("rules"):
+def rules_heard(name: str = "rules") -> Iterator[tuple[dict[str, Any], bool]]:
+    """Each message of a set, and whether a sentence of it is taken for a rule: where it has one, that one."""
+    for case in cases(name):
         taken = list(rules_in(case["text"]))
         yield case, any(one in case["rule"] or case["rule"] in one for one in taken) if case["rule"] else bool(taken)
 
 
-def _print_rules(*, listing: bool) -> None:
-    heard = list(rules_heard())
+def _print_rules(name: str, *, listing: bool) -> None:
+    heard = list(rules_heard(name))
     for name, with_rule in (("with a rule", True), ("without", False)):
         of_kind = [(case, is_taken) for case, is_taken in heard if bool(case["rule"]) == with_rule]
         print(f"{name}: {sum(is_taken for _, is_taken in of_kind)} of {len(of_kind)} taken for one")
@@ -203,8 +206,8 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.set == "pairs":
         _print_pairs(listing=asked.list)
-    elif asked.set == "rules":
-        _print_rules(listing=asked.list)
+    elif asked.set.startswith("rules"):
+        _print_rules(asked.set, listing=asked.list)
     else:
         _print_ends(asked.set, listing=asked.list)
 
