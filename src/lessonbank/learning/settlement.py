@@ -122,6 +122,10 @@ def _doubts(recall: Recall, earlier: Settlement | None, fresh: Sequence[Run]) ->
     return tuple(f"{doubt}; hand each run to learn with the recall that it used" for doubt in (*others, *again))
 
 
+def _named(outcome: Outcome) -> str:
+    return outcome if outcome == "unknown" else f"a {outcome}"
+
+
 def corrected(report: RunReport, /, *, reason: str = BECAME_KNOWN) -> tuple[list[Rejudge], tuple[str, ...]]:
     """The verdicts of learned runs that the report changes, each in the newest experience that holds the run; and a
     sentence for each run that is now said to have ended otherwise. Lessons stay until somebody retires them."""
@@ -134,8 +138,8 @@ def corrected(report: RunReport, /, *, reason: str = BECAME_KNOWN) -> tuple[list
         or (before.outcome, before.reward) != (truth.outcome, truth.reward)
     ]
     notes = [
-        f"run {short(id)!r} was learned as a {before.outcome} ({before.source}) and is now said to be a "
-        f"{truth.outcome}: its verdict is corrected, its lessons stay until they are retired"
+        f"run {short(id)!r} was learned as a {before.outcome} ({before.source}) and is now said to be "
+        f"{_named(truth.outcome)}: its verdict is corrected, its lessons stay until they are retired"
         for id, _, before, truth in corrections
         if before.outcome not in ("unknown", truth.outcome)
     ]
