@@ -72,15 +72,11 @@ def _signs() -> tuple[int, re.Pattern[str], list[tuple[int, re.Pattern[str]]]]:
     slots = dict[str, str]()
 
     def one_of(text: str) -> str:
-        return "|".join(_SLOT.sub(lambda slot: slots[slot[1]], line) for line in _lines(text))
+        lines = _CONTINUED.sub("", text).strip().splitlines()
+        return "|".join(_SLOT.sub(lambda slot: slots[slot[1]], line) for line in lines)
 
     for name, text in table["slots"].items():
         slots[name] = one_of(text)
-    lead = rf"[\s*•–—-]*(?:(?:{one_of(table['leads'])})\b[\s,:;.!–—-]+)*"
-    signs = [(sign["weight"], re.compile(one_of(sign["words"]), re.IGNORECASE)) for sign in table["signs"].values()]
+    lead = rf"[\s*•–—-]*(?:(?:{slots['lead']})\b[\s,:;.!–—-]+)*"
+    signs = [(weight, re.compile(one_of(text), re.IGNORECASE)) for weight, text in table["signs"].values()]
     return table["enough"], re.compile(lead, re.IGNORECASE), signs
-
-
-def _lines(text: str) -> list[str]:
-    """Its expressions: a line that is indented goes on with the one before it."""
-    return _CONTINUED.sub("", text).strip().splitlines()
