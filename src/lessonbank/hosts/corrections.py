@@ -59,8 +59,8 @@ def rules_in(text: str, /) -> Iterator[str]:
     for pasted in (_QUOTED, _PASTED):
         bare = pasted.sub(lambda match: _QUOTE * len(match[0]), bare)
     for match in _SENTENCE.finditer(bare):
-        start = lead.match(bare, match.start(), match.end()).end()
-        sentence, said = text[start : match.end()].strip(), bare[start : match.end()]
+        said = lead.sub("", match[0])
+        sentence = text[match.end() - len(said) : match.end()].strip()
         if len(sentence) <= _LONGEST and sum(weight for weight, sign in signs if sign.search(said)) >= enough:
             yield sentence
 
@@ -77,6 +77,6 @@ def _signs() -> tuple[int, re.Pattern[str], list[tuple[int, re.Pattern[str]]]]:
 
     for name, text in table["slots"].items():
         slots[name] = one_of(text)
-    lead = rf"[\s*•–—-]*(?:(?:{slots['lead']})\b[\s,:;.!–—-]+)*"
+    lead = rf"\A[\s*•–—-]*(?:(?:{slots['lead']})\b[\s,:;.!–—-]+)*"
     signs = [(weight, re.compile(one_of(text), re.IGNORECASE)) for weight, text in table["signs"].values()]
     return table["enough"], re.compile(lead, re.IGNORECASE), signs
