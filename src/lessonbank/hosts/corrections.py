@@ -59,9 +59,9 @@ def rules_in(text: str, /) -> Iterator[str]:
     for pasted in (_QUOTED, _PASTED):
         bare = pasted.sub(lambda match: _QUOTE * len(match[0]), bare)
     for match in _SENTENCE.finditer(bare):
-        said = lead.sub("", match[0])
-        sentence = text[match.end() - len(said) : match.end()].strip()
-        if len(sentence) <= _LONGEST and sum(weight for weight, sign in signs if sign.search(said)) >= enough:
+        spoken = lead.sub("", match[0])
+        sentence = text[match.end() - len(spoken) : match.end()].strip()
+        if len(sentence) <= _LONGEST and sum(weight for weight, sign in signs if sign.search(spoken)) >= enough:
             yield sentence
 
 
