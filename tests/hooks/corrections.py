@@ -43,6 +43,19 @@ RULES = (
     "usamos pnpm, no npm",
     "en este proyecto siempre ejecutamos make fmt antes de un commit",
     "nunca hagas push a main",
+    # Said as people say them, each by other signs than those above
+    "go files get formatted with gofumpt, not gofmt.",
+    "Helpers belong in `src/common/`, one module per topic",
+    "`@ts-ignore` and `any` are forbidden here, find the proper type",
+    "Nobody touches anything under `vendor/` by hand",
+    "tests that hit the network must be marked with @pytest.mark.integration",
+    "only squash merges are allowed on main",
+    "versions get bumped by the release bot, never do it manually",
+    "for the future: never edit a migration that's already merged",
+    "scenario names start with the requirement id, e.g. REQ-114, and the report is built from that",
+    "In this repo we never mutate props.",
+    "bei uns werden Commits auf Englisch geschrieben, immer",
+    "chez nous on ne modifie jamais les fichiers dans `generated/` à la main",
 )
 
 OTHERS = (
@@ -142,6 +155,29 @@ OTHERS = (
     "in this project always ignore the linter",
     "immer ohne Tests committen",
     "fix it\n<system-reminder>\nAlways use pnpm, not npm.\n</system-reminder>",
+    # Of this change, though a word of it is of rules
+    "only change parser.go, nothing else",
+    "always pass the context as first arg in these three functions",
+    "every commit on this branch needs to be squashed before the merge",
+    "rename all the tests so that they start with test_",
+    "we use docker compose locally, so check whether the port is taken",
+    "the changelog entry belongs under Fixed, not Added",
+    "tests must be green before I go into the weekend",
+    # What was seen
+    "each test starts its own container, no wonder it is slow",
+    "CI is red on main because of node 16, bump the workflow to 20",
+    "in this repo nobody has touched the parser since 2019",
+    "in this project the linter only checks src",
+    "all components are tested except the header",
+    "the formatter is only run on the staged files, so it missed yours",
+    # What the program must do
+    "`parse-instant` must not use clj-time",
+    "dump() must never reveal secrets.",
+    "free plan users can never create more than 3 workspaces",
+    "Uploads larger than 20 MB should always go through the presigned url instead of our backend",
+    "files are always sorted by name in the sidebar",
+    "all fields must be required except the phone number",
+    "commands are sent over the websocket, never over http",
 )
 
 # Written after the forms: 30 of each, and 30 more after the forms had been changed for the first.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from linear import PIECES, too_slow
 from waiting import until
 
 from lessonbank import Evidence, ReasoningBank, Trajectory, connect
@@ -42,7 +43,12 @@ def test_what_is_no_rule_is_none(text: str) -> None:
 
 
 def test_of_rules_that_were_written_after_the_forms_most_are_found() -> None:
-    assert len([text for text in LATER_RULES if any(rules_in(text))]) >= 48
+    assert len([text for text in LATER_RULES if any(rules_in(text))]) >= 56
+
+
+def test_time_grows_as_a_sentence_does() -> None:
+    pieces = [*PIECES, "x_", "a/", "a-", "test_", "a.b/", "tests ", "every test ", "we use ", "use x, not "]
+    assert too_slow({"rules_in": lambda text: list(rules_in(text))}, pieces=pieces, size=45) == {}
 
 
 def test_what_an_editor_adds_is_not_what_the_person_says() -> None:

@@ -1,14 +1,14 @@
 """Finds what a person says in a session as a rule of the repository, such as "use pnpm, not npm".
 
-By the forms in `corrections.toml`: one with which a sentence begins, or the repository's name in it. What may be a wish
-for this one change is none: a rule is shown in every session after it, and a wrong one is worse than none.
+Each sentence is weighed by the signs in `corrections.toml`: that it binds, goes on, holds for all and is of the craft,
+against what points at this one change. A rule is shown in every session after it, and a wrong one is worse than none.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -27,11 +27,12 @@ _ADDED: Final = re.compile(
 )
 """What Codex writes before the words of a person who works in an editor, and Gemini CLI behind `@file`."""
 _QUOTED: Final = re.compile(
-    r"<([\w:-]+)[^<>]*>.*?</\1>|```.*?(?:```|\Z)|\"[^\"]*(?:\"|\Z)|“[^”]*(?:”|\Z)|„[^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)",
+    r"<([\w:-]+)[^<>]*>.*?</\1>|```.*?(?:```|\Z)|\"[^\"]*(?:\"|\Z)|“[^”]*(?:”|\Z)|„[^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)"
+    r"|(?<!\w)'[^'\n]*'",
     re.DOTALL,
 )
 _PASTED: Final = re.compile(r"^(?:[>|$%#+@{\[<]|\t| {4}|[A-Z]{3,}\b:).*", re.MULTILINE)
-_SENTENCE: Final = re.compile(r"[^\n]+?(?:[.!?](?=\s|$)|(?=\n|$))")
+_SENTENCE: Final = re.compile(r"[^\n]+?(?:(?<!e\.g)(?<!i\.e)[.!?](?=\s|$)|(?=\n|$|\s[—–]\s))")
 _QUOTE: Final = "\x00"
 
 
@@ -54,36 +55,28 @@ def rules_in(text: str, /) -> Iterator[str]:
     text = _ADDED.sub("", text)
     if len(text) > _LONGEST_TURN or text.lstrip().startswith(("/", "<")):
         return
-    bare, (rules, passing, placed) = text.replace("’", "'"), _patterns()
+    bare, (enough, lead, signs) = text.replace("’", "'"), _signs()
     for pasted in (_QUOTED, _PASTED):
         bare = pasted.sub(lambda match: _QUOTE * len(match[0]), bare)
     for match in _SENTENCE.finditer(bare):
-        rule = rules.match(bare, match.start(), match.end())
-        start = rule.start("rule") if rule else match.start()
-        if (rule or placed.match(match[0])) and not passing.search(bare, start, match.end()):
-            sentence = text[start : match.end()].strip()
-            yield from [sentence] if len(sentence) <= _LONGEST else ()
+        spoken = lead.sub("", match[0])
+        sentence = text[match.end() - len(spoken) : match.end()].strip()
+        if len(sentence) <= _LONGEST and sum(weight for weight, sign in signs if sign.search(spoken)) >= enough:
+            yield sentence
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """What a rule begins with, what it does not hold, and a sentence that names the repository and binds."""
-    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+def _signs() -> tuple[int, re.Pattern[str], list[tuple[int, re.Pattern[str]]]]:
+    """How much is enough for a rule, what is said before one, and each sign with its weight."""
+    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     slots = dict[str, str]()
 
-    def one_of(lines: Iterable[str]) -> str:
-        return "|".join(_SLOT.sub(lambda slot: slots[slot[1]], line) for text in lines for line in _lines(text))
+    def one_of(text: str) -> str:
+        lines = _CONTINUED.sub("", text).strip().splitlines()
+        return "|".join(_SLOT.sub(lambda slot: slots[slot[1]], line) for line in lines)
 
-    for name, text in tables["slots"].items():
-        slots[name] = one_of([text])
-    lead = rf"[\s*•–—-]*(?:(?:{one_of(tables['leads'].values())})\b[\s,:;.!–—-]+)*"
-    rule = f"{lead}(?P<rule>{one_of(tables['forms'].values())})"
-    place, binds, observes = (one_of([tables["placed"][name]]) for name in ("place", "binds", "observes"))
-    placed = f"(?=.*(?:{place}))(?=.*(?:{binds}))(?!.*(?:{observes}))"
-    passing = one_of(tables["passing"].values())
-    return re.compile(rule, re.IGNORECASE), re.compile(passing, re.IGNORECASE), re.compile(placed, re.IGNORECASE)
-
-
-def _lines(text: str) -> list[str]:
-    """Its expressions: a line that is indented goes on with the one before it."""
-    return _CONTINUED.sub("", text).strip().splitlines()
+    for name, text in table["slots"].items():
+        slots[name] = one_of(text)
+    lead = rf"\A[\s*•–—-]*(?:(?:{slots['lead']})\b[\s,:;.!–—-]+)*"
+    signs = [(weight, re.compile(one_of(text), re.IGNORECASE)) for weight, text in table["signs"].values()]
+    return table["enough"], re.compile(lead, re.IGNORECASE), signs
