@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -14,7 +13,7 @@ from lessonbank import Action, Experience, Lesson, Step, ToolCall, Trajectory, U
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.contracts.records import Add, Topic
 from lessonbank.contracts.records.ids import digest
-from lessonbank.errors import FormatError, StoreUnavailable, UsageError
+from lessonbank.errors import FormatError, UsageError
 from lessonbank.evidence import Holdout
 from lessonbank.evidence.groups import groups_of
 from lessonbank.testing.settings import grouped
@@ -466,10 +465,8 @@ async def test_no_pair_begins_once_the_time_is_up() -> None:
     assert "no pair of runs has two known outcomes" in str(told)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"max_runs": 1}, {"max_cost": 0}, {"max_seconds": -1}, {"resume": 3}, {"resume": ""}]
-)
-async def test_budgets_and_files_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
+@pytest.mark.parametrize("wrong", [{"max_runs": 1}, {"max_cost": 0}, {"max_seconds": -1}])
+async def test_budgets_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
     bank, world = await bank_of(a_lesson("a")), World()
     with pytest.raises(UsageError, match=next(iter(wrong))):
         await ask(bank, [f"{TASK} 1"], world, **wrong)
@@ -483,93 +480,6 @@ async def test_progress_is_told_after_every_pair() -> None:
     assert [one.stopped for one in seen[:-1]] == [None] * (len(seen) - 1)
     assert untimed(seen[-1]) == untimed(told)
     assert told.most_runs == 80
-
-
-# --- going on --------------------------------------------------------------------------------------------------------
-
-
-class Breaks(World):
-    """A world that is gone before its so many-th run."""
-
-    def __init__(self, effects: dict[str, float], *, before: int) -> None:
-        super().__init__(effects, base=0.1)
-        self.before = before
-
-    def __call__(self, task: str, memory: str, *, seed: int) -> Trajectory:
-        if len(self.asked) + 1 == self.before:
-            raise OSError("the world is gone")
-        return super().__call__(task, memory, seed=seed)
-
-
-@pytest.mark.parametrize("torn", [False, pytest.param(True, marks=pytest.mark.full)])
-async def test_an_interrupted_trial_goes_on_and_ends_as_if_nothing_had_happened(tmp_path: Path, torn: bool) -> None:
-    bank, file = await bank_of(a_lesson("a")), tmp_path / "trial.jsonl"
-    tasks = [f"{TASK} {n}" for n in range(16)]
-    whole = await ask(bank, tasks, World({"a": 0.9}, base=0.1))
-    with pytest.raises(OSError, match="the world is gone"):
-        await ask(bank, tasks, Breaks({"a": 0.9}, before=10), resume=file)
-    kept = file.read_text(encoding="utf-8")
-    assert len(kept.splitlines()) == 10
-    assert TASK not in kept
-    if torn:
-        file.write_text(kept[:-20], encoding="utf-8")
-    world = Breaks({"a": 0.9}, before=1000)
-    told = await ask(bank, tasks, world, resume=file)
-    assert untimed(told) == untimed(whole)
-    assert len(world.asked) == whole.runs - (8 if torn else 9)
-    again = await ask(bank, tasks, Breaks({}, before=1), resume=file, max_runs=1000, rounds=2)
-    assert (again.effect, again.runs) == (whole.effect, whole.runs)
-
-
-async def test_a_trial_that_was_interrupted_in_the_first_line_of_its_file_begins_again(tmp_path: Path) -> None:
-    bank, file = await bank_of(a_lesson("a")), tmp_path / "trial.jsonl"
-    await ask(bank, TASK, World(), resume=file)
-    for length in (1, 25):
-        file.write_bytes(file.read_bytes()[:length])
-        assert (await ask(bank, TASK, World(), resume=file)).pairs == 1
-    assert len(file.read_bytes().splitlines()) == 3
-
-
-async def test_a_journal_serves_its_own_trial_only(tmp_path: Path) -> None:
-    bank, file = await bank_of(a_lesson("a"), a_lesson("b")), tmp_path / "trial.jsonl"
-    tasks, world = [f"{TASK} {n}" for n in range(3)], World()
-    await ask(bank, tasks, world, resume=file)
-    world.asked.clear()
-    lesson = (await bank.lessons.list())[0]
-    for other in ({"seed": 1}, {"level": 0.9}, {"without": lesson.id}):
-        with pytest.raises(UsageError, match="is the journal of another trial"):
-            await ask(bank, tasks, world, resume=file, **other)
-    with pytest.raises(UsageError, match="is the journal of another trial"):
-        await ask(bank, tasks[:2], world, resume=file)
-    await bank.lessons.edit(lesson.id, content="Do something else.", by="Ana")
-    with pytest.raises(UsageError, match="is the journal of another trial"):
-        await ask(bank, tasks, world, resume=file)
-    assert not world.asked
-
-
-async def test_a_file_that_is_no_journal_is_refused_and_left_alone(tmp_path: Path) -> None:
-    bank, world = await bank_of(a_lesson("a")), World()
-    tasks = [f"{TASK} 1"]
-    file = tmp_path / "trial.jsonl"
-    await ask(bank, tasks, world, resume=file)
-    spoilt = file.read_text(encoding="utf-8") + '{"task": 3}\n'
-    world.asked.clear()
-    for text, said in (
-        ("shopping list", "is no journal of a trial"),
-        ('{"a": 1}\n', "is no journal of a trial"),
-        (spoilt, "line 4 of .* is no run of a trial"),
-    ):
-        file.write_text(text, encoding="utf-8")
-        with pytest.raises(UsageError, match=said):
-            await ask(bank, tasks, world, resume=file)
-        assert file.read_text(encoding="utf-8") == text
-    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical"):
-        pass
-    with pytest.raises(UsageError, match="is a bank"):
-        await ask(bank, tasks, world, resume=tmp_path / "bank.db")
-    with pytest.raises(StoreUnavailable, match="cannot use the journal"):
-        await ask(bank, tasks, world, resume=tmp_path / "nowhere" / "trial.jsonl")
-    assert not world.asked
 
 
 # --- stopping, seeds, cancelling -------------------------------------------------------------------------------------

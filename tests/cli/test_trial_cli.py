@@ -1,8 +1,7 @@
-"""`trial` on a command line: an agent of the user's own, tasks from a file, a plan, a budget, a file to go on from."""
+"""`trial` on a command line: an agent of the user's own, tasks from a file, a budget."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from running import lessonbank_cli
 
 import lessonbank
-from lessonbank.trials import Trial, TrialPlan
+from lessonbank.trials import Trial
 
 pytestmark = pytest.mark.full
 
@@ -68,25 +67,6 @@ def test_json_is_the_record_and_a_file_of_json_lines_serves_as_tasks(folder: Pat
     done = trial(folder, "--json", "--without", lesson.id[-8:], tasks="tasks.jsonl")
     told = Trial.model_validate_json(done.stdout)
     assert (told.treatment, told.title, told.tasks) == (lesson.id, "Weigh it", 3)
-
-
-def test_an_interrupted_trial_goes_on(folder: Path) -> None:
-    first = trial(folder, "--resume", "runs.jsonl", "--budget-runs", 4, "--json")
-    assert json.loads(first.stdout)["stopped"] == "max_runs"
-    kept = (folder / "runs.jsonl").read_text(encoding="utf-8")
-    second = trial(folder, "--resume", "runs.jsonl", "--json")
-    assert json.loads(second.stdout)["standing"] == "helps"
-    assert (folder / "runs.jsonl").read_text(encoding="utf-8").startswith(kept)
-    other = trial(folder, "--resume", "runs.jsonl", "--seed", 1)
-    assert other.returncode == 2
-    assert "is the journal of another trial" in other.stderr
-
-
-def test_a_plan_needs_no_bank(tmp_path: Path) -> None:
-    done = lessonbank_cli("trial", "--plan", "--effect", 0.2, cwd=tmp_path)
-    assert done.stdout.startswith("A trial shows an effect of 20 points within 88 runs")
-    as_json = lessonbank_cli("trial", "--plan", "--json", cwd=tmp_path)
-    assert TrialPlan.model_validate_json(as_json.stdout).effect == 0.1
 
 
 @pytest.mark.parametrize(

@@ -30,23 +30,20 @@ _FUNCTION = "MODULE:FUNCTION"
 
 @options.takes_retrieve_options
 def trial(
-    bank: options.Bank = "",
-    scope: options.Scope = "",
-    tasks: Annotated[
-        Path | None, typer.Option("--tasks", help="A task on each line: its text, or JSON with `task`.")
-    ] = None,
+    bank: options.Bank,
+    scope: options.Scope,
+    tasks: Annotated[Path, typer.Option("--tasks", help="A task on each line: its text, or JSON with `task`.")],
     agent: Annotated[
         str, typer.Option("--agent", metavar=_FUNCTION, help="Does a task: (task, memory) to a run or its messages.")
-    ] = "",
+    ],
     verify: Annotated[
         str, typer.Option("--verify", metavar=_FUNCTION, help="Says how a run ended: success or not, or a score.")
-    ] = "",
+    ],
     without: Annotated[
         str | None, typer.Option("--without", help="A lesson or group to leave out, instead of all memory.")
     ] = None,
     with_: Annotated[str | None, typer.Option("--with", help="A lesson to add to what is shown.")] = None,
     effect: Annotated[float, typer.Option("--effect", help="The smallest effect that matters; 0.1: ten points.")] = 0.1,
-    plan: Annotated[bool, typer.Option("--plan", help="Only say how many runs --effect takes.")] = False,
     runs: Annotated[int, typer.Option("--budget-runs", min=2, help="At most so many runs; a pair is two.")] = 400,
     cost: Annotated[float | None, typer.Option("--budget-cost", help="Stop at so many US dollars.")] = None,
     seconds: Annotated[float | None, typer.Option("--budget-seconds", help="Stop after so long.")] = None,
@@ -54,25 +51,17 @@ def trial(
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Pairs run at once.")] = 1,
     level: Annotated[float, typer.Option("--level", help="How sure the interval is: from 0.5 to below 1.")] = 0.95,
     seed: Annotated[int, typer.Option("--seed", help="Decides the order, and the luck that both runs share.")] = 0,
-    resume: Annotated[
-        Path | None, typer.Option("--resume", help="Keep each run in this file, and go on from what it holds.")
-    ] = None,
     as_json: options.Json = False,
     **asked: Any,
 ) -> None:
     """Do tasks with and without memory, in pairs, until it is clear what memory changes.
 
     The agent and the verifier are functions of your own; modules are looked for in the current folder too. Nothing is
-    written into the bank. With --plan nothing is run: `lessonbank trial --plan --effect 0.1`.
+    written into the bank.
     """
-    if plan:
-        _show_plan(effect, level, as_json=as_json)
-        return
-    given = {"--bank": bank, "--scope": scope, "--tasks": tasks, "--agent": agent, "--verify": verify}
-    options.needs(given, "a trial needs it; --plan alone does not")
     settings = {"rounds": rounds, "level": level, "seed": seed, "concurrency": jobs, "min_effect": effect}
     settings |= options.given(asked)
-    todo = _read(cast("Path", tasks))
+    todo = _read(tasks)
     functions = _function(agent, "--agent"), _function(verify, "--verify")
     with opened(bank, scope) as memory, _bar() as progress:
         run: Any = memory.trial
@@ -81,25 +70,13 @@ def trial(
             "with_": _complete_lesson_id(memory, with_),
         }
         budget = {"max_runs": runs, "max_cost": cost, "max_seconds": seconds}
-        trial: Trial = run(
-            todo, functions[0], verify=functions[1], resume=resume, progress=progress, **question, **budget, **settings
-        )
+        trial: Trial = run(todo, functions[0], verify=functions[1], progress=progress, **question, **budget, **settings)
     if as_json:
         show_json(trial)
     else:
         show_text(str(trial))
     if trial.refused:
         raise typer.Exit(1)
-
-
-def _show_plan(effect: float, level: float, *, as_json: bool) -> None:
-    from lessonbank.trials import plan_trial
-
-    planned = plan_trial(effect, level=level)
-    if as_json:
-        show_json(planned)
-    else:
-        show_text(str(planned))
 
 
 def _read(file: Path) -> list[str]:

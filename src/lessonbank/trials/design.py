@@ -18,7 +18,7 @@ from lessonbank.evidence.draws import uniform
 from lessonbank.evidence.effects import Standing
 from lessonbank.guard import one_line
 
-from .paired_sequential import PairedTest, plan_trial
+from .paired_sequential import PairedTest
 
 Way = Literal["without", "with"]
 Arm = Literal["with", "without"]
@@ -309,4 +309,4 @@ def _next(trial: Trial) -> Iterator[str]:
     """What to do where a trial ended without an answer."""
     ended = trial.stopped in ("nothing left to run", "max_runs", "max_cost", "max_seconds")
     if ended and trial.min_effect and trial.standing == "no evidence yet":
-        yield f"{plan_trial(trial.min_effect, level=trial.level)} More tasks or rounds= give more runs."
+        yield "More tasks or rounds= give more runs."

@@ -8,11 +8,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack
 
 import anyio
-from anyio import to_thread
 
 from lessonbank._base.aio import gather, get_or_none
 from lessonbank._base.checks import a_text, argument_error, is_instance, nonempty, short_repr
@@ -28,7 +26,6 @@ from lessonbank.evidence.groups import TOPIC, group_label, groups_of, topic_name
 from lessonbank.text.messages import trajectory_from
 
 from .design import OTHER, Arm, Design, PairEvidence, Planned, Question, Stopped, Trial, TrialRun, asked, order
-from .journal import Journal
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Store
@@ -81,14 +78,12 @@ async def trial(
     level: float = 0.95,
     seed: int = 0,
     concurrency: int = 1,
-    resume: str | PathLike[str] | None = None,
     progress: Callable[[Trial], None] | None = None,
     **options: Unpack[RetrieveKeywords],
 ) -> Trial:
     """Do `tasks` with and without memory, in pairs, until it is clear what memory changes. `print` the result.
 
     For worlds that can be reset. Nothing is written into the bank, and nothing is withheld at random.
-    `lessonbank.trials.plan_trial(0.1)` says before how many runs it takes to show an effect of ten points.
 
     The agent is handed the text, and that is what is measured. The result says how many runs show that text (in the
     run, or as its SHA-256 in `metadata["memory_digest"]`). A run that shows another text ends the trial.
@@ -108,15 +103,12 @@ async def trial(
         level: the confidence of the interval, however often one looks.
         seed: decides the order of tasks and sides, and the agent's luck.
         concurrency: how many pairs run at once; a plain function then runs in as many threads.
-        resume: a file that keeps each run as it ends. The same call goes on from there; budgets and rounds may grow.
         progress: called after every pair with the result so far. What it raises ends the trial.
         options: those of `retrieve`. `fit` counts only where memory as a whole is in question, and a run with memory
             pays for it.
 
     Raises:
-        UsageError: both `without` and `with_`, a lesson or a number that cannot be, no tasks, nothing to compare, or
-            the journal of another trial.
-        StoreUnavailable: the journal cannot be read or written.
+        UsageError: both `without` and `with_`, a lesson or a number that cannot be, no tasks, or nothing to compare.
     """
     check_calls(agent, progress=progress)
     if not callable(verify):
@@ -137,8 +129,6 @@ async def trial(
     # A step of the loop and no call for users, who retrieve.
     recaller = partial(bank._recall_for_trial, asked=RetrieveOptions(**options))  # pyright: ignore[reportPrivateUsage]
     about, arms = await _Texts(bank, question).of(tasks, design, recaller)
-    names = [getattr(function, "__qualname__", type(function).__qualname__) for function in (agent, verify)]
-    journal = await to_thread.run_sync(partial(Journal, resume, trial=_digest(about, arms, names)))
     play = _Play(
         agent=as_awaitable(agent, threads=design.concurrency),
         verify=as_awaitable(verify, threads=design.concurrency),
@@ -146,7 +136,6 @@ async def trial(
         arms={task_arms.id: task_arms for task_arms in arms},
         about=about,
         design=design,
-        journal=journal,
         evidence=PairEvidence(design),
         progress=progress,
     )
@@ -164,12 +153,6 @@ class _Arms:
     """Whether a lesson in question was learned from this very task."""
     fitting: Usage
     """What a model took that fitted the lessons to the task: a run with them pays for it."""
-
-
-def _digest(about: Trial, arms: Sequence[_Arms], names: Sequence[str]) -> str:
-    """Return a digest of all that the trial's answer depends on."""
-    texts = [(each.id, each.task, *(digest(each.texts[arm]) for arm in OTHER)) for each in arms]
-    return digest(json.dumps([about.scope, about.way, about.treatment, about.seed, about.level, names, texts]))
 
 
 class _Texts:
@@ -300,7 +283,6 @@ class _Play:
     arms: Mapping[str, _Arms]
     about: Trial
     design: Design
-    journal: Journal
     evidence: PairEvidence
     progress: Progress | None
     began: float = field(default_factory=anyio.current_time)
@@ -344,7 +326,7 @@ class _Play:
         """One task done twice, one run after the other. One that contradicts what it was handed ends the pair."""
         pair: list[TrialRun] = []
         for arm in (planned.first, OTHER[planned.first]):
-            run = self.journal.get(planned.task, planned.round, arm) or await self._run(planned, arm)
+            run = await self._run(planned, arm)
             self.runs, self.usage = self.runs + 1, self.usage + run.usage
             self.seconds += run.seconds
             pair.append(run)
@@ -358,7 +340,7 @@ class _Play:
         run = trajectory_from(await self.agent(arms.task, memory, **keywords), task=arms.task)
         seconds = round(anyio.current_time() - began, 3)
         against, proven = _proof(run, memory, arms.texts[OTHER[arm]])
-        row = TrialRun(
+        return TrialRun(
             task=planned.task,
             round=planned.round,
             arm=arm,
@@ -370,9 +352,6 @@ class _Play:
             usage=run.usage + arms.fitting if arm == "with" else run.usage,
             seconds=seconds,
         )
-        if not against:  # else a trial with a better agent could not go on
-            await self.journal.add(row)
-        return row
 
 
 def _proof(run: Trajectory, memory: str, other: str, /) -> tuple[str, bool]:
