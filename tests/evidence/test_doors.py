@@ -29,7 +29,7 @@ LIFTS = (
     lift(settled=0, success=Estimate()),
     lift(settled=9),
     lift(missing_differs=True),
-    lift(unlabelled=3, lessons=(LessonLift(lesson_id="a", standing="helps", proposed=True),)),
+    lift(lessons=(LessonLift(lesson_id="a", standing="helps", proposed=True),)),
     lift(standing="likely harms", lessons=(LessonLift(lesson_id="a", standing="harms", proposed=True),)),
     lift(lessons=(LessonLift(lesson_id="a", success=NOTHING), LessonLift(lesson_id="b", success=NOTHING))),
     lift(success=SURE.model_copy(update={"basis": "judge"})),

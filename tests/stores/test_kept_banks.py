@@ -119,7 +119,11 @@ def _of_lift(value: Any) -> str:
 
 def _is_computed(key: str, then: Json) -> bool:
     """Whether it is an estimate of a lift, or of a group or a lesson in it."""
-    return key == "split" or (key in COMPUTED and "judges" in then) or (key not in COUNTED and "expected" in then)
+    return (
+        key in ("split", "unlabelled")
+        or (key in COMPUTED and "judges" in then)
+        or (key not in COUNTED and "expected" in then)
+    )
 
 
 def _unlike_metadata(then: Json, record: Json, where: str) -> Iterator[str]:

@@ -11,8 +11,7 @@ SHELL: Final[Mapping[str, str]] = {
     "bank.lessons.list()": "`lessonbank lessons list`",
     "bank.runs.list(status='unfinished')": "`lessonbank runs list --status unfinished`",
     "bank.lessons.proposals()": "`lessonbank lessons list --proposals`",
-    "bank.runs.unlabelled(), then bank.runs.correct(…)": "`lessonbank runs audit` lists, `lessonbank tell` answers",
-    "bank.runs.audit(30)": "`lessonbank runs audit`",
+    "bank.tell(…)": "`lessonbank tell`",
     "bank.lessons.retire(id, reason=…)": "`lessonbank lessons retire`",
     "bank.trial(…)": "`lessonbank trial`",
 }
@@ -23,6 +22,7 @@ PAGES: Final[Mapping[str, str]] = {
     "bank.runs.list(status='unfinished') has": "the page Runs has",
     ": bank.lessons.proposals()": ", in the Inbox",
     ": bank.lessons.retire(id, reason=…)": " on their pages",
+    "bank.tell(…)": "on their pages",
     "bank.trial(…)": "a trial",
 }
 """The same for the pages that a person reads in the browser."""

@@ -22,8 +22,6 @@ _UNSAID = {
     "broke": False,
     "at": 0.0,
     "writer": 0,
-    "audit_odds": np.nan,
-    "audited": False,
     "waiting": False,
     "model": -1,
     "again": False,
@@ -111,10 +109,6 @@ class Episodes:
     writers: tuple[str, ...] = ()
     uncounted: int = 0
     """Recalls that were left out because their writer told more than its share."""
-    audit_odds: Floats = field(default_factory=_empty)
-    """With which odds an audit asked for the truth; `nan` where none did."""
-    audited: Flags = field(default_factory=_empty)
-    """Whether an audit drew it, so that chance chose it."""
     clusters: tuple[str, ...] = ()
     """What the numbers in `cluster` stand for: the words of a template, or `template ` and the name that runs told."""
     another_task: int = 0

@@ -15,7 +15,6 @@ import numpy as np
 from lessonbank.contracts.records import Recall, Settlement
 from lessonbank.guard.identity import is_separate_writer
 
-from .audits import Audits
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed, Restart
 from .groups import AGAIN
 from .treatments import WHOLE, entries
@@ -96,7 +95,7 @@ class EvidenceTable:
     def __init__(self) -> None:
         self.treatments = Numbers({WHOLE: 0})
         self.judges, self.writers, self._models, self._clusters = (Numbers() for _ in range(4))
-        self.shares, self.audits = Shares(), Audits()
+        self.shares = Shares()
         self._shares_again = Shares()
         """Of recalls in the middle of runs: the outcome of their run has counted already."""
         self.imported = set[str]()
@@ -171,8 +170,6 @@ class EvidenceTable:
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
-        if not self._told["again"][row]:  # of a run one recall is audited: the first
-            self.audits.settle(settlement)
         (self._astray.add if settlement.another_task else self._astray.discard)(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
         values = _columns_of(settlement, outcome)
@@ -189,11 +186,6 @@ class EvidenceTable:
             values["model"] = self._models[settlement.agent]
         for name, value in values.items():
             self._told[name][row] = value
-
-    def forget(self, before: datetime, /) -> None:
-        """The runs of recalls that are older were erased; their outcomes still count."""
-        at = self._told["at"]
-        self.audits.forget(id for id, row in self._rows.items() if at[row] < before.timestamp())
 
     def _tell(self, row: int, settlement: Settlement, at: datetime | None) -> None:
         """Note who told a row's outcome. A correction by the same writer takes nothing more of its share."""
@@ -213,8 +205,6 @@ class EvidenceTable:
         order = order[values["writer"][order] != _UNCOUNTED]
         place = np.full(len(self), -1)
         place[order] = np.arange(len(order))
-        ids = list(self._rows)
-        audit_odds, audited = self.audits.by_row([ids[int(row)] for row in order])
         values = {name: column[order] for name, column in values.items()}
         whole = {name: values.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
         flags = {name: values.pop(name) > 0.5 for name in ("true", "broke", "again")}
@@ -238,8 +228,6 @@ class EvidenceTable:
             uncounted=self.shares.uncounted,
             another_task=len(self._astray),
             clusters=tuple(self._clusters),
-            audit_odds=audit_odds,
-            audited=audited,
             restarts=_restarts(begun, treatment[(known & ~waiting)[row] & ~current_draws]),
             waiting=waiting,
             models=tuple(self._models),

@@ -41,7 +41,7 @@ from .style import STYLE
 
 _MOST: Final = 500
 """Rows of a table: a page of more opens slowly."""
-_BASES = {"truth": "what was told", "judge": "a judge's opinion", "truth and judge": "what was told, and a judge"}
+_BASES = {"truth": "what was told", "judge": "a judge's opinion"}
 _HOW = (
     "A change is what happened with memory less what happened without it. Which tasks, groups and lessons went without "
     "was drawn at random beforehand. So nothing but memory explains the difference, chance apart.",
