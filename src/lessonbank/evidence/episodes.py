@@ -107,8 +107,6 @@ class Episodes:
     writer: Ints = field(default_factory=_empty)
     """Who told the outcome, as a position in `writers`; -1 where it is unknown."""
     writers: tuple[str, ...] = ()
-    uncounted: int = 0
-    """Recalls that were left out because their writer told more than its share."""
     clusters: tuple[str, ...] = ()
     """What the numbers in `cluster` stand for: the words of a template, or `template ` and the name that runs told."""
     another_task: int = 0

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
 
 from lessonbank.contracts.records import Recall, Settlement
-from lessonbank.guard.identity import is_separate_writer
 
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed, Restart
 from .groups import AGAIN
@@ -21,11 +18,6 @@ from .treatments import WHOLE, entries
 
 _NAN: Final = float("nan")
 _OUTCOMES: Final = {"success": 1.0, "failure": 0.0}
-_UNCOUNTED: Final = -2
-FREE: Final = 20
-TWICE: Final = 2
-"""Of one writer so many outcomes count in a day, or twice as many as the others told in one of their days, on average.
-The bank's own process counts always while it is alone."""
 WINDOW: Final = 20
 """A recall is waited for until so many later ones have an outcome; after that its own counts as missing. The number is
 the same for recalls with memory and without, and it is fixed before there is any outcome."""
@@ -56,35 +48,6 @@ def template_of(task: str, /) -> str:
     return " ".join("#" if any(map(str.isdecimal, word)) else word for word in task.casefold().split())
 
 
-@dataclass(slots=True)
-class Shares:
-    """How many outcomes of each writer count, day by day: that is known before an outcome is told."""
-
-    uncounted: int = 0
-    _counted: Counter[str] = field(default_factory=Counter[str])
-    _days: Counter[str] = field(default_factory=Counter[str])
-    _today: dict[str, tuple[date, int]] = field(default_factory=dict[str, tuple[date, int]])
-
-    def takes(self, writer: str, day: date, /) -> bool:
-        """Whether one more outcome of `writer` counts."""
-        at, count = self._today.get(writer, (None, 0))
-        count = count if at == day else 0
-        if count >= self._most(writer):
-            self.uncounted += 1
-            return False
-        self._days[writer] += not count
-        self._counted[writer] += 1
-        self._today[writer] = day, count + 1
-        return True
-
-    def _most(self, writer: str) -> float:
-        days = self._days.total() - self._days[writer]
-        others = self._counted.total() - self._counted[writer]
-        if not days:
-            return FREE if is_separate_writer(writer) else math.inf
-        return max(FREE, TWICE * others / days)
-
-
 def _doubles(count: int) -> tuple[array[float], ...]:
     return tuple(array("d") for _ in range(count))
 
@@ -95,9 +58,6 @@ class EvidenceTable:
     def __init__(self) -> None:
         self.treatments = Numbers({WHOLE: 0})
         self.judges, self.writers, self._models, self._clusters = (Numbers() for _ in range(4))
-        self.shares = Shares()
-        self._shares_again = Shares()
-        """Of recalls in the middle of runs: the outcome of their run has counted already."""
         self.imported = set[str]()
         """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
         self._rows = dict[str, int]()
@@ -162,11 +122,8 @@ class EvidenceTable:
         names, lessons = list(self.treatments), [self.treatments[id] for id in lesson_ids if id in self.treatments]
         return {names[group] for lesson in lessons for group in self._parents.get(lesson, ())}
 
-    def settle(self, settlement: Settlement, /, *, at: datetime | None = None) -> None:
-        """Take in what became of a recall. A later settlement goes before an earlier one; what a judge said stays.
-
-        `at`: when the bank was told, by its own clock.
-        """
+    def settle(self, settlement: Settlement, /) -> None:
+        """Take in what became of a recall. A later settlement goes before an earlier one; what a judge said stays."""
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
@@ -177,7 +134,7 @@ class EvidenceTable:
             values = {"judged": values["judged"]} if "judged" in values else {}  # the truth stays
         if not math.isnan(outcome):
             if "outcome" in values:
-                self._tell(row, settlement, at)
+                values["writer"] = self.writers[settlement.identity]
             if opinion:
                 values["judge"] = self.judges[settlement.judge or "judge"]
         if settlement.template is not None:
@@ -187,14 +144,6 @@ class EvidenceTable:
         for name, value in values.items():
             self._told[name][row] = value
 
-    def _tell(self, row: int, settlement: Settlement, at: datetime | None) -> None:
-        """Note who told a row's outcome. A correction by the same writer takes nothing more of its share."""
-        writer = self.writers[settlement.identity]
-        if self._told["writer"][row] != writer:
-            shares = self._shares_again if self._told["again"][row] else self.shares
-            counts = shares.takes(settlement.identity, (at or settlement.at).date())
-            self._told["writer"][row] = writer if counts else _UNCOUNTED
-
     def episodes(self, *, since: Mapping[str, datetime] | None = None) -> Episodes:
         """The columns as they are now, in the order in which recalls were made. Copies: nothing changes them later.
 
@@ -202,8 +151,7 @@ class EvidenceTable:
         """
         values = {name: np.array(column) for name, column in self._told.items()}
         order = np.argsort(values["at"], kind="stable")
-        order = order[values["writer"][order] != _UNCOUNTED]
-        place = np.full(len(self), -1)
+        place = np.empty(len(self), np.int64)
         place[order] = np.arange(len(order))
         values = {name: column[order] for name, column in values.items()}
         whole = {name: values.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
@@ -225,7 +173,6 @@ class EvidenceTable:
             parents=tuple(self._parents.get(n, ()) for n in range(len(level))),
             judges=tuple(self.judges),
             writers=tuple(self.writers),
-            uncounted=self.shares.uncounted,
             another_task=len(self._astray),
             clusters=tuple(self._clusters),
             restarts=_restarts(begun, treatment[(known & ~waiting)[row] & ~current_draws]),
@@ -276,11 +223,10 @@ def _restarts(begun: Floats, treatments: Ints) -> tuple[Restart, ...]:
 
 
 def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Any, ...]:
-    """The columns with rows numbered as in `place`, in that order; rows that have no place are left out."""
+    """The columns with rows numbered as in `place`, in that order."""
     row, treatment, *rest = (np.array(column) for column in columns)
     row = place[row.astype(np.int64)]
-    order = np.flatnonzero(row >= 0)
-    order = order[np.argsort(row[order], kind="stable")]
+    order = np.argsort(row, kind="stable")
     return row[order], treatment[order].astype(np.int64), *(column[order] for column in rest)
 
 

@@ -14,7 +14,7 @@ from ._e_process import gains_by_cell
 from .confidence_sequences import Scores, bounds
 from .effects import Estimate, points
 from .episodes import LESSON_LEVEL, Episodes
-from .evidence_table import FREE, TWICE, WINDOW
+from .evidence_table import WINDOW
 from .review import Review, left_out
 
 _SHOWN = 3
@@ -63,11 +63,6 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
     elif left_out(episodes):
         who = episodes.writers[int(writers[0])]
         yield f"all outcomes come from {who}, so all that follows waits for a person, as a proposal"
-    if episodes.uncounted:
-        yield (
-            f"{plural(episodes.uncounted, 'outcome does', 'outcomes do')} not count: of one writer {FREE} a day do, "
-            f"or {TWICE} times as many as the others tell in a day on average"
-        )
 
 
 def _missing(episodes: Episodes, review: Review) -> Iterator[str]:

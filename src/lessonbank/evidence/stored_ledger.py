@@ -97,7 +97,7 @@ class _ScopeState:
         for entry in entries:
             match entry.entry:
                 case Settle(settlement=settlement):
-                    self.table.settle(settlement, at=entry.at)
+                    self.table.settle(settlement)
                 case Trust():
                     if entry.entry.approves:
                         self.approved.update(dict.fromkeys(entry.entry.lesson_ids, entry.sequence))
