@@ -118,11 +118,6 @@ class Point(Record):
     with_memory: float | None = None
     """The share of success so far with memory, and without, weighted as the effect is."""
     without: float | None = None
-    lift: float | None = None
-    """Their difference: the effect so far."""
-    low: float | None = None
-    high: float | None = None
-    """The interval of the effect so far that is right however often one looks."""
 
 
 class Tally(Record):

@@ -13,7 +13,7 @@ from lessonbank.contracts.records import Lesson
 from lessonbank.guard.sanitise import one_line
 from lessonbank.guard.trust import MERGE
 
-from .confidence_sequences import path, truths_of
+from .confidence_sequences import truths_of
 from .effects import (
     Effect,
     Estimate,
@@ -57,7 +57,7 @@ def report(
     has_outcome = ~np.isnan(episodes.outcome)
     counts = _Counts(episodes, findings)
     whole = counts.fields_of(0)
-    series = _series(episodes, findings, level)
+    series = _series(episodes, findings)
     missing = counts.missing(0)
     running: dict[str, Any] = {name: _running(episodes, getattr(episodes, name), level) for name in _RUNNING}
     return Lift(
@@ -262,37 +262,22 @@ def _tallies(episodes: Episodes, /, *, by_draws: bool) -> dict[str, Tally]:
     }
 
 
-def _series(episodes: Episodes, review: Review, level: float) -> tuple[Point, ...]:
+def _series(episodes: Episodes, review: Review) -> tuple[Point, ...]:
     """Some sixty moments, evenly spread over the settled recalls."""
     known = np.flatnonzero(episodes.known & ~episodes.again)
     if not len(known):
         return ()
     at = np.unique(np.linspace(1, len(known), min(_POINTS, len(known))).astype(np.int64))
-    whole = review.scores.of(0)
+    own = review.scores.group == 0
+    whole, between = review.scores.where(own), np.tile([[-1.0], [1.0]], len(at))
+    between[:, -1] = review.low[0], review.high[0]
     counts = np.searchsorted(whole.row, known[at - 1], side="right")
-    ways = [way.of(0) for way in review.every]
-    if len(whole):
-        ways = [way.where(way.row >= whole.row[0]) for way in ways]
-    seen = np.searchsorted(ways[0].row, known[at - 1], side="right")
-    low, high = path(*ways, level=level, at=seen)
-    low[-1], high[-1] = review.low[0], review.high[0]
-    with_memory, without, lift = sides(
-        whole,
-        review.effects.counts[review.scores.group == 0],
-        episodes.outcome,
-        review.outcomes,
-        np.array([low, high]),
-        at=counts,
-    )
+    weighted = sides(whole, review.effects.counts[own], episodes.outcome, review.outcomes, between, at=counts)
     outcome, control = episodes.outcome[known], episodes.without[known]
-    with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
-    without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
-    names = ("with_memory", "without", "lift", "low", "high")
-    moments = zip(at, zip(with_memory, without, lift, low, high, strict=True), strict=True)
-    return tuple(
-        Point(recalls=int(n), **{name: _finite(value) for name, value in zip(names, values, strict=True)})
-        for n, values in moments
-    )
+    plain = (_so_far(outcome, use, at) for use in (~control, control))
+    with_memory, without = (np.where(np.isnan(w), p, w) for w, p in zip(weighted, plain, strict=True))
+    moments = zip(at.tolist(), with_memory.tolist(), without.tolist(), strict=True)
+    return tuple(Point(recalls=n, with_memory=_finite(w), without=_finite(o)) for n, w, o in moments)
 
 
 def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:

@@ -36,7 +36,7 @@ from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
 from .lift_treatments import NAMES, Address, groups_and_lessons, nowhere, write_interval
-from .plots import LOOKS, SIGN, gain, success, title_of
+from .plots import LOOKS, SIGN, success, title_of
 from .style import STYLE
 
 _MOST: Final = 500
@@ -116,21 +116,12 @@ def so_far(lift: Lift, /) -> str:
     series = lift.series
     if not series:
         return "<h2>So far</h2>\n<p>There is nothing to draw before the first outcome is known.</p>"
-    columns = ("outcomes", "with memory", "without memory", "lift", NAMES[1])
-    rows = [
-        (
-            f"{p.recalls:,}",
-            percent(p.with_memory),
-            percent(p.without),
-            _points(p.lift),
-            write_interval(p.low, p.high),
-        )
-        for p in series
-    ]
+    columns = ("outcomes", "with memory", "without memory")
+    rows = [(f"{p.recalls:,}", percent(p.with_memory), percent(p.without)) for p in series]
     ends = f'<p class="soft">{escape(sentence)}</p>\n' if (sentence := where_it_ends(lift)) else ""
     numbers = table("The same in numbers", columns, rows, text=())
     return (
-        f'<h2>So far</h2>\n<div class="grid">{"".join(figures(series))}</div>\n{ends}'
+        f"<h2>So far</h2>\n{figure(series)}\n{ends}"
         f'<details class="numbers"><summary>The same in numbers</summary>{numbers}</details>'
     )
 
@@ -142,20 +133,10 @@ def where_it_ends(lift: Lift, /) -> str:
     return f"The curves end at outcome {lift.series[-1].recalls:,}: {waits}." if lift.series else ""
 
 
-def figures(series: Sequence[Point], /) -> tuple[str, str]:
-    """Success and lift over time; there is at least one point."""
-    lift = (
-        "percentage points that memory adds, and their interval once it is narrower than 100 points. When it leaves "
-        "the line of no change, memory likely helps or likely harms."
-    )
-    return (
-        _figure(success(series), "Success", "the share of tasks that succeeded, with memory and without"),
-        _figure(gain(series), "Lift", lift),
-    )
-
-
-def _figure(drawn: str, name: str, caption: str) -> str:
-    return f"\n<figure><figcaption>{escape(name)} <span>{escape(caption)}</span></figcaption>{drawn}</figure>"
+def figure(series: Sequence[Point], /) -> str:
+    """Success over time; there is at least one point."""
+    caption = "Success <span>the share of tasks that succeeded, with memory and without</span>"
+    return f"\n<figure><figcaption>{caption}</figcaption>{success(series)}</figure>"
 
 
 def _overall(lift: Lift) -> str:
