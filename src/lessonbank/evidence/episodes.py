@@ -55,17 +55,6 @@ class Draws(Placed):
     """The probability of being shown, fixed before the draw; between 0 and 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """The moment from which on the evidence of a treatment counts: what came before was about something else."""
-
-    treatment: int
-    at: float
-    """In seconds since 1970."""
-    before: int
-    """Its draws with an outcome that no longer count."""
-
-
 @dataclass(frozen=True)  # no slots: what follows from the columns is computed once
 class Episodes:
     """One row per recall that had something to show, in the order in which the recalls were made.
@@ -107,11 +96,8 @@ class Episodes:
     writer: Ints = field(default_factory=_empty)
     """Who told the outcome, as a position in `writers`; -1 where it is unknown."""
     writers: tuple[str, ...] = ()
-    clusters: tuple[str, ...] = ()
-    """What the numbers in `cluster` stand for: the words of a template, or `template ` and the name that runs told."""
     another_task: int = 0
     """Recalls that a run of another task settled."""
-    restarts: tuple[Restart, ...] = ()
     waiting: Flags = field(default_factory=_empty)
     """Whether it does not count yet, because its outcome or that of an earlier recall is still waited for."""
     model: Ints = field(default_factory=_empty)

@@ -12,7 +12,7 @@ import numpy as np
 
 from lessonbank.contracts.records import Recall, Settlement
 
-from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed, Restart
+from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Ints, Placed
 from .groups import AGAIN
 from .treatments import WHOLE, entries
 
@@ -174,8 +174,6 @@ class EvidenceTable:
             judges=tuple(self.judges),
             writers=tuple(self.writers),
             another_task=len(self._astray),
-            clusters=tuple(self._clusters),
-            restarts=_restarts(begun, treatment[(known & ~waiting)[row] & ~current_draws]),
             waiting=waiting,
             models=tuple(self._models),
         )
@@ -214,12 +212,6 @@ def rows_that_wait(known: Flags, drawn: Flags, /) -> Flags:
     held_up = np.flatnonzero(waiting & drawn)
     waiting[held_up[0] if len(held_up) else len(known) :] = True
     return waiting
-
-
-def _restarts(begun: Floats, treatments: Ints) -> tuple[Restart, ...]:
-    """Which evidence started again; `treatments`: that of each draw with an outcome that no longer counts."""
-    before = np.bincount(treatments, minlength=len(begun))
-    return tuple(Restart(int(n), float(begun[n]), int(before[n])) for n in np.flatnonzero(before))
 
 
 def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Any, ...]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from lessonbank.contracts.records import Lesson
-from lessonbank.guard.sanitise import one_line
 from lessonbank.guard.trust import MERGE
 
 from .confidence_sequences import truths_of
@@ -82,14 +81,8 @@ def report(
         judges=judge_reports(episodes),
         measuring=_cost(episodes, findings),
         series=series,
-        notes=notes(episodes, findings, _titles(episodes, lessons or {}, names or {})),
+        notes=notes(episodes, findings),
     )
-
-
-def _titles(episodes: Episodes, lessons: Mapping[str, Lesson], names: Mapping[str, str]) -> list[str]:
-    """By treatment: what a sentence calls it."""
-    named = {**names, **{id: lesson.title for id, lesson in lessons.items()}}
-    return ["memory", *(repr(one_line(named.get(id) or id, limit=60)) for id in episodes.treatments[1:])]
 
 
 class _Counts:
