@@ -146,7 +146,7 @@ async def test_an_agent_whose_runs_do_not_show_the_memory_is_measured_and_the_re
         return world(task, memory, seed=seed).model_copy(update={"instructions": ""})
 
     told = await ask(bank, numbered(40), quiet, without=only.id)
-    assert (told.standing, told.refused) == ("helps", 0)
+    assert told.standing == "helps"
     assert f"in {told.pairs} of {told.runs} runs the memory that was handed over does not show" in str(told)
 
 
@@ -158,7 +158,7 @@ async def test_an_agent_that_drops_the_memory_shows_no_effect_and_is_not_taken_f
 
     told = await ask(bank, numbered(30), forgetful)
     assert (told.effect, told.standing) == (0.0, "no evidence yet")
-    assert "and none if the agent drops it" in str(told)
+    assert "and none if the agent drops or mixes it" in str(told)
 
 
 async def test_one_run_in_which_the_text_was_lost_is_counted_and_named() -> None:
@@ -174,11 +174,10 @@ async def test_one_run_in_which_the_text_was_lost_is_counted_and_named() -> None
         return run
 
     told = await ask(bank, numbered(30), flaky, without=only.id)
-    assert told.refused == 0
     assert [row.proven for row in told.rows].count(False) == 1
 
 
-async def test_a_run_that_holds_the_text_of_the_other_side_is_refused() -> None:
+async def test_a_run_that_holds_the_text_of_the_other_side_is_counted_and_named() -> None:
     only = a_lesson("a")
     bank = await bank_of(only)
     shown = (await bank.recalls.preview(TASK)).text
@@ -187,9 +186,9 @@ async def test_a_run_that_holds_the_text_of_the_other_side_is_refused() -> None:
         return Trajectory(task=task, instructions=shown, metadata={"memory_digest": digest(memory)}, answer="yes")
 
     told = await ask(bank, TASK, stuck, without=only.id)
-    assert "without it" in told.rows[-1].refused
-    assert "holds the text of the other side" in told.rows[-1].refused
-    assert (told.effect, told.low, told.standing, told.stopped) == (None, None, "no evidence yet", "not proven")
+    assert {row.arm: row.proven for row in told.rows} == {"with": True, "without": False}
+    assert "in 1 of 2 runs" in str(told)
+    assert "or that of the other side does" in str(told)
 
 
 async def test_a_digest_is_proof_and_a_wrong_one_is_none() -> None:
@@ -204,8 +203,7 @@ async def test_a_digest_is_proof_and_a_wrong_one_is_none() -> None:
 
     assert (await ask(bank, tasks, echoing, without=only.id)).pairs == 3
     told = await ask(bank, tasks, lying, without=only.id)
-    assert (told.pairs, told.refused) == (0, 1)
-    assert "shown something else" in told.rows[0].refused
+    assert not any(row.proven for row in told.rows)
 
 
 async def test_the_text_may_stand_in_a_step_or_in_the_messages() -> None:
@@ -229,7 +227,7 @@ async def test_the_text_may_stand_in_a_step_or_in_the_messages() -> None:
 
     for agent in (as_step, as_messages, as_original, as_arguments):
         told = await ask(bank, tasks, agent, verify=lambda run: 0.5, without=only.id)
-        assert (told.pairs, told.refused, told.ties) == (2, 0, 2), agent
+        assert (told.pairs, told.ties) == (2, 2), agent
         assert all(row.proven for row in told.rows), agent
 
 

@@ -19,8 +19,8 @@ TIMES = 800 if "LESSONBANK_SOAK" in os.environ else 400
 ABOUT = Trial(scope="t", treatment="i", title="Look twice", runs=8)
 
 
-def row(with_: float | None, without: float | None, *, refused: str = "", id: str = "r") -> list[TrialRun]:
-    of = {"task": id, "round": 0, "seed": 1, "memory_digest": "a", "refused": refused}
+def row(with_: float | None, without: float | None, *, id: str = "r") -> list[TrialRun]:
+    of = {"task": id, "round": 0, "seed": 1, "memory_digest": "a"}
     return [TrialRun(arm="with", outcome=with_, **of), TrialRun(arm="without", outcome=without, **of)]
 
 
@@ -206,16 +206,6 @@ def test_a_trial_that_runs_out_says_that_there_is_no_evidence_yet() -> None:
     assert told.effect == pytest.approx(0.25)
     assert "No evidence yet that the lesson 'Look twice' changes anything: success +25.0 points" in str(told)
     assert str(told).endswith("More tasks or rounds= give more runs.")
-
-
-def test_one_run_without_a_proof_leaves_no_effect_to_tell() -> None:
-    told = played(row(1, 0), row(1, 0), row(None, None, refused="the run with it shows nothing"), row(1, 0))
-    assert (told.stopped, told.refused, told.pairs) == ("not proven", 2, 2)
-    assert (told.effect, told.low, told.high, told.success_with, told.wins) == (None, None, None, None, 0)
-    assert told.standing == "no evidence yet"
-    assert "Not proven, and so no effect of the lesson 'Look twice' is told: the run with it shows nothing." in str(
-        told
-    )
 
 
 def test_a_pair_without_an_outcome_does_not_count_and_is_spoken_of() -> None:

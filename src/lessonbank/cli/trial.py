@@ -75,8 +75,6 @@ def trial(
         show_json(trial)
     else:
         show_text(str(trial))
-    if trial.refused:
-        raise typer.Exit(1)
 
 
 def _read(file: Path) -> list[str]:

@@ -22,9 +22,7 @@ from .paired_sequential import PairedTest
 
 Way = Literal["without", "with"]
 Arm = Literal["with", "without"]
-Stopped = Literal[
-    "effect shown", "too small to matter", "nothing left to run", "not proven", "max_runs", "max_cost", "max_seconds"
-]
+Stopped = Literal["effect shown", "too small to matter", "nothing left to run", "max_runs", "max_cost", "max_seconds"]
 OTHER: Final[dict[Arm, Arm]] = {"with": "without", "without": "with"}
 _BLIND: Final = "the budget in money could not be kept: no run says what it cost (usage.cost)"
 
@@ -121,24 +119,19 @@ class TrialRun(Record):
     """From 0 to 1; `None` where it is not known."""
     proven: bool = True
     """Whether the run itself shows that it had this text, or had none where none was handed over."""
-    refused: str = ""
-    """Why the run contradicts what it was handed; empty where it does not."""
     usage: Usage = Usage()
     seconds: float = 0.0
 
 
 def difference(pair: Sequence[TrialRun], /) -> float | None:
     """The outcome with it less the outcome without it; `None` where the pair does not count."""
-    known = {run.arm: run.outcome for run in pair if not run.refused}
+    known = {run.arm: run.outcome for run in pair}
     with_, without = known.get("with"), known.get("without")
     return None if with_ is None or without is None else with_ - without
 
 
 class Trial(Record):
-    """What memory, or a part of it, changed when the same tasks were done with and without it. `print` it.
-
-    Where a run contradicts what it was handed, no effect is told at all.
-    """
+    """What memory, or a part of it, changed when the same tasks were done with and without it. `print` it."""
 
     scope: str
     way: Way = "without"
@@ -154,8 +147,6 @@ class Trial(Record):
     """Pairs that went better with it."""
     losses: int = 0
     ties: int = 0
-    refused: int = 0
-    """Runs that contradict what they were handed; the rows say how."""
     runs: int = 0
     """How often the agent ran; with `concurrency` also runs that were not needed any more."""
     most_runs: int = 0
@@ -194,8 +185,6 @@ class PairEvidence:
     def take(self, pair: Sequence[TrialRun], /) -> Stopped | None:
         """Why to stop after this pair; `None`: go on."""
         self._pairs.append(pair)
-        if any(run.refused for run in pair):
-            return "not proven"
         changed = difference(pair)
         if changed is None:
             return None
@@ -209,11 +198,10 @@ class PairEvidence:
         """`about` with what was found so far."""
         rows = tuple(run for pair in self._pairs for run in pair)
         pairs = [(changed, pair) for pair in self._pairs if (changed := difference(pair)) is not None]
-        refused = sum(bool(run.refused) for run in rows)
         is_blind = self._design.max_cost is not None and about.runs > 0 and about.usage.cost is None
         notes = (*about.notes, *_notes(rows), *([_BLIND] if is_blind else []))
-        update: dict[str, object] = {"pairs": len(pairs), "refused": refused, "rows": rows, "notes": notes}
-        if pairs and not refused:
+        update: dict[str, object] = {"pairs": len(pairs), "rows": rows, "notes": notes}
+        if pairs:
             changed, (low, high) = [changed for changed, _ in pairs], self._test.interval()
             for arm in OTHER:
                 known = [run.outcome or 0.0 for _, pair in pairs for run in pair if run.arm == arm]
@@ -232,16 +220,16 @@ class PairEvidence:
 
 def _notes(rows: Sequence[TrialRun]) -> Iterator[str]:
     """What a reader must know of the runs: missing outcomes and missing proofs, which both may deceive."""
-    lost = {arm: sum(r.arm == arm and r.outcome is None and not r.refused for r in rows) for arm in OTHER}
+    lost = {arm: sum(r.arm == arm and r.outcome is None for r in rows) for arm in OTHER}
     if any(lost.values()):
         runs = f"{plural(lost['with'], 'run')} with it and {plural(lost['without'], 'run')} without"
         yield f"no outcome is known of {runs}: their pairs are left out"
-    silent = sum(not run.proven for run in rows if not run.refused)
+    silent = sum(not run.proven for run in rows)
     if silent:
         yield (
-            f"in {silent} of {plural(len(rows), 'run')} the memory that was handed over does not show: this is the "
-            "effect of handing it over, and none if the agent drops it; a run shows it by its text, or its digest in "
-            'metadata["memory_digest"]'
+            f"in {silent} of {plural(len(rows), 'run')} the memory that was handed over does not show, or that of the "
+            "other side does: this is the effect of handing it over, and none if the agent drops or mixes it; a run "
+            'shows it by its text, or its digest in metadata["memory_digest"]'
         )
 
 
@@ -259,10 +247,6 @@ def _subject_of(trial: Trial) -> str:
 
 def _verdict(trial: Trial) -> Iterator[str]:
     what = _subject_of(trial)
-    if trial.refused:
-        why = next(row.refused for row in trial.rows if row.refused)
-        yield f"Not proven, and so no effect of {what} is told: {why}."
-        return
     if trial.effect is None or trial.low is None or trial.high is None:
         yield f"No evidence yet of what {what} changes: no pair of runs has two known outcomes."
         return

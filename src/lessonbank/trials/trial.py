@@ -86,7 +86,7 @@ async def trial(
     For worlds that can be reset. Nothing is written into the bank, and nothing is withheld at random.
 
     The agent is handed the text, and that is what is measured. The result says how many runs show that text (in the
-    run, or as its SHA-256 in `metadata["memory_digest"]`). A run that shows another text ends the trial.
+    run, or as its SHA-256 in `metadata["memory_digest"]`).
 
     Args:
         tasks: their texts.
@@ -323,15 +323,13 @@ class _Play:
         return self.evidence.with_findings(self.about.model_copy(update={**spent, "stopped": stopped}))
 
     async def _pair(self, planned: Planned) -> Sequence[TrialRun]:
-        """One task done twice, one run after the other. One that contradicts what it was handed ends the pair."""
+        """One task done twice, one run after the other."""
         pair: list[TrialRun] = []
         for arm in (planned.first, OTHER[planned.first]):
             run = await self._run(planned, arm)
             self.runs, self.usage = self.runs + 1, self.usage + run.usage
             self.seconds += run.seconds
             pair.append(run)
-            if run.refused:
-                break
         return pair
 
     async def _run(self, planned: Planned, arm: Arm) -> TrialRun:
@@ -339,35 +337,26 @@ class _Play:
         memory, keywords = arms.texts[arm], {"seed": planned.seed} if self.is_seeded else {}
         run = trajectory_from(await self.agent(arms.task, memory, **keywords), task=arms.task)
         seconds = round(anyio.current_time() - began, 3)
-        against, proven = _proof(run, memory, arms.texts[OTHER[arm]])
         return TrialRun(
             task=planned.task,
             round=planned.round,
             arm=arm,
             seed=planned.seed,
             memory_digest=digest(memory),
-            outcome=None if against else _success(await self.verify(run)),
-            proven=proven,
-            refused=f"the run {arm} it of {planned.task} {against}" if against else "",
+            outcome=_success(await self.verify(run)),
+            proven=_is_proven(run, memory, arms.texts[OTHER[arm]]),
             usage=run.usage + arms.fitting if arm == "with" else run.usage,
             seconds=seconds,
         )
 
 
-def _proof(run: Trajectory, memory: str, other: str, /) -> tuple[str, bool]:
-    """How `run` contradicts that it was shown `memory`, if it does, and whether it proves it.
-
-    A run that drops its text can only hide an effect, so it need not prove anything. One that holds the text of the
-    other side would compare memory with itself.
-    """
+def _is_proven(run: Trajectory, memory: str, other: str, /) -> bool:
+    """Whether `run` shows that it was handed `memory`, and not the text of the other side."""
     echoed = run.metadata.get(ECHO)
     held = run.model_dump_json(exclude={"metadata", "answer", "error"})
     if other and _as_json(other) in held:
-        return "holds the text of the other side", False
-    if echoed is not None:
-        same = echoed == digest(memory)
-        return "" if same else f'says in metadata["{ECHO}"] that it was shown something else', same
-    return "", not memory or _as_json(memory) in held
+        return False
+    return echoed == digest(memory) if echoed is not None else not memory or _as_json(memory) in held
 
 
 def _as_json(text: str) -> str:

@@ -51,5 +51,5 @@ def trial(effect: float, seed: int, /, *, shared: bool, most: int = _MOST) -> tu
 
 def _run(pair: int, arm: str, outcome: float) -> TrialRun:
     return TrialRun.model_construct(
-        task=f"{pair}", round=0, arm=arm, seed=pair, memory_digest="", outcome=outcome, proven=True, refused=""
+        task=f"{pair}", round=0, arm=arm, seed=pair, memory_digest="", outcome=outcome, proven=True
     )
