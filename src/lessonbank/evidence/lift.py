@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lessonbank._base.plural import plural
 from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
-from .doors import PYTHON, translate_for
 from .effects import (
     OPEN,
     Effect,
@@ -125,8 +124,8 @@ _SAYS: Final[dict[Standing, str]] = {
 }
 
 
-def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHON) -> str:
-    """The report as plain text in words of `door`. Nothing that strangers wrote can drive a terminal.
+def in_words(lift: Lift, /, *, most: int = MOST) -> str:
+    """The report as plain text. Nothing that strangers wrote can drive a terminal.
 
     `most`: lessons that are listed.
     """
@@ -137,7 +136,7 @@ def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHO
         *([f"  {cost}"] if (cost := measuring_cost(lift)) else []),
         *_sides(lift),
         *_spent(lift),
-        *_next([translate_for(door, sentence) for sentence in advice(lift)]),
+        *_next(advice(lift)),
     ]
     if lessons and most > 0:
         lines.append("")
@@ -207,7 +206,7 @@ def promise(lift: Lift, /) -> str:
 
 
 def advice(lift: Lift, /) -> tuple[str, ...]:
-    """What to do next, the most important first."""
+    """What to do next, the most important first, in words for programs, terminals and pages alike."""
     if not lift.recalls:
         return (*_finish(lift), _nothing_found(lift))
     if not lift.settled:
@@ -221,7 +220,7 @@ def _nothing_found(lift: Lift) -> str:
         return "No task asked memory yet: once runs have taught lessons, let your program ask before each task."
     whom = "it" if lift.empty == 1 else "any of them"
     asked = f"{plural(lift.empty, 'task')} asked memory, and nothing was found for {whom} yet"
-    return f"{asked}: say how tasks ended, and look at bank.lessons.list() and at the notes of a recall."
+    return f"{asked}: say how tasks ended, and look at your lessons and at the notes of a recall."
 
 
 def _finish(lift: Lift) -> Iterator[str]:
@@ -229,7 +228,7 @@ def _finish(lift: Lift) -> Iterator[str]:
     if lift.unfinished:
         yield (
             f"{plural(lift.unfinished, 'run')} ended without an outcome: finish each attempt with success, failure or "
-            "a reward. bank.runs.list(status='unfinished') has them."
+            "a reward. The list of runs has them, with the status unfinished."
         )
 
 
@@ -237,9 +236,9 @@ def _decide(lift: Lift) -> Iterator[str]:
     """What waits for a person, and what nobody but a person may do."""
     waits = [lesson.standing for lesson in lift.lessons if lesson.proposed]
     if count := waits.count("helps"):
-        yield f"Approve what helps: {plural(count, 'lesson waits', 'lessons wait')} for you: bank.lessons.proposals()."
+        yield f"Approve what helps: {plural(count, 'lesson waits', 'lessons wait')} for you among the proposals."
     if count := len(waits) - count:
-        yield f"Decide on {plural(count, 'lesson')} shown to harm: bank.lessons.proposals()."
+        yield f"Decide on {plural(count, 'lesson')} shown to harm, among the proposals."
     if lift.success.basis == "judge":
         return
     helping = sum(lesson.standing == "helps" and not lesson.retired for lesson in lift.lessons)
@@ -249,7 +248,7 @@ def _decide(lift: Lift) -> Iterator[str]:
     if lift.standing == "harms":
         yield "Show no memory until you know why: Evidence(observe=True) learns and shows nothing."
     elif lift.standing == "likely harms":
-        yield "Read the groups and lessons that harm, and retire what is wrong: bank.lessons.retire(id, reason=…)."
+        yield "Read the groups and lessons that harm, and retire what is wrong."
 
 
 def _tell(lift: Lift) -> Iterator[str]:
@@ -260,17 +259,17 @@ def _tell(lift: Lift) -> Iterator[str]:
         have = f"{lift.settled} of {lift.recalls} recalls {'has' if lift.settled == 1 else 'have'} one"
         yield f"Tell more outcomes: {have}. Hand in each run with its recall, or use an attempt."
     if lift.success.basis == "judge":
-        yield f"Say how {TRUTHS} tasks or more really ended, picked by chance and not by how they look: bank.tell(…)."
+        yield f"Say how {TRUTHS} tasks or more really ended, picked by chance and not by how they look."
 
 
 def _wait(lift: Lift) -> Iterator[str]:
     """Lessons that only take room, whether to go on, and what the bank did itself, so that nobody does it twice."""
     if count := sum(does_nothing(lesson) and not (lesson.retired or lesson.quarantined) for lesson in lift.lessons):
         they = plural(count, "lesson does", "lessons do")
-        yield f"Make room, or let the setting keep_lessons do it: {they} nothing: bank.lessons.retire(id, reason=…)."
+        yield f"Make room, or let the setting keep_lessons do it: {they} nothing, and can be retired."
     is_open = lift.standing not in ("helps", "harms") and not (lift.missing_differs or does_nothing(lift))
     if is_open and lift.success.basis != "judge":  # opinions alone never lead to a verdict that counts
-        yield "Go on: more outcomes decide it. Where tasks can be done again, bank.trial(…) is quicker."
+        yield "Go on: more outcomes decide it. Where tasks can be done again, a trial is quicker."
     lessons = distinct_lessons(lift)
     if out := sum(lesson.retired and lesson.standing in ("harms", "likely harms") for lesson in lessons):
         others = ", and no other is left" if all(lesson.retired for lesson in lessons) else "; keep the others"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
 from lessonbank._base.plural import plural
-from lessonbank.evidence.doors import PAGES, SHELL, translate_for
 from lessonbank.evidence.effects import (
     NOT_YET,
     Estimate,
@@ -69,11 +68,11 @@ def page(lift: Lift, /) -> str:
 
 def content(lift: Lift, /, *, address: Address = nowhere) -> str:
     """What stands on the page, as HTML without a frame. `address`: where pages of lessons, runs and recalls are."""
-    scope, door = escape(canonical_line(lift.scope)), SHELL if address is nowhere else PAGES
+    scope = escape(canonical_line(lift.scope))
     return "\n".join(
         (
             f'<h1>What memory changed</h1>\n<p class="soft">scope {scope}: {_write_counts(lift)}</p>',
-            answer(lift, door=door),
+            answer(lift),
             so_far(lift),
             _overall(lift),
             groups_and_lessons(lift, address=address),
@@ -93,13 +92,13 @@ def _write_counts(lift: Lift) -> str:
     )
 
 
-def answer(lift: Lift, /, *, waiting: int = 0, door: Mapping[str, str] = PAGES, brief: bool = False) -> str:
-    """Whether memory helps, and what to do next, in words of `door`. `waiting`: lessons that wait for a person.
+def answer(lift: Lift, /, *, waiting: int = 0, brief: bool = False) -> str:
+    """Whether memory helps, and what to do next. `waiting`: lessons that wait for a person.
 
     `brief`: without the sign.
     """
     answered = escape(minus(headline(lift)))
-    steps = [translate_for(door, step) for step in advice(lift) if not (waiting and step == NOTHING)]
+    steps = [step for step in advice(lift) if not (waiting and step == NOTHING)]
     if waiting:
         waits = plural(waiting, "lesson or proposal waits", "lessons and proposals wait")
         steps.insert(0, f"Decide in the Inbox: {waits}.")
