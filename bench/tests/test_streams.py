@@ -56,7 +56,7 @@ def columns(episodes: Episodes) -> dict[str, Any]:
         for part in ("draws", "placed")
         for f in fields(getattr(episodes, part))
     }
-    names = ("outcome", "true", "judged", "without", "at", "level", "turn", "treatments")
+    names = ("outcome", "true", "without", "at", "level", "turn", "treatments")
     return told | {name: getattr(episodes, name) for name in names} | {"parents": [*map(str, episodes.parents)]}
 
 
@@ -182,7 +182,8 @@ def test_a_judge_who_likes_memory_says_so_and_the_truth_is_told_of_some() -> Non
     play(stream, bank)
     episodes = bank.rows.episodes()
     bare = episodes.without
-    assert episodes.judged[~bare].mean() - episodes.judged[bare].mean() > 0.05
+    opinion = ~episodes.true
+    assert episodes.outcome[~bare & opinion].mean() - episodes.outcome[bare & opinion].mean() > 0.05
     assert episodes.true.mean() == pytest.approx(0.3, abs=0.06)
 
 

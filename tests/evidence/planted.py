@@ -54,13 +54,9 @@ def episodes(
     row, treatment, shown, chance, told = (np.concatenate([one[i] for one in columns]) for i in range(5))
     kept = told & (chance > 0) & (chance < 1)
     order = np.flatnonzero(kept)[np.argsort(row[kept], kind="stable")]
-    judged = more.get("judged", nothing)
     unsaid: dict[str, Any] = dict.fromkeys(("steps", "tokens", "cost", "seconds"), nothing)
     rest: dict[str, Any] = {
         "true": np.ones(n, dtype=np.bool_),
-        "judged": judged,
-        "judge": np.where(np.isnan(judged), -1, 0),
-        "judges": ("a judge",),
         "cluster": np.arange(n),
         "treatments": ("*", *(f"lesson {i}" for i in range(names)), *(f"group/{i}" for i in range(many))),
         "level": np.repeat([0, LESSON_LEVEL, GROUP_LEVEL], [1, names, many]),

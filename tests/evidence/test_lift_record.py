@@ -17,7 +17,6 @@ from lessonbank.errors import UsageError
 from lessonbank.evidence.effects import (
     Estimate,
     GroupLift,
-    JudgeReport,
     LessonLift,
     Point,
     Standing,
@@ -245,7 +244,6 @@ def test_every_lift_can_be_said_and_kept(one: Estimate, other: Estimate, standin
         steps=other,
         standing=standing,
         lessons=(LessonLift(lesson_id="a", success=other, standing=standing),),
-        judges=(JudgeReport(judge="j", asked=1, checked=0),),
         measuring=MeasuringCost(given_up=-1.0),
         series=(Point(recalls=1),),
     )
@@ -267,13 +265,12 @@ def a_usual_bank(**more: Any) -> Lift:
         "steps": Estimate(value=-1.5, low=-2, high=-1),
         "groups": tuple(GroupLift(group=id, name=name, lessons=4, success=sure(0.05)) for id, name in named),
         "lessons": tuple(LessonLift(lesson_id=f"{n}", title=f"title {n}", success=sure(0.1)) for n in range(40)),
-        "judges": (JudgeReport(judge="a judge", asked=500, checked=40, agreement=0.9),),
         "notes": ("all outcomes come from one writer",),
     }
     return lift(**(told | more))
 
 
-def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_judges_and_the_promise() -> None:
+def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_and_the_promise() -> None:
     text = str(a_usual_bank())
     parts = (
         "Does memory help? Likely yes, keep it: success +10.0 points [+6, +14].",
@@ -285,7 +282,6 @@ def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_judges_
         "the decision on each lesson",
         "undecided, at most 14 points either way: title 5",
         "… and 34 more",
-        "The judge a judge graded 500 tasks and was right in 90% of 40 checked.",
         PROMISE,
         "Note: all outcomes come from one writer",
     )

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
-from lessonbank.evidence import Estimate, Holdout, JudgeReport, LessonLift, Lift, MeasuringCost, Point
+from lessonbank.evidence import Estimate, Holdout, LessonLift, Lift, MeasuringCost, Point
 from lessonbank.evidence.effects import GroupLift, Tally
 from lessonbank.evidence.lift import PROMISE, in_words
 from lessonbank.evidence.notes import NOT_COUNTED
@@ -96,7 +96,6 @@ def rich(**more: object) -> Lift:
             a_lesson(3, success=estimate(0.01, 0.1, 0.2), quarantined=True),
             a_lesson(4, success=Estimate(), shown=3, withheld=1),
         ),
-        "judges": (JudgeReport(judge="a judge", asked=90, checked=30, agreement=0.9),),
         "measuring": MeasuringCost(given_up=3.2, given_up_low=1, given_up_high=6, tasks_without=50),
         "series": series(),
         "notes": ("Some outcomes are a judge's opinion.",),
@@ -175,7 +174,7 @@ def marks(drawn: ElementTree.Element, name: str) -> list[ElementTree.Element]:
     return [mark for mark in drawn.iter() if mark.get("class", "") == name]
 
 
-@pytest.mark.parametrize("lift", [Lift(scope="t"), rich(), rich(lessons=(), judges=(), series=series(1), notes=())])
+@pytest.mark.parametrize("lift", [Lift(scope="t"), rich(), rich(lessons=(), series=series(1), notes=())])
 def test_a_page_is_whole_and_asks_for_nothing(lift: Lift) -> None:
     made = page(lift)
     read = Reading(made)
@@ -226,7 +225,6 @@ def test_what_strangers_wrote_stays_text(hostile: str) -> None:
             lessons=(a_lesson(1, title="a", description="a", content="a", run_ids=("a",)),),
             groups=(GroupLift(group="topic/1", name="a"),),
             notes=("a",),
-            judges=(JudgeReport(judge="a", asked=1, checked=0),),
         ),
     )
     told = rich(
@@ -234,7 +232,6 @@ def test_what_strangers_wrote_stays_text(hostile: str) -> None:
         lessons=(a_lesson(1, title=hostile, description=hostile, content=hostile, run_ids=(hostile,)),),
         groups=(GroupLift(group="topic/1", name=hostile),),
         notes=(hostile,),
-        judges=(JudgeReport(judge=hostile, asked=1, checked=0),),
     )
     read, plain = Reading(page(told)), Reading(page(harmless))
     assert read.tags == plain.tags
@@ -296,7 +293,6 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
         "memory as a whole 7.0 % 6.0 % may be chance",
         "What to do next 1 lesson that harms is taken out already; keep the others.",
         PROMISE,
-        "a judge 90 30 90.0 %",
         "successes expected to be given up 3.2",
         "It is lower for what clearly helps, and higher for what looks harmful.",
         "Some outcomes are a judge's opinion.",
@@ -464,7 +460,7 @@ def test_a_real_bank_has_a_page(tmp_path: Path) -> None:
 def test_the_words_of_a_lift_cannot_drive_a_terminal(hostile: str) -> None:
     told = in_words(rich(lessons=(a_lesson(1, title=f"a\n{hostile}"),), notes=(hostile,)))
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", told)
-    assert len(told.splitlines()) == 11
+    assert len(told.splitlines()) == 10
     assert "… and 1 more" in in_words(rich(), most=3)
     assert "Lesson" not in in_words(rich(), most=0)
 

@@ -96,7 +96,7 @@ def test_a_value_lies_in_its_interval(seed: int, n: int, effects: tuple[float, .
     one, g = played(seed, n=n, effects=effects), np.random.default_rng(seed + 1)
     said = np.where(g.random(n) < 0.8, one.outcome, 1 - one.outcome)
     true = g.random(n) < told
-    one = replace(one, outcome=np.where(true, one.outcome, said), judged=said, true=true)
+    one = replace(one, outcome=np.where(true, one.outcome, said), true=true)
     found = review(one)
     seen = np.isfinite(found.effects.estimate)
     for low, high in ((found.low, found.high), (found.effects.low, found.effects.high)):
@@ -112,9 +112,7 @@ def flattered(seed: int, *, n: int, told: float, effect: float = 0.0) -> Episode
     chance = np.where(control, np.where(truth > 0, 0.85, 0.15), np.where(truth > 0, 0.95, 0.35))
     said, true = (g.random(n) < chance).astype(float), g.random(n) < told
     outcome = np.where(true, truth, said)
-    return episodes(
-        outcome, control=control, control_probability=0.3, true=true, judged=said, cluster=np.arange(n) % 40
-    )
+    return episodes(outcome, control=control, control_probability=0.3, true=true, cluster=np.arange(n) % 40)
 
 
 class TestOpinions:
@@ -143,7 +141,7 @@ class TestOpinions:
             true = broke | (g.random(3000) < 0.2)
             said = np.where(g.random(3000) < 0.9, truth, 1 - truth)
             one = episodes(np.where(true, truth, said), control=control, control_probability=0.5, true=true)
-            one = replace(one, broke=broke, judged=np.where(broke, np.nan, said))
+            one = replace(one, broke=broke)
             estimates.append(review(one).effects.estimate[0])
         assert np.mean(estimates) == pytest.approx(0.7 * 0.4, abs=0.04)
 
@@ -242,7 +240,7 @@ def test_what_a_worthless_judge_says_takes_nothing_back() -> None:
     one, g = played(5, n=3000, effects=(0.4, 0.0)), np.random.default_rng(105)
     said = np.where(g.random(3000) < 0.9, 1.0 - one.outcome, one.outcome)
     true = g.random(3000) < 0.1
-    told = review(replace(one, outcome=np.where(true, one.outcome, said), judged=said, true=true))
+    told = review(replace(one, outcome=np.where(true, one.outcome, said), true=true))
     assert "harms" not in told.standing
 
 

@@ -99,18 +99,6 @@ class GroupLift(TreatmentLift):
     """How many of its lessons were found at least once."""
 
 
-class JudgeReport(Record):
-    """How far a judge agrees with the truth, where the truth was told as well."""
-
-    judge: str
-    """Its model, and its prompt with version."""
-    asked: int
-    """Outcomes it gave."""
-    checked: int
-    """Those of which the truth became known. They should be a random part; a chosen part tells of that part."""
-    agreement: float | None = None
-
-
 class Point(Record):
     """One moment of a series, for plots."""
 

@@ -67,10 +67,6 @@ class Episodes:
     the judge."""
     true: Flags
     """Whether `outcome` is the truth (told by the caller, a person or the framework) rather than a judge's opinion."""
-    judged: Floats
-    """What a judge said, where one was asked, whatever the truth turned out to be."""
-    judge: Ints
-    """Which judge, as a position in `judges`; -1 where none was asked."""
     cluster: Ints
     """Tasks that are not independent of one another share a number: those of one template, or equal tasks."""
     steps: Floats
@@ -90,7 +86,6 @@ class Episodes:
     """By treatment: the groups of a lesson when it was recalled last, the widest first."""
     broke: Flags = field(default_factory=_empty)
     """Whether the framework saw it fail: the truth, which nobody chose to tell."""
-    judges: tuple[str, ...] = ()
     at: Floats = field(default_factory=_empty)
     """When the recall was made, in seconds since 1970."""
     writer: Ints = field(default_factory=_empty)

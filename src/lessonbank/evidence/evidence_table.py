@@ -22,10 +22,9 @@ WINDOW: Final = 20
 """A recall is waited for until so many later ones have an outcome; after that its own counts as missing. The number is
 the same for recalls with memory and without, and it is fixed before there is any outcome."""
 _UNTOLD: Final = {
-    **dict.fromkeys(("outcome", "judged", "steps", "tokens", "cost", "seconds"), _NAN),
+    **dict.fromkeys(("outcome", "steps", "tokens", "cost", "seconds"), _NAN),
     "true": 0.0,
     "broke": 0.0,
-    "judge": -1,
     "model": -1,
     "writer": -1,
 }
@@ -57,7 +56,7 @@ class EvidenceTable:
 
     def __init__(self) -> None:
         self.treatments = Numbers({WHOLE: 0})
-        self.judges, self.writers, self._models, self._clusters = (Numbers() for _ in range(4))
+        self.writers, self._models, self._clusters = Numbers(), Numbers(), Numbers()
         self.imported = set[str]()
         """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
         self._rows = dict[str, int]()
@@ -123,20 +122,16 @@ class EvidenceTable:
         return {names[group] for lesson in lessons for group in self._parents.get(lesson, ())}
 
     def settle(self, settlement: Settlement, /) -> None:
-        """Take in what became of a recall. A later settlement goes before an earlier one; what a judge said stays."""
+        """Take in what became of a recall. A later settlement goes before an earlier one, the truth before opinions."""
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
         (self._astray.add if settlement.another_task else self._astray.discard)(settlement.recall_id)
-        outcome, opinion = _outcome(settlement), settlement.source == "judge"
-        values = _columns_of(settlement, outcome)
-        if opinion and self._told["true"][row] and not math.isnan(self._told["outcome"][row]):
-            values = {"judged": values["judged"]} if "judged" in values else {}  # the truth stays
-        if not math.isnan(outcome):
-            if "outcome" in values:
-                values["writer"] = self.writers[settlement.identity]
-            if opinion:
-                values["judge"] = self.judges[settlement.judge or "judge"]
+        values, is_known = _columns_of(settlement), not math.isnan(self._told["outcome"][row])
+        if settlement.source == "judge" and is_known and self._told["true"][row]:
+            values = dict[str, float]()
+        elif not math.isnan(values["outcome"]):
+            values["writer"] = self.writers[settlement.identity]
         if settlement.template is not None:
             values["cluster"] = self._clusters[f"template {settlement.template}"]
         if settlement.agent:
@@ -154,7 +149,7 @@ class EvidenceTable:
         place = np.empty(len(self), np.int64)
         place[order] = np.arange(len(order))
         values = {name: column[order] for name, column in values.items()}
-        whole = {name: values.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
+        whole = {name: values.pop(name).astype(np.int64) for name in ("cluster", "writer", "model")}
         flags = {name: values.pop(name) > 0.5 for name in ("true", "broke", "again")}
         at, known = values["at"], ~np.isnan(values["outcome"])
         begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.treatments])
@@ -171,7 +166,6 @@ class EvidenceTable:
             level=(level := np.array([_level(id) for id in self.treatments])),
             turn=_turns(level, treatment, current_draws),
             parents=tuple(self._parents.get(n, ()) for n in range(len(level))),
-            judges=tuple(self.judges),
             writers=tuple(self.writers),
             another_task=len(self._astray),
             waiting=waiting,
@@ -230,13 +224,13 @@ def _outcome(settlement: Settlement) -> float:
     return reward if reward is not None and 0.0 <= reward <= 1.0 else _OUTCOMES[settlement.outcome]
 
 
-def _columns_of(settlement: Settlement, outcome: float) -> dict[str, float]:
+def _columns_of(settlement: Settlement) -> dict[str, float]:
     """What a settlement says, by column."""
     usage = settlement.usage
     runs = max(settlement.runs, len(settlement.trajectory_ids), 1)  # a purge may have taken the ids of some
     tokens = usage.input_tokens + usage.output_tokens
-    values = {
-        "outcome": outcome,
+    return {
+        "outcome": _outcome(settlement),
         "true": float(settlement.source != "judge"),
         "broke": float(settlement.source == "framework_error"),
         "steps": settlement.steps / runs,
@@ -244,6 +238,3 @@ def _columns_of(settlement: Settlement, outcome: float) -> dict[str, float]:
         "cost": _NAN if usage.cost is None else usage.cost / runs,
         "seconds": _NAN if settlement.seconds is None else settlement.seconds / runs,
     }
-    if settlement.source == "judge" and not math.isnan(outcome):
-        values["judged"] = outcome
-    return values

@@ -14,7 +14,6 @@ from .effects import (
     Effect,
     Estimate,
     GroupLift,
-    JudgeReport,
     LessonLift,
     MeasuringCost,
     Point,
@@ -78,7 +77,6 @@ class Lift(Effect):
     groups: tuple[GroupLift, ...] = ()
     lessons: tuple[LessonLift, ...] = ()
     """Those that were found at least once; harmful first, then helpful, then by how often."""
-    judges: tuple[JudgeReport, ...] = ()
     measuring: MeasuringCost = MeasuringCost()
     series: tuple[Point, ...] = ()
     notes: tuple[str, ...] = ()
@@ -108,7 +106,6 @@ _MIXED: Final = (
 )
 _READ, _TITLE = 400, 60
 """Characters of a title that are looked at, and that are printed."""
-_FEW: Final = 3
 _MANY: Final = 0.8  # with outcomes of fewer recalls, more of these tell more than more tasks
 _BESIDE: Final = (
     "A lesson's effect is what it adds to the others: two that say the same look small, two that need each other large."
@@ -144,7 +141,6 @@ def in_words(lift: Lift, /, *, most: int = MOST) -> str:
             lines += [_columns("group"), *map(_group, listed), *_more(len(groups) - len(listed))]
         lines += [_columns("lesson"), *map(_lesson, lessons[:most]), *_more(len(lessons) - most)]
         lines += [f"  {_BESIDE}"] if len(lessons) > 1 and lift.success.value is not None else []
-    lines += map(_judge, lift.judges[:_FEW])
     if lift.success.value is not None or (lift.lessons and most > 0):
         lines += [f"{brackets(lift)} {promise(lift)}"]
     return "\n".join((*lines, *(f"Note: {one_line(note)}" for note in lift.notes)))
@@ -372,13 +368,6 @@ def _row(lift: TreatmentLift, title: str, standing: str) -> str:
 
 def _more(left: int) -> list[str]:
     return [f"  … and {left} more"] if left > 0 else []
-
-
-def _judge(judge: JudgeReport) -> str:
-    note = "; nobody checked it"
-    if judge.agreement is not None:
-        note = f" and was right in {judge.agreement:.0%} of {judge.checked} checked"
-    return f"  The judge {_cut(judge.judge, _TITLE)} graded {plural(judge.asked, 'task')}{note}."
 
 
 def _cut(text: str, most: int) -> str:

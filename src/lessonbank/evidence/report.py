@@ -17,7 +17,6 @@ from .effects import (
     Effect,
     Estimate,
     GroupLift,
-    JudgeReport,
     LessonLift,
     MeasuringCost,
     Point,
@@ -78,7 +77,6 @@ def report(
         **running,
         groups=_groups(counts, names or {}),
         lessons=_lessons(counts, lessons or {}, proposed),
-        judges=judge_reports(episodes),
         measuring=_cost(episodes, findings),
         series=series,
         notes=notes(episodes, findings),
@@ -276,19 +274,6 @@ def _series(episodes: Episodes, review: Review) -> tuple[Point, ...]:
 def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:
     counts, sums = np.cumsum(use)[at - 1], np.cumsum(np.where(use, outcome, 0.0))[at - 1]
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def judge_reports(episodes: Episodes, /) -> tuple[JudgeReport, ...]:
-    """Every judge that was asked, against the truth where it is known."""
-    made = list[JudgeReport]()
-    for number, name in enumerate(episodes.judges):
-        asked = episodes.judge == number
-        both = asked & episodes.true & episodes.known & ~np.isnan(episodes.judged)
-        agreement = _mean((episodes.outcome > 0.5) == (episodes.judged > 0.5), both)
-        if asked.any():
-            checked = int(both.sum())
-            made.append(JudgeReport(judge=name, asked=int(asked.sum()), checked=checked, agreement=agreement))
-    return tuple(made)
 
 
 def _mean(values: Floats | Flags, rows: Flags) -> float | None:

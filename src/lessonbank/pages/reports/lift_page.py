@@ -11,7 +11,6 @@ from lessonbank.evidence.effects import (
     NOT_YET,
     Estimate,
     GroupLift,
-    JudgeReport,
     LessonLift,
     MeasuringCost,
     Point,
@@ -77,7 +76,6 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
             _overall(lift),
             groups_and_lessons(lift, address=address),
             _missing(lift),
-            _judges(lift.judges),
             _measuring(lift.measuring) if lift.recalls else "",
             _notes(lift.notes),
             f"<h2>How to read this</h2>\n{_listed(_HOW)}",
@@ -187,25 +185,6 @@ def _missing(lift: Lift) -> str:
 
 def _name(lift: LessonLift | GroupLift) -> str:
     return title_of(lift) if isinstance(lift, LessonLift) else canonical_line(lift.name or lift.group)
-
-
-def _judges(judges: Sequence[JudgeReport]) -> str:
-    if not judges:
-        return ""
-    columns = ("judge", "asked", "checked", "agreement")
-    rows = [_judge(judge) for judge in judges[:_MOST]]
-    note = "Checked are those of whose run the truth was told as well."
-    drawn = table("How far each judge agrees with the truth", columns, rows, text=())
-    return f"<h2>Judges</h2>\n{drawn}\n<p>{escape(note)}</p>"
-
-
-def _judge(judge: JudgeReport) -> tuple[str, ...]:
-    return (
-        canonical_line(judge.judge, limit=200),
-        f"{judge.asked:,}",
-        f"{judge.checked:,}",
-        percent(judge.agreement),
-    )
 
 
 def _measuring(cost: MeasuringCost) -> str:
