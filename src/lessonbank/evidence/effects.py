@@ -62,9 +62,6 @@ class TreatmentLift(Effect):
 
     waiting: int = 0
     """Recalls that showed it or left it out and do not count yet: an outcome, theirs or an earlier one, is awaited."""
-    missing_shown: float | None = None
-    missing_withheld: float | None = None
-    """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
 
 
 class LessonLift(TreatmentLift):
@@ -144,9 +141,6 @@ def says_nothing(effect: Effect, /) -> bool:
 
 def standing_of(lift: TreatmentLift, /) -> str:
     """The decision in one sentence: keep, take out, or undecided, and then how large the effect is at most."""
-    if lift.missing_shown is not None and lift.missing_withheld is not None:
-        missing = f"{lift.missing_shown:.0%} of outcomes missing, {lift.missing_withheld:.0%} without it"
-        return f"undecided, no verdict: {missing}"
     decision = f"{'keep' if 'helps' in lift.standing else 'take out'}: {lift.standing}"
     if lift.standing == "no evidence yet":
         decision = "does nothing" if does_nothing(lift) else "undecided"

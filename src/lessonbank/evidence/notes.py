@@ -65,12 +65,7 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
 
 
 def _missing(episodes: Episodes, review: Review) -> Iterator[str]:
-    """Outcomes that are missing more often on one side make a difference by themselves; where they are missing alike
-    on both sides, the others may yet not speak for them."""
-    if count := int(review.differs[1:].sum()):
-        lessons = plural(count, "lesson or group is", "lessons or groups are")
-        yield f"outcomes are missing more often when {lessons} shown, or left out: no verdict"
-
+    """Where outcomes are missing alike on both sides, the others may yet not speak for them."""
     due, missing = int((~episodes.waiting).sum()), int(episodes.missing.sum())
     if due >= _KNOWN and missing >= _MANY * due and not review.differs[0]:
         yield f"{missing / due:.0%} of outcomes are missing: effects are those in tasks whose end was told"

@@ -56,7 +56,7 @@ def report(
     counts = _Counts(episodes, findings)
     whole = counts.fields_of(0)
     series = _series(episodes, findings)
-    missing = counts.missing(0)
+    missing = counts.missing()
     running: dict[str, Any] = {name: _running(episodes, getattr(episodes, name), level) for name in _RUNNING}
     return Lift(
         scope=scope,
@@ -99,17 +99,16 @@ class _Counts:
     def _count(self, drawn: Placed, rows: Flags) -> Ints:
         return np.bincount(drawn.treatment[rows], minlength=len(self.of.treatments))
 
-    def missing(self, treatment: int) -> tuple[float | None, float | None]:
-        """The shares without an outcome, of the recalls in which a draw showed the treatment, and did not."""
+    def missing(self) -> tuple[float | None, float | None]:
+        """The shares without an outcome, of the recalls in which draws showed memory, and did not."""
         draws = self.of.draws
-        own = np.flatnonzero(draws.treatment == treatment)
+        own = np.flatnonzero(draws.treatment == 0)
         lost, shown = np.isnan(self.of.outcome)[draws.row[own]], draws.shown[own]
         return _mean(lost, shown), _mean(lost, ~shown)
 
     def fields_of(self, treatment: int) -> dict[str, Any]:
         """The fields of a `TreatmentLift`."""
         review, begun = self.review, self.review.begun[treatment]
-        missing = self.missing(treatment) if review.differs[treatment] else (None, None)
         return {
             "shown": int(self.shown[treatment]),
             "withheld": int(self.withheld[treatment]),
@@ -117,8 +116,6 @@ class _Counts:
             "standing": review.standing[treatment],
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "waiting": int(self.waiting[treatment]),
-            "missing_shown": missing[0],
-            "missing_withheld": missing[1],
         }
 
     def _estimate(self, treatment: int) -> Estimate:

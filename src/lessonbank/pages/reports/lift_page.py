@@ -10,8 +10,6 @@ from lessonbank._base.plural import plural
 from lessonbank.evidence.effects import (
     NOT_YET,
     Estimate,
-    GroupLift,
-    LessonLift,
     MeasuringCost,
     Point,
     is_open,
@@ -34,11 +32,9 @@ from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
 from .lift_treatments import NAMES, Address, groups_and_lessons, nowhere, write_interval
-from .plots import LOOKS, SIGN, success, title_of
+from .plots import LOOKS, SIGN, success
 from .style import STYLE
 
-_MOST: Final = 500
-"""Rows of a table: a page of more opens slowly."""
 _BASES = {"truth": "what was told", "judge": "a judge's opinion"}
 _HOW = (
     "A change is what happened with memory less what happened without it. Which tasks, groups and lessons went without "
@@ -170,21 +166,11 @@ def _missing(lift: Lift) -> str:
     """Where outcomes are missing: an effect is only as true as what became of the tasks is known."""
     if lift.missing_with is None and lift.missing_without is None:
         return ""
-    treatments = [treatment for treatment in (*lift.groups, *lift.lessons) if treatment.missing_shown is not None]
     differs = "differs: no verdict" if lift.missing_differs else "may be chance"
     rows = [("memory as a whole", percent(lift.missing_with), percent(lift.missing_without), differs)]
-    rows += [
-        (_name(treatment), percent(treatment.missing_shown), percent(treatment.missing_withheld), "differs: no verdict")
-        for treatment in treatments[:_MOST]
-    ]
     columns = ("what", "with it", "without it", "difference")
-    note = "Groups and lessons have a row where their outcomes are missing on one side by more than chance."
     drawn = table("Recalls without a known outcome", columns, rows, text=(3,))
-    return f"<h2>Missing outcomes</h2>\n{drawn}\n<p>{note}</p>"
-
-
-def _name(lift: LessonLift | GroupLift) -> str:
-    return title_of(lift) if isinstance(lift, LessonLift) else canonical_line(lift.name or lift.group)
+    return f"<h2>Missing outcomes</h2>\n{drawn}"
 
 
 def _measuring(cost: MeasuringCost) -> str:
