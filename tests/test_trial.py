@@ -11,11 +11,10 @@ import pytest
 import lessonbank
 from lessonbank import Action, Experience, Lesson, Step, ToolCall, Trajectory, Usage
 from lessonbank.bank.loop import AsyncReasoningBank
-from lessonbank.contracts.records import Add, Topic
+from lessonbank.contracts.records import Add
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.evidence import Holdout
-from lessonbank.evidence.groups import groups_of
 from lessonbank.testing.settings import grouped
 from lessonbank.trials import Trial
 
@@ -328,7 +327,7 @@ async def test_calls_that_cannot_be_are_refused_in_one_sentence() -> None:
         (TASK, {"without": "0" * 32}, "unknown, erased or in quarantine"),
         (TASK, {"with_": "topic/refunds"}, "no lesson 'topic/refunds'"),
         (TASK, {"with_": "0" * 32}, "unknown, erased or in quarantine"),
-        (TASK, {"without": "topic/refunds"}, "no lesson and no topic 'topic/refunds'"),
+        (TASK, {"without": "topic/refunds"}, "no lesson 'topic/refunds'"),
         (TASK, {"without": only.id, "with_": only.id}, "one of without=id"),
     ):
         with pytest.raises(UsageError, match=said):
@@ -408,29 +407,6 @@ async def test_tasks_that_differ_in_an_address_alone_are_all_done() -> None:
     assert (told.tasks, told.pairs) == (3, 3)
     assert sorted({task for task, _ in world.asked}) == tasks
     assert len({row.task for row in told.rows}) == 3
-
-
-async def test_a_topic_is_left_out_together_and_its_neighbours_stay() -> None:
-    refunds = Topic(id="0000000a", name="refunds")
-    names = ("a", "b", "c")
-    lessons = [a_lesson("a", topic=refunds), a_lesson("b", topic=refunds), a_lesson("c")]
-    bank, world = await bank_of(*lessons), World({"a": 0.3, "b": 0.3})
-    tasks = [f"{TASK} {n}" for n in range(40)]
-    for name in ("topic/0000000a", "0000000a", "Refunds"):
-        told = await ask(bank, tasks, world, without=name)
-        assert (told.standing, told.treatment, told.title) == ("helps", "topic/0000000a", "refunds")
-        assert "The group 'refunds' helps" in str(told)
-    shown = {tuple(name for name in names if f"Lesson {name}\n" in text) for text in world.texts}
-    assert shown == {names, ("c",)}
-
-
-async def test_a_source_is_a_group_that_can_be_left_out_too() -> None:
-    lessons = [a_lesson("a"), a_lesson("b", kind="guardrail")]
-    bank, world = await bank_of(*lessons), World({"b": 0.6})
-    source = groups_of(lessons[1], Experience(scope="t", task=TASK, lessons=lessons))[0]
-    told = await ask(bank, [f"{TASK} {n}" for n in range(40)], world, without=source)
-    assert (told.standing, told.treatment) == ("helps", source)
-    assert all("Lesson a" in text for text in world.texts)
 
 
 # --- budgets, progress, what it cost ---------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from lessonbank._base.checks import short_path, short_repr
-from lessonbank.errors import NotFound, UsageError
+from lessonbank.errors import UsageError
 
 from . import _options as options
 from ._bank import opened
@@ -22,7 +21,6 @@ from ._ids import lesson_id
 from ._output import progress_bar, show_json, show_text
 
 if TYPE_CHECKING:
-    from lessonbank import ReasoningBank
     from lessonbank.trials import Trial
 
 _FUNCTION = "MODULE:FUNCTION"
@@ -40,7 +38,7 @@ def trial(
         str, typer.Option("--verify", metavar=_FUNCTION, help="Says how a run ended: success or not, or a score.")
     ],
     without: Annotated[
-        str | None, typer.Option("--without", help="A lesson or group to leave out, instead of all memory.")
+        str | None, typer.Option("--without", help="A lesson to leave out, instead of all memory.")
     ] = None,
     with_: Annotated[str | None, typer.Option("--with", help="A lesson to add to what is shown.")] = None,
     effect: Annotated[float, typer.Option("--effect", help="The smallest effect that matters; 0.1: ten points.")] = 0.1,
@@ -66,8 +64,8 @@ def trial(
     with opened(bank, scope) as memory, _bar() as progress:
         run: Any = memory.trial
         question = {
-            "without": _complete_lesson_id(memory, without),
-            "with_": _complete_lesson_id(memory, with_),
+            "without": lesson_id(memory, without) if without else None,
+            "with_": lesson_id(memory, with_) if with_ else None,
         }
         budget = {"max_runs": runs, "max_cost": cost, "max_seconds": seconds}
         trial: Trial = run(todo, functions[0], verify=functions[1], progress=progress, **question, **budget, **settings)
@@ -99,16 +97,6 @@ def _task(line: str, number: int) -> str:
     if not isinstance(value, str):
         raise UsageError(f"line {number} of the tasks names no task: write its text, or JSON with `task`")
     return value
-
-
-def _complete_lesson_id(memory: ReasoningBank, given: str | None) -> str | None:
-    """The id of the lesson that a part of it names; otherwise a topic or a group, as it was given."""
-    if given is None or not re.fullmatch("[0-9a-f]{4,}", given):
-        return given
-    try:
-        return lesson_id(memory, given)
-    except NotFound:
-        return given
 
 
 def _function(name: str, option: str) -> Callable[..., Any]:

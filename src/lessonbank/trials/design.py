@@ -12,7 +12,7 @@ from pydantic import Field
 
 from lessonbank._base.checks import a_count, a_number, a_seed, a_share, an_id, set_frozen
 from lessonbank._base.plural import plural
-from lessonbank.contracts.records import Candidate, Record, Usage
+from lessonbank.contracts.records import Record, Usage
 from lessonbank.errors import UsageError
 from lessonbank.evidence.draws import uniform
 from lessonbank.evidence.effects import Standing
@@ -33,14 +33,8 @@ class Question:
 
     way: Way = "without"
     treatment: str | None = None
-    """The id of a lesson or of a group, or the name of a topic; `None`: everything that is shown."""
+    """The id of a lesson; `None`: everything that is shown."""
     title: str = ""
-    ids: frozenset[str] = frozenset()
-    """Of the lesson or the groups, as the bank has them: topics may share a name."""
-
-    def covers(self, candidate: Candidate, /) -> bool:
-        """Whether a lesson that is shown is at stake."""
-        return self.treatment is None or not self.ids.isdisjoint((candidate.lesson_id, *candidate.groups))
 
 
 def asked(*, without: str | None = None, with_: str | None = None) -> Question:
@@ -136,9 +130,9 @@ class Trial(Record):
     scope: str
     way: Way = "without"
     treatment: str | None = Field(default=None, validation_alias="unit", serialization_alias="unit")
-    """The id of the lesson or of the group in question; `None`: memory as a whole."""
+    """The id of the lesson in question; `None`: memory as a whole."""
     title: str = ""
-    """Of the lesson; the name of the group."""
+    """Of the lesson."""
     tasks: int = 0
     """Those for which the two sides differ: memory shows something for them, or shows the lesson in question."""
     pairs: int = 0
@@ -238,15 +232,8 @@ def in_words(trial: Trial, /) -> str:
     return "\n".join(one_line(line) for line in (*_verdict(trial), _cost(trial), *_next(trial), *trial.notes))
 
 
-def _subject_of(trial: Trial) -> str:
-    """What the trial is about."""
-    if not trial.treatment:
-        return "memory"
-    return f"the {'group' if '/' in trial.treatment else 'lesson'} {one_line(trial.title, limit=80)!r}"
-
-
 def _verdict(trial: Trial) -> Iterator[str]:
-    what = _subject_of(trial)
+    what = f"the lesson {one_line(trial.title, limit=80)!r}" if trial.treatment else "memory"
     if trial.effect is None or trial.low is None or trial.high is None:
         yield f"No evidence yet of what {what} changes: no pair of runs has two known outcomes."
         return

@@ -22,7 +22,6 @@ from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOpti
 from lessonbank.contracts.store_calls import experience_of_lesson
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import UsageError
-from lessonbank.evidence.groups import TOPIC, group_label, groups_of, topic_names
 from lessonbank.text.messages import trajectory_from
 
 from .design import OTHER, Arm, Design, PairEvidence, Planned, Question, Stopped, Trial, TrialRun, asked, order
@@ -93,7 +92,7 @@ async def trial(
         agent: `(task, memory)` to a trajectory or its messages, async or not. A parameter `seed` gets the same number
             in both runs of a pair; luck that they share saves most of the runs. What it raises ends the trial.
         verify: the world's check of a run: success or not, a score from 0 to 1, or an outcome.
-        without: the lesson to leave out of what is shown; or the name of a topic, or the id of a group.
+        without: the lesson to leave out of what is shown.
         with_: the lesson to add to what is shown. With neither, the question is about memory as a whole.
         max_runs: the largest number of runs; a pair is two.
         max_cost: no pair begins once the runs cost so many US dollars (where they tell `usage.cost`).
@@ -198,41 +197,29 @@ class _Texts:
         return Match(experience=alone, score=0.0, lesson_id=id)
 
     async def _target(self) -> Question:
-        """The question with what it names, as it is in the bank: a lesson, or the groups of a topic."""
-        question, treatment = self._asked, self._asked.treatment
-        if treatment is None:
+        """The question with the title of the lesson that it names, as it is in the bank."""
+        question, id = self._asked, self._asked.treatment
+        if id is None:
             return question
-        if match := await self._alone(treatment):
+        if match := await self._alone(id):
             self._added = match if question.way == "with" else None
-            return replace(question, title=match.experience.lessons[0].title, ids=frozenset({treatment}))
-        if question.way != "with":
-            known = [(lesson, e) async for e in self._store.scan(scope=self._scope) for lesson in e.lessons]
-            names = topic_names([lesson for lesson, _ in known])
-            asked = treatment.removeprefix(TOPIC).casefold()
-            called = {f"{TOPIC}{id}" for id, name in names.items() if asked in (id, name.casefold())}
-            called |= {group for lesson, e in known for group in groups_of(lesson, e) if group == treatment}
-            if called:
-                first = min(called)
-                return replace(question, treatment=first, title=group_label(first, names), ids=frozenset(called))
-        raise UsageError(
-            f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{short_repr(treatment)} to try "
-            "here: it is unknown, erased or in quarantine"
-        )
+            return replace(question, title=match.experience.lessons[0].title)
+        raise UsageError(f"there is no lesson {short_repr(id)} to try here: it is unknown, erased or in quarantine")
 
     def _arms(self, recall: Recall, retrieval: Found) -> _Arms | str:
         """The two texts, or why this task cannot be compared: one would differ by more or less than what is asked."""
-        shown = [candidate for candidate in recall.candidates if candidate.placed]
-        every = {candidate.lesson_id for candidate in shown}
-        at_stake = frozenset(candidate.lesson_id for candidate in shown if self._asked.covers(candidate))
-        if self._added and not at_stake:
-            retrieval, at_stake = Found(matches=(*retrieval.matches, self._added)), self._asked.ids
+        every = {candidate.lesson_id for candidate in recall.candidates if candidate.placed}
+        asked = self._asked.treatment
+        at_stake = frozenset(every if asked is None else every & {asked})
+        if asked and self._added and not at_stake:
+            retrieval, at_stake = Found(matches=(*retrieval.matches, self._added)), frozenset({asked})
         called = f"the memory for the task {short_repr(recall.task, most=60)}"
         if not at_stake:
-            return f"{called} {'does not show it' if self._asked.treatment else 'is empty'}"
+            return f"{called} {'does not show it' if asked else 'is empty'}"
         with_, without = (self._recall(recall, retrieval, held) for held in (frozenset[str](), at_stake))
         if {*with_.shown_ids} != every | at_stake or {*without.shown_ids} != every - at_stake:
             return f"{called} has no room for it, or shows a lesson that says the same"
-        fit, text = None if self._asked.treatment else recall.fit, with_.text
+        fit, text = None if asked else recall.fit, with_.text
         if fit and fit.is_applied and not (text := recall.text):
             return f"the model that read the task kept no lesson of {called}"
         taught = [match.experience for match in retrieval.matches]
