@@ -59,8 +59,8 @@ class Recaller:
             groups = dict.fromkeys(groups, (as_one,))
         assigned = Assignment(probability=dict.fromkeys(groups, 0.0))
         if draw:
-            found = {as_one: ()} if as_one else groups
-            assigned = await ledger.assign(found, recall_id=id, task=task, scope=scope)
+            members = {as_one: ()} if as_one else groups
+            assigned = await ledger.assign(members, recall_id=id, task=task, scope=scope)
         assigned = assigned.of_one(as_one) if as_one else assigned
         recall = self.bank.parts.injector.recall(
             retrieval,

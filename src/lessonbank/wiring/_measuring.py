@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lessonbank._base.checks import is_instance
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.settings import UNSET, Unset
@@ -11,9 +9,6 @@ from lessonbank.contracts.withholding import Withholding
 from lessonbank.evidence.draws import Holdout, NoHoldout
 from lessonbank.evidence.policy import AdaptiveHoldout
 from lessonbank.guard.trust import LEDGER_TRUSTS, TrustPolicy
-
-if TYPE_CHECKING:
-    from lessonbank.evidence.stored_ledger import StoredLedger
 
 
 def choose_measuring(holdout: float | Withholding | Unset | None, profile: str, /) -> Withholding:
@@ -25,7 +20,7 @@ def choose_measuring(holdout: float | Withholding | Unset | None, profile: str, 
     return Holdout(float(holdout), float(holdout)) if is_instance(holdout, (int, float)) else holdout
 
 
-def measuring(store: Store, policy: Withholding, /, *, act: bool, trust: TrustPolicy) -> StoredLedger:
+def measuring(store: Store, policy: Withholding, /, *, act: bool, trust: TrustPolicy):
     """The ledger over a store."""
     from lessonbank.evidence.stored_ledger import StoredLedger
 
