@@ -169,7 +169,9 @@ def columns(recalls: int, /, *, seed: int, checked: float = 1.0) -> Episodes:
     return Simulated(
         outcome=np.where(some, outcome, judged),
         true=some,
+        judged=judged if checked < 1.0 else np.full(recalls, np.nan),
         confidence=g.random(recalls),
+        judge=np.full(recalls, 0 if checked < 1.0 else -1),
         control=g.random(recalls) < 0.1,
         control_probability=np.full(recalls, 0.1),
         cluster=g.integers(5000, size=recalls),
@@ -180,6 +182,7 @@ def columns(recalls: int, /, *, seed: int, checked: float = 1.0) -> Episodes:
         at=60.0 * np.arange(recalls),
         pairs=pairs,
         lessons=tuple(f"lesson-{n}" for n in range(_LESSONS)),
+        judges=("judge",),
     ).as_evidence()
 
 
