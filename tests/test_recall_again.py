@@ -13,8 +13,7 @@ from lessonbank import Evidence, Learning, Lesson, Parts, ReasoningBank, Safety,
 from lessonbank.contracts.events import Settled
 from lessonbank.contracts.records import RECALLS_AGAIN, Experience
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
-from lessonbank.evidence import NoHoldout
-from lessonbank.evidence.stored_ledger import Acted, StoredLedger
+from lessonbank.evidence.ledger import Acted, Ledger
 from lessonbank.importers import failure_of
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.text.rendering import estimate_tokens
@@ -370,13 +369,13 @@ def test_every_recall_in_the_middle_of_a_run_is_settled_and_a_note_names_those_t
 def test_hooks_hear_of_every_recall_that_a_run_settles_and_the_ledger_of_the_cures_looks() -> None:
     events, asked = list[Any](), list[str]()
 
-    class Listening(StoredLedger):
+    class Listening(Ledger):
         async def on_outcome(self, *, scope: str) -> Acted:
             asked.append(scope)
             return Acted()
 
     with opened(parts=Parts(hooks=[events.append])) as bank:
-        bank.aio.parts = replace(bank.aio.parts, ledger=Listening(bank.aio.store, NoHoldout()))
+        bank.aio.parts = replace(bank.aio.parts, ledger=Listening())
         written(bank, "Fill in the form", "module billing is missing")
         cured(bank, "make test", "run-1")
         with bank.attempt(TASK) as attempt:

@@ -21,8 +21,8 @@ from lessonbank.contracts.records import Found
 from lessonbank.contracts.retrieve_options import OPTIONS as NAMED
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions
 from lessonbank.errors import LessonbankError, UsageError
-from lessonbank.evidence import Holdout, NoHoldout
-from lessonbank.evidence.stored_ledger import StoredLedger
+from lessonbank.evidence import Holdout
+from lessonbank.evidence.ledger import Ledger
 from lessonbank.http.client.bank import RemoteBank
 from lessonbank.learning.consolidation.append import asks_model
 
@@ -95,7 +95,7 @@ async def test_an_attempt_refuses_an_option_that_is_none_and_works_without_memor
         assert any("limit is a whole number" in note for note in attempt.notes)
 
 
-class NewestFirst(StoredLedger):
+class NewestFirst(Ledger):
     """A ledger for which the newest lesson of an experience helps most."""
 
     async def order(self, found: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
@@ -114,7 +114,7 @@ async def test_a_preview_shows_lessons_in_the_order_in_which_retrieve_does() -> 
         ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
     ) as bank:
         await bank.consolidate(lessonbank.Experience(scope="t", task="Ship a parcel", lessons=lessons))
-        bank.parts = replace(bank.parts, ledger=NewestFirst(bank.store, NoHoldout()))
+        bank.parts = replace(bank.parts, ledger=NewestFirst())
         shown = [lesson.title for lesson in (await bank.retrieve("Ship a parcel")).shown]
         assert shown == ["Seal", "Pack", "Weigh"]
         preview = await bank.recalls.preview("Ship a parcel", metadata={"user": "u"})

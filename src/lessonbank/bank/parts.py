@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from lessonbank._base.checks import safe_getattr
 from lessonbank.contracts.events import Hook
 from lessonbank.contracts.ports import Consolidator, Extractor, Judge, LanguageModel, Retriever
 from lessonbank.contracts.settings import Fit
+from lessonbank.evidence.ledger import Ledger
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
 from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
@@ -19,9 +20,6 @@ from lessonbank.search.fit import Fitter
 from lessonbank.search.injection import Injector
 
 from .preview_settings import MakePreview
-
-if TYPE_CHECKING:  # its arithmetic needs numpy, which takes a while to load
-    from lessonbank.evidence.stored_ledger import StoredLedger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +36,7 @@ class BankParts:
     consolidator: Consolidator
     topics: Topics | None = None
     """Sorts new lessons into topics."""
-    ledger: StoredLedger
+    ledger: Ledger = field(default_factory=Ledger)
     intake: IntakeFilter = field(default_factory=IntakeFilter)
     """Redacts what comes in, and rejects drafts that are no lessons."""
     scaler: Scaler = field(default_factory=Scaler)

@@ -11,9 +11,9 @@ from lessonbank.contracts.records import Found, Recall, notes_of
 from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.contracts.settings import OFF
-from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import groups_of
+from lessonbank.evidence.ledger import Ledger
 from lessonbank.search import TrustFilter, Without, with_reason
 from lessonbank.search.opposites import without_denied
 
@@ -46,21 +46,18 @@ class Recaller:
         retriever = _restricted(self.bank.parts.retriever, asked, exclude)
         if asked.own and not asked.trusted:
             retriever = TrustFilter(retriever, "corroborated", own_of=await self.bank.identity())
-        scope, places, ledger = self.bank.scope, asked.limit or self.bank.options.limit, self.bank.parts.ledger
-        id = new_id() if draw else ""
-        retrieval = await retriever(task, scope=scope, limit=ledger.reach(places))
+        scope, places, measured = self.bank.scope, asked.limit or self.bank.options.limit, self.bank.parts.ledger
+        ledger, id = (measured, new_id()) if draw else (Ledger(), "")
+        retrieval = await retriever(task, scope=scope, limit=measured.reach(places))
         retrieval = without_denied(retrieval, seen=exclude if as_one else ())
-        retrieval = await ledger.order(retrieval, places=places, recall_id=id, scope=scope)
+        retrieval = await measured.order(retrieval, places=places, recall_id=id, scope=scope)
         every = [match.experience for match in retrieval.matches]
         groups = {
             lesson.id: groups_of(lesson, experience) for experience in every for lesson in experience.active_lessons
         }
         if as_one:
             groups = dict.fromkeys(groups, (as_one,))
-        assigned = Assignment(probability=dict.fromkeys(groups, 0.0))
-        if draw:
-            members = {as_one: ()} if as_one else groups
-            assigned = await ledger.assign(members, recall_id=id, task=task, scope=scope)
+        assigned = await ledger.assign({as_one: ()} if as_one else groups, recall_id=id, task=task, scope=scope)
         assigned = assigned.of_one(as_one) if as_one else assigned
         recall = self.bank.parts.injector.recall(
             retrieval,

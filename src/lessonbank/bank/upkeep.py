@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -11,6 +11,7 @@ from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Experience, Lesson, Restore, Retire
 from lessonbank.contracts.records.ids import now
 from lessonbank.errors import Conflict, LessonbankError, NotFound
+from lessonbank.evidence.ledger import Met
 from lessonbank.guard.quote import quoted
 from lessonbank.search.trusted import task_words
 
@@ -84,7 +85,7 @@ async def _put_away(bank: ScopedBank) -> tuple[str, ...]:
 
 async def _uses(bank: ScopedBank, held: Sequence[Experience], lessons: Sequence[Lesson]) -> list[Use]:
     """When runs met these lessons last: found for a task, taught, taught again, or woken."""
-    met = await bank.parts.ledger.met(scope=bank.scope)
+    met: Mapping[str, Met] = await bank.parts.ledger.met(scope=bank.scope)
     last = {lesson.id: lesson.created_at for lesson in lessons}
 
     def seen(id: str, at: datetime) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from anyio import to_thread
@@ -50,6 +50,7 @@ from lessonbank.guard.quote import quoted
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
 from .evidence_table import EvidenceTable
 from .groups import group_label, topic_names
+from .ledger import Acted, Ledger, Met
 from .lift import Lift
 from .policy import AdaptiveHoldout
 from .report import report
@@ -114,27 +115,8 @@ class _ScopeState:
         self.groups.update(dict.fromkeys(self.table.groups_of(ids), at))
 
 
-class Acted(NamedTuple):
-    """What the evidence led to automatically: changes that are already made, and notes."""
-
-    changes: Sequence[Change] = ()
-    proposals: Sequence[Proposal] = ()
-    """Lessons that it would have retired, had no person approved them."""
-    notes: tuple[str, ...] = ()
-
-
-class Met(NamedTuple):
-    """When a lesson was found for a task last, and whether it is shown to do nothing."""
-
-    at: datetime
-    does_nothing: bool
-
-
-class StoredLedger:
-    """The ledger of a bank: its policy draws, its reviews follow the outcomes, its report reads everything.
-
-    It never breaks a run: what fails in it becomes a note.
-    """
+class StoredLedger(Ledger):
+    """The ledger of a bank: its policy draws, its reviews follow the outcomes, its report reads everything."""
 
     def __init__(self, store: Store, policy: Withholding, /, *, act: bool = True, trusts: bool = True) -> None:
         self.policy, self._trusts = policy, trusts
@@ -146,14 +128,9 @@ class StoredLedger:
         self._lock = threading.Lock()
 
     def reach(self, places: int, /) -> int:
-        """How many matches a search should find, so that some may compete for `places`."""
         return _REACH * places if isinstance(self.policy, AdaptiveHoldout) else places
 
     async def order(self, retrieval: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
-        """The `places` matches that are shown, the best first.
-
-        `recall_id` decides whether one that is less near is tried; with an empty one, none is.
-        """
         if not isinstance(self.policy, AdaptiveHoldout):
             return retrieval
         await self._last(scope)
@@ -162,7 +139,6 @@ class StoredLedger:
         return retrieval.model_copy(update={"matches": tuple(retrieval.matches[n] for n in order)})
 
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
-        """The draws for one recall, in which these lessons were found."""
         await self._last(scope)
         assigned = self.policy(lessons, recall_id=recall_id, task=task, scope=scope)
         groups = [draw.probability for draw in assigned.groups]
@@ -173,7 +149,6 @@ class StoredLedger:
         return assigned
 
     async def on_outcome(self, *, scope: str) -> Acted:
-        """A recall of `scope` was settled: look at the evidence, if it is time to, and do what follows from it."""
         try:
             async with self._locks.of(scope):
                 return await self._review(scope) if await self._is_due(scope) else Acted()
@@ -181,7 +156,6 @@ class StoredLedger:
             return Acted(notes=(f"the evidence was not reviewed: {quoted(error)}",))
 
     async def proposals(self, *, scope: str) -> Sequence[Proposal]:
-        """Lessons of `scope` that the evidence would retire or make active, and about which nobody has decided yet."""
         await self._reread(scope)
         if not self._snapshots[scope].proposed:
             return ()
@@ -189,7 +163,6 @@ class StoredLedger:
             return await self._proposals(await self._read(scope), scope)
 
     async def lift(self, *, scope: str, level: float) -> Lift:
-        """What memory changed in `scope` so far."""
         await self._reread(scope)
         async with self._locks.of(scope):
             state = await self._read(scope)
@@ -210,7 +183,6 @@ class StoredLedger:
             return lift.model_copy(update=update)
 
     async def met(self, *, scope: str) -> Mapping[str, Met]:
-        """By lesson that a task of `scope` ever found: when that was last, and what is known of it."""
         await self._reread(scope)
         treatments = self._snapshots[scope].treatments
         async with self._locks.of(scope):

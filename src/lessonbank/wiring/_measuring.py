@@ -7,6 +7,7 @@ from lessonbank.contracts.ports import Store
 from lessonbank.contracts.settings import UNSET, Unset
 from lessonbank.contracts.withholding import Withholding
 from lessonbank.evidence.draws import Holdout, NoHoldout
+from lessonbank.evidence.ledger import Ledger
 from lessonbank.evidence.policy import AdaptiveHoldout
 from lessonbank.guard.trust import LEDGER_TRUSTS, TrustPolicy
 
@@ -20,7 +21,7 @@ def choose_measuring(holdout: float | Withholding | Unset | None, profile: str, 
     return Holdout(float(holdout), float(holdout)) if is_instance(holdout, (int, float)) else holdout
 
 
-def measuring(store: Store, policy: Withholding, /, *, act: bool, trust: TrustPolicy):
+def measuring(store: Store, policy: Withholding, /, *, act: bool, trust: TrustPolicy) -> Ledger:
     """The ledger over a store."""
     from lessonbank.evidence.stored_ledger import StoredLedger
 
