@@ -24,6 +24,7 @@ from lessonbank.contracts.records import (
     Experience,
     Found,
     Lesson,
+    Match,
     Merge,
     Outcome,
     Recall,
@@ -222,7 +223,7 @@ class TestActing:
         assert (await lesson(store, "bad")).retired
         assert (await mine.lift(scope=T, level=0.95)).lessons[0].standing == "harms"
 
-    async def test_a_lesson_that_is_shown_to_help_is_trusted(self, store: Store) -> None:
+    async def test_a_lesson_that_is_shown_to_help_is_trusted_and_preferred(self, store: Store) -> None:
         await keep(store, a_lesson("other"), a_lesson("good"))
         await played(store, "good", effect=1)
         mine = ledger(store)
@@ -230,6 +231,12 @@ class TestActing:
         assert isinstance(change, Trust)
         assert (change.lesson_ids, change.state, change.by) == (("good",), "active", "ledger")
         assert (await lesson(store, "good")).state == "active"
+        owner = await experience_of_lesson(store, "good", scope=T)
+        found = Found(matches=(Match(experience=owner, score=1.0),))
+        for one in (mine, ledger(store)):
+            preferred = await one.order(found, places=1, recall_id="", scope=T)
+            assert [i.id for i in preferred.matches[0].experience.lessons] == ["good", "other"]
+            assert await one.order(found, places=1, recall_id="", scope="elsewhere") == found
 
     async def test_nothing_is_changed_that_need_not_be(self, store: Store) -> None:
         await keep(store, a_lesson("good"), a_lesson("bad"), a_lesson("doubted", state="quarantined"))
@@ -340,7 +347,7 @@ class TestTime:
         await mine.on_outcome(scope=T)
         told = ReviewSnapshot.of(await get_setting(store, REVIEW.of(T)))
         bad = told.treatments["bad"]
-        assert (bad.grade, bad.by_judge) == ("helps", True)
+        assert (bad.grade, bad.by_judge, told.helps) == ("helps", True, frozenset())
         for number in range(ENOUGH):
             await settle(store, f"bad-{number}", "success" if number % 2 else "failure")
             await mine.on_outcome(scope=T)
@@ -775,6 +782,7 @@ def test_what_was_told_is_read_back() -> None:
         reviewed=7, treatments={"*": TreatmentReview(), "a": treatment}, sequence=9, proposed={"a": (3, "why")}
     )
     assert ReviewSnapshot.of(told.text()) == told
+    assert told.helps == {"a"}
     assert ReviewSnapshot.of(None) == ReviewSnapshot.of(json.dumps({})) == ReviewSnapshot()
     older = json.dumps({"units": {"a": [40, "helps", False, 8.5, -2.25, 0.25, 0.125]}})
     assert ReviewSnapshot.of(older).treatments == {"a": replace(treatment, found=0)}

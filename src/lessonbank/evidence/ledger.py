@@ -40,7 +40,7 @@ class Ledger:
         return places
 
     async def order(self, retrieval: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
-        """The `places` matches that are shown, the best first.
+        """The `places` matches that are shown, the best first; of each, the lessons that are shown to help come first.
 
         `recall_id` decides whether one that is less near is tried; with an empty one, none is.
         """

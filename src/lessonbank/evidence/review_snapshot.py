@@ -52,6 +52,13 @@ class ReviewSnapshot:
     proposed: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
     """What waits for a person: the last change when that was first seen, and the evidence."""
 
+    helps: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The treatments that true outcomes show to help. Each recall asks for them."""
+
+    def __post_init__(self) -> None:
+        shown = (id for id, review in self.treatments.items() if review.grade == "helps" and not review.by_judge)
+        object.__setattr__(self, "helps", frozenset(shown))
+
     @classmethod
     def of(cls, text: str | None, /) -> ReviewSnapshot:
         """From a setting of the bank; one that cannot be read tells nothing."""

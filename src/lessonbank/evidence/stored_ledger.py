@@ -131,12 +131,15 @@ class StoredLedger(Ledger):
         return _REACH * places if isinstance(self.policy, AdaptiveHoldout) else places
 
     async def order(self, retrieval: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
-        if not isinstance(self.policy, AdaptiveHoldout):
-            return retrieval
-        await self._last(scope)
-        near = [(_ids(match), match.score) for match in retrieval.matches]
-        order = self.policy.order(near, places=places, recall_id=recall_id, scope=scope)
-        return retrieval.model_copy(update={"matches": tuple(retrieval.matches[n] for n in order)})
+        snapshot = await self._last(scope)
+        matches = retrieval.matches
+        if isinstance(self.policy, AdaptiveHoldout):
+            near = [(_ids(match), match.score) for match in matches]
+            order = self.policy.order(near, places=places, recall_id=recall_id, scope=scope)
+            matches = tuple(matches[n] for n in order)
+        if snapshot.helps:
+            matches = tuple(_reordered(match, snapshot.helps) for match in matches)
+        return retrieval if matches == retrieval.matches else retrieval.model_copy(update={"matches": matches})
 
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         await self._last(scope)
@@ -436,3 +439,10 @@ def why_of(review: Review, treatment: int, /) -> str:
 def _ids(match: Match) -> list[str]:
     """The lessons that come with a match."""
     return [match.lesson_id] if match.lesson_id else [lesson.id for lesson in match.experience.active_lessons]
+
+
+def _reordered(match: Match, helps: frozenset[str]) -> Match:
+    lessons = sorted(match.experience.lessons, key=lambda lesson: lesson.id not in helps)
+    if tuple(lessons) == match.experience.lessons:
+        return match
+    return match.model_copy(update={"experience": match.experience.model_copy(update={"lessons": tuple(lessons)})})
