@@ -80,7 +80,7 @@ DOORS: dict[str, Door] = {
 }
 FREE = {
     "lessons": {"list", "search", "topics", "get", "experience", "repeats", "proposals", "note"},
-    "runs": {"list", "search", "get", "pending", "retry", "queue", "spending"},
+    "runs": {"list", "search", "get", "pending", "retry", "audit", "unlabelled", "queue", "spending"},
     "recalls": {"list", "search", "get", "preview", "explain"},
     "history": {"list", "state", "diff", "retrieve", "lineage"},
     "admin": {

@@ -353,3 +353,8 @@ def test_a_pending_run_that_a_person_decides_is_learned_as_the_persons_word() ->
         assert (verdict.outcome, verdict.source, verdict.reason) == ("failure", "human", "Ana: it never left")
         assert learned.lessons[0].provenance.verdict_source == "human"
         assert bank.history.list()[0].writer == "learn"
+
+
+def test_an_audit_of_fewer_than_one_run_is_refused() -> None:
+    with judged_bank() as bank, pytest.raises(UsageError, match="count"):
+        bank.runs.audit(0)

@@ -21,6 +21,8 @@ OF_A_BANK = (
     "lessons list --proposals",
     "runs list",
     "runs list --status pending",
+    "runs audit 1 --by Ana",
+    "runs audit --by Ana",
     "recalls",
     "history list",
     "lift",

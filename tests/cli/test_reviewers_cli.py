@@ -37,7 +37,7 @@ def ids(tmp_path: Path) -> dict[str, str]:
 
 FREE = {
     *("demo", "learn", "retrieve", "explain", "lift", "trial", "reflect", "recalls", "review", "proxy", "serve"),
-    *("mcp", "worker", "install", "week", "export", "backup", "salvage", "lessons list", "runs list"),
+    *("mcp", "worker", "install", "week", "export", "backup", "salvage", "lessons list", "runs list", "runs audit"),
     *("history list", "history diff", "keys list", "hook status", "hook scope"),
 }
 """Commands that ask for no key: they show nothing that was hidden, erase nothing and hand out no key."""

@@ -1,4 +1,4 @@
-"""`runs` on the command line: found, corrected, learned again."""
+"""`runs` on the command line: found, corrected, audited, learned again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from running import lessonbank_cli
 
 import lessonbank
-from lessonbank import Evidence, Step, Trajectory
+from lessonbank import Evidence, Parts, Step, Trajectory, Verdict
 from lessonbank.testing import ModelServer
 
 pytestmark = pytest.mark.full
@@ -93,3 +93,23 @@ def test_runs_that_wait_are_learned_with_a_model_and_the_exit_code_says_whether_
         words = ("learn", "--waiting", "--model", "desk", "--base-url", server.base_url)
         lessonbank_cli(*words, *WHERE, cwd=folder)
         assert server.requests
+
+
+async def says_failure(_: Trajectory, /) -> Verdict:
+    return Verdict(outcome="failure", confidence=0.9, reason="no form")
+
+
+def test_drawn_runs_are_listed_until_each_has_a_label(folder: Path) -> None:
+    assert ids(folder, "audit", "5") == []
+    with lessonbank.connect(folder / "bank.db", scope="t", embedder="lexical", parts=Parts(judge=says_failure)) as bank:
+        for n in (3, 4):
+            run = Trajectory(id=f"run-{n}", task=f"Ship box {n}", steps=(Step(action="print label"),))
+            bank.learn(run, recall=bank.retrieve(run.task))
+    assert ids(folder, "audit", "5", "--by", "Ana") == ids(folder, "audit") == ["run-3", "run-4"]
+    doctor = lessonbank_cli("doctor", *WHERE, "--json", cwd=folder)
+    assert json.loads(doctor.stdout)["unlabelled"] == {"t": 2}
+    assert "2 labels are missing" in lessonbank_cli("doctor", *WHERE, cwd=folder).stdout
+    done = lessonbank_cli("tell", "run-3", "success", "--by", "Ana", *WHERE, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert ids(folder, "audit") == ["run-4"]
+    assert "100% of judged runs, by Ana" in lessonbank_cli("history", "list", *WHERE, cwd=folder).stdout

@@ -130,7 +130,7 @@ def test_every_command_takes_the_address_of_a_server(tmp_path: Path) -> None:
         "lessons merge --undo": ((one, *why), "was not made by a merge"),
         "keys remove --kind reviewer": (("Ana",), "this bank has reviewers"),
     }
-    plain = ("doctor", "lift", "lessons list", "lessons list --proposals", "runs list", "recalls")
+    plain = ("doctor", "lift", "lessons list", "lessons list --proposals", "runs list", "runs audit", "recalls")
     plain += ("history list", "learn --waiting")
     last = ("purge", "keys add --kind reviewer", "keys remove --kind reviewer")
     every = {**dict.fromkeys(plain, ()), **words, **{name: given for name, (given, _) in refused.items()}}

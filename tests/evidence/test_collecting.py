@@ -51,7 +51,7 @@ def plain(one: Episodes) -> list[Any]:
     p, d, rows = one.placed, one.draws, np.flatnonzero(one.known)
     pairs: list[Any] = list(zip(p.row.tolist(), named(one, p.treatment), p.shown.tolist(), strict=True))
     pairs += zip(d.row.tolist(), named(one, d.treatment), d.shown.tolist(), d.chance.tolist(), strict=True)
-    numbers = np.column_stack([one.outcome, one.true, one.without, one.steps, one.cost])
+    numbers = np.column_stack([one.outcome, one.true, one.judged, one.without, one.steps, one.cost])
     return [
         (
             str(numbers[row].tolist()),
@@ -206,27 +206,29 @@ def test_what_was_copied_stays_as_it_was() -> None:
 
 
 class TestOutcomes:
-    def test_the_truth_that_is_told_later_goes_before_an_opinion(self) -> None:
+    def test_an_opinion_stays_when_the_truth_is_told_later(self) -> None:
         made = columns(receipt("a", "x"))
         made.settle(settled("a", "failure", source="judge", judge="j 1"))
         before = made.episodes()
         made.settle(settled("a", "success"))
         after = made.episodes()
-        assert (before.outcome[0], before.true[0]) == (0.0, False)
-        assert (after.outcome[0], after.true[0]) == (1.0, True)
+        assert (before.outcome[0], before.true[0], before.judged[0]) == (0.0, False, 0.0)
+        assert (after.outcome[0], after.true[0], after.judged[0]) == (1.0, True, 0.0)
 
     def test_the_truth_stays_when_a_judge_is_asked_later(self) -> None:
         made = columns(receipt("a", "x"))
         made.settle(settled("a", "failure"))
         made.settle(settled("a", "success", source="judge"))
         found = made.episodes()
-        assert (found.outcome[0], found.true[0]) == (0.0, True)
+        assert (found.outcome[0], found.true[0], found.judged[0]) == (0.0, True, 1.0)
 
-    def test_the_truth_stays_when_a_judge_cannot_tell_later(self) -> None:
+    def test_the_truth_and_an_opinion_stay_when_a_judge_cannot_tell_later(self) -> None:
         made = columns(receipt("a", "x"))
+        made.settle(settled("a", "failure", source="judge"))
         made.settle(settled("a", "success"))
         made.settle(settled("a", "unknown", source="judge"))
-        assert (made.episodes().outcome[0], made.episodes().true[0]) == (1.0, True)
+        found = made.episodes()
+        assert (found.outcome[0], found.true[0], found.judged[0]) == (1.0, True, 0.0)
 
     def test_an_outcome_that_became_unknown_is_unknown(self) -> None:
         made = columns(receipt("a", "x"))

@@ -302,14 +302,14 @@ def test_what_rests_on_opinions_alone_says_so_everywhere_and_promises_nothing() 
     assert "undecided, by the judge, at most 34 points either way: G" in text
     assert OPINIONS in text
     assert PROMISE not in text
-    assert "What to do next: Say how 20 tasks or more really ended, picked by chance" in text
+    assert "What to do next: Let a person label some runs: an audit draws them at random." in text
     assert "Go on" not in text
 
 
 def test_nothing_is_advised_because_of_opinions_alone() -> None:
     nothing, harm = (sure(value).model_copy(update={"basis": "judge"}) for value in (0.0, -0.3))
     lesson = LessonLift(lesson_id="a", success=nothing)
-    told = "Say how 20 tasks or more really ended, picked by chance and not by how they look."
+    told = "Let a person label some runs: an audit draws them at random."
     for standing, effect in (("no evidence yet", nothing), ("harms", harm), ("likely harms", harm)):
         whole = lift(success=effect, standing=standing, lessons=(lesson,))
         assert advice(whole) == (told,)
@@ -335,6 +335,7 @@ def test_where_some_outcomes_were_told_no_report_says_that_only_a_judge_graded()
 def test_what_to_do_next_follows_from_what_is_known() -> None:
     asked = LessonLift(lesson_id="a", standing="harms", proposed=True)
     assert "among the proposals" in advice(lift(success=sure(0.1), lessons=(asked,)))[0]
+    assert "Label 3 runs" in advice(lift(success=sure(0.1), unlabelled=3))[0]
     assert "40 of 100 recalls have one" in advice(lift(settled=40))[0]
     assert "observe=True" in advice(lift(success=sure(-0.1), standing="harms"))[0]
     assert "a trial is quicker" in advice(lift(success=sure(0.03)))[0]

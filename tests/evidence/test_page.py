@@ -47,7 +47,7 @@ def estimate(value: float, near: float = 0.04, far: float = 0.08) -> Estimate:
         high=value + near,
         always_low=value - far,
         always_high=value + far,
-        basis="truth",
+        basis="truth and judge",
     )
 
 
@@ -281,7 +281,7 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
         "scope acme/support: 430 recalls found something, the outcome of 400 is known, 50 of those went without memory",
         "with memory without memory change interval if you look once interval however often you look",
         "success 60.0 % (210 of 350) 50.0 % (25 of 50) +10.0 points +6.0 to +14.0 +2.0 to +18.0",
-        "+10.0 points +6.0 to +14.0 +2.0 to +18.0 what was told",
+        "+10.0 points +6.0 to +14.0 +2.0 to +18.0 what was told, and a judge",
         "steps −1.2 −2.0 to −0.5",
         "tokens +1,234 −10 to +2,500",
         "US dollars not known",

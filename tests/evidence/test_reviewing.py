@@ -96,8 +96,10 @@ def test_a_bank_without_effects_prints_hardly_ever_a_verdict_however_often_one_l
 def test_a_value_lies_in_its_interval(seed: int, n: int, effects: tuple[float, ...], told: float) -> None:
     one, g = played(seed, n=n, effects=effects), np.random.default_rng(seed + 1)
     said = np.where(g.random(n) < 0.8, one.outcome, 1 - one.outcome)
-    true = g.random(n) < told
-    one = replace(one, outcome=np.where(true, one.outcome, said), true=true)
+    true, drawn = g.random(n) < told, g.random(n) < 0.5
+    one = replace(one, outcome=np.where(true, one.outcome, said), judged=said, true=true)
+    if n % 2:
+        one = replace(one, audit_odds=np.where(true & ~drawn, np.nan, 0.5), audited=drawn)
     found = review(one)
     seen = np.isfinite(found.effects.estimate)
     for low, high in ((found.low, found.high), (found.effects.low, found.effects.high)):
@@ -113,7 +115,9 @@ def flattered(seed: int, *, n: int, told: float, effect: float = 0.0) -> Episode
     chance = np.where(control, np.where(truth > 0, 0.85, 0.15), np.where(truth > 0, 0.95, 0.35))
     said, true = (g.random(n) < chance).astype(float), g.random(n) < told
     outcome = np.where(true, truth, said)
-    return episodes(outcome, control=control, control_probability=0.3, true=true, cluster=np.arange(n) % 40)
+    return episodes(
+        outcome, control=control, control_probability=0.3, true=true, judged=said, cluster=np.arange(n) % 40
+    )
 
 
 class TestOpinions:
@@ -142,9 +146,43 @@ class TestOpinions:
             true = broke | (g.random(3000) < 0.2)
             said = np.where(g.random(3000) < 0.9, truth, 1 - truth)
             one = episodes(np.where(true, truth, said), control=control, control_probability=0.5, true=true)
-            one = replace(one, broke=broke)
+            one = replace(one, broke=broke, judged=np.where(broke, np.nan, said))
             estimates.append(review(one).effects.estimate[0])
         assert np.mean(estimates) == pytest.approx(0.7 * 0.4, abs=0.04)
+
+
+def audited(seed: int, *, effect: float, odds: float = 0.2, n: int = 2000) -> Episodes:
+    one, g = flattered(seed, n=n, told=1.0, effect=effect), np.random.default_rng(seed + 1)
+    drawn = g.random(n) < odds
+    outcome = np.where(drawn, one.outcome, one.judged)
+    return replace(one, outcome=outcome, true=drawn, audited=drawn, audit_odds=np.full(n, odds))
+
+
+class TestAudit:
+    @pytest.mark.parametrize("effect", [0.0, 0.2])
+    def test_labels_that_were_drawn_put_a_fooled_judge_right(self, effect: float) -> None:
+        told = [review(audited(seed, effect=effect)) for seed in range(40)]
+        values = np.array([one.effects.estimate[0] for one in told])
+        assert abs(values.mean() - effect) < 3.5 * values.std() / math.sqrt(len(values))
+        assert {one.basis for one in told} == {"truth and judge"}
+        assert np.mean([one.low[0] <= effect <= one.high[0] for one in told]) >= 0.95
+        assert np.mean([one.effects.low[0] <= effect <= one.effects.high[0] for one in told]) >= 0.85
+
+    def test_opinions_beside_drawn_labels_make_the_estimate_surer(self) -> None:
+        one = audited(3, effect=0.2)
+        alone = replace(one, outcome=np.where(one.true, one.outcome, np.nan), audit_odds=np.empty(0))
+        assert review(one).effects.spread[0] < 0.9 * review(alone).effects.spread[0]
+
+    def test_an_audit_of_which_no_label_came_yet_leaves_it_to_the_judge(self) -> None:
+        one = audited(4, effect=0.0)
+        unlabelled = replace(one, true=np.zeros(2000, np.bool_), audited=np.zeros(2000, np.bool_))
+        assert review(unlabelled).basis == "judge"
+
+    def test_a_label_that_nobody_drew_moves_no_verdict(self) -> None:
+        one = audited(5, effect=0.0)
+        chosen = ~one.audited & ~one.without
+        other = replace(one, true=one.true | chosen, outcome=np.where(chosen, 1.0, one.outcome))
+        assert review(other).effects.estimate[0] == review(one).effects.estimate[0]
 
 
 def hanging(seed: int, *, n: int = 1500, hangs: float = 0.3) -> Episodes:
@@ -240,7 +278,7 @@ def test_what_a_worthless_judge_says_takes_nothing_back() -> None:
     one, g = played(5, n=3000, effects=(0.4, 0.0)), np.random.default_rng(105)
     said = np.where(g.random(3000) < 0.9, 1.0 - one.outcome, one.outcome)
     true = g.random(3000) < 0.1
-    told = review(replace(one, outcome=np.where(true, one.outcome, said), true=true))
+    told = review(replace(one, outcome=np.where(true, one.outcome, said), judged=said, true=true))
     assert "harms" not in told.standing
 
 

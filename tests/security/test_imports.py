@@ -110,8 +110,7 @@ def test_a_file_does_not_make_its_lesson_active_nor_show_it_first(tmp_path: Path
         assert bank.lessons.get(lesson.id).state == "probation"
         assert not bank.lessons.get(lesson.id).approved
         assert not [entry for entry in bank.history.list() if entry.entry.kind == "trust"]
-        treatments = bank.aio.parts.ledger._snapshots[SCOPE].treatments.values()
-        assert not [review for review in treatments if review.grade == "helps" and not review.by_judge]
+        assert bank.aio.parts.ledger._snapshots[SCOPE].helps == frozenset()
         if policy != "open":
             assert CONTENT[:20] not in bank.retrieve(ASKED).text
 

@@ -133,6 +133,7 @@ ELSEWHERE = {
     "reflect": "it changes nothing where no topic has several lessons: tests/consolidation",
     "consolidate": "it is learning, which adds an experience: tests/service/test_bank_contract.py",
     "lessons.split": "it needs a merge: tests/consolidation",
+    "runs.audit": "it draws from judged runs, and leaves an `audit`: tests/test_audits.py",
 }
 """Calls that change something only in a bank that a judge has filled; what they change stands in the journal there."""
 

@@ -25,6 +25,7 @@ def _scope(bank: lessonbank.ReasoningBank) -> dict[str, Any]:
         "runs": bank.runs.list(limit=MANY),
         "pending": bank.runs.pending(limit=MANY),
         "queue": bank.runs.queue(),
+        "unlabelled": [run.trajectory.id for run in bank.runs.unlabelled()],
         "lessons": lessons,
         "experiences": {each.id: bank.lessons.experience(each.id) for each in lessons},
         "repeats": {each.id: found for each in lessons if (found := bank.lessons.repeats(each.id))},

@@ -119,7 +119,7 @@ def _of_lift(value: Any) -> str:
 
 def _is_computed(key: str, then: Json) -> bool:
     """Whether it is an estimate of a lift, or of a group or a lesson in it; or what is computed no more."""
-    is_gone = key in ("split", "unlabelled", "judges")
+    is_gone = key in ("split", "judges")
     return is_gone or (key in COMPUTED and "judges" in then) or (key not in COUNTED and "expected" in then)
 
 

@@ -188,6 +188,8 @@ def runs_and_recalls(bank: lessonbank.ReasoningBank, id: str, recall: Recall) ->
     assert_type(bank.runs.get(id), Run)
     assert_type(bank.runs.get(id).trajectory, Trajectory)
     assert_type(bank.runs.correct(id, outcome="failure", by="Ana", reason="the order is still there"), Learned)
+    assert_type(bank.runs.audit(20, by="Ana"), tuple[Run, ...])
+    assert_type(bank.runs.unlabelled(), tuple[Run, ...])
     assert_type(bank.runs.pending(), tuple[Trajectory, ...])
     assert_type(bank.runs.retry(limit=50), tuple[Learned, ...])
     assert_type(bank.recalls.list(metadata={"user": "u-17"}, lesson=id, settled=True), tuple[Recall, ...])

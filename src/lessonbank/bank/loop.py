@@ -445,7 +445,7 @@ class AsyncReasoningBank:
 
     @property
     def runs(self) -> AsyncRuns:
-        """The kept runs of this scope: list, search, correct, retry."""
+        """The kept runs of this scope: list, search, correct, retry, audit, unlabelled."""
         return AsyncRuns(self._in_scope)
 
     @property

@@ -116,6 +116,8 @@ class Runs(Blocking[AsyncRuns]):
     queue = _sync(AsyncRuns.queue)
     spending = _sync(AsyncRuns.spending)
     correct = _sync(AsyncRuns.correct)
+    audit = _sync(AsyncRuns.audit)
+    unlabelled = _sync(AsyncRuns.unlabelled)
 
 
 class Recalls(Blocking[AsyncRecalls]):
@@ -198,7 +200,7 @@ class ReasoningBank(Blocking[AsyncReasoningBank]):
 
     @property
     def runs(self) -> Runs:
-        """The kept runs of this scope: list, search, correct, retry."""
+        """The kept runs of this scope: list, search, correct, retry, audit, unlabelled."""
         return Runs(self.aio.runs)
 
     @property

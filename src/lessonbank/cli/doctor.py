@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from lessonbank._base.loopback import LOOPBACK
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Counts, QueueStatus
 from lessonbank.contracts.records.attempts import used_by_agents
 
@@ -74,6 +75,7 @@ def doctor(
         with progress_console.status("verifying"):
             problems, storage = memory.admin.verify(journal=verify), memory.admin.storage()
         proposed = {} if problems else {s: p for s in scopes if (p := memory.scoped(s).lessons.proposals())}
+        unlabelled = {} if problems else {s: n for s in scopes if (n := len(memory.scoped(s).runs.unlabelled()))}
         active, reviewers = memory.settings, memory.admin.reviewers()
         runs = [run for s in scopes for run in memory.scoped(s).runs.list(limit=_LATELY)]
         used = used_by_agents(runs, [lesson for s in scopes for lesson in memory.scoped(s).lessons.list(limit=_LATELY)])
@@ -89,6 +91,7 @@ def doctor(
         "queue": queue,
         "reindexed": done,
         "proposals": proposed,
+        "unlabelled": unlabelled,
         "unembedded": unembedded,
         "reviewers": list(reviewers),
         "journal_compared": verify,
@@ -142,6 +145,12 @@ def _show(report: dict[str, Any]) -> None:
         show_table(
             "\nProposals that wait for a person (`lessons list --proposals`)", ("scope", "lesson", "because"), rows
         )
+    if unlabelled := report["unlabelled"]:
+        rows = [
+            (s, f"{plural(n, 'label is', 'labels are')} missing: `runs audit` lists the runs")
+            for s, n in unlabelled.items()
+        ]
+        show_table("\nAudits that wait for a person", ("scope", "what"), rows)
     if refused := [(scope, text) for scope, texts in report["unembedded"].items() for text in texts]:
         show_table("\nTexts that the embedder refuses (--reindex tries again)", ("scope", "what"), refused)
     deciding = [(name, "with a key") for name in report["reviewers"]] or [("anybody", UNPROTECTED)]

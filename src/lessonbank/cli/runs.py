@@ -13,9 +13,9 @@ from lessonbank.contracts.records import Outcome, Run, RunStatus
 from . import _options as options
 from ._bank import opened, warn_where_empty
 from ._ids import run_id, short
-from ._output import show_json, show_table, warn_of_more
+from ._output import say, show_json, show_table, warn_of_more
 
-app = typer.Typer(help="Find runs.", no_args_is_help=True)
+app = typer.Typer(help="Find runs, label a sample.", no_args_is_help=True)
 
 _COLUMNS = ("id", "status", "outcome", "by", "task")
 
@@ -50,6 +50,25 @@ def list_(
     _show_runs(f"{plural(len(runs), 'run')} in {scope}", runs, as_json=as_json)
     if not as_json:
         warn_of_more([run.trajectory.id for run in runs], limit)
+
+
+@app.command()
+def audit(
+    bank: options.Bank,
+    scope: options.Scope,
+    count: Annotated[int, typer.Argument(min=1, help="About how many runs to draw.")] = 20,
+    by: options.MaybeBy = None,
+    as_json: options.Json = False,
+) -> None:
+    """Draw judged runs for you to label, or list the drawn runs that wait. Answer with `lessonbank tell`."""
+    with opened(bank, scope) as memory:
+        waiting = memory.runs.unlabelled()
+        runs = waiting or memory.runs.audit(count, by=by)
+    wait = ("run of the last audit waits for a label", "runs of the last audit wait for a label")
+    title = plural(len(runs), *wait) if waiting else plural(len(runs), "run to label", "runs to label")
+    _show_runs(title, runs, as_json=as_json)
+    if not as_json and runs:
+        say("label each of them, from the top: lessonbank tell ID success|failure --by NAME")
 
 
 def _show_runs(title: str, runs: Sequence[Run], *, as_json: bool) -> None:

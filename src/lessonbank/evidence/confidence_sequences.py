@@ -6,7 +6,10 @@ being what showing changes in this recall; it is bounded; and nothing else is ne
 tasks, no large numbers: the randomness that counts is our own. What is estimated is the average effect so far, weighted
 by e (1 - e): recalls in which the draw was open count most.
 
-Y is the truth. Only where next to no truth was told at all, a judge's opinions are taken, and everything says so.
+Y is the truth. Where an audit drew with probability p what a person labels, R says whether it did, and J is the judge's
+opinion, R (Y - m) + (p - R) k (J - m) stands for Y - m: it has p times its mean whatever the judge says, and less noise
+where the judge is good (prediction-powered inference, Angelopoulos et al. 2023). k is learned from earlier labels. Only
+where next to no truth was told at all, the judge's opinions are taken, and everything says so.
 
 Scores are in the order of recalls, up to the first one that is still waited for (see `rows_that_wait`): an outcome that
 comes early or late decides when it is looked at, and never what is seen of the others. What waited long enough is
@@ -32,7 +35,9 @@ from ._predictions import guesses
 from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
 from .lift import TRUTHS
 
-Basis = Literal["truth", "judge"]
+Basis = Literal["truth", "truth and judge", "judge"]
+_WEIGHT = 2.0
+"""The squares, of what a judge says beside the truth, that stand for "worth nothing" before any was compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,38 +68,64 @@ def outcomes_each_way(episodes: Episodes, /) -> tuple[Outcomes, ...]:
 
 
 def outcomes(episodes: Episodes, /) -> Outcomes:
-    """The truth, as far as it was told; opinions alone where next to none was.
+    """The truth, as far as it was told or drawn for; opinions alone where next to none was.
 
     Raises:
         UsageError: an outcome is outside [0, 1], or the columns are not ordered by recall.
     """
-    reports, broke, basis = _reports(episodes), episodes.broke & episodes.known, "truth"
-    if (episodes.known & ~episodes.true).any() and truths_of(episodes) < TRUTHS:
-        reports, broke, basis = episodes.known, np.zeros_like(broke), "judge"
-    rows = reports | broke | episodes.missing
-    share = np.where(broke, _share_known(reports, episodes.known & ~broke), 1.0)[rows]
-    outcome = episodes.outcome[rows]
-    known = ~np.isnan(outcome)
-    _checked(outcome[known], "outcome")
-    odds, guess = np.where(known, share, 0.0), _guessed(episodes, rows, outcome)
-    change = np.where(known, odds * (outcome - guess), 0.0)
-    return Outcomes(rows, change, odds, -odds * guess, odds * (1 - guess), guess, basis)
+    reports, pool, broke = _kinds(episodes)
+    basis: Basis = "truth and judge" if pool.any() else "truth"
+    if (episodes.known & ~episodes.true).any() and int((reports | pool).sum()) < TRUTHS:
+        reports, pool, broke, basis = episodes.known, np.zeros_like(pool), np.zeros_like(broke), "judge"
+    rows = reports | pool | broke | episodes.missing
+    share = np.where(broke, _share_known(reports | pool, episodes.known & ~broke), 1.0)
+    return _made(episodes, rows, pool[rows], share[rows], basis)
 
 
 def truths_of(episodes: Episodes, /) -> int:
     """How many outcomes were told, of which `TRUTHS` are needed for these to count alone."""
-    return int(_reports(episodes).sum())
+    return int(_kinds(episodes)[0].sum())
 
 
-def _reports(episodes: Episodes) -> Flags:
-    """Rows of which the truth was told, without those that broke."""
-    return episodes.known & episodes.true & ~episodes.broke
+def _kinds(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
+    """Rows of which the truth was told, rows an audit stands for, and rows that broke."""
+    known = episodes.known
+    broke, pool = episodes.broke & known, ~np.isnan(episodes.audit_odds) & known
+    pool &= (pool & episodes.audited).any()
+    return known & episodes.true & ~broke & ~pool, pool, broke & ~pool
 
 
 def _share_known(known: Flags, among: Flags) -> Floats:
     """By row: of how large a part of the earlier rows `among` the truth is known; all of nothing."""
     before = np.cumsum(among) - among
     return (np.cumsum(known) - known + 1.0) / (before + 1.0)
+
+
+def _made(episodes: Episodes, rows: Flags, pool: Flags, share: Floats, basis: Basis) -> Outcomes:
+    outcome, opinion = episodes.outcome[rows], episodes.judged[rows]
+    known = ~np.isnan(outcome)
+    _checked(outcome[known], "outcome")
+    odds, asked = np.where(known, share, 0.0), known
+    if pool.any():
+        odds = np.where(pool, episodes.audit_odds[rows], odds)
+        asked = np.where(pool, episodes.audited[rows], known)
+        outcome = np.where(asked | np.isnan(opinion), outcome, opinion)
+    guess = _guessed(episodes, rows, outcome)
+    change, lowest, highest = np.where(known, odds * (outcome - guess), 0.0), -odds * guess, odds * (1 - guess)
+    if pool.any():
+        truth = np.where(known, episodes.outcome[rows] - guess, 0.0)
+        judgement = np.where(np.isnan(opinion), 0.0, opinion - guess)
+        trust = _trust(truth * judgement * asked, judgement**2 * asked)
+        rest = (1 - odds) * trust
+        change = np.where(pool, asked * truth + (odds - asked) * trust * judgement, change)
+        lowest = np.where(pool, -(guess + rest * (1 - guess)), lowest)
+        highest = np.where(pool, 1 - guess + rest * guess, highest)
+    return Outcomes(rows, change, odds, lowest, highest, guess, basis)
+
+
+def _trust(products: Floats, squares: Floats) -> Floats:
+    """By row: how far the judge's opinion follows the truth, from the labels before it; 0 not at all, 1 fully."""
+    return np.clip((np.cumsum(products) - products) / (np.cumsum(squares) - squares + _WEIGHT), 0.0, 1.0)
 
 
 def _guessed(episodes: Episodes, rows: Flags, outcome: Floats) -> Floats:

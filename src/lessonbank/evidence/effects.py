@@ -35,7 +35,8 @@ class Estimate(Record):
     always_high: float | None = None
     """The interval that is right however often one looks. Verdicts go by it."""
     basis: str = ""
-    """What the outcomes are: `truth`; `judge`: opinions alone, of which nothing follows."""
+    """What the outcomes are: `truth`; `truth and judge`: truth that an audit drew, with a judge's opinions besides;
+    `judge`: opinions alone, of which nothing follows."""
 
     @property
     def most(self) -> float | None:

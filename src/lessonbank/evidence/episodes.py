@@ -22,6 +22,9 @@ _UNSAID = {
     "broke": False,
     "at": 0.0,
     "writer": 0,
+    "judged": np.nan,
+    "audit_odds": np.nan,
+    "audited": False,
     "waiting": False,
     "model": -1,
     "again": False,
@@ -91,6 +94,12 @@ class Episodes:
     writer: Ints = field(default_factory=_empty)
     """Who told the outcome, as a position in `writers`; -1 where it is unknown."""
     writers: tuple[str, ...] = ()
+    judged: Floats = field(default_factory=_empty)
+    """What a judge said, where one was asked, whatever the truth turned out to be."""
+    audit_odds: Floats = field(default_factory=_empty)
+    """With which odds an audit asked for the truth; `nan` where none did."""
+    audited: Flags = field(default_factory=_empty)
+    """Whether an audit drew it, so that chance chose it."""
     another_task: int = 0
     """Recalls that a run of another task settled."""
     waiting: Flags = field(default_factory=_empty)

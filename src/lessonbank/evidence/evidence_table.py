@@ -12,6 +12,7 @@ import numpy as np
 
 from lessonbank.contracts.records import Recall, Settlement
 
+from .audits import Audits
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Ints, Placed
 from .groups import AGAIN
 from .treatments import WHOLE, entries
@@ -22,7 +23,7 @@ WINDOW: Final = 20
 """A recall is waited for until so many later ones have an outcome; after that its own counts as missing. The number is
 the same for recalls with memory and without, and it is fixed before there is any outcome."""
 _UNTOLD: Final = {
-    **dict.fromkeys(("outcome", "steps", "tokens", "cost", "seconds"), _NAN),
+    **dict.fromkeys(("outcome", "judged", "steps", "tokens", "cost", "seconds"), _NAN),
     "true": 0.0,
     "broke": 0.0,
     "model": -1,
@@ -57,6 +58,7 @@ class EvidenceTable:
     def __init__(self) -> None:
         self.treatments = Numbers({WHOLE: 0})
         self.writers, self._models, self._clusters = Numbers(), Numbers(), Numbers()
+        self.audits = Audits()
         self.imported = set[str]()
         """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
         self._rows = dict[str, int]()
@@ -122,14 +124,16 @@ class EvidenceTable:
         return {names[group] for lesson in lessons for group in self._parents.get(lesson, ())}
 
     def settle(self, settlement: Settlement, /) -> None:
-        """Take in what became of a recall. A later settlement goes before an earlier one, the truth before opinions."""
+        """Take in what became of a recall. A later settlement goes before an earlier one; what a judge said stays."""
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
+        if not self._told["again"][row]:  # of a run one recall is audited: the first
+            self.audits.settle(settlement)
         (self._astray.add if settlement.another_task else self._astray.discard)(settlement.recall_id)
         values, is_known = _columns_of(settlement), not math.isnan(self._told["outcome"][row])
         if settlement.source == "judge" and is_known and self._told["true"][row]:
-            values = dict[str, float]()
+            values = {name: value for name, value in values.items() if name == "judged"}  # the truth stays
         elif not math.isnan(values["outcome"]):
             values["writer"] = self.writers[settlement.identity]
         if settlement.template is not None:
@@ -138,6 +142,11 @@ class EvidenceTable:
             values["model"] = self._models[settlement.agent]
         for name, value in values.items():
             self._told[name][row] = value
+
+    def forget(self, before: datetime, /) -> None:
+        """The runs of recalls that are older were erased; their outcomes still count."""
+        at = self._told["at"]
+        self.audits.forget(id for id, row in self._rows.items() if at[row] < before.timestamp())
 
     def episodes(self, *, since: Mapping[str, datetime] | None = None) -> Episodes:
         """The columns as they are now, in the order in which recalls were made. Copies: nothing changes them later.
@@ -148,6 +157,8 @@ class EvidenceTable:
         order = np.argsort(values["at"], kind="stable")
         place = np.empty(len(self), np.int64)
         place[order] = np.arange(len(order))
+        ids = list(self._rows)
+        audit_odds, audited = self.audits.by_row([ids[int(row)] for row in order])
         values = {name: column[order] for name, column in values.items()}
         whole = {name: values.pop(name).astype(np.int64) for name in ("cluster", "writer", "model")}
         flags = {name: values.pop(name) > 0.5 for name in ("true", "broke", "again")}
@@ -168,6 +179,8 @@ class EvidenceTable:
             parents=tuple(self._parents.get(n, ()) for n in range(len(level))),
             writers=tuple(self.writers),
             another_task=len(self._astray),
+            audit_odds=audit_odds,
+            audited=audited,
             waiting=waiting,
             models=tuple(self._models),
         )
@@ -228,9 +241,10 @@ def _columns_of(settlement: Settlement) -> dict[str, float]:
     """What a settlement says, by column."""
     usage = settlement.usage
     runs = max(settlement.runs, len(settlement.trajectory_ids), 1)  # a purge may have taken the ids of some
-    tokens = usage.input_tokens + usage.output_tokens
-    return {
-        "outcome": _outcome(settlement),
+    tokens, outcome = usage.input_tokens + usage.output_tokens, _outcome(settlement)
+    judged = {"judged": outcome} if settlement.source == "judge" and not math.isnan(outcome) else {}
+    return judged | {
+        "outcome": outcome,
         "true": float(settlement.source != "judge"),
         "broke": float(settlement.source == "framework_error"),
         "steps": settlement.steps / runs,

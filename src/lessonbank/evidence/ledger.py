@@ -58,6 +58,13 @@ class Ledger:
         """Lessons of `scope` that the evidence would retire or make active, and about which nobody has decided yet."""
         return ()
 
+    async def audit(self, count: int, *, scope: str, by: str, reason: str) -> None:
+        """Draw about `count` recalls of `scope`, of which only a judge spoke, for a person to label."""
+
+    async def unlabelled(self, *, scope: str) -> Sequence[str]:
+        """Ids of recalls that were drawn and wait for a person's label, the oldest first."""
+        return ()
+
     async def met(self, *, scope: str) -> Mapping[str, Met]:
         """By lesson that a task of `scope` ever found: when that was last, and what is known of it."""
         return {}

@@ -60,6 +60,8 @@ class Lift(Effect):
     """The share without a known outcome, among recalls shown and among those withheld whole."""
     missing_differs: bool = False
     """Whether these differ by more than chance: then there is no verdict."""
+    unlabelled: int = 0
+    """Recalls that an audit drew and that wait for a person's label (`runs.unlabelled()`)."""
     first: Moment | None = None
     """When the first recall was made that counts for memory as a whole."""
     success_with: float | None = None
@@ -248,14 +250,17 @@ def _decide(lift: Lift) -> Iterator[str]:
 
 
 def _tell(lift: Lift) -> Iterator[str]:
-    """Outcomes that are missing."""
+    """Outcomes and labels that are missing."""
     if lift.missing_differs:
         yield "Find out why outcomes are missing, and tell those of failures and crashes too: an attempt does."
     elif lift.recalls >= _EARLY and lift.settled < _MANY * lift.recalls:
         have = f"{lift.settled} of {lift.recalls} recalls {'has' if lift.settled == 1 else 'have'} one"
         yield f"Tell more outcomes: {have}. Hand in each run with its recall, or use an attempt."
-    if lift.success.basis == "judge":
-        yield f"Say how {TRUTHS} tasks or more really ended, picked by chance and not by how they look."
+    if lift.unlabelled:
+        runs = plural(lift.unlabelled, "run")
+        yield f"Label {runs} that an audit drew, for what comes after the first does not count yet."
+    elif lift.success.basis == "judge":
+        yield "Let a person label some runs: an audit draws them at random."
 
 
 def _wait(lift: Lift) -> Iterator[str]:

@@ -46,7 +46,7 @@ def _opinions(episodes: Episodes, review: Review) -> Iterator[str]:
     judged = int((episodes.known & ~episodes.true).sum())
     if judged and review.acts:
         truth, opinions = plural(int((review.outcomes.weight > 0).sum()), "outcome"), plural(judged, "is", "are")
-        yield f"verdicts rest on {truth} whose truth was told; {opinions} only a judge's opinion"
+        yield f"verdicts rest on {truth} whose truth was told or drawn for; {opinions} only a judge's opinion"
     if len(episodes) and not (episodes.draws.treatment == 0).any():
         yield "no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)"
 

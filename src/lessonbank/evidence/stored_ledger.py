@@ -20,8 +20,10 @@ from lessonbank._base.locks import ScopeLocks
 from lessonbank._base.plural import plural
 from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
 from lessonbank.contracts.records import (
+    Audit,
     Change,
     Edit,
+    Forgotten,
     Found,
     JournalEntry,
     Lesson,
@@ -58,7 +60,7 @@ from .review import Review, left_out, review
 from .review_snapshot import ReviewSnapshot, TreatmentReview
 
 WRITER: Final = "ledger"
-_KINDS: Final = ("settle", "rollback", "retire", "edit", "trust", "purge")
+_KINDS: Final = ("settle", "audit", "forgotten", "rollback", "retire", "edit", "trust", "purge")
 _APART: Final = 3
 """How often a lesson could be read from a scan in the time that finding it by its id takes."""
 _REREAD: Final = 50
@@ -97,6 +99,10 @@ class _ScopeState:
             match entry.entry:
                 case Settle(settlement=settlement):
                     self.table.settle(settlement)
+                case Audit():
+                    self.table.audits.make(entry.entry)
+                case Forgotten(before=before):
+                    self.table.forget(before)
                 case Trust():
                     if entry.entry.approves:
                         self.approved.update(dict.fromkeys(entry.entry.lesson_ids, entry.sequence))
@@ -165,6 +171,16 @@ class StoredLedger(Ledger):
         async with self._locks.of(scope):
             return await self._proposals(await self._read(scope), scope)
 
+    async def unlabelled(self, *, scope: str) -> Sequence[str]:
+        async with self._locks.of(scope):
+            return (await self._read(scope)).table.audits.waiting
+
+    async def audit(self, count: int, *, scope: str, by: str, reason: str) -> None:
+        async with self._locks.of(scope):
+            state = await self._read(scope)
+            if planned := state.table.audits.plan(count, by=by, reason=reason):
+                await self._store.apply([planned], scope=scope, writer=by)
+
     async def lift(self, *, scope: str, level: float) -> Lift:
         await self._reread(scope)
         async with self._locks.of(scope):
@@ -179,6 +195,7 @@ class StoredLedger(Ledger):
             table, unfinished = state.table, RunFilter(status="unfinished", limit=_UNFINISHED)
             imported = f"imported recalls: {len(table.imported)}; they and their outcomes do not count here"
             update = {
+                "unlabelled": len(table.audits.waiting),
                 "empty": table.empty,
                 "unfinished": len(await self._store.runs(unfinished, scope=scope)),
                 "notes": (*lift.notes, *([imported] if table.imported else ())),

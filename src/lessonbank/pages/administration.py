@@ -91,6 +91,7 @@ async def _waiting(visit: Visit) -> Mapping[str, object]:
         "pending": await visit.bank.runs.pending(limit=_LISTED),
         "decisions": decisions_of(counts.quarantined, proposed.besides),
         "failed": (await visit.bank.runs.queue()).failed,
+        "unlabelled": len(await visit.bank.runs.unlabelled()),
     }
 
 

@@ -34,7 +34,7 @@ async def start(visit: Visit) -> Response:
     """What a person wants to know first; what takes long in a large scope comes after the page."""
     bank = visit.bank
     context: dict[str, Any] = {"new": await bank.lessons.list(limit=_NEW), "counts": visit.counts}
-    context["failed"] = (await bank.runs.queue()).failed
+    context |= {"unlabelled": len(await bank.runs.unlabelled()), "failed": (await bank.runs.queue()).failed}
     context["late"] = visit.is_large or visit.counts.recalls > LARGE
     if not context["late"]:
         context |= {**await _told_of_memory(visit), **await _told_of_undoing(visit)}

@@ -197,6 +197,7 @@ class BankContract:
         learned = bank.runs.correct("run-7", outcome="failure", by="Ana", reason="it never left")
         assert learned.verdicts[0].reason == "Ana: it never left"
         assert bank.runs.list(outcome="failure", text="label") == bank.runs.search("label")
+        assert bank.runs.unlabelled() == bank.runs.audit(3) == ()
 
     def test_a_person_tries_a_task_with_other_settings_and_no_receipt_is_kept(self, bank: ReasoningBank) -> None:
         lesson = _taught(bank)

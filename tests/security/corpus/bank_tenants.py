@@ -300,6 +300,8 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "runs.spending": lambda t, c: t.handle.runs.spending(),
     "runs.retry": lambda t, c: t.handle.runs.retry(limit=c.choice((1, 9))),
     "runs.correct": lambda t, c: t.handle.runs.correct(t.run(c).id, outcome="failure", by=t.mark),
+    "runs.audit": lambda t, c: t.handle.runs.audit(2),
+    "runs.unlabelled": lambda t, c: t.handle.runs.unlabelled(),
     "recalls.list": lambda t, c: t.handle.recalls.list(settled=c.choice((None, True)), **t.page(c)),
     "recalls.search": lambda t, c: t.handle.recalls.search("order", limit=c.choice((1, 9))),
     "recalls.get": lambda t, c: _with(t.receipt(c), lambda id: t.handle.recalls.get(id)),

@@ -94,6 +94,7 @@ def _learn(bank: lessonbank.ReasoningBank) -> None:
     )
     bank.drain()
     bank.runs.correct("run-0003", outcome="failure", by="Ana", reason="the customer called again")
+    bank.runs.audit(3)
 
 
 def _decide(bank: lessonbank.ReasoningBank) -> None:

@@ -28,6 +28,7 @@ from lessonbank.contracts.store_calls import (
     pending_runs,
     queue_of,
     settled_runs,
+    settlement_of,
 )
 from lessonbank.errors import StoreError, UsageError
 from lessonbank.guard.identity import verified_submitter
@@ -208,6 +209,32 @@ class AsyncRuns:
         if verdict is None:
             raise UsageError(f"no correction of the run {quoted(id)} can be taken back: say outcome=")
         return verdict
+
+    async def audit(self, count: int = 20, /, *, by: str | None = None, reason: str = "") -> tuple[Run, ...]:
+        """Draw about `count` runs at random for a person to label: each has the same chance. Answer with `correct`.
+
+        Drawn are runs with a recall of which only a judge said how they ended. Each has a draw of its own, so their
+        number varies. While drawn runs wait for a label, these are returned and none is drawn. The journal keeps the
+        odds, and the evidence counts the labels by them. `by`: who asks for it. Raises UsageError.
+        """
+        count, reason = a_count(count, "count"), a_text(reason, "reason=")
+        writer = self._bank.writer if by is None else person(by)
+        waiting = await self.unlabelled()
+        if waiting or self._bank.is_off("an audit"):
+            return waiting
+        why = await self._bank.parts.intake.sentence(reason)
+        await self._bank.parts.ledger.audit(count, scope=self._bank.scope, by=writer, reason=why)
+        return await self.unlabelled()
+
+    async def unlabelled(self) -> tuple[Run, ...]:
+        """The runs that an audit drew and that wait for a person's label, the oldest first."""
+        store, scope = self._bank.store, self._bank.scope
+        drawn = [
+            await settlement_of(store, id, scope=scope) for id in await self._bank.parts.ledger.unlabelled(scope=scope)
+        ]
+        ids = dict.fromkeys(id for settlement in drawn if settlement for id in settlement.trajectory_ids)
+        runs = [run for id in ids if (run := await get_or_none(get_run(store, id, scope=scope)))]
+        return tuple(_as_handed_in(run) for run in runs if run.verdict.source == "judge")
 
 
 def _as_handed_in(run: Run) -> Run:

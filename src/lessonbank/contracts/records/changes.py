@@ -295,7 +295,11 @@ class Edit(Entry):
 
 
 class Audit(Contentless):
-    """An earlier version asked for the truth of runs drawn at random from those of which only a judge spoke."""
+    """Ask for the truth of runs that were drawn at random from those of which only a judge spoke. Nothing else changes.
+
+    Every recall whose outcome stood by a judge's word alone had a draw of its own, with the same odds: it is asked for
+    if `uniform(seed, recall_id)` is below them.
+    """
 
     kind: Literal["audit"] = "audit"
     seed: Text

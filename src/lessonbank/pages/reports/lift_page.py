@@ -35,7 +35,7 @@ from .lift_treatments import NAMES, Address, groups_and_lessons, nowhere, write_
 from .plots import LOOKS, SIGN, success
 from .style import STYLE
 
-_BASES = {"truth": "what was told", "judge": "a judge's opinion"}
+_BASES = {"truth": "what was told", "judge": "a judge's opinion", "truth and judge": "what was told, and a judge"}
 _HOW = (
     "A change is what happened with memory less what happened without it. Which tasks, groups and lessons went without "
     "was drawn at random beforehand. So nothing but memory explains the difference, chance apart.",
