@@ -209,8 +209,9 @@ def bounds(cells: CellGains, /, *, level: float = 0.95, start: Ints | None = Non
     paid = np.zeros(cells.groups)
     if start is not None and start.any():
         cells, paid = cells.since(start), np.where(start > 0, -LOG_STARTS[start], 0.0)
-    lows, highs = zip(*[_interval(log_wealth(way), level, paid) for way in cells.each], strict=True)
-    low, high = np.min(lows, axis=0), np.max(highs, axis=0)
+    ways = [_interval(log_wealth(way), level, paid) for way in cells.each]
+    low: Floats = np.min([lowest for lowest, _ in ways], axis=0)
+    high: Floats = np.max([highest for _, highest in ways], axis=0)
     if len(cells.up) > 1:
         helps, harms = (log_e(cells, helps=helps) - paid >= math.log(2 / (1 - level)) for helps in (True, False))
         low, high = np.where(helps, low, np.minimum(low, 0.0)), np.where(harms, high, np.maximum(high, 0.0))
