@@ -353,6 +353,7 @@ CALL = re.compile(r"\b(?:bank|lessons|runs)\.[a-z]+\b|Learning\(|\b(?:learn|retr
         {"settled": 0, "success": Estimate()},
         {"settled": 9},
         {"missing_differs": True},
+        {"unlabelled": 3},
         {"lessons": (LessonLift(lesson_id="a", standing="helps", proposed=True),)},
         {"standing": "likely harms", "lessons": (LessonLift(lesson_id="a", standing="harms", proposed=True),)},
         {"success": sure(0.3).model_copy(update={"basis": "judge"})},
