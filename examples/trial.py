@@ -7,7 +7,7 @@ import random
 
 import lessonbank
 from lessonbank import Trajectory
-from lessonbank.trials import Trial, plan_trial
+from lessonbank.trials import Trial
 
 LESSONS = {"Weigh the parcel": "Run `weigh` before `label`.", "Pick the label early": "Run `label` before all else."}
 
@@ -26,7 +26,6 @@ def is_shipped(run: Trajectory) -> bool:
 
 def main() -> dict[str, Trial]:
     """Ask about memory as a whole first, then about each lesson."""
-    print(plan_trial(0.2), end="\n\n")
     tasks = [f"Ship parcel {number}" for number in range(1, 101)]
     both = lessonbank.Retrieval(limit=2)
     with lessonbank.connect(":memory:", scope="docs/trial", embedder="lexical", retrieval=both) as bank:

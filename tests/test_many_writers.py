@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,51 +13,10 @@ from lessonbank.contracts.events import Event, Reviewed
 from lessonbank.contracts.records import Add, Candidate, Experience, Outcome, Proposal, Recall, Settlement
 from lessonbank.contracts.settings import Evidence, Parts
 from lessonbank.evidence.draws import Holdout
-from lessonbank.evidence.evidence_table import FREE, TWICE, EvidenceTable, Shares
 from lessonbank.evidence.stored_ledger import proposal_notes
 from lessonbank.guard.identity import of_process
 
 T, ID = "acme/desk", "the-lesson"
-MORNING = datetime(2026, 3, 2, 8, tzinfo=UTC)
-
-
-def test_a_writer_who_is_alone_counts_always_and_one_of_many_no_more_than_a_share() -> None:
-    shares, day = Shares(), MORNING.date()
-    assert all(shares.takes("ann", day) for _ in range(200))
-    assert [shares.takes("bob", day) for _ in range(500)].count(True) == TWICE * 200
-    assert [shares.takes("eve", day + timedelta(days=1)) for _ in range(500)].count(True) == 500
-    assert shares.uncounted == 100
-
-
-def test_a_few_a_day_count_of_every_writer_and_tomorrow_again() -> None:
-    shares, day = Shares(), MORNING.date()
-    for name in ("ann", "bob", "cyd"):
-        assert shares.takes(name, day)
-    assert [shares.takes("eve", day) for _ in range(500)].count(True) == FREE
-    assert [shares.takes("eve", day + timedelta(days=1)) for _ in range(500)].count(True) == FREE
-
-
-def test_what_does_not_count_is_no_row_and_no_missing_outcome() -> None:
-    columns = EvidenceTable()
-    for number in range(100):
-        id = f"r{number}"
-        columns.receipt(receipt(id, withheld=number % 2 == 1))
-        columns.settle(settlement(id, "success", "key:ann" if number < 3 else "key:eve"), at=MORNING)
-    told = columns.episodes()
-    assert (len(told), told.uncounted, len(told.placed)) == (3 + FREE, 97 - FREE, 3 + FREE)
-    assert set(told.placed.row) == set(told.draws.row) == set(range(3 + FREE))
-    assert told.known.all()
-    assert [told.writers[n] for n in told.writer[:4]] == ["key:ann"] * 3 + ["key:eve"]
-
-
-def test_recalls_in_the_middle_of_runs_take_nothing_of_the_share_of_their_outcomes() -> None:
-    columns = EvidenceTable()
-    for number in range(FREE):
-        for id, step in ((f"r{number}", None), (f"again {number}", 3)):
-            columns.receipt(receipt(id, withheld=number % 2 == 1).model_copy(update={"step": step}))
-            columns.settle(settlement(id, "success", "key:eve"), at=MORNING)
-    told = columns.episodes()
-    assert (int((told.known & ~told.again).sum()), told.uncounted) == (FREE, 0)
 
 
 # --- the bank --------------------------------------------------------------------------------------------------------
@@ -115,16 +73,14 @@ async def test_one_liar_of_many_retires_nothing_and_trusts_nothing(bank: AsyncRe
     lesson = await bank.lessons.get(ID)
     assert (lesson.retired, lesson.state) == (False, "probation")
     lift = await bank.lift()
-    assert lift.settled == 40
+    assert lift.settled == 140
     assert any("6 keys" in note and "harms without the outcomes of each of them" in note for note in lift.notes)
-    assert any("100 outcomes do not count" in note for note in lift.notes)
 
 
 @pytest.mark.anyio
 async def test_a_writer_with_a_key_is_not_believed_because_it_came_first(bank: AsyncReasoningBank) -> None:
     await played(bank, "key:eve", effect=-1, n=60)
     assert (await reviewed(bank)).changes == []
-    assert any(note.startswith("40 outcomes do not count") for note in (await bank.lift()).notes)
 
 
 @pytest.mark.anyio
@@ -154,8 +110,8 @@ async def test_what_several_say_helps_waits_for_a_person_and_lift_says_so(bank: 
 
 @pytest.mark.anyio
 async def test_what_harms_by_the_word_of_one_key_alone_waits_for_a_person(bank: AsyncReasoningBank) -> None:
-    await played(bank, "key:eve", effect=-1, n=FREE)
-    await played(bank, "key:ann", effect=-1, n=FREE)
+    await played(bank, "key:eve", effect=-1, n=20)
+    await played(bank, "key:ann", effect=-1, n=20)
     await played(bank, "key:bob", effect=-1, n=4)
     assert (await bank.lift()).lessons[0].standing == "harms"
     assert (await reviewed(bank)).changes == []

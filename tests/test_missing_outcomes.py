@@ -107,26 +107,6 @@ async def test_outcomes_that_were_refused_are_told_as_runs_without_an_outcome() 
         assert "No task asked memory" not in said
 
 
-async def test_a_recall_that_was_made_for_another_task_gets_a_note() -> None:
-    messages = [{"role": "user", "content": "Bake a chocolate cake"}, {"role": "assistant", "content": "Baked."}]
-    async with await opened() as bank:
-        refund, cake = await bank.retrieve("Refund order #W1"), await bank.retrieve("Bake a chocolate cake")
-        swapped = await bank.learn(messages, recall=refund, outcome="failure")
-        assert any(note.startswith("another task: ") and "Refund order #W1" in note for note in swapped.notes)
-        right = await bank.learn(messages, recall=cake, outcome="success")
-        assert not any(note.startswith("another task: ") for note in right.notes)
-
-
-async def test_words_around_the_task_of_a_recall_are_no_other_task() -> None:
-    asked = "Please: Refund order #W1. Thanks!"
-    messages = [{"role": "user", "content": asked}, {"role": "assistant", "content": "Ok."}]
-    async with await opened() as bank:
-        recall = await bank.retrieve("Refund order #W1")
-        await bank.retrieve(asked)
-        learned = await bank.learn(messages, recall=recall, outcome="success")
-        assert not any(note.startswith("another task: ") for note in learned.notes)
-
-
 async def test_a_recall_that_is_settled_again_with_another_outcome_gets_a_note() -> None:
     async with await opened() as bank:
         recall = await bank.retrieve("Refund order #W1")

@@ -37,9 +37,9 @@ def test_a_bank_without_lessons_says_so_as_information() -> None:
 
 def test_a_recall_of_another_task_is_a_warning() -> None:
     with lessonbank.connect(":memory:", scope="s", embedder="lexical") as bank:
+        run = lessonbank.Trajectory(task="Publish release 1.4", answer="done")
         recall = bank.retrieve("Bake a cake")
-        bank.retrieve("Publish release 1.4")
-        assert ("another_task", "warning") in told(bank.learn(RUN, recall=recall, reward=1.0).notes)
+        assert ("another_task", "warning") in told(bank.learn(run, recall=recall, reward=1.0).notes)
 
 
 def test_a_memory_that_fails_is_an_error_in_the_block() -> None:

@@ -56,7 +56,7 @@ def columns(episodes: Episodes) -> dict[str, Any]:
         for part in ("draws", "placed")
         for f in fields(getattr(episodes, part))
     }
-    names = ("outcome", "true", "judged", "without", "at", "level", "turn", "treatments")
+    names = ("outcome", "true", "without", "at", "level", "turn", "treatments")
     return told | {name: getattr(episodes, name) for name in names} | {"parents": [*map(str, episodes.parents)]}
 
 
@@ -159,9 +159,8 @@ def test_the_simulators_own_scores_and_limits_are_those_of_the_ledger(name: str)
     theirs = theirs.where(theirs.weight > 0)
     for treatment, own in enumerate(told_by_treatment(episodes)):
         for part in parts:
-            np.testing.assert_allclose(
-                getattr(own, part), getattr(theirs.of(treatment), part), atol=1e-12, err_msg=part
-            )
+            made = getattr(theirs.where(theirs.group == treatment), part)
+            np.testing.assert_allclose(getattr(own, part), made, atol=1e-12, err_msg=part)
     np.testing.assert_allclose(betting.likely_from(episodes), review.likely_from(episodes))
     np.testing.assert_allclose(betting.shown_from(episodes), review.shown_from(episodes))
 
@@ -183,7 +182,8 @@ def test_a_judge_who_likes_memory_says_so_and_the_truth_is_told_of_some() -> Non
     play(stream, bank)
     episodes = bank.rows.episodes()
     bare = episodes.without
-    assert episodes.judged[~bare].mean() - episodes.judged[bare].mean() > 0.05
+    opinion = ~episodes.true
+    assert episodes.outcome[~bare & opinion].mean() - episodes.outcome[bare & opinion].mean() > 0.05
     assert episodes.true.mean() == pytest.approx(0.3, abs=0.06)
 
 

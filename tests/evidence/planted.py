@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+from lessonbank.evidence._e_process import Scores, gains_by_cell, least_effect
 from lessonbank.evidence.episodes import GROUP_LEVEL, LESSON_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -51,13 +54,9 @@ def episodes(
     row, treatment, shown, chance, told = (np.concatenate([one[i] for one in columns]) for i in range(5))
     kept = told & (chance > 0) & (chance < 1)
     order = np.flatnonzero(kept)[np.argsort(row[kept], kind="stable")]
-    judged = more.get("judged", nothing)
     unsaid: dict[str, Any] = dict.fromkeys(("steps", "tokens", "cost", "seconds"), nothing)
     rest: dict[str, Any] = {
         "true": np.ones(n, dtype=np.bool_),
-        "judged": judged,
-        "judge": np.where(np.isnan(judged), -1, 0),
-        "judges": ("a judge",),
         "cluster": np.arange(n),
         "treatments": ("*", *(f"lesson {i}" for i in range(names)), *(f"group/{i}" for i in range(many))),
         "level": np.repeat([0, LESSON_LEVEL, GROUP_LEVEL], [1, names, many]),
@@ -74,3 +73,20 @@ def episodes(
         ),
         **{**unsaid, **rest, **more},
     )
+
+
+def of(scores: Scores, group: int, /) -> Scores:
+    """The scores of one group alone."""
+    own = scores.where(scores.group == group)
+    return replace(own, group=np.zeros(len(own), np.int64), groups=1, bold=scores.bold[group : group + 1])
+
+
+def path(scores: Scores, /, *, at: Ints, level: float = 0.95) -> tuple[Floats, Floats]:
+    """The bounds of a single group as they stood after the first `at` scores, for each of `at`."""
+    each = gains_by_cell(replace(scores, group=np.arange(len(scores)), groups=len(scores), bold=np.empty(0)))
+    every = (np.insert(made[0], 0, 0.0, axis=0) for made in (each.up, each.down, each.scale))
+    up, down, scale = (np.cumsum(made, axis=0)[at] for made in every)
+    lowest = np.minimum.accumulate(np.r_[0.0, scores.lowest])
+    highest = np.maximum.accumulate(np.r_[0.0, scores.highest])
+    bets, bar = scores.log_prior(lowest[at], highest[at]), np.full(len(at), math.log(2 / (1 - level)))
+    return least_effect(up + bets[0], scale, threshold=bar), -least_effect(down + bets[1], scale, threshold=bar)

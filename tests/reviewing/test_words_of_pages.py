@@ -11,11 +11,10 @@ from seeding import SCOPE, opened, run_of
 from serving_pages import Site, serving
 
 import lessonbank
-from lessonbank.evidence.effects import Estimate, Point, Tally
+from lessonbank.evidence.effects import Estimate, Tally
 from lessonbank.evidence.lift import Lift, weighing
 from lessonbank.pages.home import lead
 from lessonbank.pages.reports.lift_page import answer
-from lessonbank.pages.reports.plots import gain
 
 pytestmark = pytest.mark.full
 
@@ -38,15 +37,6 @@ def test_a_recall_of_an_empty_memory_says_so_once_and_in_the_past(tmp_path: Path
         assert wrong not in page
     assert "nearest now" not in after
     assert "no lesson" not in after
-
-
-def test_no_band_is_drawn_where_its_numbers_are_not_known_yet() -> None:
-    wide = gain([Point(recalls=n, lift=0.2, low=-0.9, high=0.95) for n in (1, 2)])
-    narrow = gain([Point(recalls=n, lift=0.2, low=0.1, high=0.3) for n in (1, 2)])
-    drawn = r'class="(?:band|edge)"[^>]* (?:d|points)='
-    assert re.search(drawn, narrow)
-    assert not re.search(drawn, wide)
-    assert "no interval yet" in wide
 
 
 def test_beside_the_lesson_that_is_compared_no_further_one_is_near(site: Site, bank_file: Path) -> None:

@@ -118,8 +118,9 @@ def _of_lift(value: Any) -> str:
 
 
 def _is_computed(key: str, then: Json) -> bool:
-    """Whether it is an estimate of a lift, or of a group or a lesson in it."""
-    return key == "split" or (key in COMPUTED and "judges" in then) or (key not in COUNTED and "expected" in then)
+    """Whether it is an estimate of a lift, or of a group or a lesson in it; or what is computed no more."""
+    is_gone = key in ("split", "judges")
+    return is_gone or (key in COMPUTED and "judges" in then) or (key not in COUNTED and "expected" in then)
 
 
 def _unlike_metadata(then: Json, record: Json, where: str) -> Iterator[str]:

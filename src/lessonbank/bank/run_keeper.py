@@ -12,7 +12,6 @@ import anyio
 
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import short_repr
-from lessonbank._base.ids import short
 from lessonbank._base.iterate import closing
 from lessonbank.contracts.records import Experience, Forgotten, Outcome, Purge, Recall, Submission, Trajectory, Verdict
 from lessonbank.contracts.records.ids import digest
@@ -23,7 +22,7 @@ from lessonbank.guard.identity import seal, verified_submitter
 from lessonbank.learning.judging import truth_verdict
 from lessonbank.learning.prior_runs import find_prior_runs, without_word_of_others
 from lessonbank.learning.run_report import RunReport, truths_of
-from lessonbank.text.messages.runs import request_of, runs_from
+from lessonbank.text.messages.runs import runs_from
 
 from .scoped_bank import ScopedBank
 
@@ -58,27 +57,12 @@ class RunKeeper:
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         success_at = self.bank.options.success_at
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=success_at)
-        notes = (*self._swapped(runs, receipt), *unmeasured, *graded)
-        return RunReport(runs, receipt, truths, self.identity, notes)
+        return RunReport(runs, receipt, truths, self.identity, (*unmeasured, *graded))
 
     async def with_prior_runs(self, report: RunReport, /) -> RunReport:
         """`report` with what the bank holds of these runs, and without what does not count beside that."""
         report = await find_prior_runs(self.bank.store, report, scope=self.bank.scope)
         return await without_word_of_others(self.bank.store, report)
-
-    def _swapped(self, runs: Sequence[Trajectory], receipt: Recall | None) -> tuple[str, ...]:
-        """A note for each run that begins with the task of another recall than the one that it settles."""
-        if receipt is None:
-            return ()
-        notes, made = list[str](), self.bank.state.receipts
-        for run in runs:
-            if (request := request_of(run)) and (id := made.mistaken_for(receipt, request)):
-                notes.append(
-                    f"another task: run {short_repr(short(run.id))} begins with {short_repr(request)}, for which "
-                    f"the recall {short_repr(short(id))} was made, and it settles that of {short_repr(receipt.task)}: "
-                    "hand each run to learn with the recall that it used"
-                )
-        return tuple(notes)
 
     async def keep(
         self, runs: Sequence[Trajectory], report: RunReport, /, *, wait: float = IN_HAND

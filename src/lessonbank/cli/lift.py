@@ -32,7 +32,6 @@ def lift(
 
     Recalls are compared with recalls that were withheld at random, so it takes some that were.
     """
-    from lessonbank.evidence.doors import SHELL
     from lessonbank.evidence.lift import in_words
 
     if html is not None:
@@ -48,7 +47,7 @@ def lift(
     if as_json:
         show_json(report)
     else:
-        show_text(in_words(report, most=lessons, door=SHELL))
+        show_text(in_words(report, most=lessons))
     if html is not None:
         out = progress_console if as_json else console
         say(f"the page is in {short_path(html)}", to=out)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from lessonbank._base.checks import short_path, short_repr
-from lessonbank.errors import NotFound, UsageError
+from lessonbank.errors import UsageError
 
 from . import _options as options
 from ._bank import opened
@@ -22,7 +21,6 @@ from ._ids import lesson_id
 from ._output import progress_bar, show_json, show_text
 
 if TYPE_CHECKING:
-    from lessonbank import ReasoningBank
     from lessonbank.trials import Trial
 
 _FUNCTION = "MODULE:FUNCTION"
@@ -30,23 +28,20 @@ _FUNCTION = "MODULE:FUNCTION"
 
 @options.takes_retrieve_options
 def trial(
-    bank: options.Bank = "",
-    scope: options.Scope = "",
-    tasks: Annotated[
-        Path | None, typer.Option("--tasks", help="A task on each line: its text, or JSON with `task`.")
-    ] = None,
+    bank: options.Bank,
+    scope: options.Scope,
+    tasks: Annotated[Path, typer.Option("--tasks", help="A task on each line: its text, or JSON with `task`.")],
     agent: Annotated[
         str, typer.Option("--agent", metavar=_FUNCTION, help="Does a task: (task, memory) to a run or its messages.")
-    ] = "",
+    ],
     verify: Annotated[
         str, typer.Option("--verify", metavar=_FUNCTION, help="Says how a run ended: success or not, or a score.")
-    ] = "",
+    ],
     without: Annotated[
-        str | None, typer.Option("--without", help="A lesson or group to leave out, instead of all memory.")
+        str | None, typer.Option("--without", help="A lesson to leave out, instead of all memory.")
     ] = None,
     with_: Annotated[str | None, typer.Option("--with", help="A lesson to add to what is shown.")] = None,
     effect: Annotated[float, typer.Option("--effect", help="The smallest effect that matters; 0.1: ten points.")] = 0.1,
-    plan: Annotated[bool, typer.Option("--plan", help="Only say how many runs --effect takes.")] = False,
     runs: Annotated[int, typer.Option("--budget-runs", min=2, help="At most so many runs; a pair is two.")] = 400,
     cost: Annotated[float | None, typer.Option("--budget-cost", help="Stop at so many US dollars.")] = None,
     seconds: Annotated[float | None, typer.Option("--budget-seconds", help="Stop after so long.")] = None,
@@ -54,52 +49,30 @@ def trial(
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Pairs run at once.")] = 1,
     level: Annotated[float, typer.Option("--level", help="How sure the interval is: from 0.5 to below 1.")] = 0.95,
     seed: Annotated[int, typer.Option("--seed", help="Decides the order, and the luck that both runs share.")] = 0,
-    resume: Annotated[
-        Path | None, typer.Option("--resume", help="Keep each run in this file, and go on from what it holds.")
-    ] = None,
     as_json: options.Json = False,
     **asked: Any,
 ) -> None:
     """Do tasks with and without memory, in pairs, until it is clear what memory changes.
 
     The agent and the verifier are functions of your own; modules are looked for in the current folder too. Nothing is
-    written into the bank. With --plan nothing is run: `lessonbank trial --plan --effect 0.1`.
+    written into the bank.
     """
-    if plan:
-        _show_plan(effect, level, as_json=as_json)
-        return
-    given = {"--bank": bank, "--scope": scope, "--tasks": tasks, "--agent": agent, "--verify": verify}
-    options.needs(given, "a trial needs it; --plan alone does not")
     settings = {"rounds": rounds, "level": level, "seed": seed, "concurrency": jobs, "min_effect": effect}
     settings |= options.given(asked)
-    todo = _read(cast("Path", tasks))
+    todo = _read(tasks)
     functions = _function(agent, "--agent"), _function(verify, "--verify")
     with opened(bank, scope) as memory, _bar() as progress:
         run: Any = memory.trial
         question = {
-            "without": _complete_lesson_id(memory, without),
-            "with_": _complete_lesson_id(memory, with_),
+            "without": lesson_id(memory, without) if without else None,
+            "with_": lesson_id(memory, with_) if with_ else None,
         }
         budget = {"max_runs": runs, "max_cost": cost, "max_seconds": seconds}
-        trial: Trial = run(
-            todo, functions[0], verify=functions[1], resume=resume, progress=progress, **question, **budget, **settings
-        )
+        trial: Trial = run(todo, functions[0], verify=functions[1], progress=progress, **question, **budget, **settings)
     if as_json:
         show_json(trial)
     else:
         show_text(str(trial))
-    if trial.refused:
-        raise typer.Exit(1)
-
-
-def _show_plan(effect: float, level: float, *, as_json: bool) -> None:
-    from lessonbank.trials import plan_trial
-
-    planned = plan_trial(effect, level=level)
-    if as_json:
-        show_json(planned)
-    else:
-        show_text(str(planned))
 
 
 def _read(file: Path) -> list[str]:
@@ -124,16 +97,6 @@ def _task(line: str, number: int) -> str:
     if not isinstance(value, str):
         raise UsageError(f"line {number} of the tasks names no task: write its text, or JSON with `task`")
     return value
-
-
-def _complete_lesson_id(memory: ReasoningBank, given: str | None) -> str | None:
-    """The id of the lesson that a part of it names; otherwise a topic or a group, as it was given."""
-    if given is None or not re.fullmatch("[0-9a-f]{4,}", given):
-        return given
-    try:
-        return lesson_id(memory, given)
-    except NotFound:
-        return given
 
 
 def _function(name: str, option: str) -> Callable[..., Any]:

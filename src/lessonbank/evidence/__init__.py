@@ -9,7 +9,6 @@ from lessonbank.contracts.withholding import Withholding as Withholding
 from .draws import Holdout as Holdout
 from .draws import NoHoldout as NoHoldout
 from .effects import Estimate as Estimate
-from .effects import JudgeReport as JudgeReport
 from .effects import LessonLift as LessonLift
 from .effects import MeasuringCost as MeasuringCost
 from .effects import Point as Point

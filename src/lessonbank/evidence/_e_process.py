@@ -26,7 +26,7 @@ a thousandth of the evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -105,11 +105,6 @@ class Scores:
             return self
         at, columns = np.flatnonzero(own), {name: getattr(self, name) for name in _COLUMNS}
         return replace(self, **{name: column.take(at) for name, column in columns.items() if len(column)})
-
-    def of(self, group: int, /) -> Scores:
-        """Return the scores of one group alone."""
-        own = self.where(self.group == group)
-        return replace(own, group=np.zeros(len(own), np.int64), groups=1, bold=self.bold[group : group + 1])
 
     @cached_property
     def rank(self) -> Ints:
@@ -235,17 +230,6 @@ def _largest(gains: Floats, cells: CellGains, most: int) -> Floats:
         best = np.lexsort((-gain, group))[rank < most]
         sums[:, stake] = np.bincount(group[best], gain[best], cells.groups)
     return sums
-
-
-def running(scores: Scores, /, *filled: Scores, at: Ints) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """The same of what was won over the first `at` scores, for each of `at`, which ascends; there is one group."""
-    first = np.searchsorted(at, np.arange(len(scores)), side="right")
-    lowest, highest = _extremes(scores, *filled, of=first, size=len(at) + 1)
-    low, high = np.minimum.accumulate(lowest[:-1]), np.maximum.accumulate(highest[:-1])
-    prior = scores.log_prior(low, high)
-    for *gains, scale in _gains_each_way(scores, *filled, cell=first, cells=len(at) + 1):
-        up, down = (np.cumsum(gain[:-1], axis=0) + own for gain, own in zip(gains, prior, strict=True))
-        yield up, down, np.cumsum(scale[:-1])
 
 
 def _extremes(scores: Scores, /, *filled: Scores, of: Ints, size: int) -> tuple[Floats, Floats]:

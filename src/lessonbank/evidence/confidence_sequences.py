@@ -22,7 +22,6 @@ what memory does in one task changes neither the outcome of another nor how soon
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,7 +29,7 @@ import numpy as np
 
 from lessonbank.errors import UsageError
 
-from ._e_process import LOG_STARTS, CellGains, least_effect, log_total, log_wealth, log_wealth_for, running
+from ._e_process import LOG_STARTS, CellGains, least_effect, log_total, log_wealth, log_wealth_for
 from ._e_process import Scores as Scores
 from ._predictions import guesses
 from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
@@ -210,21 +209,13 @@ def bounds(cells: CellGains, /, *, level: float = 0.95, start: Ints | None = Non
     paid = np.zeros(cells.groups)
     if start is not None and start.any():
         cells, paid = cells.since(start), np.where(start > 0, -LOG_STARTS[start], 0.0)
-    low, high = _widest([_interval(log_wealth(way), level, paid) for way in cells.each])
+    ways = [_interval(log_wealth(way), level, paid) for way in cells.each]
+    low: Floats = np.min([lowest for lowest, _ in ways], axis=0)
+    high: Floats = np.max([highest for _, highest in ways], axis=0)
     if len(cells.up) > 1:
         helps, harms = (log_e(cells, helps=helps) - paid >= math.log(2 / (1 - level)) for helps in (True, False))
         low, high = np.where(helps, low, np.minimum(low, 0.0)), np.where(harms, high, np.maximum(high, 0.0))
     return low, high
-
-
-def _widest(intervals: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    lows, highs = zip(*intervals, strict=True)
-    return np.min(lows, axis=0), np.max(highs, axis=0)
-
-
-def path(scores: Scores, /, *filled: Scores, level: float = 0.95, at: Ints) -> tuple[Floats, Floats]:
-    """The bounds of a single group as they stood after the first `at` scores, for each of `at`, which ascends."""
-    return _widest([_interval(gained, level, np.zeros(len(at))) for gained in running(scores, *filled, at=at)])
 
 
 def _interval(gained: tuple[Floats, Floats, Floats], level: float, paid: Floats) -> tuple[Floats, Floats]:

@@ -63,9 +63,6 @@ class TreatmentLift(Effect):
 
     waiting: int = 0
     """Recalls that showed it or left it out and do not count yet: an outcome, theirs or an earlier one, is awaited."""
-    missing_shown: float | None = None
-    missing_withheld: float | None = None
-    """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
 
 
 class LessonLift(TreatmentLift):
@@ -100,18 +97,6 @@ class GroupLift(TreatmentLift):
     """How many of its lessons were found at least once."""
 
 
-class JudgeReport(Record):
-    """How far a judge agrees with the truth, where the truth was told as well."""
-
-    judge: str
-    """Its model, and its prompt with version."""
-    asked: int
-    """Outcomes it gave."""
-    checked: int
-    """Those of which the truth became known. They should be a random part; a chosen part tells of that part."""
-    agreement: float | None = None
-
-
 class Point(Record):
     """One moment of a series, for plots."""
 
@@ -119,11 +104,6 @@ class Point(Record):
     with_memory: float | None = None
     """The share of success so far with memory, and without, weighted as the effect is."""
     without: float | None = None
-    lift: float | None = None
-    """Their difference: the effect so far."""
-    low: float | None = None
-    high: float | None = None
-    """The interval of the effect so far that is right however often one looks."""
 
 
 class Tally(Record):
@@ -162,9 +142,6 @@ def says_nothing(effect: Effect, /) -> bool:
 
 def standing_of(lift: TreatmentLift, /) -> str:
     """The decision in one sentence: keep, take out, or undecided, and then how large the effect is at most."""
-    if lift.missing_shown is not None and lift.missing_withheld is not None:
-        missing = f"{lift.missing_shown:.0%} of outcomes missing, {lift.missing_withheld:.0%} without it"
-        return f"undecided, no verdict: {missing}"
     decision = f"{'keep' if 'helps' in lift.standing else 'take out'}: {lift.standing}"
     if lift.standing == "no evidence yet":
         decision = "does nothing" if does_nothing(lift) else "undecided"

@@ -22,6 +22,7 @@ _UNSAID = {
     "broke": False,
     "at": 0.0,
     "writer": 0,
+    "judged": np.nan,
     "audit_odds": np.nan,
     "audited": False,
     "waiting": False,
@@ -57,17 +58,6 @@ class Draws(Placed):
     """The probability of being shown, fixed before the draw; between 0 and 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """The moment from which on the evidence of a treatment counts: what came before was about something else."""
-
-    treatment: int
-    at: float
-    """In seconds since 1970."""
-    before: int
-    """Its draws with an outcome that no longer count."""
-
-
 @dataclass(frozen=True)  # no slots: what follows from the columns is computed once
 class Episodes:
     """One row per recall that had something to show, in the order in which the recalls were made.
@@ -80,10 +70,6 @@ class Episodes:
     the judge."""
     true: Flags
     """Whether `outcome` is the truth (told by the caller, a person or the framework) rather than a judge's opinion."""
-    judged: Floats
-    """What a judge said, where one was asked, whatever the truth turned out to be."""
-    judge: Ints
-    """Which judge, as a position in `judges`; -1 where none was asked."""
     cluster: Ints
     """Tasks that are not independent of one another share a number: those of one template, or equal tasks."""
     steps: Floats
@@ -103,23 +89,19 @@ class Episodes:
     """By treatment: the groups of a lesson when it was recalled last, the widest first."""
     broke: Flags = field(default_factory=_empty)
     """Whether the framework saw it fail: the truth, which nobody chose to tell."""
-    judges: tuple[str, ...] = ()
     at: Floats = field(default_factory=_empty)
     """When the recall was made, in seconds since 1970."""
     writer: Ints = field(default_factory=_empty)
     """Who told the outcome, as a position in `writers`; -1 where it is unknown."""
     writers: tuple[str, ...] = ()
-    uncounted: int = 0
-    """Recalls that were left out because their writer told more than its share."""
+    judged: Floats = field(default_factory=_empty)
+    """What a judge said, where one was asked, whatever the truth turned out to be."""
     audit_odds: Floats = field(default_factory=_empty)
     """With which odds an audit asked for the truth; `nan` where none did."""
     audited: Flags = field(default_factory=_empty)
     """Whether an audit drew it, so that chance chose it."""
-    clusters: tuple[str, ...] = ()
-    """What the numbers in `cluster` stand for: the words of a template, or `template ` and the name that runs told."""
     another_task: int = 0
     """Recalls that a run of another task settled."""
-    restarts: tuple[Restart, ...] = ()
     waiting: Flags = field(default_factory=_empty)
     """Whether it does not count yet, because its outcome or that of an earlier recall is still waited for."""
     model: Ints = field(default_factory=_empty)

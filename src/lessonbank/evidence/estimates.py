@@ -229,12 +229,12 @@ def _between(x: Floats, v: Floats) -> float:
 
 def sides(
     scores: Scores, counts: Floats, outcome: Floats, outcomes: Outcomes, effect: Floats, /, *, at: Ints
-) -> tuple[Floats, Floats, Floats]:
-    """(len(at),) each: the share with memory, the share without, and their difference, after the first `at` scores.
+) -> tuple[Floats, Floats]:
+    """(len(at),) each: the share with memory and the share without, after the first `at` scores.
 
     An outcome counts in the inverse proportion of its odds, and by `counts`, as the effect counts it. `nan` where one
     side has too few outcomes for an effect. `scores` are of one treatment, and `outcome` is by row of `Episodes`.
-    `effect`: (2, len(at)): between what the effect lies; a share of what lies outside is moved inside.
+    `effect`: (2, len(at)): between what their difference lies; a share of what lies outside is moved inside.
     """
     change: Floats = np.zeros(len(outcomes.rows))
     change[outcomes.rows] = outcomes.change
@@ -247,4 +247,4 @@ def sides(
     difference = np.clip(np.clip((shown - withheld) / weight, -1.0, 1.0), *effect)
     half = np.abs(difference) / 2
     middle = np.clip((level + (shown + withheld) / 2) / weight, half, 1.0 - half)
-    return middle + difference / 2, middle - difference / 2, difference
+    return middle + difference / 2, middle - difference / 2

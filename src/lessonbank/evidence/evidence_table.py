@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
 
 from lessonbank.contracts.records import Recall, Settlement
-from lessonbank.guard.identity import is_separate_writer
 
 from .audits import Audits
-from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed, Restart
+from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Ints, Placed
 from .groups import AGAIN
 from .treatments import WHOLE, entries
 
 _NAN: Final = float("nan")
 _OUTCOMES: Final = {"success": 1.0, "failure": 0.0}
-_UNCOUNTED: Final = -2
-FREE: Final = 20
-TWICE: Final = 2
-"""Of one writer so many outcomes count in a day, or twice as many as the others told in one of their days, on average.
-The bank's own process counts always while it is alone."""
 WINDOW: Final = 20
 """A recall is waited for until so many later ones have an outcome; after that its own counts as missing. The number is
 the same for recalls with memory and without, and it is fixed before there is any outcome."""
@@ -34,7 +26,6 @@ _UNTOLD: Final = {
     **dict.fromkeys(("outcome", "judged", "steps", "tokens", "cost", "seconds"), _NAN),
     "true": 0.0,
     "broke": 0.0,
-    "judge": -1,
     "model": -1,
     "writer": -1,
 }
@@ -57,35 +48,6 @@ def template_of(task: str, /) -> str:
     return " ".join("#" if any(map(str.isdecimal, word)) else word for word in task.casefold().split())
 
 
-@dataclass(slots=True)
-class Shares:
-    """How many outcomes of each writer count, day by day: that is known before an outcome is told."""
-
-    uncounted: int = 0
-    _counted: Counter[str] = field(default_factory=Counter[str])
-    _days: Counter[str] = field(default_factory=Counter[str])
-    _today: dict[str, tuple[date, int]] = field(default_factory=dict[str, tuple[date, int]])
-
-    def takes(self, writer: str, day: date, /) -> bool:
-        """Whether one more outcome of `writer` counts."""
-        at, count = self._today.get(writer, (None, 0))
-        count = count if at == day else 0
-        if count >= self._most(writer):
-            self.uncounted += 1
-            return False
-        self._days[writer] += not count
-        self._counted[writer] += 1
-        self._today[writer] = day, count + 1
-        return True
-
-    def _most(self, writer: str) -> float:
-        days = self._days.total() - self._days[writer]
-        others = self._counted.total() - self._counted[writer]
-        if not days:
-            return FREE if is_separate_writer(writer) else math.inf
-        return max(FREE, TWICE * others / days)
-
-
 def _doubles(count: int) -> tuple[array[float], ...]:
     return tuple(array("d") for _ in range(count))
 
@@ -95,10 +57,8 @@ class EvidenceTable:
 
     def __init__(self) -> None:
         self.treatments = Numbers({WHOLE: 0})
-        self.judges, self.writers, self._models, self._clusters = (Numbers() for _ in range(4))
-        self.shares, self.audits = Shares(), Audits()
-        self._shares_again = Shares()
-        """Of recalls in the middle of runs: the outcome of their run has counted already."""
+        self.writers, self._models, self._clusters = Numbers(), Numbers(), Numbers()
+        self.audits = Audits()
         self.imported = set[str]()
         """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
         self._rows = dict[str, int]()
@@ -163,26 +123,19 @@ class EvidenceTable:
         names, lessons = list(self.treatments), [self.treatments[id] for id in lesson_ids if id in self.treatments]
         return {names[group] for lesson in lessons for group in self._parents.get(lesson, ())}
 
-    def settle(self, settlement: Settlement, /, *, at: datetime | None = None) -> None:
-        """Take in what became of a recall. A later settlement goes before an earlier one; what a judge said stays.
-
-        `at`: when the bank was told, by its own clock.
-        """
+    def settle(self, settlement: Settlement, /) -> None:
+        """Take in what became of a recall. A later settlement goes before an earlier one; what a judge said stays."""
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
         if not self._told["again"][row]:  # of a run one recall is audited: the first
             self.audits.settle(settlement)
         (self._astray.add if settlement.another_task else self._astray.discard)(settlement.recall_id)
-        outcome, opinion = _outcome(settlement), settlement.source == "judge"
-        values = _columns_of(settlement, outcome)
-        if opinion and self._told["true"][row] and not math.isnan(self._told["outcome"][row]):
-            values = {"judged": values["judged"]} if "judged" in values else {}  # the truth stays
-        if not math.isnan(outcome):
-            if "outcome" in values:
-                self._tell(row, settlement, at)
-            if opinion:
-                values["judge"] = self.judges[settlement.judge or "judge"]
+        values, is_known = _columns_of(settlement), not math.isnan(self._told["outcome"][row])
+        if settlement.source == "judge" and is_known and self._told["true"][row]:
+            values = {name: value for name, value in values.items() if name == "judged"}  # the truth stays
+        elif not math.isnan(values["outcome"]):
+            values["writer"] = self.writers[settlement.identity]
         if settlement.template is not None:
             values["cluster"] = self._clusters[f"template {settlement.template}"]
         if settlement.agent:
@@ -195,14 +148,6 @@ class EvidenceTable:
         at = self._told["at"]
         self.audits.forget(id for id, row in self._rows.items() if at[row] < before.timestamp())
 
-    def _tell(self, row: int, settlement: Settlement, at: datetime | None) -> None:
-        """Note who told a row's outcome. A correction by the same writer takes nothing more of its share."""
-        writer = self.writers[settlement.identity]
-        if self._told["writer"][row] != writer:
-            shares = self._shares_again if self._told["again"][row] else self.shares
-            counts = shares.takes(settlement.identity, (at or settlement.at).date())
-            self._told["writer"][row] = writer if counts else _UNCOUNTED
-
     def episodes(self, *, since: Mapping[str, datetime] | None = None) -> Episodes:
         """The columns as they are now, in the order in which recalls were made. Copies: nothing changes them later.
 
@@ -210,13 +155,12 @@ class EvidenceTable:
         """
         values = {name: np.array(column) for name, column in self._told.items()}
         order = np.argsort(values["at"], kind="stable")
-        order = order[values["writer"][order] != _UNCOUNTED]
-        place = np.full(len(self), -1)
+        place = np.empty(len(self), np.int64)
         place[order] = np.arange(len(order))
         ids = list(self._rows)
         audit_odds, audited = self.audits.by_row([ids[int(row)] for row in order])
         values = {name: column[order] for name, column in values.items()}
-        whole = {name: values.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
+        whole = {name: values.pop(name).astype(np.int64) for name in ("cluster", "writer", "model")}
         flags = {name: values.pop(name) > 0.5 for name in ("true", "broke", "again")}
         at, known = values["at"], ~np.isnan(values["outcome"])
         begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.treatments])
@@ -233,14 +177,10 @@ class EvidenceTable:
             level=(level := np.array([_level(id) for id in self.treatments])),
             turn=_turns(level, treatment, current_draws),
             parents=tuple(self._parents.get(n, ()) for n in range(len(level))),
-            judges=tuple(self.judges),
             writers=tuple(self.writers),
-            uncounted=self.shares.uncounted,
             another_task=len(self._astray),
-            clusters=tuple(self._clusters),
             audit_odds=audit_odds,
             audited=audited,
-            restarts=_restarts(begun, treatment[(known & ~waiting)[row] & ~current_draws]),
             waiting=waiting,
             models=tuple(self._models),
         )
@@ -281,18 +221,11 @@ def rows_that_wait(known: Flags, drawn: Flags, /) -> Flags:
     return waiting
 
 
-def _restarts(begun: Floats, treatments: Ints) -> tuple[Restart, ...]:
-    """Which evidence started again; `treatments`: that of each draw with an outcome that no longer counts."""
-    before = np.bincount(treatments, minlength=len(begun))
-    return tuple(Restart(int(n), float(begun[n]), int(before[n])) for n in np.flatnonzero(before))
-
-
 def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Any, ...]:
-    """The columns with rows numbered as in `place`, in that order; rows that have no place are left out."""
+    """The columns with rows numbered as in `place`, in that order."""
     row, treatment, *rest = (np.array(column) for column in columns)
     row = place[row.astype(np.int64)]
-    order = np.flatnonzero(row >= 0)
-    order = order[np.argsort(row[order], kind="stable")]
+    order = np.argsort(row, kind="stable")
     return row[order], treatment[order].astype(np.int64), *(column[order] for column in rest)
 
 
@@ -304,12 +237,13 @@ def _outcome(settlement: Settlement) -> float:
     return reward if reward is not None and 0.0 <= reward <= 1.0 else _OUTCOMES[settlement.outcome]
 
 
-def _columns_of(settlement: Settlement, outcome: float) -> dict[str, float]:
+def _columns_of(settlement: Settlement) -> dict[str, float]:
     """What a settlement says, by column."""
     usage = settlement.usage
     runs = max(settlement.runs, len(settlement.trajectory_ids), 1)  # a purge may have taken the ids of some
-    tokens = usage.input_tokens + usage.output_tokens
-    values = {
+    tokens, outcome = usage.input_tokens + usage.output_tokens, _outcome(settlement)
+    judged = {"judged": outcome} if settlement.source == "judge" and not math.isnan(outcome) else {}
+    return judged | {
         "outcome": outcome,
         "true": float(settlement.source != "judge"),
         "broke": float(settlement.source == "framework_error"),
@@ -318,6 +252,3 @@ def _columns_of(settlement: Settlement, outcome: float) -> dict[str, float]:
         "cost": _NAN if usage.cost is None else usage.cost / runs,
         "seconds": _NAN if settlement.seconds is None else settlement.seconds / runs,
     }
-    if settlement.source == "judge" and not math.isnan(outcome):
-        values["judged"] = outcome
-    return values

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lessonbank._base.plural import plural
 from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
-from .doors import PYTHON, translate_for
 from .effects import (
     OPEN,
     Effect,
     Estimate,
     GroupLift,
-    JudgeReport,
     LessonLift,
     MeasuringCost,
     Point,
@@ -81,7 +79,6 @@ class Lift(Effect):
     groups: tuple[GroupLift, ...] = ()
     lessons: tuple[LessonLift, ...] = ()
     """Those that were found at least once; harmful first, then helpful, then by how often."""
-    judges: tuple[JudgeReport, ...] = ()
     measuring: MeasuringCost = MeasuringCost()
     series: tuple[Point, ...] = ()
     notes: tuple[str, ...] = ()
@@ -111,7 +108,6 @@ _MIXED: Final = (
 )
 _READ, _TITLE = 400, 60
 """Characters of a title that are looked at, and that are printed."""
-_FEW: Final = 3
 _MANY: Final = 0.8  # with outcomes of fewer recalls, more of these tell more than more tasks
 _BESIDE: Final = (
     "A lesson's effect is what it adds to the others: two that say the same look small, two that need each other large."
@@ -127,8 +123,8 @@ _SAYS: Final[dict[Standing, str]] = {
 }
 
 
-def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHON) -> str:
-    """The report as plain text in words of `door`. Nothing that strangers wrote can drive a terminal.
+def in_words(lift: Lift, /, *, most: int = MOST) -> str:
+    """The report as plain text. Nothing that strangers wrote can drive a terminal.
 
     `most`: lessons that are listed.
     """
@@ -139,7 +135,7 @@ def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHO
         *([f"  {cost}"] if (cost := measuring_cost(lift)) else []),
         *_sides(lift),
         *_spent(lift),
-        *_next([translate_for(door, sentence) for sentence in advice(lift)]),
+        *_next(advice(lift)),
     ]
     if lessons and most > 0:
         lines.append("")
@@ -147,7 +143,6 @@ def in_words(lift: Lift, /, *, most: int = MOST, door: Mapping[str, str] = PYTHO
             lines += [_columns("group"), *map(_group, listed), *_more(len(groups) - len(listed))]
         lines += [_columns("lesson"), *map(_lesson, lessons[:most]), *_more(len(lessons) - most)]
         lines += [f"  {_BESIDE}"] if len(lessons) > 1 and lift.success.value is not None else []
-    lines += map(_judge, lift.judges[:_FEW])
     if lift.success.value is not None or (lift.lessons and most > 0):
         lines += [f"{brackets(lift)} {promise(lift)}"]
     return "\n".join((*lines, *(f"Note: {one_line(note)}" for note in lift.notes)))
@@ -209,7 +204,7 @@ def promise(lift: Lift, /) -> str:
 
 
 def advice(lift: Lift, /) -> tuple[str, ...]:
-    """What to do next, the most important first."""
+    """What to do next, the most important first, in words for programs, terminals and pages alike."""
     if not lift.recalls:
         return (*_finish(lift), _nothing_found(lift))
     if not lift.settled:
@@ -223,7 +218,7 @@ def _nothing_found(lift: Lift) -> str:
         return "No task asked memory yet: once runs have taught lessons, let your program ask before each task."
     whom = "it" if lift.empty == 1 else "any of them"
     asked = f"{plural(lift.empty, 'task')} asked memory, and nothing was found for {whom} yet"
-    return f"{asked}: say how tasks ended, and look at bank.lessons.list() and at the notes of a recall."
+    return f"{asked}: say how tasks ended, and look at your lessons and at the notes of a recall."
 
 
 def _finish(lift: Lift) -> Iterator[str]:
@@ -231,7 +226,7 @@ def _finish(lift: Lift) -> Iterator[str]:
     if lift.unfinished:
         yield (
             f"{plural(lift.unfinished, 'run')} ended without an outcome: finish each attempt with success, failure or "
-            "a reward. bank.runs.list(status='unfinished') has them."
+            "a reward. The list of runs has them, with the status unfinished."
         )
 
 
@@ -239,9 +234,9 @@ def _decide(lift: Lift) -> Iterator[str]:
     """What waits for a person, and what nobody but a person may do."""
     waits = [lesson.standing for lesson in lift.lessons if lesson.proposed]
     if count := waits.count("helps"):
-        yield f"Approve what helps: {plural(count, 'lesson waits', 'lessons wait')} for you: bank.lessons.proposals()."
+        yield f"Approve what helps: {plural(count, 'lesson waits', 'lessons wait')} for you among the proposals."
     if count := len(waits) - count:
-        yield f"Decide on {plural(count, 'lesson')} shown to harm: bank.lessons.proposals()."
+        yield f"Decide on {plural(count, 'lesson')} shown to harm, among the proposals."
     if lift.success.basis == "judge":
         return
     helping = sum(lesson.standing == "helps" and not lesson.retired for lesson in lift.lessons)
@@ -251,7 +246,7 @@ def _decide(lift: Lift) -> Iterator[str]:
     if lift.standing == "harms":
         yield "Show no memory until you know why: Evidence(observe=True) learns and shows nothing."
     elif lift.standing == "likely harms":
-        yield "Read the groups and lessons that harm, and retire what is wrong: bank.lessons.retire(id, reason=…)."
+        yield "Read the groups and lessons that harm, and retire what is wrong."
 
 
 def _tell(lift: Lift) -> Iterator[str]:
@@ -263,22 +258,19 @@ def _tell(lift: Lift) -> Iterator[str]:
         yield f"Tell more outcomes: {have}. Hand in each run with its recall, or use an attempt."
     if lift.unlabelled:
         runs = plural(lift.unlabelled, "run")
-        yield (
-            f"Label {runs} that an audit drew, for what comes after the first does not count yet: "
-            "bank.runs.unlabelled(), then bank.runs.correct(…)."
-        )
+        yield f"Label {runs} that an audit drew, for what comes after the first does not count yet."
     elif lift.success.basis == "judge":
-        yield "Let a person label some runs: bank.runs.audit(30) draws them at random."
+        yield "Let a person label some runs: an audit draws them at random."
 
 
 def _wait(lift: Lift) -> Iterator[str]:
     """Lessons that only take room, whether to go on, and what the bank did itself, so that nobody does it twice."""
     if count := sum(does_nothing(lesson) and not (lesson.retired or lesson.quarantined) for lesson in lift.lessons):
         they = plural(count, "lesson does", "lessons do")
-        yield f"Make room, or let the setting keep_lessons do it: {they} nothing: bank.lessons.retire(id, reason=…)."
+        yield f"Make room, or let the setting keep_lessons do it: {they} nothing, and can be retired."
     is_open = lift.standing not in ("helps", "harms") and not (lift.missing_differs or does_nothing(lift))
     if is_open and lift.success.basis != "judge":  # opinions alone never lead to a verdict that counts
-        yield "Go on: more outcomes decide it. Where tasks can be done again, bank.trial(…) is quicker."
+        yield "Go on: more outcomes decide it. Where tasks can be done again, a trial is quicker."
     lessons = distinct_lessons(lift)
     if out := sum(lesson.retired and lesson.standing in ("harms", "likely harms") for lesson in lessons):
         others = ", and no other is left" if all(lesson.retired for lesson in lessons) else "; keep the others"
@@ -381,13 +373,6 @@ def _row(lift: TreatmentLift, title: str, standing: str) -> str:
 
 def _more(left: int) -> list[str]:
     return [f"  … and {left} more"] if left > 0 else []
-
-
-def _judge(judge: JudgeReport) -> str:
-    note = "; nobody checked it"
-    if judge.agreement is not None:
-        note = f" and was right in {judge.agreement:.0%} of {judge.checked} checked"
-    return f"  The judge {_cut(judge.judge, _TITLE)} graded {plural(judge.asked, 'task')}{note}."
 
 
 def _cut(text: str, most: int) -> str:

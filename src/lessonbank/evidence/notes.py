@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import numpy as np
@@ -13,12 +13,12 @@ from lessonbank.guard.quote import quoted
 from ._e_process import gains_by_cell
 from .confidence_sequences import Scores, bounds
 from .effects import Estimate, points
-from .episodes import LESSON_LEVEL, Episodes
-from .evidence_table import FREE, TWICE, WINDOW
+from .episodes import Episodes
+from .evidence_table import WINDOW
 from .review import Review, left_out
 
 _SHOWN = 3
-"""Parts that a sentence names, and sets of lessons that the notes name."""
+"""Models that a sentence names."""
 _KNOWN = 20
 """Draws, or outcomes, below which nothing is said of a model, or of outcomes that are all the same."""
 _MANY = 0.1
@@ -30,13 +30,12 @@ _ELSEWHERE = (
 )
 
 
-def notes(episodes: Episodes, review: Review, titles: Sequence[str], /) -> tuple[str, ...]:
-    """What a reader must know besides the answer, one sentence each; `titles`: what it calls each treatment."""
+def notes(episodes: Episodes, review: Review, /) -> tuple[str, ...]:
+    """What a reader must know besides the answer, one sentence each."""
     return (
         *_opinions(episodes, review),
         *_witnesses(episodes),
         *_missing(episodes, review),
-        *_restarts(episodes, titles),
         *_models(episodes, review),
         *_waiting(episodes),
         *_alike(episodes),
@@ -63,47 +62,13 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
     elif left_out(episodes):
         who = episodes.writers[int(writers[0])]
         yield f"all outcomes come from {who}, so all that follows waits for a person, as a proposal"
-    if episodes.uncounted:
-        yield (
-            f"{plural(episodes.uncounted, 'outcome does', 'outcomes do')} not count: of one writer {FREE} a day do, "
-            f"or {TWICE} times as many as the others tell in a day on average"
-        )
 
 
 def _missing(episodes: Episodes, review: Review) -> Iterator[str]:
-    """Outcomes that are missing more often on one side make a difference by themselves; where they are missing alike
-    on both sides, the others may yet not speak for them."""
-    if count := int(review.differs[1:].sum()):
-        lessons = plural(count, "lesson or group is", "lessons or groups are")
-        yield f"outcomes are missing more often when {lessons} shown, or left out: no verdict"
-
+    """Where outcomes are missing alike on both sides, the others may yet not speak for them."""
     due, missing = int((~episodes.waiting).sum()), int(episodes.missing.sum())
     if due >= _KNOWN and missing >= _MANY * due and not review.differs[0]:
-        kind = _least_told(episodes, 2 * missing / due)
-        yield f"{missing / due:.0%} of outcomes are missing: effects are those in tasks whose end was told{kind}"
-
-
-def _least_told(episodes: Episodes, least: float) -> str:
-    """The kind of task whose outcomes are missing most, if that is for such a share of its tasks or more."""
-    total, missing = (np.bincount(episodes.cluster[r], minlength=1) for r in (~episodes.waiting, episodes.missing))
-    share = np.where(total >= _KNOWN, np.pad(missing, (0, len(total) - len(missing))) / np.maximum(total, 1), 0.0)
-    worst = int(share.argmax())
-    known = worst < len(episodes.clusters) and share[worst] >= least
-    return f". Of those like {quoted(episodes.clusters[worst])!r} {share[worst]:.0%} are missing" if known else ""
-
-
-def _restarts(episodes: Episodes, titles: Sequence[str]) -> Iterator[str]:
-    """What started again, and why: earlier outcomes are about something else."""
-    restarts = [
-        *{(restart.at, restart.before): restart for restart in episodes.restarts}.values()
-    ]  # of equal groups one
-    for restart in restarts[:_SHOWN]:
-        is_lesson = episodes.level[restart.treatment] == LESSON_LEVEL
-        why = "its text was changed" if is_lesson else "a lesson of it was taken back"
-        starts = f"the evidence of {titles[restart.treatment]} starts again on {_day(restart.at)}, because {why}"
-        yield f"{starts}: {plural(restart.before, 'earlier outcome does', 'earlier outcomes do')} not count"
-    if (left := len(restarts) - _SHOWN) > 0:
-        yield f"the evidence of {plural(left, 'more lesson or group', 'more lessons or groups')} started again, too"
+        yield f"{missing / due:.0%} of outcomes are missing: effects are those in tasks whose end was told"
 
 
 def _models(episodes: Episodes, review: Review) -> Iterator[str]:

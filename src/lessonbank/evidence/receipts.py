@@ -7,7 +7,6 @@ import hmac
 import json
 import logging
 import re
-from collections import OrderedDict
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -22,10 +21,6 @@ from lessonbank.guard.quote import quoted
 log = logging.getLogger("lessonbank")
 _UNSIGNED: Final = frozenset({"lessons", "notes", "kept", "signature"})
 """What is not kept with a receipt that comes back, or is another then."""
-_LATEST: Final = 256
-"""Tasks whose last recall is remembered, to notice recalls that are handed back for another task."""
-_LONGEST: Final = 4_000
-"""Characters of a task that is remembered: a longer one takes milliseconds to compare."""
 ERASED: Final = "something was erased since the recall was made: this run is not measured"
 _REMOVED: Final = re.compile(r"\[[^\[\]\n]{0,60}\]")
 """What stands in the place of a secret: it may be called otherwise in another text."""
@@ -38,7 +33,6 @@ class Receipts:
         self._store = store
         self._secret: str | None = None
         self._is_warned = False
-        self._latest = OrderedDict[tuple[str, str], str]()
         self._given = WeakValueDictionary[int, Recall]()
         """By its place in memory, what was kept and given to a caller who still has it."""
 
@@ -50,10 +44,6 @@ class Receipts:
 
     async def keep(self, recall: Recall, /) -> Recall:
         """`recall` with its signature: on disk, or with a note on why it is not. To read never needs to write."""
-        if len(recall.task) <= _LONGEST:
-            self._latest[recall.scope, plain_task(recall.task)] = recall.id
-        if len(self._latest) > _LATEST:
-            self._latest.popitem(last=False)
         signed = recall.model_copy(update={"signature": signature(recall, secret=await self.secret())})
         problem = await try_write(self._store.save_recall(recall))
         if problem is None:
@@ -65,16 +55,6 @@ class Receipts:
             log.warning("%s", note)
             self._is_warned = True
         return signed.model_copy(update={"kept": False, "notes": (*signed.notes, *notes_of(note))})
-
-    def mistaken_for(self, recall: Recall | None, request: str, /) -> str | None:
-        """The id of the recall that was made lately for `request`, where that is another task than that of `recall`."""
-        if recall is None or max(len(request), len(recall.task)) > _LONGEST:
-            return None
-        asked, own = plain_task(request), plain_task(recall.task)
-        if not asked or asked in own or own in asked:
-            return None
-        made = self._latest.get((recall.scope, asked))
-        return None if made == recall.id else made
 
     async def returned(self, recall: Recall | str | None, /, *, scope: str) -> tuple[Recall | None, tuple[str, ...]]:
         """The kept receipt that the caller names, or why there is none that an outcome could settle.

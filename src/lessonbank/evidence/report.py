@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from lessonbank.contracts.records import Lesson
-from lessonbank.guard.sanitise import one_line
 from lessonbank.guard.trust import MERGE
 
-from .confidence_sequences import path, truths_of
+from .confidence_sequences import truths_of
 from .effects import (
     Effect,
     Estimate,
     GroupLift,
-    JudgeReport,
     LessonLift,
     MeasuringCost,
     Point,
@@ -57,8 +55,8 @@ def report(
     has_outcome = ~np.isnan(episodes.outcome)
     counts = _Counts(episodes, findings)
     whole = counts.fields_of(0)
-    series = _series(episodes, findings, level)
-    missing = counts.missing(0)
+    series = _series(episodes, findings)
+    missing = counts.missing()
     running: dict[str, Any] = {name: _running(episodes, getattr(episodes, name), level) for name in _RUNNING}
     return Lift(
         scope=scope,
@@ -79,17 +77,10 @@ def report(
         **running,
         groups=_groups(counts, names or {}),
         lessons=_lessons(counts, lessons or {}, proposed),
-        judges=judge_reports(episodes),
         measuring=_cost(episodes, findings),
         series=series,
-        notes=notes(episodes, findings, _titles(episodes, lessons or {}, names or {})),
+        notes=notes(episodes, findings),
     )
-
-
-def _titles(episodes: Episodes, lessons: Mapping[str, Lesson], names: Mapping[str, str]) -> list[str]:
-    """By treatment: what a sentence calls it."""
-    named = {**names, **{id: lesson.title for id, lesson in lessons.items()}}
-    return ["memory", *(repr(one_line(named.get(id) or id, limit=60)) for id in episodes.treatments[1:])]
 
 
 class _Counts:
@@ -108,17 +99,16 @@ class _Counts:
     def _count(self, drawn: Placed, rows: Flags) -> Ints:
         return np.bincount(drawn.treatment[rows], minlength=len(self.of.treatments))
 
-    def missing(self, treatment: int) -> tuple[float | None, float | None]:
-        """The shares without an outcome, of the recalls in which a draw showed the treatment, and did not."""
+    def missing(self) -> tuple[float | None, float | None]:
+        """The shares without an outcome, of the recalls in which draws showed memory, and did not."""
         draws = self.of.draws
-        own = np.flatnonzero(draws.treatment == treatment)
+        own = np.flatnonzero(draws.treatment == 0)
         lost, shown = np.isnan(self.of.outcome)[draws.row[own]], draws.shown[own]
         return _mean(lost, shown), _mean(lost, ~shown)
 
     def fields_of(self, treatment: int) -> dict[str, Any]:
         """The fields of a `TreatmentLift`."""
         review, begun = self.review, self.review.begun[treatment]
-        missing = self.missing(treatment) if review.differs[treatment] else (None, None)
         return {
             "shown": int(self.shown[treatment]),
             "withheld": int(self.withheld[treatment]),
@@ -126,8 +116,6 @@ class _Counts:
             "standing": review.standing[treatment],
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "waiting": int(self.waiting[treatment]),
-            "missing_shown": missing[0],
-            "missing_withheld": missing[1],
         }
 
     def _estimate(self, treatment: int) -> Estimate:
@@ -262,55 +250,27 @@ def _tallies(episodes: Episodes, /, *, by_draws: bool) -> dict[str, Tally]:
     }
 
 
-def _series(episodes: Episodes, review: Review, level: float) -> tuple[Point, ...]:
+def _series(episodes: Episodes, review: Review) -> tuple[Point, ...]:
     """Some sixty moments, evenly spread over the settled recalls."""
     known = np.flatnonzero(episodes.known & ~episodes.again)
     if not len(known):
         return ()
     at = np.unique(np.linspace(1, len(known), min(_POINTS, len(known))).astype(np.int64))
-    whole = review.scores.of(0)
+    own = review.scores.group == 0
+    whole, between = review.scores.where(own), np.tile([[-1.0], [1.0]], len(at))
+    between[:, -1] = review.low[0], review.high[0]
     counts = np.searchsorted(whole.row, known[at - 1], side="right")
-    ways = [way.of(0) for way in review.every]
-    if len(whole):
-        ways = [way.where(way.row >= whole.row[0]) for way in ways]
-    seen = np.searchsorted(ways[0].row, known[at - 1], side="right")
-    low, high = path(*ways, level=level, at=seen)
-    low[-1], high[-1] = review.low[0], review.high[0]
-    with_memory, without, lift = sides(
-        whole,
-        review.effects.counts[review.scores.group == 0],
-        episodes.outcome,
-        review.outcomes,
-        np.array([low, high]),
-        at=counts,
-    )
+    weighted = sides(whole, review.effects.counts[own], episodes.outcome, review.outcomes, between, at=counts)
     outcome, control = episodes.outcome[known], episodes.without[known]
-    with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
-    without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
-    names = ("with_memory", "without", "lift", "low", "high")
-    moments = zip(at, zip(with_memory, without, lift, low, high, strict=True), strict=True)
-    return tuple(
-        Point(recalls=int(n), **{name: _finite(value) for name, value in zip(names, values, strict=True)})
-        for n, values in moments
-    )
+    plain = (_so_far(outcome, use, at) for use in (~control, control))
+    with_memory, without = (np.where(np.isnan(w), p, w) for w, p in zip(weighted, plain, strict=True))
+    moments = zip(at.tolist(), with_memory.tolist(), without.tolist(), strict=True)
+    return tuple(Point(recalls=n, with_memory=_finite(w), without=_finite(o)) for n, w, o in moments)
 
 
 def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:
     counts, sums = np.cumsum(use)[at - 1], np.cumsum(np.where(use, outcome, 0.0))[at - 1]
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def judge_reports(episodes: Episodes, /) -> tuple[JudgeReport, ...]:
-    """Every judge that was asked, against the truth where it is known."""
-    made = list[JudgeReport]()
-    for number, name in enumerate(episodes.judges):
-        asked = episodes.judge == number
-        both = asked & episodes.true & episodes.known & ~np.isnan(episodes.judged)
-        agreement = _mean((episodes.outcome > 0.5) == (episodes.judged > 0.5), both)
-        if asked.any():
-            checked = int(both.sum())
-            made.append(JudgeReport(judge=name, asked=int(asked.sum()), checked=checked, agreement=agreement))
-    return tuple(made)
 
 
 def _mean(values: Floats | Flags, rows: Flags) -> float | None:

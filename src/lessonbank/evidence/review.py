@@ -61,8 +61,6 @@ class Review:
     """Whether outcomes go missing more often on one side, and nothing is shown."""
     scores: Scores
     """Of what has an outcome."""
-    every: tuple[Scores, ...]
-    """Of all that should have one; then of what is missing, for each way to fill it in."""
     outcomes: Outcomes
 
     @property
@@ -108,7 +106,6 @@ def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) ->
         begun=_begun(episodes, present, start),
         differs=missing_differs(episodes) & (grade == 0),
         scores=present,
-        every=(every, *filled),
         outcomes=ways[0],
     )
 

@@ -47,7 +47,6 @@ from lessonbank.contracts.store_calls import (
 )
 from lessonbank.contracts.withholding import Assignment, Members, Withholding
 from lessonbank.errors import Conflict, NotFound, UsageError
-from lessonbank.guard import one_line
 from lessonbank.guard.quote import quoted
 
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
@@ -99,7 +98,7 @@ class _ScopeState:
         for entry in entries:
             match entry.entry:
                 case Settle(settlement=settlement):
-                    self.table.settle(settlement, at=entry.at)
+                    self.table.settle(settlement)
                 case Audit():
                     self.table.audits.make(entry.entry)
                 case Forgotten(before=before):
@@ -199,7 +198,7 @@ class StoredLedger(Ledger):
                 "unlabelled": len(table.audits.waiting),
                 "empty": table.empty,
                 "unfinished": len(await self._store.runs(unfinished, scope=scope)),
-                "notes": (*lift.notes, *([imported] if table.imported else ()), *_contradictions(lessons)),
+                "notes": (*lift.notes, *([imported] if table.imported else ())),
             }
             return lift.model_copy(update=update)
 
@@ -387,16 +386,6 @@ class StoredLedger(Ledger):
 _HELPS: Final = "shown to help"
 """How the reason of a proposal to make a lesson active begins."""
 _UNSURE: Final = "; not without each single key"
-
-
-def _contradictions(lessons: Mapping[str, Lesson]) -> Iterator[str]:
-    """Lessons that deny one another, while nobody has decided and both are shown."""
-    for lesson in lessons.values():
-        relation = lesson.relation if lesson.relation and lesson.relation.kind == "contradicts" else None
-        for other in (lessons.get(id) for id in (relation.lesson_ids if relation else ())):
-            if other and not (lesson.hidden or other.hidden or lesson.approved or other.approved):
-                pair = f"“{one_line(lesson.title, limit=60)}” contradicts “{one_line(other.title, limit=60)}”"
-                yield f"{pair}: each has evidence of its own, and both are shown until a person decides"
 
 
 def proposal_notes(proposals: Sequence[Proposal], /) -> tuple[str, ...]:

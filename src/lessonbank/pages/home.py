@@ -15,7 +15,7 @@ from lessonbank.evidence.lift import Lift, spent, weighing
 from .absence import title_in
 from .journal import is_taken_back, latest, line_of
 from .reports.html import minus
-from .reports.lift_page import answer, content, figures, where_it_ends
+from .reports.lift_page import answer, content, figure, where_it_ends
 from .visit import LARGE, Visit, counted_proposals
 
 _LEAD: Final[Mapping[Standing, str]] = {
@@ -55,11 +55,11 @@ async def _told_of_memory(visit: Visit) -> dict[str, Any]:
     lift = await visit.bank.lift()
     counts = await visit.bank.admin.counts()
     proposed = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
-    drawn = Markup("").join(map(Markup, figures(lift.series))) if lift.series else ""
+    drawn = Markup(figure(lift.series)) if lift.series else ""
     unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
     waiting = counts.quarantined + proposed.besides
     context: dict[str, Any] = {"lead": lead(lift, waiting=waiting)}
-    context |= {"answer": Markup(answer(lift, waiting=waiting, brief=True)), "figures": drawn, "unasked": unasked}
+    context |= {"answer": Markup(answer(lift, waiting=waiting, brief=True)), "figure": drawn, "unasked": unasked}
     context |= {"recalls": lift.recalls, "known": lift.settled, "ends": where_it_ends(lift)}
     context["weighing"] = weighing(lift)
     return context | {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None}

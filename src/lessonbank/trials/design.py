@@ -12,19 +12,17 @@ from pydantic import Field
 
 from lessonbank._base.checks import a_count, a_number, a_seed, a_share, an_id, set_frozen
 from lessonbank._base.plural import plural
-from lessonbank.contracts.records import Candidate, Record, Usage
+from lessonbank.contracts.records import Record, Usage
 from lessonbank.errors import UsageError
 from lessonbank.evidence.draws import uniform
 from lessonbank.evidence.effects import Standing
 from lessonbank.guard import one_line
 
-from .paired_sequential import PairedTest, plan_trial
+from .paired_sequential import PairedTest
 
 Way = Literal["without", "with"]
 Arm = Literal["with", "without"]
-Stopped = Literal[
-    "effect shown", "too small to matter", "nothing left to run", "not proven", "max_runs", "max_cost", "max_seconds"
-]
+Stopped = Literal["effect shown", "too small to matter", "nothing left to run", "max_runs", "max_cost", "max_seconds"]
 OTHER: Final[dict[Arm, Arm]] = {"with": "without", "without": "with"}
 _BLIND: Final = "the budget in money could not be kept: no run says what it cost (usage.cost)"
 
@@ -35,14 +33,8 @@ class Question:
 
     way: Way = "without"
     treatment: str | None = None
-    """The id of a lesson or of a group, or the name of a topic; `None`: everything that is shown."""
+    """The id of a lesson; `None`: everything that is shown."""
     title: str = ""
-    ids: frozenset[str] = frozenset()
-    """Of the lesson or the groups, as the bank has them: topics may share a name."""
-
-    def covers(self, candidate: Candidate, /) -> bool:
-        """Whether a lesson that is shown is at stake."""
-        return self.treatment is None or not self.ids.isdisjoint((candidate.lesson_id, *candidate.groups))
 
 
 def asked(*, without: str | None = None, with_: str | None = None) -> Question:
@@ -121,31 +113,26 @@ class TrialRun(Record):
     """From 0 to 1; `None` where it is not known."""
     proven: bool = True
     """Whether the run itself shows that it had this text, or had none where none was handed over."""
-    refused: str = ""
-    """Why the run contradicts what it was handed; empty where it does not."""
     usage: Usage = Usage()
     seconds: float = 0.0
 
 
 def difference(pair: Sequence[TrialRun], /) -> float | None:
     """The outcome with it less the outcome without it; `None` where the pair does not count."""
-    known = {run.arm: run.outcome for run in pair if not run.refused}
+    known = {run.arm: run.outcome for run in pair}
     with_, without = known.get("with"), known.get("without")
     return None if with_ is None or without is None else with_ - without
 
 
 class Trial(Record):
-    """What memory, or a part of it, changed when the same tasks were done with and without it. `print` it.
-
-    Where a run contradicts what it was handed, no effect is told at all.
-    """
+    """What memory, or a part of it, changed when the same tasks were done with and without it. `print` it."""
 
     scope: str
     way: Way = "without"
     treatment: str | None = Field(default=None, validation_alias="unit", serialization_alias="unit")
-    """The id of the lesson or of the group in question; `None`: memory as a whole."""
+    """The id of the lesson in question; `None`: memory as a whole."""
     title: str = ""
-    """Of the lesson; the name of the group."""
+    """Of the lesson."""
     tasks: int = 0
     """Those for which the two sides differ: memory shows something for them, or shows the lesson in question."""
     pairs: int = 0
@@ -154,8 +141,6 @@ class Trial(Record):
     """Pairs that went better with it."""
     losses: int = 0
     ties: int = 0
-    refused: int = 0
-    """Runs that contradict what they were handed; the rows say how."""
     runs: int = 0
     """How often the agent ran; with `concurrency` also runs that were not needed any more."""
     most_runs: int = 0
@@ -194,8 +179,6 @@ class PairEvidence:
     def take(self, pair: Sequence[TrialRun], /) -> Stopped | None:
         """Why to stop after this pair; `None`: go on."""
         self._pairs.append(pair)
-        if any(run.refused for run in pair):
-            return "not proven"
         changed = difference(pair)
         if changed is None:
             return None
@@ -209,11 +192,10 @@ class PairEvidence:
         """`about` with what was found so far."""
         rows = tuple(run for pair in self._pairs for run in pair)
         pairs = [(changed, pair) for pair in self._pairs if (changed := difference(pair)) is not None]
-        refused = sum(bool(run.refused) for run in rows)
         is_blind = self._design.max_cost is not None and about.runs > 0 and about.usage.cost is None
         notes = (*about.notes, *_notes(rows), *([_BLIND] if is_blind else []))
-        update: dict[str, object] = {"pairs": len(pairs), "refused": refused, "rows": rows, "notes": notes}
-        if pairs and not refused:
+        update: dict[str, object] = {"pairs": len(pairs), "rows": rows, "notes": notes}
+        if pairs:
             changed, (low, high) = [changed for changed, _ in pairs], self._test.interval()
             for arm in OTHER:
                 known = [run.outcome or 0.0 for _, pair in pairs for run in pair if run.arm == arm]
@@ -232,16 +214,16 @@ class PairEvidence:
 
 def _notes(rows: Sequence[TrialRun]) -> Iterator[str]:
     """What a reader must know of the runs: missing outcomes and missing proofs, which both may deceive."""
-    lost = {arm: sum(r.arm == arm and r.outcome is None and not r.refused for r in rows) for arm in OTHER}
+    lost = {arm: sum(r.arm == arm and r.outcome is None for r in rows) for arm in OTHER}
     if any(lost.values()):
         runs = f"{plural(lost['with'], 'run')} with it and {plural(lost['without'], 'run')} without"
         yield f"no outcome is known of {runs}: their pairs are left out"
-    silent = sum(not run.proven for run in rows if not run.refused)
+    silent = sum(not run.proven for run in rows)
     if silent:
         yield (
-            f"in {silent} of {plural(len(rows), 'run')} the memory that was handed over does not show: this is the "
-            "effect of handing it over, and none if the agent drops it; a run shows it by its text, or its digest in "
-            'metadata["memory_digest"]'
+            f"in {silent} of {plural(len(rows), 'run')} the memory that was handed over does not show, or that of the "
+            "other side does: this is the effect of handing it over, and none if the agent drops or mixes it; a run "
+            'shows it by its text, or its digest in metadata["memory_digest"]'
         )
 
 
@@ -250,19 +232,8 @@ def in_words(trial: Trial, /) -> str:
     return "\n".join(one_line(line) for line in (*_verdict(trial), _cost(trial), *_next(trial), *trial.notes))
 
 
-def _subject_of(trial: Trial) -> str:
-    """What the trial is about."""
-    if not trial.treatment:
-        return "memory"
-    return f"the {'group' if '/' in trial.treatment else 'lesson'} {one_line(trial.title, limit=80)!r}"
-
-
 def _verdict(trial: Trial) -> Iterator[str]:
-    what = _subject_of(trial)
-    if trial.refused:
-        why = next(row.refused for row in trial.rows if row.refused)
-        yield f"Not proven, and so no effect of {what} is told: {why}."
-        return
+    what = f"the lesson {one_line(trial.title, limit=80)!r}" if trial.treatment else "memory"
     if trial.effect is None or trial.low is None or trial.high is None:
         yield f"No evidence yet of what {what} changes: no pair of runs has two known outcomes."
         return
@@ -309,4 +280,4 @@ def _next(trial: Trial) -> Iterator[str]:
     """What to do where a trial ended without an answer."""
     ended = trial.stopped in ("nothing left to run", "max_runs", "max_cost", "max_seconds")
     if ended and trial.min_effect and trial.standing == "no evidence yet":
-        yield f"{plan_trial(trial.min_effect, level=trial.level)} More tasks or rounds= give more runs."
+        yield "More tasks or rounds= give more runs."

@@ -8,11 +8,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack
 
 import anyio
-from anyio import to_thread
 
 from lessonbank._base.aio import gather, get_or_none
 from lessonbank._base.checks import a_text, argument_error, is_instance, nonempty, short_repr
@@ -24,11 +22,9 @@ from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOpti
 from lessonbank.contracts.store_calls import experience_of_lesson
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import UsageError
-from lessonbank.evidence.groups import TOPIC, group_label, groups_of, topic_names
 from lessonbank.text.messages import trajectory_from
 
 from .design import OTHER, Arm, Design, PairEvidence, Planned, Question, Stopped, Trial, TrialRun, asked, order
-from .journal import Journal
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Store
@@ -81,24 +77,22 @@ async def trial(
     level: float = 0.95,
     seed: int = 0,
     concurrency: int = 1,
-    resume: str | PathLike[str] | None = None,
     progress: Callable[[Trial], None] | None = None,
     **options: Unpack[RetrieveKeywords],
 ) -> Trial:
     """Do `tasks` with and without memory, in pairs, until it is clear what memory changes. `print` the result.
 
     For worlds that can be reset. Nothing is written into the bank, and nothing is withheld at random.
-    `lessonbank.trials.plan_trial(0.1)` says before how many runs it takes to show an effect of ten points.
 
     The agent is handed the text, and that is what is measured. The result says how many runs show that text (in the
-    run, or as its SHA-256 in `metadata["memory_digest"]`). A run that shows another text ends the trial.
+    run, or as its SHA-256 in `metadata["memory_digest"]`).
 
     Args:
         tasks: their texts.
         agent: `(task, memory)` to a trajectory or its messages, async or not. A parameter `seed` gets the same number
             in both runs of a pair; luck that they share saves most of the runs. What it raises ends the trial.
         verify: the world's check of a run: success or not, a score from 0 to 1, or an outcome.
-        without: the lesson to leave out of what is shown; or the name of a topic, or the id of a group.
+        without: the lesson to leave out of what is shown.
         with_: the lesson to add to what is shown. With neither, the question is about memory as a whole.
         max_runs: the largest number of runs; a pair is two.
         max_cost: no pair begins once the runs cost so many US dollars (where they tell `usage.cost`).
@@ -108,15 +102,12 @@ async def trial(
         level: the confidence of the interval, however often one looks.
         seed: decides the order of tasks and sides, and the agent's luck.
         concurrency: how many pairs run at once; a plain function then runs in as many threads.
-        resume: a file that keeps each run as it ends. The same call goes on from there; budgets and rounds may grow.
         progress: called after every pair with the result so far. What it raises ends the trial.
         options: those of `retrieve`. `fit` counts only where memory as a whole is in question, and a run with memory
             pays for it.
 
     Raises:
-        UsageError: both `without` and `with_`, a lesson or a number that cannot be, no tasks, nothing to compare, or
-            the journal of another trial.
-        StoreUnavailable: the journal cannot be read or written.
+        UsageError: both `without` and `with_`, a lesson or a number that cannot be, no tasks, or nothing to compare.
     """
     check_calls(agent, progress=progress)
     if not callable(verify):
@@ -137,8 +128,6 @@ async def trial(
     # A step of the loop and no call for users, who retrieve.
     recaller = partial(bank._recall_for_trial, asked=RetrieveOptions(**options))  # pyright: ignore[reportPrivateUsage]
     about, arms = await _Texts(bank, question).of(tasks, design, recaller)
-    names = [getattr(function, "__qualname__", type(function).__qualname__) for function in (agent, verify)]
-    journal = await to_thread.run_sync(partial(Journal, resume, trial=_digest(about, arms, names)))
     play = _Play(
         agent=as_awaitable(agent, threads=design.concurrency),
         verify=as_awaitable(verify, threads=design.concurrency),
@@ -146,7 +135,6 @@ async def trial(
         arms={task_arms.id: task_arms for task_arms in arms},
         about=about,
         design=design,
-        journal=journal,
         evidence=PairEvidence(design),
         progress=progress,
     )
@@ -164,12 +152,6 @@ class _Arms:
     """Whether a lesson in question was learned from this very task."""
     fitting: Usage
     """What a model took that fitted the lessons to the task: a run with them pays for it."""
-
-
-def _digest(about: Trial, arms: Sequence[_Arms], names: Sequence[str]) -> str:
-    """Return a digest of all that the trial's answer depends on."""
-    texts = [(each.id, each.task, *(digest(each.texts[arm]) for arm in OTHER)) for each in arms]
-    return digest(json.dumps([about.scope, about.way, about.treatment, about.seed, about.level, names, texts]))
 
 
 class _Texts:
@@ -215,41 +197,29 @@ class _Texts:
         return Match(experience=alone, score=0.0, lesson_id=id)
 
     async def _target(self) -> Question:
-        """The question with what it names, as it is in the bank: a lesson, or the groups of a topic."""
-        question, treatment = self._asked, self._asked.treatment
-        if treatment is None:
+        """The question with the title of the lesson that it names, as it is in the bank."""
+        question, id = self._asked, self._asked.treatment
+        if id is None:
             return question
-        if match := await self._alone(treatment):
+        if match := await self._alone(id):
             self._added = match if question.way == "with" else None
-            return replace(question, title=match.experience.lessons[0].title, ids=frozenset({treatment}))
-        if question.way != "with":
-            known = [(lesson, e) async for e in self._store.scan(scope=self._scope) for lesson in e.lessons]
-            names = topic_names([lesson for lesson, _ in known])
-            asked = treatment.removeprefix(TOPIC).casefold()
-            called = {f"{TOPIC}{id}" for id, name in names.items() if asked in (id, name.casefold())}
-            called |= {group for lesson, e in known for group in groups_of(lesson, e) if group == treatment}
-            if called:
-                first = min(called)
-                return replace(question, treatment=first, title=group_label(first, names), ids=frozenset(called))
-        raise UsageError(
-            f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{short_repr(treatment)} to try "
-            "here: it is unknown, erased or in quarantine"
-        )
+            return replace(question, title=match.experience.lessons[0].title)
+        raise UsageError(f"there is no lesson {short_repr(id)} to try here: it is unknown, erased or in quarantine")
 
     def _arms(self, recall: Recall, retrieval: Found) -> _Arms | str:
         """The two texts, or why this task cannot be compared: one would differ by more or less than what is asked."""
-        shown = [candidate for candidate in recall.candidates if candidate.placed]
-        every = {candidate.lesson_id for candidate in shown}
-        at_stake = frozenset(candidate.lesson_id for candidate in shown if self._asked.covers(candidate))
-        if self._added and not at_stake:
-            retrieval, at_stake = Found(matches=(*retrieval.matches, self._added)), self._asked.ids
+        every = {candidate.lesson_id for candidate in recall.candidates if candidate.placed}
+        asked = self._asked.treatment
+        at_stake = frozenset(every if asked is None else every & {asked})
+        if asked and self._added and not at_stake:
+            retrieval, at_stake = Found(matches=(*retrieval.matches, self._added)), frozenset({asked})
         called = f"the memory for the task {short_repr(recall.task, most=60)}"
         if not at_stake:
-            return f"{called} {'does not show it' if self._asked.treatment else 'is empty'}"
+            return f"{called} {'does not show it' if asked else 'is empty'}"
         with_, without = (self._recall(recall, retrieval, held) for held in (frozenset[str](), at_stake))
         if {*with_.shown_ids} != every | at_stake or {*without.shown_ids} != every - at_stake:
             return f"{called} has no room for it, or shows a lesson that says the same"
-        fit, text = None if self._asked.treatment else recall.fit, with_.text
+        fit, text = None if asked else recall.fit, with_.text
         if fit and fit.is_applied and not (text := recall.text):
             return f"the model that read the task kept no lesson of {called}"
         taught = [match.experience for match in retrieval.matches]
@@ -300,7 +270,6 @@ class _Play:
     arms: Mapping[str, _Arms]
     about: Trial
     design: Design
-    journal: Journal
     evidence: PairEvidence
     progress: Progress | None
     began: float = field(default_factory=anyio.current_time)
@@ -341,15 +310,13 @@ class _Play:
         return self.evidence.with_findings(self.about.model_copy(update={**spent, "stopped": stopped}))
 
     async def _pair(self, planned: Planned) -> Sequence[TrialRun]:
-        """One task done twice, one run after the other. One that contradicts what it was handed ends the pair."""
+        """One task done twice, one run after the other."""
         pair: list[TrialRun] = []
         for arm in (planned.first, OTHER[planned.first]):
-            run = self.journal.get(planned.task, planned.round, arm) or await self._run(planned, arm)
+            run = await self._run(planned, arm)
             self.runs, self.usage = self.runs + 1, self.usage + run.usage
             self.seconds += run.seconds
             pair.append(run)
-            if run.refused:
-                break
         return pair
 
     async def _run(self, planned: Planned, arm: Arm) -> TrialRun:
@@ -357,38 +324,26 @@ class _Play:
         memory, keywords = arms.texts[arm], {"seed": planned.seed} if self.is_seeded else {}
         run = trajectory_from(await self.agent(arms.task, memory, **keywords), task=arms.task)
         seconds = round(anyio.current_time() - began, 3)
-        against, proven = _proof(run, memory, arms.texts[OTHER[arm]])
-        row = TrialRun(
+        return TrialRun(
             task=planned.task,
             round=planned.round,
             arm=arm,
             seed=planned.seed,
             memory_digest=digest(memory),
-            outcome=None if against else _success(await self.verify(run)),
-            proven=proven,
-            refused=f"the run {arm} it of {planned.task} {against}" if against else "",
+            outcome=_success(await self.verify(run)),
+            proven=_is_proven(run, memory, arms.texts[OTHER[arm]]),
             usage=run.usage + arms.fitting if arm == "with" else run.usage,
             seconds=seconds,
         )
-        if not against:  # else a trial with a better agent could not go on
-            await self.journal.add(row)
-        return row
 
 
-def _proof(run: Trajectory, memory: str, other: str, /) -> tuple[str, bool]:
-    """How `run` contradicts that it was shown `memory`, if it does, and whether it proves it.
-
-    A run that drops its text can only hide an effect, so it need not prove anything. One that holds the text of the
-    other side would compare memory with itself.
-    """
+def _is_proven(run: Trajectory, memory: str, other: str, /) -> bool:
+    """Whether `run` shows that it was handed `memory`, and not the text of the other side."""
     echoed = run.metadata.get(ECHO)
     held = run.model_dump_json(exclude={"metadata", "answer", "error"})
     if other and _as_json(other) in held:
-        return "holds the text of the other side", False
-    if echoed is not None:
-        same = echoed == digest(memory)
-        return "" if same else f'says in metadata["{ECHO}"] that it was shown something else', same
-    return "", not memory or _as_json(memory) in held
+        return False
+    return echoed == digest(memory) if echoed is not None else not memory or _as_json(memory) in held
 
 
 def _as_json(text: str) -> str:

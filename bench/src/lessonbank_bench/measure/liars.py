@@ -4,7 +4,7 @@
     python -m lessonbank_bench.measure.liars --bank [--seeds 3] [--shares 0.1 0.2]
                                       liars who discredit, ten reports a task, through a bank, by trust policy
 
-Each task is one of a writer drawn at random, twenty tasks a day. Honest writers tell what happened. Liars either tell
+Each task is one of a writer drawn at random. Honest writers tell what happened. Liars either tell
 the opposite of what is true of the lesson, or make the task again and again and tell only what suits them; each as
 often as `reports` says. The table has its runs from the code that a bank uses: receipts and settlements become columns,
 the columns are reviewed, and the review sets what is withheld next. Exit code 1 when a share of liars up to a tenth led
@@ -20,7 +20,7 @@ import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 import lessonbank
@@ -45,7 +45,6 @@ OFTEN: Final = 10
 """Reports of a task by a liar, where the same is tried through a bank."""
 LOOKED: Final = 10
 """After so many recalls the bank is asked what it did: its lists take as long as a recall."""
-A_DAY: Final = 20
 SCOPE, ID, MORNING = "s", "lesson", datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
@@ -112,7 +111,7 @@ def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
         told = Settlement(
             recall_id=recall.id, scope=SCOPE, outcome=outcome, source="ground_truth", identity=crowd.identity(writer)
         )
-        columns.settle(told, at=MORNING + timedelta(days=number // A_DAY))
+        columns.settle(told)
         if settled - reviewed < max(20, 0.05 * reviewed):
             continue
         reviewed = settled

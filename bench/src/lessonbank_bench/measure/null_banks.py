@@ -138,7 +138,7 @@ class Records:
             agent=told.model,
             at=at,
         )
-        self._columns.settle(settlement, at=at)
+        self._columns.settle(settlement)
 
     def look(self) -> Mapping[str, Standing]:
         episodes = self._columns.episodes()

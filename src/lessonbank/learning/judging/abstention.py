@@ -13,8 +13,8 @@ from lessonbank.contracts.records import Trajectory, Verdict
 class Abstaining:
     """Around a judge: a verdict with a confidence below a threshold counts as unknown, and its run stays pending.
 
-    Choose the threshold where the truth is known of some runs: `bank.lift().judges` says from which confidence on a
-    judge agrees with the truth nine times in ten (selective prediction, El-Yaniv and Wiener 2010).
+    Choose the threshold where the truth is known of some runs: that from which on a judge agrees with it nine times in
+    ten (selective prediction, El-Yaniv and Wiener 2010).
     """
 
     inner: Judge

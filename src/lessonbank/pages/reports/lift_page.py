@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
 from lessonbank._base.plural import plural
-from lessonbank.evidence.doors import PAGES, SHELL, translate_for
 from lessonbank.evidence.effects import (
     NOT_YET,
     Estimate,
-    GroupLift,
-    JudgeReport,
-    LessonLift,
     MeasuringCost,
     Point,
     is_open,
@@ -36,11 +32,9 @@ from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
 from .lift_treatments import NAMES, Address, groups_and_lessons, nowhere, write_interval
-from .plots import LOOKS, SIGN, gain, success, title_of
+from .plots import LOOKS, SIGN, success
 from .style import STYLE
 
-_MOST: Final = 500
-"""Rows of a table: a page of more opens slowly."""
 _BASES = {"truth": "what was told", "judge": "a judge's opinion", "truth and judge": "what was told, and a judge"}
 _HOW = (
     "A change is what happened with memory less what happened without it. Which tasks, groups and lessons went without "
@@ -69,16 +63,15 @@ def page(lift: Lift, /) -> str:
 
 def content(lift: Lift, /, *, address: Address = nowhere) -> str:
     """What stands on the page, as HTML without a frame. `address`: where pages of lessons, runs and recalls are."""
-    scope, door = escape(canonical_line(lift.scope)), SHELL if address is nowhere else PAGES
+    scope = escape(canonical_line(lift.scope))
     return "\n".join(
         (
             f'<h1>What memory changed</h1>\n<p class="soft">scope {scope}: {_write_counts(lift)}</p>',
-            answer(lift, door=door),
+            answer(lift),
             so_far(lift),
             _overall(lift),
             groups_and_lessons(lift, address=address),
             _missing(lift),
-            _judges(lift.judges),
             _measuring(lift.measuring) if lift.recalls else "",
             _notes(lift.notes),
             f"<h2>How to read this</h2>\n{_listed(_HOW)}",
@@ -93,13 +86,13 @@ def _write_counts(lift: Lift) -> str:
     )
 
 
-def answer(lift: Lift, /, *, waiting: int = 0, door: Mapping[str, str] = PAGES, brief: bool = False) -> str:
-    """Whether memory helps, and what to do next, in words of `door`. `waiting`: lessons that wait for a person.
+def answer(lift: Lift, /, *, waiting: int = 0, brief: bool = False) -> str:
+    """Whether memory helps, and what to do next. `waiting`: lessons that wait for a person.
 
     `brief`: without the sign.
     """
     answered = escape(minus(headline(lift)))
-    steps = [translate_for(door, step) for step in advice(lift) if not (waiting and step == NOTHING)]
+    steps = [step for step in advice(lift) if not (waiting and step == NOTHING)]
     if waiting:
         waits = plural(waiting, "lesson or proposal waits", "lessons and proposals wait")
         steps.insert(0, f"Decide in the Inbox: {waits}.")
@@ -116,21 +109,12 @@ def so_far(lift: Lift, /) -> str:
     series = lift.series
     if not series:
         return "<h2>So far</h2>\n<p>There is nothing to draw before the first outcome is known.</p>"
-    columns = ("outcomes", "with memory", "without memory", "lift", NAMES[1])
-    rows = [
-        (
-            f"{p.recalls:,}",
-            percent(p.with_memory),
-            percent(p.without),
-            _points(p.lift),
-            write_interval(p.low, p.high),
-        )
-        for p in series
-    ]
+    columns = ("outcomes", "with memory", "without memory")
+    rows = [(f"{p.recalls:,}", percent(p.with_memory), percent(p.without)) for p in series]
     ends = f'<p class="soft">{escape(sentence)}</p>\n' if (sentence := where_it_ends(lift)) else ""
     numbers = table("The same in numbers", columns, rows, text=())
     return (
-        f'<h2>So far</h2>\n<div class="grid">{"".join(figures(series))}</div>\n{ends}'
+        f"<h2>So far</h2>\n{figure(series)}\n{ends}"
         f'<details class="numbers"><summary>The same in numbers</summary>{numbers}</details>'
     )
 
@@ -142,20 +126,10 @@ def where_it_ends(lift: Lift, /) -> str:
     return f"The curves end at outcome {lift.series[-1].recalls:,}: {waits}." if lift.series else ""
 
 
-def figures(series: Sequence[Point], /) -> tuple[str, str]:
-    """Success and lift over time; there is at least one point."""
-    lift = (
-        "percentage points that memory adds, and their interval once it is narrower than 100 points. When it leaves "
-        "the line of no change, memory likely helps or likely harms."
-    )
-    return (
-        _figure(success(series), "Success", "the share of tasks that succeeded, with memory and without"),
-        _figure(gain(series), "Lift", lift),
-    )
-
-
-def _figure(drawn: str, name: str, caption: str) -> str:
-    return f"\n<figure><figcaption>{escape(name)} <span>{escape(caption)}</span></figcaption>{drawn}</figure>"
+def figure(series: Sequence[Point], /) -> str:
+    """Success over time; there is at least one point."""
+    caption = "Success <span>the share of tasks that succeeded, with memory and without</span>"
+    return f"\n<figure><figcaption>{caption}</figcaption>{success(series)}</figure>"
 
 
 def _overall(lift: Lift) -> str:
@@ -192,40 +166,11 @@ def _missing(lift: Lift) -> str:
     """Where outcomes are missing: an effect is only as true as what became of the tasks is known."""
     if lift.missing_with is None and lift.missing_without is None:
         return ""
-    treatments = [treatment for treatment in (*lift.groups, *lift.lessons) if treatment.missing_shown is not None]
     differs = "differs: no verdict" if lift.missing_differs else "may be chance"
     rows = [("memory as a whole", percent(lift.missing_with), percent(lift.missing_without), differs)]
-    rows += [
-        (_name(treatment), percent(treatment.missing_shown), percent(treatment.missing_withheld), "differs: no verdict")
-        for treatment in treatments[:_MOST]
-    ]
     columns = ("what", "with it", "without it", "difference")
-    note = "Groups and lessons have a row where their outcomes are missing on one side by more than chance."
     drawn = table("Recalls without a known outcome", columns, rows, text=(3,))
-    return f"<h2>Missing outcomes</h2>\n{drawn}\n<p>{note}</p>"
-
-
-def _name(lift: LessonLift | GroupLift) -> str:
-    return title_of(lift) if isinstance(lift, LessonLift) else canonical_line(lift.name or lift.group)
-
-
-def _judges(judges: Sequence[JudgeReport]) -> str:
-    if not judges:
-        return ""
-    columns = ("judge", "asked", "checked", "agreement")
-    rows = [_judge(judge) for judge in judges[:_MOST]]
-    note = "Checked are those of whose run the truth was told as well."
-    drawn = table("How far each judge agrees with the truth", columns, rows, text=())
-    return f"<h2>Judges</h2>\n{drawn}\n<p>{escape(note)}</p>"
-
-
-def _judge(judge: JudgeReport) -> tuple[str, ...]:
-    return (
-        canonical_line(judge.judge, limit=200),
-        f"{judge.asked:,}",
-        f"{judge.checked:,}",
-        percent(judge.agreement),
-    )
+    return f"<h2>Missing outcomes</h2>\n{drawn}"
 
 
 def _measuring(cost: MeasuringCost) -> str:

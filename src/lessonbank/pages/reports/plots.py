@@ -1,4 +1,4 @@
-"""Pictures of a lift: what tasks became with memory and without, the lift so far, each effect, how the bank grew."""
+"""Pictures of a lift: what tasks became with memory and without, and each effect."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from lessonbank.evidence.effects import (
 )
 from lessonbank.guard.sanitise import canonical_line
 
-from .forest import SIGNS, Bar, Look, in_points
-from .svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, Spot, axes, band, curve, line, picture, words
+from .forest import SIGNS, Bar, Look
+from .svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, Spot, axes, curve, line, picture, words
 
 
 class _Span(NamedTuple):
@@ -32,8 +32,6 @@ class _Span(NamedTuple):
 _ALONG = "outcomes known"
 _READ = 300
 """Characters of a title that are looked at."""
-_NARROWEST = 0.1
-"""Ten points above and below: a scale of less would make much of noise."""
 LOOKS: dict[Standing, Look] = {
     "helps": "helps",
     "likely helps": "helps",
@@ -64,29 +62,6 @@ def success(series: Sequence[Point], /) -> str:
     return _plot("success", "Share of tasks that succeeded, so far", description, marks)
 
 
-def gain(series: Sequence[Point], /) -> str:
-    """The lift so far, with the interval that is right however often one looks, and a line where nothing changes."""
-    x, y = _across(series), Scale(*_scale_ends(series), HEIGHT - BOTTOM, TOP)
-    usable = [p if _span(p.low, p.high) else None for p in series]
-    high = [_spot(x, y, p.recalls, p.high) if p else None for p in usable]
-    low = [_spot(x, y, p.recalls, p.low) if p else None for p in usable]
-    marks = [
-        band("band", high, low),
-        *axes(x, y, in_points, _ALONG),
-        line("zero", (LEFT, y(0.0)), (WIDTH - RIGHT, y(0.0))),
-        curve("edge", high),
-        curve("edge", low),
-        curve("with", [_spot(x, y, p.recalls, p.lift) for p in series]),
-        *_key("with", "the lift so far", LEFT),
-        *_key("edge", "its interval", LEFT + 160),
-        *_key("zero", "no change", LEFT + 280),
-    ]
-    last = series[-1]
-    description = f"the lift is {_change(last.lift)}, {_band(last)}"
-    description = f"After {plural(last.recalls, 'outcome')} {description}."
-    return _plot("gain", "Points of success that memory adds, so far", description, marks)
-
-
 def bar(lift: TreatmentLift, /) -> Bar:
     """The effect of a lesson or a group, with its two intervals."""
     effect = lift.success
@@ -106,16 +81,6 @@ def _span(low: float | None, high: float | None) -> _Span | None:
     if ends[0] is None or ends[1] is None or fits_anything(ends[0], ends[1]):
         return None
     return _Span(ends[0], ends[1])
-
-
-def _scale_ends(series: Sequence[Point]) -> tuple[float, float]:
-    """A scale for the lift that the first few outcomes, which say nearly nothing, do not blow up."""
-    last = series[-1]
-    ends = [_rate(v) for v in map(_finite, (last.low, last.high, last.lift)) if v is not None] or [-1.0, 1.0]
-    later = [_rate(v) for p in series[len(series) // 4 :] if (v := _finite(p.lift)) is not None]
-    low, high = min([-_NARROWEST, *ends, *later]), max([_NARROWEST, *ends, *later])
-    room = (high - low) / 4
-    return max(low - room, -1.0), min(high + room, 1.0)
 
 
 def _across(series: Sequence[Point]) -> Scale:
@@ -141,19 +106,3 @@ def _last(values: Sequence[float | None]) -> float | None:
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
-
-
-def _rate(value: float) -> float:
-    return min(max(value, -1.0), 1.0)
-
-
-def _band(point: Point) -> str:
-    return (
-        f"the interval {_change(point.low)} to {_change(point.high)}"
-        if _span(point.low, point.high)
-        else "no interval yet"
-    )
-
-
-def _change(value: float | None) -> str:
-    return "not known" if value is None else f"{100 * value:+z.1f} points"

@@ -6,9 +6,9 @@ from typing import Final
 
 STYLE: Final = """
 :root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--soft:#57606a;--rule:#d8dee4;--with:#0b5cad;--without:#a44a00;
---helps:#0f6b62;--harms:#b42318;--open:#57606a;--band:#0b5cad26}
+--helps:#0f6b62;--harms:#b42318;--open:#57606a}
 @media screen and (prefers-color-scheme:dark){:root{--paper:#14171a;--ink:#e6e8ea;--soft:#a3adb8;--rule:#343b43;
---with:#6cb0ff;--without:#f0a04b;--helps:#4fd1b8;--harms:#ff8f80;--open:#a3adb8;--band:#6cb0ff33}}
+--with:#6cb0ff;--without:#f0a04b;--helps:#4fd1b8;--harms:#ff8f80;--open:#a3adb8}}
 *{box-sizing:border-box}
 body{margin:0 auto;padding:1.5rem 1rem 3rem;max-width:66rem;background:var(--paper);color:var(--ink);
 font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
@@ -19,7 +19,6 @@ p,ul{max-width:46rem;margin:.5rem 0}
 .answer{font-size:1.25rem;padding:.2rem 0 .2rem .8rem;border-left:.35rem solid var(--open)}
 .answer.helps{border-color:var(--helps)}
 .answer.harms{border-color:var(--harms)}
-.grid{display:grid;gap:1.5rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,26rem),1fr))}
 figure{margin:0;max-width:34rem;break-inside:avoid;display:flex;flex-direction:column;justify-content:space-between}
 figcaption{font-weight:600}
 figcaption span{font-weight:400;color:var(--soft)}
@@ -35,8 +34,6 @@ line.zero{stroke:var(--ink);stroke-width:1.2;stroke-dasharray:2 3}
 path,line{fill:none;stroke-linecap:round;stroke-linejoin:round}
 .with{stroke:var(--with);stroke-width:2.5}
 .without{stroke:var(--without);stroke-width:2.5;stroke-dasharray:7 5}
-.edge{stroke:var(--with);stroke-width:1;stroke-dasharray:1 3}
-path.band,path.area{fill:var(--band)}
 line.thin{stroke-width:1.5}
 line.thick{stroke-width:5}
 line.helps{stroke:var(--helps)}

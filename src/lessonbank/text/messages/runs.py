@@ -15,7 +15,6 @@ from lessonbank.contracts.records.runs import without_submission
 from lessonbank.errors import UsageError
 
 from . import retitle, trajectory_from
-from ._requests import first_request
 
 
 async def run_from(source: object, /, *, task: str | None, asked: str | None = None) -> Trajectory:
@@ -48,13 +47,3 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("the same trajectory was handed in twice: give every run its own id")
     return runs
-
-
-def request_of(run: Trajectory, /) -> str:
-    """What the user asked for first, as the messages of a run say it; empty where they do not."""
-    if not run.steps or run.steps[0].action.text:
-        return ""
-    return (
-        first_request([observation.text for observation in run.steps[0].observations if observation.source == "user"])
-        or ""
-    )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lessonbank.evidence.confidence_sequences import Scores, outcomes, path, scores
+from lessonbank.evidence._e_process import Scores, gains_by_cell, least_effect
+from lessonbank.evidence.confidence_sequences import outcomes, scores
 from lessonbank_bench.measure.simulator import Episodes, Run, Scatter, World, play
 
 from .sampling import Sampling, told
@@ -16,6 +19,7 @@ from .table import Row, averaged, counted
 
 Floats = NDArray[np.float64]
 _RUNS, _RUNS_OF_LESSONS, _EPISODES = 400, 200, 2000
+_LEVEL = 0.95
 _FEW = 5
 """Recalls on a side below which the usual interval is boundless."""
 
@@ -60,7 +64,18 @@ def _run(world: World, seed: int) -> Run:
 def _scores(run: Run, treatment: int) -> Scores:
     """What the ledger looks at: of memory as a whole (0), or of a lesson (1 and on)."""
     episodes = run.episodes.as_evidence()
-    return scores(episodes, outcomes(episodes)).of(treatment)
+    every = scores(episodes, outcomes(episodes))
+    own = every.where(every.group == treatment)
+    return replace(own, group=np.zeros(len(own), np.int64), groups=1, bold=every.bold[treatment : treatment + 1])
+
+
+def _path(own: Scores) -> tuple[Floats, Floats]:
+    """The bounds of one treatment as they stood after each of its scores."""
+    each = gains_by_cell(replace(own, group=np.arange(len(own)), groups=len(own), bold=np.empty(0)))
+    up, down, scale = (np.cumsum(made[0], axis=0) for made in (each.up, each.down, each.scale))
+    bets = own.log_prior(np.minimum.accumulate(own.lowest), np.maximum.accumulate(own.highest))
+    bar = np.full(len(own), math.log(2 / (1 - _LEVEL)))
+    return least_effect(up + bets[0], scale, threshold=bar), -least_effect(down + bets[1], scale, threshold=bar)
 
 
 def _drawn(run: Run, treatment: int) -> tuple[NDArray[np.integer[Any]], Floats]:
@@ -79,7 +94,7 @@ def _whole(run: Run) -> tuple[bool, bool]:
     lift = (hidden.chance_of_everything - hidden.chance_of_nothing)[when]
     row, weight = _drawn(run, 0)
     so_far = _average(lift[row], weight)
-    low, high = path(own, at=np.arange(1, len(own) + 1))
+    low, high = _path(own)
     return _inside(so_far, low, high), _inside(so_far, *_usual(run.episodes))
 
 
@@ -105,7 +120,7 @@ def _each(world: World, run: Run) -> list[bool]:
     pairs = run.episodes.pairs
     for lesson in range(world.lessons):
         own = _scores(run, lesson + 1)
-        low, high = path(own, at=np.arange(1, len(own) + 1))
+        low, high = _path(own)
         by_row = np.zeros(len(run.episodes))
         mine = pairs.lesson == lesson
         by_row[pairs.row[mine]] = adds[mine]

@@ -119,7 +119,7 @@ class Bank:
         while self.waiting and self.waiting[0][0] <= now:
             _, _, told = heapq.heappop(self.waiting)
             at = BEGAN + timedelta(minutes=now)
-            self.columns.settle(settlement(told, self.seed, at), at=at)
+            self.columns.settle(settlement(told, self.seed, at))
             self.known += told.ask not in self.settled
             self.settled.add(told.ask)
             if self.known - self.reviewed >= max(FIRST, SHARE * self.reviewed):

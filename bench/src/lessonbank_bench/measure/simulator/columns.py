@@ -95,8 +95,6 @@ class Episodes:
         return ledger.Episodes(
             outcome=self.outcome,
             true=self.true,
-            judged=self.judged,
-            judge=self.judge,
             cluster=self.cluster,
             steps=self.steps,
             tokens=self.tokens,
@@ -108,7 +106,6 @@ class Episodes:
             level=np.array([ledger.WHOLE_LEVEL, *[ledger.LESSON_LEVEL] * size]),
             turn=np.concatenate([[0], _order_of_arrival(pairs.lesson, size)]),
             parents=((),) * (size + 1),
-            judges=self.judges,
             at=self.at,
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 from lessonbank.evidence.episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Placed
 from lessonbank.evidence.evidence_table import EvidenceTable, rows_that_wait
 
-from .playing import BEGAN, OPINION, TRUTH, Come, receipt, settlement
+from .playing import BEGAN, TRUTH, Come, receipt, settlement
 from .stream import Flags, Ints, Stream
 from .truth import WHOLE, Change
 
@@ -46,7 +46,7 @@ class Straight:
         tasks, places = len(stream), len(stream) * stream.shown
         entries = len(stream) * (1 + stream.shown * (1 + max(len(lesson.groups) for lesson in stream.lessons)))
         self._rows, self._draws, self._places = 0, 0, 0
-        self._known, self._judged = np.full(tasks, _NAN), np.full(tasks, _NAN)
+        self._known = np.full(tasks, _NAN)
         self._true = np.zeros(tasks, bool)
         self._task = np.zeros(tasks, np.int64)
         self._row, self._treatment = np.zeros(entries, np.int64), np.zeros(entries, np.int64)
@@ -56,7 +56,7 @@ class Straight:
         self._template, self._seconds = stream.template, BEGAN.timestamp() + 60.0 * np.arange(tasks)
         self._number, self._level = {WHOLE: 0}, [WHOLE_LEVEL]
         self._parents = dict[int, tuple[int, ...]]()
-        self._begun, self._is_judged = dict[int, float](), stream.judge is not None
+        self._begun = dict[int, float]()
 
     def add(self, come: Come, changes: Sequence[Change], /) -> None:
         """Take in one recall."""
@@ -79,8 +79,6 @@ class Straight:
         for source, success in come.said:
             self._known[row] = success
             self._true[row] = source == TRUTH
-            if source == OPINION:
-                self._judged[row] = success
         self._rows += 1
 
     def restart(self, treatments: Iterable[str], task: int, /) -> None:
@@ -107,8 +105,6 @@ class Straight:
         return Episodes(
             outcome=outcome,
             true=self._true[:n],
-            judged=self._judged[:n],
-            judge=np.where(np.isnan(self._judged[:n]), -1, 0),
             cluster=self._template[task],
             steps=none,
             tokens=none,
@@ -120,7 +116,6 @@ class Straight:
             level=level,
             turn=_turns(level, drawn[1], kept),
             parents=tuple(self._parents.get(treatment, ()) for treatment in range(len(treatments))),
-            judges=("judge",) if self._is_judged else (),
             at=seconds,
             waiting=rows_that_wait(~np.isnan(outcome), np.bincount(drawn[0], minlength=n) > 0),
         )
