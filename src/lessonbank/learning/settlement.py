@@ -122,7 +122,7 @@ def _doubts(recall: Recall, earlier: Settlement | None, fresh: Sequence[Run]) ->
     return tuple(f"{doubt}; hand each run to learn with the recall that it used" for doubt in (*others, *again))
 
 
-def _named(outcome: Outcome) -> str:
+def _name_of(outcome: Outcome) -> str:
     return outcome if outcome == "unknown" else f"a {outcome}"
 
 
@@ -139,7 +139,7 @@ def corrected(report: RunReport, /, *, reason: str = BECAME_KNOWN) -> tuple[list
     ]
     notes = [
         f"run {short(id)!r} was learned as a {before.outcome} ({before.source}) and is now said to be "
-        f"{_named(truth.outcome)}: its verdict is corrected, its lessons stay until they are retired"
+        f"{_name_of(truth.outcome)}: its verdict is corrected, its lessons stay until they are retired"
         for id, _, before, truth in corrections
         if before.outcome not in ("unknown", truth.outcome)
     ]
