@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from linear import PIECES, too_slow
 
 from lessonbank.importers import Imported, read
-from lessonbank.importers._checks import check_of
+from lessonbank.importers._checks import RAN_NOTHING, SAYS_FAILED, SAYS_PASSED, SHOWS_FAILURE, check_of
 
 EDIT = ("Edit", {"file_path": "a.py"}, "ok", False)
 PASS = ("Bash", {"command": "pytest -q"}, "3 passed in 0.1s", False)
@@ -454,6 +455,13 @@ def test_a_word_that_makes_a_check_look_at_no_less_is_no_smaller_check(outcome: 
 def test_an_edit_and_its_test_may_stand_in_one_command(outcome: Outcome) -> None:
     assert outcome(shell("sed -i s/a/b/ a.py && pytest -q", "2 passed")) == "success"
     assert outcome(shell("pytest -q && sed -i s/a/b/ a.py", "2 passed")) is None
+
+
+def test_the_time_for_what_a_check_printed_grows_as_its_text_does() -> None:
+    pieces = [*PIECES, "F", "F!", "a.", "a.py:", "E ", "x: ", "failed ", "Error", "0 passing\n", "\n\n"]
+    signs = {"fails": SAYS_FAILED, "passes": SAYS_PASSED, "shows": SHOWS_FAILURE, "nothing": RAN_NOTHING}
+    calls: dict[str, Callable[[str], object]] = {name: sign.search for name, sign in signs.items()}
+    assert too_slow(calls, pieces=pieces, size=5_000) == {}
 
 
 def test_huge_commands_and_outputs_are_read_in_linear_time(outcome: Outcome) -> None:

@@ -153,7 +153,7 @@ _REWRITES: Final = re.compile(
     r"\s(?:--fix|--write|--in-place|--auto-?correct(?:-all)?|--apply(?:-unsafe)?)(?=[\s=]|$)|[\s:-]fix(?=[\s:]|$)|"
     r"\b(?:rubocop\s(?:[^|]*\s)?-[aA]|ktlint\s(?:[^|]*\s)?-F|swiftlint\s+autocorrect)(?=\s|$)"
 )
-_RECORDS: Final = re.compile(r"\b(?:jest|vitest)\s(?:[^|]*\s)?(?:-u|--update\S*)(?=\s|$)")
+_RECORDS: Final = re.compile(r"(?=.*\b(?:jest|vitest)\s).*\s(?:-u|--update\S*)(?=\s|$)")
 """Writes what it finds down as what should be, and then passes."""
 _PYTEST_RAN_NONE: Final = {4, 5}
 """It was called in a wrong way, or found no test."""
@@ -414,7 +414,7 @@ def _signs_of_command(
     if check is None:
         yield from () if away else _signs_of_change(command, result)
         return
-    if _REWRITES.search(command) or _RECORDS.search(command):
+    if _REWRITES.search(command) or _RECORDS.match(command):
         yield _Edit()
     if _REWRITES.search(command):
         return

@@ -33,7 +33,7 @@ AWAY: Final = re.compile(
 HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _ONE_WORD: Final = re.compile(r"['\"]([\w@./:=,-]{1,200})['\"]")
-_PROGRAM: Final = re.compile(r"(^|[;&|\n])\s*(?:&\s*)?\"[^\"\n]{1,200}[/\\]([\w.-]+)\"")
+_PROGRAM: Final = re.compile(r"(^|[;&|\n])[ \t]*(?:&[ \t]*)?\"[^\"\n]{1,200}[/\\]([\w.-]+)\"")
 """A program whose path holds blanks."""
 _IF_THROUGH: Final = re.compile(r";\s*if\s*\(\$\?\)\s*\{([^{}]*)\}")
 """What PowerShell runs if the command before went through."""
