@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import copy
 from datetime import datetime
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, Self, Unpack, cast
+
+from anyio import CancelScope
 
 from lessonbank._base.aio import within
 from lessonbank._base.background import Background
@@ -83,7 +86,11 @@ from .scoped_bank import BankState, ScopedBank
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 
 log: Final = logging.getLogger("lessonbank")
-_NOT_KEPT: Final = "the run was not kept"
+
+
+def _until_kept(patience: float | None) -> AbstractContextManager[CancelScope]:
+    """Inside, runs are kept within so many seconds: a `RunKeeper` lifts the limit. Raises UsageError."""
+    return within(None if patience is None else some_patience(patience), "the run was not kept")
 
 
 class AsyncReasoningBank:
@@ -197,7 +204,7 @@ class AsyncReasoningBank:
         """
         if self.options.off:
             return Learned(notes=notes_of(OFF))
-        with within(None if patience is None else some_patience(patience), _NOT_KEPT) as limit:
+        with _until_kept(patience) as limit:
             return await Learner(self._in_scope, limit).learn(
                 source, task=task, recall=recall, outcome=outcome, reward=reward, metadata=metadata
             )
@@ -257,7 +264,7 @@ class AsyncReasoningBank:
         if self._in_scope.is_off("submit", waits=ended_at is not None):
             return ()
         metadata, learn, ended_at = a_mapping(metadata), a_flag(learn, "learn="), maybe_time(ended_at, "ended_at=")
-        with within(None if patience is None else some_patience(patience), _NOT_KEPT) as limit:
+        with _until_kept(patience) as limit:
             keeper = await RunKeeper.of(self._in_scope, limit)
             report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
             for note in report.notes:
@@ -318,7 +325,7 @@ class AsyncReasoningBank:
         if self._in_scope.is_off("keep_unfinished", waits=ended_at is not None):
             return
         ended_at = maybe_time(ended_at, "ended_at=")
-        with within(None if patience is None else some_patience(patience), _NOT_KEPT) as limit:
+        with _until_kept(patience) as limit:
             keeper = await RunKeeper.of(self._in_scope, limit)
             receipt, _ = await self._state.receipts.returned(recall, scope=self.scope)
             runs = await self.parts.intake.runs([await run_from(source, task=task)], a_mapping(metadata))

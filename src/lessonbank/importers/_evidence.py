@@ -79,7 +79,7 @@ class _Checked:
     def _chooses_more(self, other: _Checked) -> bool:
         more = self.words - other.words
         chosen, _, last = other.part.command.strip().rpartition(" ")
-        is_choice = not re.fullmatch(r"-.*|run|tests?|check|build", last) and check_of(chosen) is not None
+        is_choice = not _NO_CHOICE.fullmatch(last) and check_of(chosen) is not None
         return is_choice and self.words > other.words and not any(word.startswith("-") for word in more)
 
     def is_part_of(self, other: _Checked) -> bool:
@@ -153,6 +153,8 @@ _REWRITES: Final = re.compile(
     r"\s(?:--fix|--write|--in-place|--auto-?correct(?:-all)?|--apply(?:-unsafe)?)(?=[\s=]|$)|[\s:-]fix(?=[\s:]|$)|"
     r"\b(?:rubocop\s(?:[^|]*\s)?-[aA]|ktlint\s(?:[^|]*\s)?-F|swiftlint\s+autocorrect)(?=\s|$)"
 )
+_NO_CHOICE: Final = re.compile(r"-.*|run|tests?|check|build")
+"""A last word that chooses nothing."""
 _RECORDS: Final = re.compile(r"(?=.*\b(?:jest|vitest)\s).*\s(?:-u|--update\S*)(?=\s|$)")
 """Writes what it finds down as what should be, and then passes."""
 _PYTEST_RAN_NONE: Final = {4, 5}
