@@ -15,7 +15,6 @@ pytest.importorskip("openai", reason="the openai SDK is not installed")
 from lessonbank.demo.desk import CHOICES, SUBMIT
 from lessonbank.demo.reading import opinion, read
 from lessonbank.providers.models.pydantic_ai import PydanticAIModel
-from lessonbank.providers.models.wrappers import TimeLimited
 from lessonbank.testing.model_server import (
     Answer,
     ModelServer,
@@ -123,7 +122,7 @@ class Rules:
 def play(
     experiment: Experiment, folder: Path, server: ModelServer, *, resume: bool = False
 ) -> tuple[Ran, list[AttemptRow]]:
-    place = DeskEnvironment(TimeLimited(PydanticAIModel(experiment.model, base_url=server.base_url), seconds=0.5))
+    place = DeskEnvironment(PydanticAIModel(experiment.model, base_url=server.base_url))
     ran = run(experiment, place, folder, resume=resume)
     return ran, read_rows(folder)[1]
 
