@@ -426,6 +426,15 @@ def test_a_command_of_codex_that_names_a_code_has_its_own(tmp_path: Path) -> Non
     assert (run.exit_codes["b"], run.trajectory.steps[-2].observations[-1].text) == (1, "FAILED")
 
 
+def test_calls_of_codex_that_ran_side_by_side_stand_in_one_step_with_their_results(tmp_path: Path) -> None:
+    rows = list(_codex())
+    rows[7:9] = [rows[8], rows[7]]
+    (run,) = _written(tmp_path, rows)
+    (step,) = [step for step in run.trajectory.steps if step.action.calls]
+    assert [call.id for call in step.action.calls] == ["a", "b"]
+    assert [(seen.call_id, seen.text) for seen in step.observations] == [("a", ""), ("b", "FAILED (failures=1)")]
+
+
 def test_what_was_taken_back_of_a_chat_of_gemini_did_not_happen(tmp_path: Path) -> None:
     undone = [{"id": "6", "type": "user", "content": "Drop the tables"}, {"id": "7", "type": "gemini", "content": "Ok"}]
     rest = [{"id": "8", "type": "user", "content": "And the docs"}, {"id": "9", "type": "gemini", "content": "Done"}]

@@ -57,9 +57,18 @@ class _Session:
             code = at(payload, "item", "exit_code")
             self.exit_codes |= {words(at(payload, "item", "id")): code} if isinstance(code, int) else {}
         elif kind == "response_item" and (message := _message(payload)):
-            self.messages.append(message)
+            self._append(message)
             if payload.get("type") in _RESULTS and (code := _output(payload)[1]) is not None:
                 self.exit_codes[words(payload.get("call_id"))] = code
+
+    def _append(self, message: Data) -> None:
+        """Calls that follow each other before any result are of one turn, in which their results are looked for."""
+        turn = mapping(self.messages[-1]) if self.messages else {}
+        calls, more = listing(turn.get("tool_calls")), listing(message.get("tool_calls"))
+        if calls and more:
+            calls += more
+        else:
+            self.messages.append(message)
 
 
 def _message(item: Data) -> Data | None:
