@@ -43,8 +43,9 @@ from ._deeds import (
     Edit,
     Spoke,
     are_alike,
-    deeds_in,
-    deeds_of,
+    commands_in,
+    lines_of,
+    is_plain,
     missing_modules,
 )
 
@@ -68,6 +69,13 @@ _FREED: Final = "free"
 """The cure of what went through, word for word, outside of the sandbox."""
 _QUOTED: Final = "quote"
 """The cure of what the shell took for a pattern."""
+_WRITTEN: Final = "write"
+"""The cure of a text in quotes that the shell could not read."""
+_AGAIN: Final = "again"
+"""The cure of what only had to wait."""
+_OF_LINE: Final = {_FREED, _AGAIN}
+"""Cures of a whole line, whichever of its commands failed."""
+_WAITS: Final = re.compile(r"\.lock\b|\block(?:ed|ing)?\b|resource busy|timed? ?out|try again later", re.IGNORECASE)
 _OPENS: Final = re.compile(
     r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
 )
@@ -94,6 +102,8 @@ class Failure:
     """The step in which it went through next; `None` if it did not."""
     cure: str = ""
     """The command that got it through; empty where that cannot be told."""
+    others: frozenset[str] = frozenset()
+    """The programs of its line of which each may be the one that failed."""
 
     @property
     def key(self) -> str:
@@ -105,7 +115,7 @@ class Failure:
         program, _, error = key.partition(_FAILED)
         is_said = len(self.error) >= _TELLING and bool(SAYS_ERROR.search(self.error))
         is_script = RUNS.fullmatch(f"{program} ") and LACKS.search(error)  # whatever script then lacks the same
-        is_of_it = name_of(program) == name_of(self.program) or bool(is_script)
+        is_of_it = name_of(program) == name_of(self.program) or program in self.others or bool(is_script)
         return is_said and error == self.error and is_of_it
 
     @property
@@ -119,6 +129,10 @@ class Failure:
             return f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
         if self.cure == _QUOTED:
             return "It went through with quotes around the path that the shell took for a pattern."
+        if self.cure == _WRITTEN:
+            return "It went through with its text quoted in another way: the shell had not read the line."
+        if self.cure == _AGAIN:
+            return "It went through when it was run again, and nothing else was done."
         if self.cure == _FREED:
             return "It went through outside of the sandbox, which the person has to allow: ask for it."
         if self.cure == _ASKED:
@@ -150,11 +164,11 @@ def key_of(program: str, error: str, /) -> str:
 
 def failure_of(line: str, printed: str, /) -> Failure | None:
     """A command that failed just now, of several that lead to one another the last; `None` where it only looks."""
-    done = [deed for deed in deeds_in(0, line, "", 1, printed, set()) if isinstance(deed, Command)]
-    command = done[-1] if done else None
-    if command is None or (command.looks and not command.is_misread):
+    failed = [command for command in commands_in(line, 1, printed) if command.can_teach]
+    if not failed:
         return None
-    return Failure(command.program, error_in(printed), command.text, 0)
+    others = frozenset(command.program for command in failed)
+    return Failure(failed[-1].program, error_in(printed), failed[-1].text, 0, others=others)
 
 
 def opens_with_error(printed: str, /) -> bool:
@@ -164,15 +178,27 @@ def opens_with_error(printed: str, /) -> bool:
 
 def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failure]:
     """The commands of a run that failed, with what got them through."""
-    done, failures = list(deeds_of(run, exit_codes)), list[Failure]()
-    for at, deed in enumerate(done):
-        if isinstance(deed, Command) and deed.failed and (not deed.looks or deed.is_misread):
-            later = done[at + 1 : at + 1 + _SOON]
-            failure = _followed(deed, later)
-            failure = failure if failure.cure else _with_what_it_lacked(deed, later) or failure
-            for each in (failure, *_replaced(deed, later)):
-                failures.append(replace(each, cure="") if deed.is_absent and _is_usual(each) else each)
+    lines, failures = list(lines_of(run, exit_codes)), list[Failure]()
+    for at, line in enumerate(lines):
+        failed = [deed for deed in line if isinstance(deed, Command) and deed.can_teach]
+        later = [deed for deeds in lines[at + 1 : at + 1 + _SOON] for deed in deeds]
+        if failed:
+            failures += _of_line(failed, later)
     return failures
+
+
+def _of_line(failed: Sequence[Command], later: Sequence[Deed]) -> Iterator[Failure]:
+    """What became of the commands of a line of which one failed: the next try tells which."""
+    tries = [(command, _followed(command, later)) for command in failed]
+    cured = [(command, failure) for command, failure in tries if failure.cure]
+    changed = [(command, failure) for command, failure in cured if failure.cure not in _OF_LINE]
+    if len(changed) > 1:
+        error = error_in(failed[0].printed)
+        cured = [one for one in changed if re.search(rf"\b{re.escape(one[1].program.rpartition(' ')[2])}\b", error)]
+    command, failure = cured[0] if cured else tries[-1]
+    failure = failure if failure.cure else _with_what_it_lacked(command, later) or failure
+    for each in (failure, *_replaced(command, later)):
+        yield replace(each, cure="") if command.is_absent and _is_usual(each) else each
 
 
 def _is_usual(failure: Failure) -> bool:
@@ -212,13 +238,14 @@ def _shortened(text: str, most: int) -> str:
 
 
 def _followed(failed: Command, later: Sequence[Deed]) -> Failure:
-    failure = Failure(failed.program, error_in(failed.printed), failed.text, failed.at)
+    shown = failed.text if failed.is_plain else f"{failed.program} …"
+    failure = Failure(failed.program, error_in(failed.printed), shown, failed.at)
     place = next((n for n, deed in enumerate(later) if isinstance(deed, Command) and deed.is_again(failed)), None)
     if place is None:
         return failure
-    again, done = later[place], {deed.program for deed in later[: place + 1] if isinstance(deed, Command)}
+    again = later[place]
     assert isinstance(again, Command)
-    if not again.got_past(failed) or not failed.before.isdisjoint(done - {failed.program}):
+    if not again.got_past(failed):
         return failure
     cure = _cure(failed, again, later[:place], failure.error)
     for branch in BRANCH.findall(failed.printed):
@@ -226,7 +253,10 @@ def _followed(failed: Command, later: Sequence[Deed]) -> Failure:
     if (again.varies(failed) or len(cure) > LONGEST) and cure.endswith(again.text):
         command, cure = _of_any_task(failed.text, cure)
         failure = replace(failure, command=command)
-    return replace(failure, through_at=again.at, cure=cure if len(cure) <= LONGEST else "")
+    if len(cure) > LONGEST and cure.endswith(again.text) and again.words > failed.words:
+        added = [word for word in parts_in(again.text) if word.strip("\"'") not in failed.words]
+        cure = " … ".join((again.program, " ".join(added)))
+    return replace(failure, through_at=again.at, cure=cure if len(cure) <= LONGEST and is_plain(cure) else "")
 
 
 def _brings(text: str, failed: Command) -> bool:
@@ -284,35 +314,55 @@ def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
 
 
 def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) -> str:
-    """What was edited is of one task, so it is no cure, unless the error names that document.
-
-    Nor is a command that was only run again.
-    """
-    edited = {deed.file for deed in between if isinstance(deed, Edit)}
+    """What was edited is of one task, so it is no cure, unless the error names that document."""
+    edited = {getattr(deed, "file", "") for deed in between if isinstance(deed, Edit) or _edits(deed)}
     acted = [deed for deed in between if isinstance(deed, Command) and deed.helps(failed)]
-    is_freed = again.is_free and not failed.is_free and again.words == failed.words
-    if is_freed and (WALLED.search(failed.printed) or not (acted or edited)):
+    is_same = again.words == failed.words
+    if is_same and again.is_free and not failed.is_free and (WALLED.search(failed.printed) or not (acted or edited)):
         return _FREED
+    if again.quotes(failed):
+        return _QUOTED
+    if is_same and not acted and UNREAD.search(failed.printed):
+        return again.text if again.text != failed.text else _WRITTEN if again.script != failed.script else ""
+    if not is_same and again.text != failed.text:
+        return again.text if _is_changed(failed, again, is_alone=not (acted or edited)) else ""
     if edited:
         file = next(iter(edited))
         is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
-        return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
-    if again.quotes(failed):
-        return _QUOTED
-    if again.text != failed.text and again.words == failed.words and UNREAD.search(failed.printed) and not acted:
-        return again.text
-    if again.words > failed.words or (failed.program, failed.code) in NOTHING_TO_RUN or again.varies(failed):
-        is_bare = len(failed.words) == 1 and not check_of(failed.text)  # it said how it is used
-        return again.text if not acted and again.text != failed.text and not is_bare else ""
-    if again.words == failed.words and again.prepared != failed.prepared and not acted:
-        return f"{again.prepared} && {again.text}" if again.prepared else ""
-    if again.words == failed.words and again.folder not in ("", failed.folder) and not acted:
-        name = again.folder.rpartition("/")[2]
-        place = name if name == again.folder else f"…/{name}"
-        return f"cd {place} && {again.text}" if NAME.fullmatch(name) else ""
-    if again.words == failed.words and not acted and any(isinstance(deed, Spoke) for deed in between):
-        return _ASKED if check_of(failed.text) in (None, "the release") else ""  # a test may only be flaky
-    if again.words != failed.words or not 0 < len(acted) <= _MOST_BETWEEN:
+        return f"{_EDITED}{file}" if is_named and not acted else ""
+    return _act(failed, acted) if acted else _same(failed, again, between)
+
+
+def _edits(deed: Deed) -> bool:
+    return isinstance(deed, Command) and deed.edits and deed.code <= 0
+
+
+def _is_changed(failed: Command, again: Command, *, is_alone: bool) -> bool:
+    """Whether other words got a command through. A check that was run after an edit may pass for that."""
+    if len(failed.words) == 1 and not check_of(failed.text):
+        return False  # it said how it is used
+    return is_alone or (again.words > failed.words and check_of(failed.text) is None)
+
+
+def _act(failed: Command, acted: Sequence[Command]) -> str:
+    """What was done before the same command went through: of several what the error names, else the last."""
+    if len(acted) > _MOST_BETWEEN:
         return ""
     named = [command for command in acted if command.program.rpartition(" ")[2] in failed.printed]
     return (named or [command for command in acted if command.program != "git add"] or acted)[-1].text
+
+
+def _same(failed: Command, again: Command, between: Sequence[Deed]) -> str:
+    """Why the same command went through, where nothing was done but to prepare it in its line, to enter or to wait."""
+    if again.prepared != failed.prepared:
+        joint = "; " if again.prepared.startswith("$") else " && "
+        return f"{again.prepared}{joint}{again.text}" if again.prepared else ""
+    if again.folder not in ("", failed.folder):
+        name = again.folder.rpartition("/")[2]
+        place = name if name == again.folder else f"…/{name}"
+        return f"cd {place} && {again.text}" if NAME.fullmatch(name) else ""
+    if check_of(failed.text) not in (None, "the release"):
+        return ""  # a test may only be flaky
+    if any(isinstance(deed, Spoke) for deed in between):
+        return _ASKED
+    return _AGAIN if _WAITS.search(failed.printed) else ""

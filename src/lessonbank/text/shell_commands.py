@@ -54,7 +54,7 @@ _ASKS: Final = re.compile(
     r"(?:ps|images|logs|inspect|version|info|get|describe|list)"
 )
 """Programs that tell how a machine or a service is."""
-_SAYS: Final = re.compile(r"\S+ (?:-V|--version|--help)|(?:node|npm|ruby|php|perl|java|bun|deno) -v")
+SAYS: Final = re.compile(r"\S+ (?:-V|--version|--help)|(?:node|npm|ruby|php|perl|java|bun|deno) -v")
 """What tells about a program alone."""
 RUNS: Final = re.compile(
     r"\s*((?:(?:uv|poetry|pdm|pipenv|hatch|volta)\s+run\s+)?(?:\S*[/\\])?(?:python[\d.]*|py|node|ruby)(?:\.exe)?)\s"
@@ -91,7 +91,7 @@ def only_reads(text: str, /) -> bool:
     """Whether a command only tells what stands in files, or something about a program."""
     # `bin/test` of a repository is not `test` of the shell.
     reads = not _OWN.match(text) and not EDITS.match(text) and _READS.fullmatch(program_of(text))
-    return bool(reads or _SAYS.fullmatch(text.strip()))
+    return bool(reads or SAYS.fullmatch(text.strip()))
 
 
 def only_looks(text: str, /) -> bool:

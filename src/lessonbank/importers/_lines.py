@@ -1,0 +1,139 @@
+"""Splits a line of a shell into its commands, and tells what each came to, as far as the line's exit code does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from lessonbank.text.error_line import SAYS_ERROR
+from lessonbank.text.shell_commands import name_of, only_looks, program_of
+
+from ._checks import SAYS_FAILED
+from ._shell import ENDS_AT_ERROR, ENTERS, FAILS_TOO, HEREDOC, PIPEFAIL, own_code
+
+NOT_THERE: Final = 127
+_UNKNOWN: Final = -1
+_TOKEN: Final = re.compile(
+    r"(?s:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\([^()]*\)|\\.)|"
+    r"(&&|\|\||[;|\n]|(?<![>&<])&(?![>&])|(?<=\s)[{}](?=\s|;|$))|[^'\"$\\&|;\n{}]+|."
+)
+"""What a shell reads as one, and in brackets what stands between two commands."""
+_COMMENT: Final = re.compile(r"(?m)^\s*#.*$")
+_MESSAGE: Final = re.compile(
+    r"(?ms)(\s(?:-\w?m|-s|--(?:message|reason|title|body|comment|notes?|subject|summary|description|text|content))[\s=])"
+    r"(?:\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\2\s*\)\"|'[^']*'|\"(?:[^\"\\]|\\.)*\")",
+)
+"""What a command says to people: another text in each task."""
+_LONG: Final = (
+    re.compile(r"(?ms)\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\1\s*\)\""),
+    re.compile(r"(?ms)@(['\"]).*?^\1@"),
+    HEREDOC,
+    re.compile(
+        r"(?s)(?<!-[ceq] )(?:'[^']{80,}'|\"[^\"$`]{80,}\"|'[^'\n]*\n[^']*'|\"[^\"$`\n]*\n[^\"$`]*\")"
+    ),
+)
+"""Texts that a line holds, and not only names: what they say is of one task."""
+_MARK: Final = re.compile("\ue000(\\d+)\ue000")
+_OPENS: Final = re.compile(r"^(?:(?:try|finally|else|do|then|time|!|\()\s+|\((?!\w+\)))+")
+_DECIDES: Final = re.compile(r"(?:if|elif|for|foreach|while|until|case|catch|function|fi|done|esac)\b")
+_NEVER_FAILS: Final = re.compile(r"(?:head|tail|cat|wc|sort|tee|echo|true|Out-\w+|Select-Object)\b")
+_SHELL_LACKS: Final = re.compile(
+    r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found|\S{0,80}python[\d.]*(?:\.exe)?: No module named|"
+    r"Python was not found"
+)
+"""What is printed at once for a program that is not there: no pipe hides that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One command of a line."""
+
+    text: str
+    """In one line, without the long texts in it."""
+    script: str
+    """Those."""
+    code: int
+    """0 if it went through; -1 where neither the exit code nor the output tells."""
+    is_fed: bool
+    """Whether it stands behind a pipe."""
+
+
+def parts_in_line(line: str, code: int, printed: str, /) -> list[Part]:
+    """The commands of a line.
+
+    Of commands that lead to one another, and of which one failed, each that may have has the line's exit code: the
+    output or the next try tells which. One that is hidden, as behind a pipe, went through if nothing looks like an error.
+    """
+    texts = list[str]()
+    line = _COMMENT.sub("", _MESSAGE.sub(r"\1'…'", line.replace("\ue000", "").replace("\\\n", " ")))
+    for pattern in _LONG:
+        line = pattern.sub(partial(_cut, texts), line)
+    commands, joints = _split(line)
+    codes = _codes(commands, joints, code, printed)
+    return [
+        Part(
+            " ".join(re.sub(r"<?<?'?\ue000\d+\ue000'?", _shown, command).split()),
+            "".join(texts[int(number)] for number in _MARK.findall(command)),
+            own,
+            before == "|",
+        )
+        for command, own, before in zip(commands, codes, ["", *joints], strict=True)
+    ]
+
+
+def _cut(texts: list[str], match: re.Match[str]) -> str:
+    texts.append(_MARK.sub(lambda inner: texts[int(inner[1])], match[0]))
+    return f"{'<<' if match[0].startswith('<<') else ''}'\ue000{len(texts) - 1}\ue000'"
+
+
+def _shown(match: re.Match[str]) -> str:
+    return "<<" if match[0].startswith("<<") else "'…'"
+
+
+def _split(line: str) -> tuple[list[str], list[str]]:
+    commands, joints, held = list[str](), list[str](), list[str]()
+    for token in _TOKEN.finditer(f"{line}\n"):
+        if token[1] is None:
+            held.append(token[0])
+            continue
+        if command := _OPENS.sub("", "".join(held).strip()).strip():
+            closes = command.endswith(")") and command.count(")") > command.count("(")
+            commands.append(command[:-1].rstrip() if closes else command)
+            joints.append(token[1] if token[1] in ("&&", "||", "|") else ";")
+        held.clear()
+    return commands, joints[:-1]
+
+
+def _codes(commands: Sequence[str], joints: Sequence[str], code: int, printed: str) -> list[int]:
+    ends = next((n for n, joint in enumerate(joints) if joint == "||" and FAILS_TOO.match(commands[n + 1])), None)
+    if code and ends is not None:
+        cut = _codes(commands[: ends + 1], joints[:ends], code, printed)
+        return cut + [_UNKNOWN] * (len(commands) - len(cut))
+    hidden = [_hidden(command, printed) for command in commands]
+    if any(map(_DECIDES.match, commands)) or (code == 0 and "||" in joints):
+        return hidden if code == 0 and "||" not in joints else [_UNKNOWN] * len(commands)
+    if code == 0:
+        return [0 if own_code(commands, joints, n, 0) == 0 else hidden[n] for n in range(len(commands))]
+    return _failing(commands, joints, code)
+
+
+def _failing(commands: Sequence[str], joints: Sequence[str], code: int) -> list[int]:
+    """Which commands of a line that failed may be it: of those at its end that lead to one another, any."""
+    ends_at_error, has_pipefail = (any(map(sets.match, commands)) for sets in (ENDS_AT_ERROR, PIPEFAIL))
+    leads = ("&&", "|", ";") if ends_at_error else ("&&", "|")
+    start = max((n for n, joint in enumerate(joints, 1) if joint not in leads), default=0)
+    last = commands[-1] if commands else ""
+    if code == 1 and only_looks(last) and not _NEVER_FAILS.match(last) and start < len(commands) - 1:
+        return [_UNKNOWN] * len(commands)  # it found nothing
+    piped = [joint == "|" and not has_pipefail for joint in (*joints, "")]
+    return [code if n >= start and not piped[n] else _UNKNOWN for n in range(len(commands))]
+
+
+def _hidden(command: str, printed: str) -> int:
+    if _SHELL_LACKS.match(printed) and name_of(program_of(command)) in printed:
+        return NOT_THERE
+    fails = SAYS_ERROR.search(printed) or SAYS_FAILED.search(printed)
+    return _UNKNOWN if fails and not ENTERS.match(command) else 0
