@@ -7,7 +7,7 @@ Of a call of a tool a cure tells the names of the tool and of its arguments, and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
@@ -48,6 +48,7 @@ from ._deeds import (
     is_plain,
     missing_modules,
 )
+from ._shell import bare
 
 _BOTH: Final = 135
 """Characters of the two commands of a cure: with the words around them they fit one line of 200."""
@@ -79,6 +80,7 @@ _WAITS: Final = re.compile(r"\.lock\b|\block(?:ed|ing)?\b|resource busy|timed? ?
 _OPENS: Final = re.compile(
     r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
 )
+_WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
 _PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
@@ -189,14 +191,14 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
 
 def _of_line(failed: Sequence[Command], later: Sequence[Deed]) -> Iterator[Failure]:
     """What became of the commands of a line of which one failed: the next try tells which."""
-    tries = [(command, _followed(command, later)) for command in failed]
+    tries = [(command, _followed(command, later, {one.words for one in failed} - {command.words})) for command in failed]
     cured = [(command, failure) for command, failure in tries if failure.cure]
-    changed = [(command, failure) for command, failure in cured if failure.cure not in _OF_LINE]
-    if len(changed) > 1:
+    if len([failure for _, failure in cured if failure.cure not in _OF_LINE]) > 1:
         error = error_in(failed[0].printed)
-        cured = [one for one in changed if re.search(rf"\b{re.escape(one[1].program.rpartition(' ')[2])}\b", error)]
+        cured = [one for one in cured if re.search(rf"\b{re.escape(one[1].program.rpartition(' ')[2])}\b", error)]
+        tries[-1] = (failed[-1], replace(tries[-1][1], cure=""))
     command, failure = cured[0] if cured else tries[-1]
-    failure = failure if failure.cure else _with_what_it_lacked(command, later) or failure
+    failure = failure if failure.cure else _with_what_it_lacked(failed[0], later) or failure
     for each in (failure, *_replaced(command, later)):
         yield replace(each, cure="") if command.is_absent and _is_usual(each) else each
 
@@ -209,11 +211,11 @@ def _is_usual(failure: Failure) -> bool:
 def _is_instead(failed: str, cure: str) -> bool:
     """Whether a cure did what the command was for, and not what had to come before it."""
     program, other = program_of(cure), program_of(failed)
-    if ENDINGS.search(cure) or cure.endswith(" …") or only_looks(failed):
+    if ENDINGS.search(cure) or "…" in cure.split() or (only_looks(failed) and ">" not in failed):
         return not ENDINGS.search(cure)
     if are_alike(cure, failed):
         return True
-    is_started = start_of(cure, other) and cure.split()[0] != failed.split()[0] and not INSTALLS.match(cure)
+    is_started = start_of(bare(cure), other) and cure.split()[0] != failed.split()[0] and not INSTALLS.match(cure)
     is_call = "(" in cure and cure.partition("(")[0] == failed.partition("(")[0]
     if is_call or is_started or cure.endswith(failed) or _ITS_PATH in cure or stands_for(program, other):
         return True
@@ -234,10 +236,11 @@ def _shortened(text: str, most: int) -> str:
     text = re.sub(r"\w+://[^\s\"']+", "<address>", text)
     if len(text) <= most:
         return text
-    return f"{text[: most - 2].rpartition(' ')[0]} …"  # a word that is cut hides from the redactor what it is
+    return f"{text[: most - 2].rpartition(' ')[0] or name_of(program_of(text))} …"  # a word that is cut hides from the redactor what it is
 
 
-def _followed(failed: Command, later: Sequence[Deed]) -> Failure:
+def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozenset[str]]) -> Failure:
+    """What became of a command; those of its own line, `beside` it, are no cure when they are run again with it."""
     shown = failed.text if failed.is_plain else f"{failed.program} …"
     failure = Failure(failed.program, error_in(failed.printed), shown, failed.at)
     place = next((n for n, deed in enumerate(later) if isinstance(deed, Command) and deed.is_again(failed)), None)
@@ -247,16 +250,24 @@ def _followed(failed: Command, later: Sequence[Deed]) -> Failure:
     assert isinstance(again, Command)
     if not again.got_past(failed):
         return failure
-    cure = _cure(failed, again, later[:place], failure.error)
+    between = [deed for deed in later[:place] if getattr(deed, "words", None) not in beside]
+    cure = _cure(failed, again, between, failure.error)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
     if (again.varies(failed) or len(cure) > LONGEST) and cure.endswith(again.text):
         command, cure = _of_any_task(failed.text, cure)
         failure = replace(failure, command=command)
     if len(cure) > LONGEST and cure.endswith(again.text) and again.words > failed.words:
-        added = [word for word in parts_in(again.text) if word.strip("\"'") not in failed.words]
-        cure = " … ".join((again.program, " ".join(added)))
+        cure = _added(failed, again)
     return replace(failure, through_at=again.at, cure=cure if len(cure) <= LONGEST and is_plain(cure) else "")
+
+
+def _added(failed: Command, again: Command) -> str:
+    """A command with the words that another one had not, and those of its program."""
+    shown, known = again.program.split(), {*failed.words}
+    words = _WORDS.findall(again.text)
+    words = [w if w.rpartition("/")[2] in shown or w.strip("\"'") not in known else "…" for w in words]
+    return re.sub(r"…(?: …)+", "…", " ".join(words))
 
 
 def _brings(text: str, failed: Command) -> bool:
@@ -309,7 +320,7 @@ def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
         before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
         if not path and (start := start_of(cure, failed.program)) and not cure.endswith(failed.text.partition(" ")[2]):
             command, before = f"{start_of(failed.text, failed.program)} …", f"{start} …"
-        if len(before + path) <= LONGEST:
+        if len(before + path) <= LONGEST and is_plain(before + path):
             yield Failure(name_of(failed.program), "", command, failed.at, acted.at, before + path)
 
 
@@ -323,7 +334,8 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
     if again.quotes(failed):
         return _QUOTED
     if is_same and not acted and UNREAD.search(failed.printed):
-        return again.text if again.text != failed.text else _WRITTEN if again.script != failed.script else ""
+        is_alike = re.sub(r"\W", "", again.script) == re.sub(r"\W", "", failed.script) != ""
+        return again.text if again.text != failed.text else _WRITTEN if is_alike else ""
     if not is_same and again.text != failed.text:
         return again.text if _is_changed(failed, again, is_alone=not (acted or edited)) else ""
     if edited:

@@ -79,7 +79,12 @@ NAME: Final = re.compile(r"[\w.-]{1,60}")
 _INTO: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*(\"[^\"]+\"|'[^']+'|[^\s&|;<>]+)|\s[0-9&]>{1,2}\s*(?:&[0-9]|[^\s&]+)")
 """Where what a command prints goes."""
 _NOWHERE: Final = re.compile(r"/dev/null|\$null|nul", re.IGNORECASE)
-_WRITES: Final = re.compile(r"(?:cat|echo|printf|tee)\b(?=.*(?:>|<<))|tee\s")
+_WRITES: Final = re.compile(r"(?:cat|echo|printf|tee)\b(?=.*(?:>|<<))|tee\s|(?:Set|Add)-Content\b|Out-File\b")
+_SET_FIRST: Final = re.compile(r"(?:\w+=(?:\"[^\"]*\"|'[^']*'|[^\s'\"]*)\s+)+")
+_NESTS: Final = re.compile(r"\S*\b(?:powershell|pwsh|cmd|(?:ba|z)?sh)(?:\.exe)?\s+(?:-\S+\s+)*(?:-\w*c|-Command|/c)\b", re.IGNORECASE)
+"""A shell that is given a line of its own."""
+_NAMED: Final = re.compile(r"[\w.@~/][\w.@~/+:-]*(?: .+)?")
+"""The name of a program; of what is none, a line was read wrongly."""
 _ASSIGNS: Final = re.compile(r"\$?(\w+)\s*=\s*(?:'[^']*'|\"[^\"]*\"|\$\(.*\)|[^\s'\"]*)$")
 _TAKES: Final = re.compile(r"^\$\w+\s*=\s*(?=[\w.&])")
 """What PowerShell puts before a command whose result it keeps."""
@@ -140,7 +145,8 @@ class Command:
     @property
     def can_teach(self) -> bool:
         """Whether it failed, and that is of no one task: what a look does not find it will not find again."""
-        return self.failed and not self.is_own and (not self.looks or bool(SAYS.fullmatch(self.text)))
+        is_look = self.looks and not SAYS.fullmatch(self.text)
+        return self.failed and not self.is_own and not is_look and bool(_NAMED.fullmatch(self.program) and not _NESTS.match(self.text))
 
     def is_again(self, other: Command) -> bool:
         """Whether it is the next try: the same command, or with more words, or with others about the same."""
@@ -181,7 +187,8 @@ class Command:
         is_check = check_of(self.text) in ("the tests", "the linter") and not _MENDS.search(self.text)
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
-        acts = self.code == 0 and not (self.looks or self.script or self.edits or self.is_fed)
+        is_read = _NAMED.fullmatch(self.program) is not None and is_plain(self.text)
+        acts = self.code == 0 and is_read and not (self.looks or self.script or self.edits or self.is_fed)
         return acts and not is_check and not is_twin and not TELLS.match(self.text)
 
     @property
@@ -225,7 +232,7 @@ class Command:
 
 def is_plain(text: str) -> bool:
     """Whether a text is a program and its arguments, or two of them, and nothing more: only that is shown."""
-    return not _SHAPED.search(_PLAINLY_QUOTED.sub("''", text.replace(" && ", " ").replace("; ", " ")))
+    return not _SHAPED.search(_INTO.sub("", _PLAINLY_QUOTED.sub("''", text.replace(" && ", " ").replace("; ", " "))))
 
 
 def missing_modules(failed: Command) -> set[str]:
@@ -286,20 +293,24 @@ def commands_in(
             command = _command(replace(part, text=text, script=script), at, folder, printed, made)
             commands.append(replace(command, prepared=before))
             made |= command.writes
+    if prepared and not commands:
+        commands.append(_command(Part(prepared[-1], "", code, is_fed=False), at, folder, printed, made))
     return commands
 
 
 def _command(part: Part, at: int, folder: str, printed: str, made: set[str]) -> Command:
-    runs, is_given = RUNS.match(f"{part.text} "), RUNS_TEXT.match(f"{part.text} ") is not None
+    sets = _SET_FIRST.match(part.text)
+    first, started = (sets[0], part.text[sets.end() :]) if sets else ("", part.text)
+    runs, is_given = RUNS.match(f"{started} "), RUNS_TEXT.match(f"{started} ") is not None
     into = {match[1].strip("\"'") for match in _INTO.finditer(part.text) if match[1]}
     files = {file for file in into if not _NOWHERE.fullmatch(file)}
     is_writer = _WRITES.match(part.text) is not None
-    text = part.text if is_writer else " ".join(_INTO.sub("", part.text).split())
+    text = " ".join((part.text if is_writer else _INTO.sub("", part.text)).split()).removesuffix(" <<").replace(" << ", " ")
     is_own = not {word.rpartition("/")[2] for word in words_of(unwrapped(text))[:2]}.isdisjoint(made)
     script, edits = part.script, is_writer or (EDITS.match(text) is not None and not ENDINGS.search(text))
     if runs and (is_given or (is_own and LACKS.search(printed))):
-        edits, is_own = edits or not only_looks(text), False
-        script, text = f"{text} {script}", f"{runs[1]} {_ITS_SCRIPT}"
+        edits, is_own = edits or not only_looks(part.text), False
+        script, text = f"{text} {script}", f"{first}{runs[1]} {_ITS_SCRIPT}"
     names = {word.rpartition("/")[2] for word in text.split()}
     return Command(
         at=at,

@@ -12,7 +12,7 @@ from lessonbank.text.error_line import SAYS_ERROR
 from lessonbank.text.shell_commands import name_of, only_looks, program_of
 
 from ._checks import SAYS_FAILED
-from ._shell import ENDS_AT_ERROR, ENTERS, FAILS_TOO, HEREDOC, PIPEFAIL, own_code
+from ._shell import ENDS_AT_ERROR, ENTERS, FAILS_TOO, PIPEFAIL, own_code
 
 NOT_THERE: Final = 127
 _UNKNOWN: Final = -1
@@ -30,14 +30,14 @@ _MESSAGE: Final = re.compile(
 _LONG: Final = (
     re.compile(r"(?ms)\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\1\s*\)\""),
     re.compile(r"(?ms)@(['\"]).*?^\1@"),
-    HEREDOC,
+    re.compile(r"(?ms)<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(?:.*?\n)?\s*\2\s*$"),
     re.compile(
         r"(?s)(?<!-[ceq] )(?:'[^']{80,}'|\"[^\"$`]{80,}\"|'[^'\n]*\n[^']*'|\"[^\"$`\n]*\n[^\"$`]*\")"
     ),
 )
 """Texts that a line holds, and not only names: what they say is of one task."""
 _MARK: Final = re.compile("\ue000(\\d+)\ue000")
-_OPENS: Final = re.compile(r"^(?:(?:try|finally|else|do|then|time|!|\()\s+|\((?!\w+\)))+")
+_OPENS: Final = re.compile(r"^(?:(?:try|finally|else|do|then|time|!)(?:\s+|$)|\(\s*)+")
 _DECIDES: Final = re.compile(r"(?:if|elif|for|foreach|while|until|case|catch|function|fi|done|esac)\b")
 _NEVER_FAILS: Final = re.compile(r"(?:head|tail|cat|wc|sort|tee|echo|true|Out-\w+|Select-Object)\b")
 _SHELL_LACKS: Final = re.compile(
@@ -85,8 +85,11 @@ def parts_in_line(line: str, code: int, printed: str, /) -> list[Part]:
 
 
 def _cut(texts: list[str], match: re.Match[str]) -> str:
+    if not re.search(r"\s", match[0]):
+        return match[0]  # a path
     texts.append(_MARK.sub(lambda inner: texts[int(inner[1])], match[0]))
-    return f"{'<<' if match[0].startswith('<<') else ''}'\ue000{len(texts) - 1}\ue000'"
+    mark = f"'\ue000{len(texts) - 1}\ue000'"
+    return f"<<{mark}{match[3]}" if match[0].startswith("<<") else mark
 
 
 def _shown(match: re.Match[str]) -> str:

@@ -34,7 +34,7 @@ _FAMILIES: Final = tuple(
 )
 """Programs that stand for each other: a repository uses one of them."""
 EDITS: Final = re.compile(
-    r"\s*(?:sed\s.*-\w*i|perl\s+-\w*i|(?:apply_patch\b|patch\s)|git\s+(?:apply|restore|reset|revert|clean|checkout\s.*[./])|(?:cat|tee)\s*<<)"
+    r"\s*(?:sed\s(?:.*\s)?-\w*i|perl\s+-\w*i|(?:apply_patch\b|patch\s)|git\s+(?:apply|restore|reset|revert|clean|checkout\s.*[./])|(?:cat|tee)\s*<<)"
 )
 """A command that changes files of the task at hand."""
 INSTALLS: Final = re.compile(
@@ -49,7 +49,7 @@ _READS: Final = re.compile(
 )
 """Programs that tell what stands in files."""
 _ASKS: Final = re.compile(
-    r"pip3? (?:list|show|freeze)|npm (?:ls|view)|curl|wget|env|ps|df|du|sleep|date|whoami|"
+    r"pip3? (?:list|show|freeze)|npm (?:ls|list|view)|curl|wget|env|ps|df|du|sleep|date|whoami|"
     r"pg_isready|lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
     r"(?:ps|images|logs|inspect|version|info|get|describe|list)"
 )
@@ -129,7 +129,7 @@ def unwrapped(text: str, /) -> str:
 
 def program_of(text: str, /) -> str:
     """The program of a command, with its sub-command: `git push`, `npm run build`; of a script its name."""
-    text = text[:_READ]
+    text = re.sub(r"(?<=[\w.])\\(?=\w)", "/", text[:_READ])
     while wrapped := _WRAPS.match(text):
         text = text[wrapped.end() :]
     words = words_of(text)
