@@ -255,10 +255,11 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
     if (again.varies(failed) or len(cure) > LONGEST) and cure.endswith(again.text):
-        command, cure = _of_any_task(failed.text, cure)
-        failure = replace(failure, command=command)
-    if len(cure) > LONGEST and cure.endswith(again.text) and again.words > failed.words:
-        cure = _added(failed, again)
+        before = cure.removesuffix(again.text)
+        command, text = _of_any_task(failed.text, again.text)
+        if len(before + text) > LONGEST:
+            command, text = failure.command, _added(failed, again) if before or again.words > failed.words else " " * LONGEST
+        failure, cure = replace(failure, command=command), before + text
     return replace(failure, through_at=again.at, cure=cure if len(cure) <= LONGEST and is_plain(cure) else "")
 
 

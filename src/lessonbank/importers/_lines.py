@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from lessonbank.text.error_line import SAYS_ERROR
@@ -27,15 +26,15 @@ _MESSAGE: Final = re.compile(
     r"(?:\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\2\s*\)\"|'[^']*'|\"(?:[^\"\\]|\\.)*\")",
 )
 """What a command says to people: another text in each task."""
-_LONG: Final = (
+_WRITTEN: Final = (
     re.compile(r"(?ms)\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\1\s*\)\""),
     re.compile(r"(?ms)@(['\"]).*?^\1@"),
-    re.compile(r"(?ms)<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(?:.*?\n)?\s*\2\s*$"),
-    re.compile(
-        r"(?s)(?<!-[ceq] )(?:'[^']{80,}'|\"[^\"$`]{80,}\"|'[^'\n]*\n[^']*'|\"[^\"$`\n]*\n[^\"$`]*\")"
-    ),
+    re.compile(r"(?ms)<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?(?:^\s*\2\s*$|\Z)"),
 )
 """Texts that a line holds, and not only names: what they say is of one task."""
+_PROSE: Final = re.compile(r"(?s)'(?=.*\s).{80,}'|\"(?=.*\s)[^$`]{80,}\"|'.*\n.*'|\"[^$`]*\n[^$`]*\"")
+_GIVES: Final = re.compile(r"\s-[ceq]\s$")
+"""What stands before a script in quotes."""
 _MARK: Final = re.compile("\ue000(\\d+)\ue000")
 _OPENS: Final = re.compile(r"^(?:(?:try|finally|else|do|then|time|!)(?:\s+|$)|\(\s*)+")
 _DECIDES: Final = re.compile(r"(?:if|elif|for|foreach|while|until|case|catch|function|fi|done|esac)\b")
@@ -68,10 +67,10 @@ def parts_in_line(line: str, code: int, printed: str, /) -> list[Part]:
     output or the next try tells which. One that is hidden, as behind a pipe, went through if nothing looks like an error.
     """
     texts = list[str]()
-    line = _COMMENT.sub("", _MESSAGE.sub(r"\1'…'", line.replace("\ue000", "").replace("\\\n", " ")))
-    for pattern in _LONG:
-        line = pattern.sub(partial(_cut, texts), line)
-    commands, joints = _split(line)
+    line = line.replace("\ue000", "").replace("\\\n", " ")
+    for pattern in _WRITTEN:
+        line = pattern.sub(lambda match: _cut(texts, match), line)
+    commands, joints = _split(_COMMENT.sub("", _MESSAGE.sub(r"\1'…'", line)), texts)
     codes = _codes(commands, joints, code, printed)
     return [
         Part(
@@ -85,8 +84,6 @@ def parts_in_line(line: str, code: int, printed: str, /) -> list[Part]:
 
 
 def _cut(texts: list[str], match: re.Match[str]) -> str:
-    if not re.search(r"\s", match[0]):
-        return match[0]  # a path
     texts.append(_MARK.sub(lambda inner: texts[int(inner[1])], match[0]))
     mark = f"'\ue000{len(texts) - 1}\ue000'"
     return f"<<{mark}{match[3]}" if match[0].startswith("<<") else mark
@@ -96,11 +93,12 @@ def _shown(match: re.Match[str]) -> str:
     return "<<" if match[0].startswith("<<") else "'…'"
 
 
-def _split(line: str) -> tuple[list[str], list[str]]:
+def _split(line: str, texts: list[str]) -> tuple[list[str], list[str]]:
     commands, joints, held = list[str](), list[str](), list[str]()
     for token in _TOKEN.finditer(f"{line}\n"):
         if token[1] is None:
-            held.append(token[0])
+            is_text = (prose := _PROSE.fullmatch(token[0])) and not _GIVES.search("".join(held[-2:]))
+            held.append(_cut(texts, prose) if prose and is_text else token[0])
             continue
         if command := _OPENS.sub("", "".join(held).strip()).strip():
             closes = command.endswith(")") and command.count(")") > command.count("(")
