@@ -14,7 +14,7 @@ from typing import Final
 
 from lessonbank.contracts.records import Lesson, Provenance, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
-from lessonbank.guard.hazards import CHECKS_LESS, may_loosen
+from lessonbank.guard.hazards import CHECKS_LESS, is_hazard, may_loosen
 from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, SAYS_ERROR, UNREAD, WALLED, error_in
 from lessonbank.text.shell_commands import (
     INSTALLS,
@@ -83,6 +83,7 @@ _OPENS: Final = re.compile(
 _WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
+_ITS_FOLDER: Final = "<folder>"
 _PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
 _SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)")
 _OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|\"(?=.*\d)[^\"]{4,}\"|(?=.*\w).*[/\\].*")
@@ -243,24 +244,36 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
     """What became of a command; those of its own line, `beside` it, are no cure when they are run again with it."""
     shown = failed.text if failed.is_plain else f"{failed.program} …"
     failure = Failure(failed.program, error_in(failed.printed), shown, failed.at)
-    place = next((n for n, deed in enumerate(later) if isinstance(deed, Command) and deed.is_again(failed)), None)
-    if place is None:
-        return failure
-    again = later[place]
-    assert isinstance(again, Command)
-    if not again.got_past(failed):
+    tries = ((n, deed) for n, deed in enumerate(later) if isinstance(deed, Command) and deed.is_again(failed))
+    place, again = next(tries, (0, None))
+    if again is None or not again.got_past(failed):
         return failure
     between = [deed for deed in later[:place] if getattr(deed, "words", None) not in beside]
     cure = _cure(failed, again, between, failure.error)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
-    if (again.varies(failed) or len(cure) > LONGEST) and cure.endswith(again.text):
-        before = cure.removesuffix(again.text)
-        command, text = _of_any_task(failed.text, again.text)
-        if len(before + text) > LONGEST:
-            command, text = failure.command, _added(failed, again) if before or again.words > failed.words else " " * LONGEST
-        failure, cure = replace(failure, command=command), before + text
-    return replace(failure, through_at=again.at, cure=cure if len(cure) <= LONGEST and is_plain(cure) else "")
+    shown, cure = _fitted(failed, again, shown, cure)
+    is_fit = len(cure) <= LONGEST and is_plain(cure)
+    return replace(failure, command=shown, through_at=again.at, cure=cure if is_fit else "")
+
+
+def _fitted(failed: Command, again: Command, shown: str, cure: str) -> tuple[str, str]:
+    """A failed command and its cure, without what is of one task, or is too long: then only what differs is shown."""
+    if not cure.endswith(again.text):
+        return _in_its_folder(shown, cure)
+    if not again.varies(failed) and len(cure) <= LONGEST:
+        return shown, cure
+    before = cure.removesuffix(again.text)
+    command, text = _of_any_task(failed.text, again.text)
+    if len(before + text) <= LONGEST and (again.words > failed.words or len(command + text) <= _BOTH):
+        return command, before + text
+    return shown, f"{before}{_added(failed, again)}" if before or again.words > failed.words else ""
+
+
+def _in_its_folder(shown: str, cure: str) -> tuple[str, str]:
+    """A command that wrote into a folder, and the one that made it: another task has another folder."""
+    folder = next((word for word in cure.split()[1:] if f"{word}/" in shown), "")
+    return (shown.replace(folder, _ITS_FOLDER), cure.replace(folder, _ITS_FOLDER)) if folder else (shown, cure)
 
 
 def _added(failed: Command, again: Command) -> str:
@@ -362,7 +375,9 @@ def _act(failed: Command, acted: Sequence[Command]) -> str:
     if len(acted) > _MOST_BETWEEN:
         return ""
     named = [command for command in acted if command.program.rpartition(" ")[2] in failed.printed]
-    return (named or [command for command in acted if command.program != "git add"] or acted)[-1].text
+    act = (named or [command for command in acted if command.program != "git add"] or acted)[-1].text
+    short = _shortened(act, LONGEST)
+    return short if is_hazard(short) == is_hazard(act) else ""
 
 
 def _same(failed: Command, again: Command, between: Sequence[Deed]) -> str:

@@ -43,7 +43,7 @@ _EDITOR: Final = re.compile(r"edit|(?<!todo)write(?!_stdin)|patch|replace|create
 _MAKER: Final = re.compile(r"write|create", re.IGNORECASE)
 _SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"]")
 """A command with one of these is more than a program and its arguments."""
-_PLAINLY_QUOTED: Final = re.compile(r"'[^'`\n]*'|\"(?:[^\"`$\n]|\$(?!\())*\"|<(?:path|value|branch|script)>")
+_PLAINLY_QUOTED: Final = re.compile(r"'[^'`\n]*'|\"(?:[^\"`$\n]|\$(?!\())*\"|<(?:path|value|branch|script|folder)>")
 _CLOSED: Final = 126
 _PATTERN: Final = re.compile(r"no matches found: (\S+)")
 """What a shell took for a pattern."""
@@ -321,7 +321,7 @@ def _command(part: Part, at: int, folder: str, printed: str, made: set[str]) -> 
         code=part.code,
         printed=printed,
         script=script,
-        edits=edits or not names.isdisjoint(made) or any(not SCRATCH.match(file) for file in files),
+        edits=edits or not (names.isdisjoint(made) or only_looks(text)) or any(not SCRATCH.match(file) for file in files),
         is_own=is_own,
         is_fed=part.is_fed,
         writes=frozenset(file.rpartition("/")[2] for file in files),
