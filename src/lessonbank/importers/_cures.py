@@ -208,7 +208,8 @@ def _shortened(text: str, most: int) -> str:
     text = re.sub(r"\w+://[^\s\"']+", "<address>", text)
     if len(text) <= most:
         return text
-    return f"{text[: most - 2].rpartition(' ')[0]} …"  # a word that is cut hides from the redactor what it is
+    whole = text[: most - 2].rpartition(" ")[0]  # a word that is cut hides from the redactor what it is
+    return f"{whole or program_of(text)[:most]} …"
 
 
 def _followed(failed: Command, later: Sequence[Deed]) -> Failure:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from lessonbank.contracts.records import ToolCall, Trajectory
-from lessonbank.text.error_line import ABSENT, MODULE, PLACELESS, UNREAD
+from lessonbank.text.error_line import ABSENT, MODULE, PLACELESS, UNREAD, error_in
 from lessonbank.text.shell_commands import (
     EDITS,
     INSTALLS,
@@ -44,6 +44,12 @@ _PLAINLY_QUOTED: Final = re.compile(r"'[^'`\n]*'|\"[^\"`$\n]*\"")
 _MAKES: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*([\w./~-]+)|\btee\s+(?:-a\s+)?([\w./~-]+)")
 _SHORTENED: Final = re.compile(r"\s*(?:2>&1\s*)?\|\s*(?:tail|head|cat)(?:\s+-?\w+){0,3}\s*$")
 """What only shortens the output. Whether the program went through is not told then."""
+_SERVES: Final = re.compile(
+    r"\s*\(?([^;&|<>()\n]{1,200}?)\s*&\s*\)?\s*[;\n]?\s*(?:sleep\s+[\d.]+\s*(?:;|\n|&&)\s*)?"
+    r"(?:curl|wget|nc)\s[^;&|\n]*\b(?:localhost|127\.0\.0\.1)\b[^;&|\n]*"
+)
+"""A server, which never ends by itself, and a call of it: the exit code tells whether it answers."""
+_PRINTED: Final = 8_000
 _NOT_THERE: Final = 127
 _CLOSED: Final = 126
 _PATTERN: Final = re.compile(r"no matches found: (\S+)")
@@ -121,6 +127,8 @@ class Command:
     """The script that its line gives an interpreter."""
     is_free: bool = False
     """Whether it ran outside of the sandbox."""
+    is_served: bool = False
+    """Whether the code is that of a call of it: another server may have answered, while it failed again."""
 
     @property
     def failed(self) -> bool:
@@ -200,6 +208,8 @@ class Command:
     def got_past(self, other: Command) -> bool:
         """Whether it went through, or at least ran where the other try did not."""
         ran = self.code == 1 and (other.program, other.code) in NOTHING_TO_RUN
+        if self.is_served and error_in(other.printed) in map(error_in, self.printed[-_PRINTED:].splitlines()):
+            return False
         return self.code == 0 or ran or (other.is_missing and not self.is_missing)
 
     def replaces(self, other: Command) -> bool:
@@ -259,6 +269,10 @@ def deeds_in(at: int, line: str, folder: str, code: int, printed: str, made: set
     """
     line = _MESSAGE.sub(r"\1'…'", line)
     line, code = as_printed(line, printed) or (line, code)
+    if code == 0 and (served := _SERVES.fullmatch(line)):
+        server = _command(at, served[1], folder, code, printed)
+        yield replace(server, is_served=True) if server else Edit()
+        return
     parts, joints = parts_of(HEREDOC.sub("<<''", line))
     unquoted = bare(line)
     plain = parts_of(unquoted)[0]
