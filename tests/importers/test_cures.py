@@ -383,6 +383,64 @@ def test_the_same_failure_has_the_same_key_live_and_in_the_session_file() -> Non
     assert failure_of("grep x a.py", "Exit code 1") is None
 
 
+def test_a_failure_is_found_by_what_was_wrong_and_not_by_the_line_that_sums_up() -> None:
+    def key(command: str, *printed: str) -> str:
+        failure = failure_of(command, "\n".join(printed))
+        assert failure
+        return failure.key
+
+    asked, refused = "The following data requires normalization:", "error: failed to push some refs"
+    ours = key("git push", asked, "  locales/de.yml", f"{refused} to 'git@havn.example:web.git'")
+    assert ours == key("git push fork", asked, "  locales/fr.yml", refused) == f"git push failed: {asked}"
+    assert ours != key("git push", "hint: Updates were rejected, as the remote has more.", refused)
+    assert key("git push", refused) == f"git push failed: {refused}"  # nothing else was said
+    summed = "error: could not compile `tide` (lib) due to 1 previous error"
+    assert key("cargo build", "error: no cached data for this query", summed) != key("cargo build", "error: x", summed)
+    assert key("bin/dev", "A server is already running.", "Exiting").endswith("A server is already running.")
+
+
+SERVED = "bin/dev & sleep 6; curl -s -o /dev/null localhost:3000/"
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"),
+    [
+        ((SERVED, 0, "* Listening on port 3000"), ["bin/up"]),
+        (("(bin/dev &) ; sleep 2 && curl -s http://127.0.0.1:3000", 0, "ok"), ["bin/up"]),
+        ((SERVED, 7, "ok"), []),
+        ((SERVED, 0, "Port 3000 is taken\n<html>"), []),  # another server answered
+        (("bin/dev >log 2>&1 & sleep 6; curl -s localhost:3000", 0, "ok"), []),  # what it printed is not known
+        (("bin/dev & sleep 6; curl -s shop.example", 0, "ok"), []),
+        (("bin/dev & sleep 6; curl -s localhost:3000 || true", 0, "ok"), []),
+    ],
+)
+def test_a_server_went_through_where_a_call_of_it_did_and_it_does_not_say_the_same_again(
+    again: Call, expected: list[str]
+) -> None:
+    done = cures(bad("bin/dev", "Port 3000 is taken", 1), ok("bin/up"), again)
+    assert [cure for _, _, cure in done] == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "waits"),
+    [
+        ("mv tmp/server.pid /tmp/", True),
+        ("mv tests/slow.py tests/slow.py.bak", True),
+        ("mv .eslintrc.js ~/old", True),
+        ("mv notes.md notes.local.md", False),
+    ],
+)
+def test_what_was_moved_out_of_the_way_waits_for_a_person(command: str, waits: bool) -> None:
+    (found,) = failures_in(*run(bad("make db"), ok(command), ok("make db")))
+    assert is_hazard(found.lesson("r").content) is waits
+
+
+def test_a_command_whose_first_word_is_too_long_is_told_by_its_name() -> None:
+    tool = f"{'deep/' * 15}list.py"
+    found = failures_in(*run(bad(f"{tool} -v", "Permission denied", 126), ok(f"python3 {tool} -v")))[0]
+    assert found.lesson("r").title == "`list.py …` failed here before"
+
+
 def test_what_became_of_a_command_is_told_with_the_step() -> None:
     (told,) = failures_in(*run(bad("make test"), "a.py", ok("make test")))
     assert (told.at, told.through_at, told.cure) == (0, 2, "")
@@ -485,7 +543,7 @@ def test_what_went_through_outside_of_the_sandbox_waits_for_a_person(asked: dict
 @pytest.mark.parametrize("path", ["src/[id]/page.tsx", "src/(shop)/page.tsx"])
 def test_quotes_around_what_a_shell_took_for_a_pattern_are_a_cure_for_every_path(path: str) -> None:
     denied = bad(f"git add '{path}'", "fatal: Unable to create '.git/index.lock'", 128)
-    for failed, again in ((f"cat {path}", ok(f'cat "{path}"')), (f"git add {path}", denied)):
+    for failed, again in ((f"git add {path}", ok(f'git add "{path}"')), (f"git add {path}", denied)):
         found = failures_in(*run(bad(failed, f"zsh:1: no matches found: {path}", 1), again))
         assert found[0].lesson("r").content.startswith("It went through with quotes")
         live = failure_of(failed.replace("page", "other"), f"zsh:1: no matches found: {path.replace('page', 'other')}")

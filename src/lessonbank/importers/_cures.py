@@ -212,8 +212,10 @@ def _is_usual(failure: Failure) -> bool:
 def _is_instead(failed: str, cure: str) -> bool:
     """Whether a cure did what the command was for, and not what had to come before it."""
     program, other = program_of(cure), program_of(failed)
-    if ENDINGS.search(cure) or "…" in cure.split() or (only_looks(failed) and ">" not in failed):
-        return not ENDINGS.search(cure)
+    if ENDINGS.search(cure):
+        return False
+    if "…" in cure.split() and (program == other or cure.split()[0] == failed.split()[0]):
+        return True
     if are_alike(cure, failed):
         return True
     is_started = start_of(bare(cure), other) and cure.split()[0] != failed.split()[0] and not INSTALLS.match(cure)
@@ -237,7 +239,8 @@ def _shortened(text: str, most: int) -> str:
     text = re.sub(r"\w+://[^\s\"']+", "<address>", text)
     if len(text) <= most:
         return text
-    return f"{text[: most - 2].rpartition(' ')[0] or name_of(program_of(text))} …"  # a word that is cut hides from the redactor what it is
+    whole = text[: most - 2].rpartition(" ")[0]  # a word that is cut hides from the redactor what it is
+    return f"{whole or program_of(text)[:most]} …"
 
 
 def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozenset[str]]) -> Failure:
@@ -273,7 +276,9 @@ def _fitted(failed: Command, again: Command, shown: str, cure: str) -> tuple[str
 def _in_its_folder(shown: str, cure: str) -> tuple[str, str]:
     """A command that wrote into a folder, and the one that made it: another task has another folder."""
     folder = next((word for word in cure.split()[1:] if f"{word}/" in shown), "")
-    return (shown.replace(folder, _ITS_FOLDER), cure.replace(folder, _ITS_FOLDER)) if folder else (shown, cure)
+    if not folder:
+        return shown, cure
+    return re.sub(rf"{re.escape(folder)}/\S+", f"{_ITS_FOLDER}/…", shown), cure.replace(folder, _ITS_FOLDER)
 
 
 def _added(failed: Command, again: Command) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from lessonbank.contracts.records import ToolCall, Trajectory
-from lessonbank.text.error_line import ABSENT, MODULE, PLACELESS, UNREAD
+from lessonbank.text.error_line import ABSENT, MODULE, PLACELESS, UNREAD, error_in
 from lessonbank.text.shell_commands import (
     EDITS,
     INSTALLS,
@@ -44,6 +44,7 @@ _MAKER: Final = re.compile(r"write|create", re.IGNORECASE)
 _SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"]")
 """A command with one of these is more than a program and its arguments."""
 _PLAINLY_QUOTED: Final = re.compile(r"'[^'`\n]*'|\"(?:[^\"`$\n]|\$(?!\())*\"|<(?:path|value|branch|script|folder)>")
+_PRINTED: Final = 8_000
 _CLOSED: Final = 126
 _PATTERN: Final = re.compile(r"no matches found: (\S+)")
 """What a shell took for a pattern."""
@@ -125,6 +126,10 @@ class Command:
     """Whether the run itself wrote what it runs: no later task has that."""
     is_fed: bool = False
     """Whether it stands behind a pipe."""
+    is_left: bool = False
+    """Whether it was left to run, as a server."""
+    is_hidden: bool = False
+    """Whether no exit code tells that it went through."""
     writes: frozenset[str] = frozenset()
     """The names of the files that it writes."""
 
@@ -188,7 +193,7 @@ class Command:
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         is_read = _NAMED.fullmatch(self.program) is not None and is_plain(self.text)
-        acts = self.code == 0 and is_read and not (self.looks or self.script or self.edits or self.is_fed)
+        acts = (self.code == 0 or self.is_left) and is_read and not (self.looks or self.script or self.edits or self.is_fed)
         return acts and not is_check and not is_twin and not TELLS.match(self.text)
 
     @property
@@ -212,6 +217,8 @@ class Command:
 
     def got_past(self, other: Command) -> bool:
         """Whether it went through, or at least ran where the other try did not."""
+        if self.is_hidden and error_in(other.printed) in map(error_in, self.printed[-_PRINTED:].splitlines()):
+            return False  # it says the same again
         ran = self.code == 1 and (other.program, other.code) in NOTHING_TO_RUN
         return self.code == 0 or ran or (other.is_missing and not self.is_missing)
 
@@ -294,7 +301,7 @@ def commands_in(
             commands.append(replace(command, prepared=before))
             made |= command.writes
     if prepared and not commands:
-        commands.append(_command(Part(prepared[-1], "", code, is_fed=False), at, folder, printed, made))
+        commands.append(_command(Part(prepared[-1], "", code, is_fed=False, is_left=False, is_hidden=False), at, folder, printed, made))
     return commands
 
 
@@ -324,6 +331,8 @@ def _command(part: Part, at: int, folder: str, printed: str, made: set[str]) -> 
         edits=edits or not (names.isdisjoint(made) or only_looks(text)) or any(not SCRATCH.match(file) for file in files),
         is_own=is_own,
         is_fed=part.is_fed,
+        is_left=part.is_left,
+        is_hidden=part.is_hidden,
         writes=frozenset(file.rpartition("/")[2] for file in files),
     )
 

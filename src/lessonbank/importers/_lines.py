@@ -39,6 +39,7 @@ _MARK: Final = re.compile("\ue000(\\d+)\ue000")
 _OPENS: Final = re.compile(r"^(?:(?:try|finally|else|do|then|time|!)(?:\s+|$)|\(\s*)+")
 _DECIDES: Final = re.compile(r"(?:if|elif|for|foreach|while|until|case|catch|function|fi|done|esac)\b")
 _NEVER_FAILS: Final = re.compile(r"(?:head|tail|cat|wc|sort|tee|echo|true|Out-\w+|Select-Object)\b")
+_CALLS: Final = re.compile(r"(?:curl|wget|nc)\s.*\b(?:localhost|127\.0\.0\.1)\b")
 _SHELL_LACKS: Final = re.compile(
     r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found|\S{0,80}python[\d.]*(?:\.exe)?: No module named|"
     r"Python was not found"
@@ -58,6 +59,10 @@ class Part:
     """0 if it went through; -1 where neither the exit code nor the output tells."""
     is_fed: bool
     """Whether it stands behind a pipe."""
+    is_left: bool
+    """Whether it was left to run, as a server."""
+    is_hidden: bool
+    """Whether the line's exit code does not tell of it."""
 
 
 def parts_in_line(line: str, code: int, printed: str, /) -> list[Part]:
@@ -77,9 +82,13 @@ def parts_in_line(line: str, code: int, printed: str, /) -> list[Part]:
             " ".join(re.sub(r"<?<?'?\ue000\d+\ue000'?", _shown, command).split()),
             "".join(texts[int(number)] for number in _MARK.findall(command)),
             own,
-            before == "|",
+            is_fed=before == "|",
+            is_left=after == "&",
+            is_hidden=own_code(commands, joints, n, code) is None,
         )
-        for command, own, before in zip(commands, codes, ["", *joints], strict=True)
+        for n, (command, own, before, after) in enumerate(
+            zip(commands, codes, ["", *joints], [*joints, ""], strict=True)
+        )
     ]
 
 
@@ -100,10 +109,12 @@ def _split(line: str, texts: list[str]) -> tuple[list[str], list[str]]:
             is_text = (prose := _PROSE.fullmatch(token[0])) and not _GIVES.search("".join(held[-2:]))
             held.append(_cut(texts, prose) if prose and is_text else token[0])
             continue
-        if command := _OPENS.sub("", "".join(held).strip()).strip():
-            closes = command.endswith(")") and command.count(")") > command.count("(")
-            commands.append(command[:-1].rstrip() if closes else command)
-            joints.append(token[1] if token[1] in ("&&", "||", "|") else ";")
+        command = _OPENS.sub("", "".join(held).strip()).strip()
+        if command.endswith(")") and command.count(")") > command.count("("):
+            command = command[:-1].rstrip()
+        if command:
+            commands.append(command)
+            joints.append(token[1] if token[1] in ("&&", "||", "|", "&") else ";")
         held.clear()
     return commands, joints[:-1]
 
@@ -113,7 +124,11 @@ def _codes(commands: Sequence[str], joints: Sequence[str], code: int, printed: s
     if code and ends is not None:
         cut = _codes(commands[: ends + 1], joints[:ends], code, printed)
         return cut + [_UNKNOWN] * (len(commands) - len(cut))
-    hidden = [_hidden(command, printed) for command in commands]
+    answers = code == 0 and any(map(_CALLS.match, commands))
+    hidden = [
+        _hidden(command, printed) if joint != "&" or (answers and ">" not in command) else _UNKNOWN
+        for command, joint in zip(commands, [*joints, ""], strict=True)
+    ]
     if any(map(_DECIDES.match, commands)) or (code == 0 and "||" in joints):
         return hidden if code == 0 and "||" not in joints else [_UNKNOWN] * len(commands)
     if code == 0:
