@@ -22,7 +22,6 @@ from lessonbank.text.shell_commands import (
     differ_in_options,
     differ_in_start,
     name_of,
-    only_looks,
     operands_of,
     parts_in,
     program_of,
@@ -37,15 +36,14 @@ from ._deeds import (
     LACKS,
     LONGEST,
     NAME,
-    NOTHING_TO_RUN,
     Command,
     Deed,
     Edit,
     Spoke,
     are_alike,
     commands_in,
-    lines_of,
     is_plain,
+    lines_of,
     missing_modules,
 )
 from ._shell import bare
@@ -167,7 +165,7 @@ def key_of(program: str, error: str, /) -> str:
 
 def failure_of(line: str, printed: str, /) -> Failure | None:
     """A command that failed just now, of several that lead to one another the last; `None` where it only looks."""
-    failed = [command for command in commands_in(line, 1, printed) if command.can_teach]
+    failed = [command for command in commands_in(line, 1, printed, set()) if command.can_teach]
     if not failed:
         return None
     others = frozenset(command.program for command in failed)
@@ -183,16 +181,16 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
     """The commands of a run that failed, with what got them through."""
     lines, failures = list(lines_of(run, exit_codes)), list[Failure]()
     for at, line in enumerate(lines):
-        failed = [deed for deed in line if isinstance(deed, Command) and deed.can_teach]
-        later = [deed for deeds in lines[at + 1 : at + 1 + _SOON] for deed in deeds]
-        if failed:
-            failures += _of_line(failed, later)
+        commands = [deed for deed in line if isinstance(deed, Command)]
+        if failed := [command for command in commands if command.can_teach]:
+            later = [deed for deeds in lines[at + 1 : at + 1 + _SOON] for deed in deeds]
+            failures += _of_line(failed, later, {command.words for command in commands})
     return failures
 
 
-def _of_line(failed: Sequence[Command], later: Sequence[Deed]) -> Iterator[Failure]:
+def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collection[frozenset[str]]) -> Iterator[Failure]:
     """What became of the commands of a line of which one failed: the next try tells which."""
-    tries = [(command, _followed(command, later, {one.words for one in failed} - {command.words})) for command in failed]
+    tries = [(command, _followed(command, later, beside)) for command in failed]
     cured = [(command, failure) for command, failure in tries if failure.cure]
     if len([failure for _, failure in cured if failure.cure not in _OF_LINE]) > 1:
         error = error_in(failed[0].printed)
@@ -244,7 +242,7 @@ def _shortened(text: str, most: int) -> str:
 
 
 def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozenset[str]]) -> Failure:
-    """What became of a command; those of its own line, `beside` it, are no cure when they are run again with it."""
+    """What became of a command; those of its own line, `beside` it, are no cure when they are run again."""
     shown = failed.text if failed.is_plain else f"{failed.program} …"
     failure = Failure(failed.program, error_in(failed.printed), shown, failed.at)
     tries = ((n, deed) for n, deed in enumerate(later) if isinstance(deed, Command) and deed.is_again(failed))
@@ -356,7 +354,7 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
         is_alike = re.sub(r"\W", "", again.script) == re.sub(r"\W", "", failed.script) != ""
         return again.text if again.text != failed.text else _WRITTEN if is_alike else ""
     if not is_same and again.text != failed.text:
-        return again.text if _is_changed(failed, again, is_alone=not (acted or edited)) else ""
+        return again.text if _is_changed(failed, again, acted, edited) else ""
     if edited:
         file = next(iter(edited))
         is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
@@ -368,11 +366,12 @@ def _edits(deed: Deed) -> bool:
     return isinstance(deed, Command) and deed.edits and deed.code <= 0
 
 
-def _is_changed(failed: Command, again: Command, *, is_alone: bool) -> bool:
+def _is_changed(failed: Command, again: Command, acted: Sequence[Command], edited: Collection[str]) -> bool:
     """Whether other words got a command through. A check that was run after an edit may pass for that."""
     if len(failed.words) == 1 and not check_of(failed.text):
         return False  # it said how it is used
-    return is_alone or (again.words > failed.words and check_of(failed.text) is None)
+    is_more = again.words > failed.words
+    return is_more and check_of(failed.text) is None if edited else is_more or not acted
 
 
 def _act(failed: Command, acted: Sequence[Command]) -> str:

@@ -6,7 +6,7 @@ By exit codes and flags alone. Of a call of a tool only names are kept: of the t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -48,11 +48,6 @@ _PRINTED: Final = 8_000
 _CLOSED: Final = 126
 _PATTERN: Final = re.compile(r"no matches found: (\S+)")
 """What a shell took for a pattern."""
-LACKS: Final = re.compile(
-    r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found|\S{0,80}python[\d.]*(?:\.exe)?: No module named|"
-    r"Python was not found"
-)
-"""What is printed at once for a program that is not there: no pipe hides that."""
 LACKS: Final = re.compile(f"{MODULE.pattern}|ModuleNotFound|{ABSENT.pattern}|no matches found: ", re.MULTILINE)
 """How programs say that a module or a program is not there, or that they were not even asked."""
 _FREES: Final = {
@@ -82,7 +77,9 @@ _INTO: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*(\"[^\"]+\"|'[^']+'|[^\s&|;<>]
 _NOWHERE: Final = re.compile(r"/dev/null|\$null|nul", re.IGNORECASE)
 _WRITES: Final = re.compile(r"(?:cat|echo|printf|tee)\b(?=.*(?:>|<<))|tee\s|(?:Set|Add)-Content\b|Out-File\b")
 _SET_FIRST: Final = re.compile(r"(?:\w+=(?:\"[^\"]*\"|'[^']*'|[^\s'\"]*)\s+)+")
-_NESTS: Final = re.compile(r"\S*\b(?:powershell|pwsh|cmd|(?:ba|z)?sh)(?:\.exe)?\s+(?:-\S+\s+)*(?:-\w*c|-Command|/c)\b", re.IGNORECASE)
+_NESTS: Final = re.compile(
+    r"\S*\b(?:powershell|pwsh|cmd|(?:ba|z)?sh)(?:\.exe)?\s+(?:-\S+\s+)*(?:-\w*c|-Command|/c)\b", re.IGNORECASE
+)
 """A shell that is given a line of its own."""
 _NAMED: Final = re.compile(r"[\w.@~/][\w.@~/+:-]*(?: .+)?")
 """The name of a program; of what is none, a line was read wrongly."""
@@ -151,7 +148,12 @@ class Command:
     def can_teach(self) -> bool:
         """Whether it failed, and that is of no one task: what a look does not find it will not find again."""
         is_look = self.looks and not SAYS.fullmatch(self.text)
-        return self.failed and not self.is_own and not is_look and bool(_NAMED.fullmatch(self.program) and not _NESTS.match(self.text))
+        return (
+            self.failed
+            and not self.is_own
+            and not is_look
+            and bool(_NAMED.fullmatch(self.program) and not _NESTS.match(self.text))
+        )
 
     def is_again(self, other: Command) -> bool:
         """Whether it is the next try: the same command, or with more words, or with others about the same."""
@@ -193,7 +195,11 @@ class Command:
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         is_read = _NAMED.fullmatch(self.program) is not None and is_plain(self.text)
-        acts = (self.code == 0 or self.is_left) and is_read and not (self.looks or self.script or self.edits or self.is_fed)
+        acts = (
+            (self.code == 0 or self.is_left)
+            and is_read
+            and not (self.looks or self.script or self.edits or self.is_fed)
+        )
         return acts and not is_check and not is_twin and not TELLS.match(self.text)
 
     @property
@@ -266,7 +272,7 @@ def lines_of(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[list[De
                 line, folder = command_of(call.arguments), given.get("workdir")
                 folder, printed = folder if isinstance(folder, str) else "", result.text if result else ""
                 is_free = any(given.get(name) == value for name, value in _FREES.items())
-                commands = commands_in(line, code, printed, at=at, folder=folder, made=made)
+                commands = commands_in(line, code, printed, made, at=at, folder=folder)
                 yield [replace(command, is_free=is_free) for command in commands]
             elif not is_shell(call) and _EDITOR.search(call.name) and not (result and result.is_error):
                 made |= {_edited_file(call)} if _MAKER.search(call.name) else set()
@@ -277,64 +283,79 @@ def lines_of(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[list[De
             yield [Spoke()]
 
 
-def commands_in(
-    line: str, code: int, printed: str, *, at: int = 0, folder: str = "", made: set[str] | None = None
-) -> list[Command]:
-    """The commands of a line of a shell. `made` are the names of files that the run wrote, and gets those of the line."""
+def commands_in(line: str, code: int, printed: str, made: set[str], *, at: int = 0, folder: str = "") -> list[Command]:
+    """The commands of a line of a shell. `made`: names of files that the run wrote; those of the line are added."""
     line, code = as_printed(line, printed) or (line, code)
-    made = set[str]() if made is None else made
     values, prepared, commands = dict[str, str](), list[str](), list[Command]()
     for part in parts_in_line(line, code, printed):
-        text = _TAKES.sub("", part.text.replace(" | Out-Null", ""))
-        if match := _ENTERS_ONE.match(text):
+        part = replace(part, text=_TAKES.sub("", part.text))
+        if match := _ENTERS_ONE.match(part.text):
             folder = match[1].strip("\"'").replace("\\", "/").rstrip("/")
-        elif match := _ASSIGNS.fullmatch(text):
-            values[match[1]] = f"{text} {part.script}"
-            prepared += [] if part.script or not _PREPARES.match(text) else [text]
-        elif _PREPARES.match(text):
-            prepared.append(text)
-        elif not ENTERS.match(text) and not _WAITS.match(text):
-            used = {name: value for name, value in values.items() if re.search(rf"\$\{{?{name}\b", text)}
-            script = part.script + "".join(used.values())
-            before = " && ".join(one for one in prepared if not any(one in value for value in used.values()))
-            command = _command(replace(part, text=text, script=script), at, folder, printed, made)
-            commands.append(replace(command, prepared=before))
+        elif match := _ASSIGNS.fullmatch(part.text):
+            values[match[1]] = f"{part.text} {part.script}"
+            prepared += [part.text] if not part.script and _PREPARES.match(part.text) else []
+        elif _PREPARES.match(part.text):
+            prepared.append(part.text)
+        elif not ENTERS.match(part.text) and not _WAITS.match(part.text):
+            command = _command(part, values, at=at, folder=folder, printed=printed, made=made)
+            before = [text for text in prepared if f"{text} " not in command.script]
+            commands.append(replace(command, prepared=" && ".join(before)))
             made |= command.writes
-    if prepared and not commands:
-        commands.append(_command(Part(prepared[-1], "", code, is_fed=False, is_left=False, is_hidden=False), at, folder, printed, made))
+    if prepared and not commands:  # it is all that the line does
+        part = Part(prepared[-1], "", code, is_fed=False, is_left=False, is_hidden=False)
+        commands.append(_command(part, {}, at=at, folder=folder, printed=printed, made=made))
     return commands
 
 
-def _command(part: Part, at: int, folder: str, printed: str, made: set[str]) -> Command:
-    sets = _SET_FIRST.match(part.text)
-    first, started = (sets[0], part.text[sets.end() :]) if sets else ("", part.text)
-    runs, is_given = RUNS.match(f"{started} "), RUNS_TEXT.match(f"{started} ") is not None
-    into = {match[1].strip("\"'") for match in _INTO.finditer(part.text) if match[1]}
-    files = {file for file in into if not _NOWHERE.fullmatch(file)}
-    is_writer = _WRITES.match(part.text) is not None
-    text = " ".join((part.text if is_writer else _INTO.sub("", part.text)).split()).removesuffix(" <<").replace(" << ", " ")
-    is_own = not {word.rpartition("/")[2] for word in words_of(unwrapped(text))[:2]}.isdisjoint(made)
-    script, edits = part.script, is_writer or (EDITS.match(text) is not None and not ENDINGS.search(text))
-    if runs and (is_given or (is_own and LACKS.search(printed))):
-        edits, is_own = edits or not only_looks(part.text), False
-        script, text = f"{text} {script}", f"{first}{runs[1]} {_ITS_SCRIPT}"
-    names = {word.rpartition("/")[2] for word in text.split()}
+def _command(part: Part, values: Mapping[str, str], *, at: int, folder: str, printed: str, made: set[str]) -> Command:
+    """One command of a line, in which some names were given values."""
+    files = {match[1].strip("\"'") for match in _INTO.finditer(part.text) if match[1]}
+    files = {file for file in files if not _NOWHERE.fullmatch(file)}
+    text = " ".join((part.text if _WRITES.match(part.text) else _INTO.sub("", part.text)).split())
+    used = [value for name, value in values.items() if re.search(rf"\$\{{?{name}\b", text)]
+    script, program = "".join((part.script, *used)), program_of(text)
+    is_own = not {_file_name(word) for word in words_of(unwrapped(text))[:2]}.isdisjoint(made)
+    if runs := _script_in(text, is_own=is_own and LACKS.search(printed) is not None):
+        script, text, is_own = f"{text} {script}", f"{runs} {_ITS_SCRIPT}", False
+        program = re.split(r"[/\\]", words_of(runs)[-1])[-1].removesuffix(".exe")
+    text = text.replace(" <<", "")
+    is_of_run = not only_looks(text) and not made.isdisjoint(map(_file_name, text.split()))
     return Command(
         at=at,
         text=text,
-        program=re.split(r"[/\\]", runs[1])[-1].removesuffix(".exe") if runs and text.endswith(_ITS_SCRIPT) else program_of(text),
+        program=program,
         words=frozenset(words_of(text)),
         folder=folder,
         code=part.code,
         printed=printed,
         script=script,
-        edits=edits or not (names.isdisjoint(made) or only_looks(text)) or any(not SCRATCH.match(file) for file in files),
+        edits=is_of_run or _edits(part.text) or any(not SCRATCH.match(file) for file in files),
         is_own=is_own,
         is_fed=part.is_fed,
         is_left=part.is_left,
         is_hidden=part.is_hidden,
-        writes=frozenset(file.rpartition("/")[2] for file in files),
+        writes=frozenset(map(_file_name, files)),
     )
+
+
+def _script_in(text: str, *, is_own: bool) -> str:
+    """The interpreter, with what is set for it, of a script that no later task has; empty where a command has none."""
+    sets = _SET_FIRST.match(text)
+    begins = sets[0] if sets else ""
+    started = f"{text[len(begins) :]} "
+    runs = RUNS.match(started)
+    return f"{begins}{runs[1]}" if runs and (is_own or RUNS_TEXT.match(started)) else ""
+
+
+def _edits(text: str) -> bool:
+    """Whether a command writes what the task at hand needs: a file, or by a script that the line gives."""
+    if RUNS_TEXT.match(f"{text} "):
+        return not only_looks(text)
+    return _WRITES.match(text) is not None or (EDITS.match(text) is not None and not ENDINGS.search(text))
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _edited_file(call: ToolCall) -> str:

@@ -69,7 +69,7 @@ def parts_in_line(line: str, code: int, printed: str, /) -> list[Part]:
     """The commands of a line.
 
     Of commands that lead to one another, and of which one failed, each that may have has the line's exit code: the
-    output or the next try tells which. One that is hidden, as behind a pipe, went through if nothing looks like an error.
+    output or the next try tells which. One that is hidden, as behind a pipe, went through if nothing says otherwise.
     """
     texts = list[str]()
     line = line.replace("\ue000", "").replace("\\\n", " ")

@@ -44,7 +44,7 @@ INSTALLS: Final = re.compile(
 )
 _READS: Final = re.compile(
     r"ls|cat|[ef]?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|"
-    r"sort|nl|cut|command|man|uniq|less|jq|true|false|Get-\w+|Test-Path|Select-String|(?:Where|Select|Sort|Group|Measure)-Object|Format-\w+|Write-(?:Output|Host)|"
+    r"sort|nl|cut|command|man|uniq|less|jq|true|false|Get-\w+|Test-Path|Select-String|(?:Where|Select|Sort|Group|Measure)-Object|(?:Format|Out(?!-File))-\w+|Write-(?:Output|Host)|"
     r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
 )
 """Programs that tell what stands in files."""
