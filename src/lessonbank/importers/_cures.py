@@ -370,7 +370,7 @@ def _is_changed(failed: Command, again: Command, acted: Sequence[Command], edite
     """Whether other words got a command through. A check that was run after an edit may pass for that."""
     if len(failed.words) == 1 and not check_of(failed.text):
         return False  # it said how it is used
-    is_more = again.words > failed.words
+    is_more = again.words > failed.words and not (acted and failed.lacks)  # what was installed brought it
     return is_more and check_of(failed.text) is None if edited else is_more or not acted
 
 
@@ -380,7 +380,7 @@ def _act(failed: Command, acted: Sequence[Command]) -> str:
         return ""
     named = [command for command in acted if command.program.rpartition(" ")[2] in failed.printed]
     act = (named or [command for command in acted if command.program != "git add"] or acted)[-1].text
-    short = _shortened(act, LONGEST)
+    short = act if len(act) <= LONGEST else _shortened(act, LONGEST)
     return short if is_hazard(short) == is_hazard(act) else ""
 
 
