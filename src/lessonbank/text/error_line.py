@@ -49,7 +49,7 @@ _VALUES: Final = (
     (BRANCH, ITS_BRANCH),
     (re.compile(r"(?<=no matches found: )\S+"), "<pattern>"),
     (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
-    (re.compile(r"(?:/[\w.+-]+){2,}/?"), "/…"),
+    (re.compile(r"(?:/[\w.+-]+){2,}/?|(?<!\S)[\w.-]+(?:/[\w.+-]+)+(?=: [Nn]o such file)"), "/…"),
     (re.compile(r"\b[0-9a-f]{7,40}\b"), "#"),
     (re.compile(r"\d+"), "#"),
 )
