@@ -299,7 +299,7 @@ WRITES = "cat <<'E' > {}/a.md\n# A title\nE"
                 bad("$d = @'A feature\nand more\n'@; ./new.ps1 -Json $d", "ParserError: here-string header", 1),
                 ok(f"$d = {HERE};\n./new.ps1 -Json $d"),
             ),
-            ("./new.ps1 -Json $d", "write"),
+            ("./new.ps1 -Json $d", "quote"),
         ),
         (
             (bad(WRITES.format("a/b"), PLACED, 1), ok("mkdir -p a/b"), ok(WRITES.format("a/b"))),

@@ -15,24 +15,20 @@ from typing import Final
 from lessonbank.contracts.records import Lesson, Provenance, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.guard.hazards import CHECKS_LESS, is_hazard, may_loosen
-from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, SAYS_ERROR, UNREAD, WALLED, error_in
+from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, SAYS_ERROR, WALLED, error_in
 from lessonbank.text.shell_commands import (
     INSTALLS,
     RUNS,
-    differ_in_options,
-    differ_in_start,
     name_of,
     operands_of,
     parts_in,
     program_of,
     stands_for,
     start_of,
-    words_of,
 )
 
 from ._checks import check_of
 from ._deeds import (
-    ENDINGS,
     LACKS,
     LONGEST,
     NAME,
@@ -40,13 +36,11 @@ from ._deeds import (
     Deed,
     Edit,
     Spoke,
-    are_alike,
     commands_in,
     is_plain,
     lines_of,
     missing_modules,
 )
-from ._shell import bare
 
 _BOTH: Final = 135
 """Characters of the two commands of a cure: with the words around them they fit one line of 200."""
@@ -57,21 +51,19 @@ _SOON: Final = 12
 """Commands and edits after a failure among which the next try is looked for."""
 _MOST_BETWEEN: Final = 3
 _EDITED: Final = "edit "
-_ASKED: Final = "ask"
-"""The cure of what went through after the person had done something, such as to load a key."""
 _DOCUMENT: Final = re.compile(
     r"(?:change(?:s|log)|news|history|readme|version|releases?)(?:\.\w{1,4})?|[\w.-]+\.(?:md|rst|adoc)|\.env(?:\.\w+)?",
     re.IGNORECASE,
 )
 """What no check reads for its rules: an error that names such a file can be cured by an edit of it."""
-_FREED: Final = "free"
-"""The cure of what went through, word for word, outside of the sandbox."""
-_QUOTED: Final = "quote"
-"""The cure of what the shell took for a pattern."""
-_WRITTEN: Final = "write"
-"""The cure of a text in quotes that the shell could not read."""
-_AGAIN: Final = "again"
-"""The cure of what only had to wait."""
+_ASKED, _FREED, _QUOTED, _AGAIN = "ask", "free", "quote", "again"
+_SAYS: Final = {
+    _ASKED: "It went through after the person had done something: ask for it.",
+    _FREED: "It went through outside of the sandbox, which the person has to allow: ask for it.",
+    _QUOTED: "It went through with quotes around what the shell had misread.",
+    _AGAIN: "It went through when it was run again, and nothing else was done.",
+}
+"""Cures that are no command."""
 _OF_LINE: Final = {_FREED, _AGAIN}
 """Cures of a whole line, whichever of its commands failed."""
 _WAITS: Final = re.compile(r"\.lock\b|\block(?:ed|ing)?\b|resource busy|timed? ?out|try again later", re.IGNORECASE)
@@ -103,6 +95,8 @@ class Failure:
     """The step in which it went through next; `None` if it did not."""
     cure: str = ""
     """The command that got it through; empty where that cannot be told."""
+    is_instead: bool = False
+    """Whether the cure did what the command was for, and not what had to come before it."""
     others: frozenset[str] = frozenset()
     """The programs of its line of which each may be the one that failed."""
 
@@ -128,23 +122,15 @@ class Failure:
     def _advice(self) -> str:
         if self.cure.startswith(_EDITED):
             return f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
-        if self.cure == _QUOTED:
-            return "It went through with quotes around the path that the shell took for a pattern."
-        if self.cure == _WRITTEN:
-            return "It went through with its text quoted in another way: the shell had not read the line."
-        if self.cure == _AGAIN:
-            return "It went through when it was run again, and nothing else was done."
-        if self.cure == _FREED:
-            return "It went through outside of the sandbox, which the person has to allow: ask for it."
-        if self.cure == _ASKED:
-            return "It went through after the person had done something: ask for it."
-        is_changed = program_of(self.cure.partition("(")[0]) == self.program
-        if is_changed and may_loosen(self.command, self.cure, is_check=check_of(self.command) is not None):
+        if self.cure in _SAYS:
+            return _SAYS[self.cure]
+        is_check, is_same = check_of(self.command) is not None, program_of(self.cure.partition("(")[0]) == self.program
+        if self.is_instead and is_same and may_loosen(self.command, self.cure, is_check=is_check):
             return f"`{self.cure}` went through: {CHECKS_LESS}."
-        if _is_instead(self.command, self.cure):
+        if self.is_instead:
             return f"`{self.cure}` went through."
-        brings = INSTALLS.match(self.cure) and not is_changed
-        return f"`{self.cure}` {'brought what was not there.' if brings else 'went through, and then it did.'}"
+        did = "brought what was not there" if INSTALLS.match(self.cure) else "went through, and then it did"
+        return f"`{self.cure}` {did}."
 
     def lesson(self, run: str, /) -> Lesson:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
@@ -207,23 +193,6 @@ def _is_usual(failure: Failure) -> bool:
     return _SPELLED.sub("", failure.command) == _SPELLED.sub("", failure.cure)
 
 
-def _is_instead(failed: str, cure: str) -> bool:
-    """Whether a cure did what the command was for, and not what had to come before it."""
-    program, other = program_of(cure), program_of(failed)
-    if ENDINGS.search(cure):
-        return False
-    if "…" in cure.split() and (program == other or cure.split()[0] == failed.split()[0]):
-        return True
-    if are_alike(cure, failed):
-        return True
-    is_started = start_of(bare(cure), other) and cure.split()[0] != failed.split()[0] and not INSTALLS.match(cure)
-    is_call = "(" in cure and cure.partition("(")[0] == failed.partition("(")[0]
-    if is_call or is_started or cure.endswith(failed) or _ITS_PATH in cure or stands_for(program, other):
-        return True
-    is_more = {*words_of(failed)} <= {*words_of(cure)} or check_of(cure) or differ_in_options(cure, failed)
-    return bool(is_more and program == other) or differ_in_start(cure, failed)
-
-
 def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
     """A command and its next try without the paths and names that both hold: another task has others."""
     for word in set(parts_in(cure)[1:]).intersection(parts_in(failed)[1:]):
@@ -251,11 +220,12 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
         return failure
     between = [deed for deed in later[:place] if getattr(deed, "words", None) not in beside]
     cure = _cure(failed, again, between, failure.error)
+    is_instead = cure.endswith(again.text)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
     shown, cure = _fitted(failed, again, shown, cure)
-    is_fit = len(cure) <= LONGEST and is_plain(cure)
-    return replace(failure, command=shown, through_at=again.at, cure=cure if is_fit else "")
+    cure = cure if len(cure) <= LONGEST and is_plain(cure) else ""
+    return replace(failure, command=shown, through_at=again.at, cure=cure, is_instead=is_instead)
 
 
 def _fitted(failed: Command, again: Command, shown: str, cure: str) -> tuple[str, str]:
@@ -327,7 +297,8 @@ def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
         is_open = failed.is_absent or is_unknown
         acted = next((deed for deed in later if is_open and isinstance(deed, Command) and deed.replaces(failed)), None)
     if acted and is_unknown:
-        yield Failure(failed.program, error_in(failed.printed), failed.text, failed.at, acted.at, acted.text[:LONGEST])
+        error, cure = error_in(failed.printed), acted.text[:LONGEST]
+        yield Failure(failed.program, error, failed.text, failed.at, acted.at, cure, is_instead=True)
     elif acted:
         same = operands_of(failed.text) & operands_of(acted.text)
         command, cure = (
@@ -338,7 +309,8 @@ def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
         if not path and (start := start_of(cure, failed.program)) and not cure.endswith(failed.text.partition(" ")[2]):
             command, before = f"{start_of(failed.text, failed.program)} …", f"{start} …"
         if len(before + path) <= LONGEST and is_plain(before + path):
-            yield Failure(name_of(failed.program), "", command, failed.at, acted.at, before + path)
+            name, cure = name_of(failed.program), before + path
+            yield Failure(name, "", command, failed.at, acted.at, cure, is_instead=True)
 
 
 def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) -> str:
@@ -350,9 +322,6 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
         return _FREED
     if again.quotes(failed):
         return _QUOTED
-    if is_same and not acted and UNREAD.search(failed.printed):
-        is_alike = re.sub(r"\W", "", again.script) == re.sub(r"\W", "", failed.script) != ""
-        return again.text if again.text != failed.text else _WRITTEN if is_alike else ""
     if not is_same and again.text != failed.text:
         return again.text if _is_changed(failed, again, acted, edited) else ""
     if edited:

@@ -178,10 +178,10 @@ class Command:
         return not missing_modules(other).isdisjoint(re.findall(r"\w+", self.script.casefold()))
 
     def quotes(self, other: Command) -> bool:
-        """Whether it quotes what a shell took for a pattern."""
-        named = _PATTERN.search(other.printed)
-        is_quoted = named is not None and re.search(rf"['\"]{re.escape(named[1])}['\"]", self.text)
-        return self.program == other.program and self.got_past(other) and bool(is_quoted)
+        """Whether it went on with other quotes around the same, where the shell could not read the other try."""
+        mine, its = (re.sub(r"\W", "", f"{command.text} {command.script}") for command in (self, other))
+        is_read = UNREAD.search(other.printed) is not None and not self.is_missing
+        return is_read and mine == its and (self.text, self.script) != (other.text, other.script)
 
     def varies(self, other: Command) -> bool:
         """Whether it went through with other options, or started in another way: what it is about is the same."""
