@@ -87,6 +87,7 @@ _ASSIGNS: Final = re.compile(r"\$?(\w+)\s*=\s*(?:'[^']*'|\"[^\"]*\"|\$\(.*\)|[^\
 _TAKES: Final = re.compile(r"^\$\w+\s*=\s*(?=[\w.&])")
 """What PowerShell puts before a command whose result it keeps."""
 _WAITS: Final = re.compile(r"Start-Sleep\b")
+_WHOLE: Final = Part("", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +122,8 @@ class Command:
     """Whether it writes files of the task at hand, or runs what the run itself wrote."""
     is_own: bool = False
     """Whether the run itself wrote what it runs: no later task has that."""
-    is_fed: bool = False
-    """Whether it stands behind a pipe."""
-    is_left: bool = False
-    """Whether it was left to run, as a server."""
-    is_hidden: bool = False
-    """Whether no exit code tells that it went through."""
+    part: Part = _WHOLE
+    """Where it stands in its line."""
     writes: frozenset[str] = frozenset()
     """The names of the files that it writes."""
 
@@ -147,13 +144,9 @@ class Command:
     @property
     def can_teach(self) -> bool:
         """Whether it failed, and that is of no one task: what a look does not find it will not find again."""
-        is_look = self.looks and not SAYS.fullmatch(self.text)
-        return (
-            self.failed
-            and not self.is_own
-            and not is_look
-            and bool(_NAMED.fullmatch(self.program) and not _NESTS.match(self.text))
-        )
+        is_act = not self.looks or SAYS.fullmatch(self.text)
+        is_read = _NAMED.fullmatch(self.program) and not _NESTS.match(self.text)
+        return self.failed and not self.is_own and bool(is_act and is_read)
 
     def is_again(self, other: Command) -> bool:
         """Whether it is the next try: the same command, or with more words, or with others about the same."""
@@ -196,9 +189,9 @@ class Command:
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         is_read = _NAMED.fullmatch(self.program) is not None and is_plain(self.text)
         acts = (
-            (self.code == 0 or self.is_left)
+            (self.code == 0 or self.part.is_left)
             and is_read
-            and not (self.looks or self.script or self.edits or self.is_fed)
+            and not (self.looks or self.script or self.edits or self.part.is_fed)
         )
         return acts and not is_check and not is_twin and not TELLS.match(self.text)
 
@@ -223,7 +216,7 @@ class Command:
 
     def got_past(self, other: Command) -> bool:
         """Whether it went through, or at least ran where the other try did not."""
-        if self.is_hidden and error_in(other.printed) in map(error_in, self.printed[-_PRINTED:].splitlines()):
+        if self.part.is_hidden and error_in(other.printed) in map(error_in, self.printed[-_PRINTED:].splitlines()):
             return False  # it says the same again
         ran = self.code == 1 and (other.program, other.code) in NOTHING_TO_RUN
         return self.code == 0 or ran or (other.is_missing and not self.is_missing)
@@ -302,8 +295,7 @@ def commands_in(line: str, code: int, printed: str, made: set[str], *, at: int =
             commands.append(replace(command, prepared=" && ".join(before)))
             made |= command.writes
     if prepared and not commands:  # it is all that the line does
-        part = Part(prepared[-1], "", code, is_fed=False, is_left=False, is_hidden=False)
-        commands.append(_command(part, {}, at=at, folder=folder, printed=printed, made=made))
+        commands.append(_command(Part(prepared[-1], code), {}, at=at, folder=folder, printed=printed, made=made))
     return commands
 
 
@@ -331,9 +323,7 @@ def _command(part: Part, values: Mapping[str, str], *, at: int, folder: str, pri
         script=script,
         edits=is_of_run or _edits(part.text) or any(not SCRATCH.match(file) for file in files),
         is_own=is_own,
-        is_fed=part.is_fed,
-        is_left=part.is_left,
-        is_hidden=part.is_hidden,
+        part=part,
         writes=frozenset(map(_file_name, files)),
     )
 

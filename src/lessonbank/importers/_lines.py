@@ -11,10 +11,12 @@ from lessonbank.text.error_line import SAYS_ERROR
 from lessonbank.text.shell_commands import name_of, only_looks, program_of
 
 from ._checks import SAYS_FAILED
-from ._shell import ENDS_AT_ERROR, ENTERS, FAILS_TOO, PIPEFAIL, own_code
+from ._shell import ENDS_AT_ERROR, ENTERS, PIPEFAIL, own_code
 
 NOT_THERE: Final = 127
 _UNKNOWN: Final = -1
+_MOST: Final = 100
+"""Commands of a line that is read."""
 _TOKEN: Final = re.compile(
     r"(?s:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\([^()]*\)|\\.)|"
     r"(&&|\|\||[;|\n]|(?<![>&<])&(?![>&])|(?<=\s)[{}](?=\s|;|$))|[^'\"$\\&|;\n{}]+|."
@@ -53,20 +55,20 @@ class Part:
 
     text: str
     """In one line, without the long texts in it."""
-    script: str
-    """Those."""
     code: int
     """0 if it went through; -1 where neither the exit code nor the output tells."""
-    is_fed: bool
-    """Whether it stands behind a pipe."""
-    is_left: bool
-    """Whether it was left to run, as a server."""
-    is_hidden: bool
+    script: str = ""
+    """The long texts."""
+    is_hidden: bool = False
     """Whether the line's exit code does not tell of it."""
+    is_fed: bool = False
+    """Whether it stands behind a pipe."""
+    is_left: bool = False
+    """Whether it was left to run, as a server."""
 
 
 def parts_in_line(line: str, code: int, printed: str, /) -> list[Part]:
-    """The commands of a line.
+    """The commands of a line; none of a line of very many.
 
     Of commands that lead to one another, and of which one failed, each that may have has the line's exit code: the
     output or the next try tells which. One that is hidden, as behind a pipe, went through if nothing says otherwise.
@@ -76,19 +78,19 @@ def parts_in_line(line: str, code: int, printed: str, /) -> list[Part]:
     for pattern in _WRITTEN:
         line = pattern.sub(lambda match: _cut(texts, match), line)
     commands, joints = _split(_COMMENT.sub("", _MESSAGE.sub(r"\1'…'", line)), texts)
-    codes = _codes(commands, joints, code, printed)
+    if len(commands) > _MOST:
+        return []
+    codes, before = _codes(commands, joints, code), ("", *joints)
     return [
         Part(
-            " ".join(re.sub(r"<?<?'?\ue000\d+\ue000'?", _shown, command).split()),
-            "".join(texts[int(number)] for number in _MARK.findall(command)),
-            own,
-            is_fed=before == "|",
-            is_left=after == "&",
-            is_hidden=own_code(commands, joints, n, code) is None,
+            text=" ".join(re.sub(r"<?<?'?\ue000\d+\ue000'?", _shown, command).split()),
+            code=_hidden(command, printed) if own is None else own,
+            script="".join(texts[int(number)] for number in _MARK.findall(command)),
+            is_hidden=own is None,
+            is_fed=before[n] == "|",
+            is_left=joints[n : n + 1] == ["&"],
         )
-        for n, (command, own, before, after) in enumerate(
-            zip(commands, codes, ["", *joints], [*joints, ""], strict=True)
-        )
+        for n, (command, own) in enumerate(zip(commands, codes, strict=True))
     ]
 
 
@@ -119,24 +121,20 @@ def _split(line: str, texts: list[str]) -> tuple[list[str], list[str]]:
     return commands, joints[:-1]
 
 
-def _codes(commands: Sequence[str], joints: Sequence[str], code: int, printed: str) -> list[int]:
-    ends = next((n for n, joint in enumerate(joints) if joint == "||" and FAILS_TOO.match(commands[n + 1])), None)
-    if code and ends is not None:
-        cut = _codes(commands[: ends + 1], joints[:ends], code, printed)
-        return cut + [_UNKNOWN] * (len(commands) - len(cut))
-    answers = code == 0 and any(map(_CALLS.match, commands))
-    hidden = [
-        _hidden(command, printed) if joint != "&" or (answers and ">" not in command) else _UNKNOWN
-        for command, joint in zip(commands, [*joints, ""], strict=True)
-    ]
-    if any(map(_DECIDES.match, commands)) or (code == 0 and "||" in joints):
-        return hidden if code == 0 and "||" not in joints else [_UNKNOWN] * len(commands)
-    if code == 0:
-        return [0 if own_code(commands, joints, n, 0) == 0 else hidden[n] for n in range(len(commands))]
-    return _failing(commands, joints, code)
+def _codes(commands: Sequence[str], joints: Sequence[str], code: int) -> list[int | None]:
+    """The exit code of each command; `None` where only the output tells."""
+    decides = any(map(_DECIDES.match, commands))
+    if "||" in joints or (code and decides):
+        return [_UNKNOWN] * len(commands)
+    if code:
+        return _failing(commands, joints, code)
+    has_answer = any(map(_CALLS.match, commands))
+    is_lost = [joint == "&" and (not has_answer or ">" in one) for one, joint in zip(commands, joints, strict=False)]
+    known = [None if decides else own_code(commands, joints, n, 0) for n in range(len(commands))]
+    return [_UNKNOWN if is_lost[n : n + 1] == [True] else own for n, own in enumerate(known)]
 
 
-def _failing(commands: Sequence[str], joints: Sequence[str], code: int) -> list[int]:
+def _failing(commands: Sequence[str], joints: Sequence[str], code: int) -> list[int | None]:
     """Which commands of a line that failed may be it: of those at its end that lead to one another, any."""
     ends_at_error, has_pipefail = (any(map(sets.match, commands)) for sets in (ENDS_AT_ERROR, PIPEFAIL))
     leads = ("&&", "|", ";") if ends_at_error else ("&&", "|")

@@ -56,7 +56,7 @@ _PIPE_CODE: Final = re.compile(
 )
 PIPEFAIL: Final = re.compile(r"^\s*set\s+-\w*o\s+pipefail\b")
 _KEEPS_CODE: Final = re.compile(r"^\s*\w+=\$\?\s*$")
-FAILS_TOO: Final = re.compile(r"^\s*(?:\{\s*echo\s[^\n]{0,200}?\s)?exit\s+(?:[1-9]|\$\?)")
+_FAILS_TOO: Final = re.compile(r"^\s*(?:\{\s*echo\s[^\n]{0,200}?\s)?exit\s+(?:[1-9]|\$\?)")
 _PRINTS_CODE: Final = re.compile(
     r";\s*echo\s+(['\"]?)([^'\"$;|&\n]{0,40})(?:\$\?|(\$\{PIPESTATUS\[0\]\}))\1\s*(?:[;\n]|$)"
 )
@@ -177,7 +177,7 @@ def own_code(
 
     `prepares`: a command that comes before with `&&`, and whose own failure would mean the same.
     """
-    if joints[place : place + 1] == ["||"] and FAILS_TOO.match(" ".join(commands[place + 1 : place + 4])):
+    if joints[place : place + 1] == ["||"] and _FAILS_TOO.match(" ".join(commands[place + 1 : place + 4])):
         commands, joints = commands[: place + 1], joints[:place]
     if code is None or "||" in joints:
         return None
