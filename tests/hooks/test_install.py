@@ -388,6 +388,13 @@ def test_the_last_line_says_which_lessons_wait_and_how_to_approve_them(
     assert "lessonbank review" in last
 
 
+@pytest.mark.parametrize("words", [(), ("--untrusted",)])
+def test_an_agent_without_hooks_is_shown_lessons_when_it_asks(run: Run, words: tuple[str, ...]) -> None:
+    last = run("install", "cline", *words, "--bank", "bank.db").stdout.splitlines()[-1]
+    assert "shown when it calls the tool `recall`" in last
+    assert "at once" not in last
+
+
 def test_what_every_recall_is_asked_with_stands_in_the_hook_and_in_the_command_of_the_mcp_server(
     tmp_path: Path, run: Run
 ) -> None:
