@@ -15,6 +15,8 @@ from ._shell import ENDS_AT_ERROR, ENTERS, PIPEFAIL, own_code
 
 NOT_THERE: Final = 127
 _UNKNOWN: Final = -1
+_LONGEST: Final = 1_000
+"""Characters of a command that are read."""
 _MOST: Final = 100
 """Commands of a line that is read."""
 _TOKEN: Final = re.compile(
@@ -30,10 +32,10 @@ _MESSAGE: Final = re.compile(
 """What a command says to people: another text in each task."""
 _WRITTEN: Final = (
     re.compile(r"(?ms)\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\1\s*\)\""),
-    re.compile(r"(?ms)@(['\"]).*?^\1@"),
     re.compile(r"(?ms)<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?(?:^\s*\2\s*$|\Z)"),
 )
 """Texts that a line holds, and not only names: what they say is of one task."""
+_OF_WINDOWS: Final = (("@'", "\n'@"), ('@"', '\n"@'))
 _PROSE: Final = re.compile(r"(?s)'(?=.*\s).{80,}'|\"(?=.*\s)[^$`]{80,}\"|'.*\n.*'|\"[^$`]*\n[^$`]*\"")
 _GIVES: Final = re.compile(r"\s-[ceq]\s$")
 """What stands before a script in quotes."""
@@ -75,6 +77,9 @@ def parts_in_line(line: str, code: int, printed: str, /) -> list[Part]:
     """
     texts = list[str]()
     line = line.replace("\ue000", "").replace("\\\n", " ")
+    for begins, ends in _OF_WINDOWS:  # up to the last end: what begins before it ends
+        last = line.rfind(ends) + len(ends)
+        line = re.sub(f"(?s){begins}.*?{ends}", lambda match: _cut(texts, match), line[:last]) + line[last:]
     for pattern in _WRITTEN:
         line = pattern.sub(lambda match: _cut(texts, match), line)
     commands, joints = _split(_COMMENT.sub("", _MESSAGE.sub(r"\1'…'", line)), texts)
@@ -83,7 +88,7 @@ def parts_in_line(line: str, code: int, printed: str, /) -> list[Part]:
     codes, before = _codes(commands, joints, code), ("", *joints)
     return [
         Part(
-            text=" ".join(re.sub(r"<?<?'?\ue000\d+\ue000'?", _shown, command).split()),
+            text=" ".join(re.sub(r"<?<?'?\ue000\d+\ue000'?", _shown, command).split())[:_LONGEST],
             code=_hidden(command, printed) if own is None else own,
             script="".join(texts[int(number)] for number in _MARK.findall(command)),
             is_hidden=own is None,
