@@ -180,7 +180,7 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collectio
     cured = [(command, failure) for command, failure in tries if failure.cure]
     if len([failure for _, failure in cured if failure.cure not in _OF_LINE]) > 1:
         error = error_in(failed[0].printed)
-        cured = [one for one in cured if re.search(rf"\b{re.escape(one[1].program.rpartition(' ')[2])}\b", error)]
+        cured = [one for one in cured if one[0].is_named_in(error)]
         tries[-1] = (failed[-1], replace(tries[-1][1], cure=""))
     command, failure = cured[0] if cured else tries[-1]
     failure = failure if failure.cure else _with_what_it_lacked(failed[0], later) or failure
@@ -215,7 +215,8 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
     shown = failed.text if failed.is_plain else f"{failed.program} …"
     failure = Failure(failed.program, error_in(failed.printed), shown, failed.at)
     tries = ((n, deed) for n, deed in enumerate(later) if isinstance(deed, Command) and deed.is_again(failed))
-    place, again = next(tries, (0, None))
+    said = ((n, deed) for n, deed in tries if not deed.failed or error_in(deed.printed) != failure.error)
+    place, again = next(said, (0, None))
     if again is None or not again.got_past(failed):
         return failure
     between = [deed for deed in later[:place] if getattr(deed, "words", None) not in beside]
@@ -347,7 +348,7 @@ def _act(failed: Command, acted: Sequence[Command]) -> str:
     """What was done before the same command went through: of several what the error names, else the last."""
     if len(acted) > _MOST_BETWEEN:
         return ""
-    named = [command for command in acted if command.program.rpartition(" ")[2] in failed.printed]
+    named = [command for command in acted if command.is_named_in(failed.printed)]
     act = (named or [command for command in acted if command.program != "git add"] or acted)[-1].text
     short = act if len(act) <= LONGEST else _shortened(act, LONGEST)
     return short if is_hazard(short) == is_hazard(act) else ""

@@ -133,6 +133,10 @@ class Command:
         named = _PATTERN.search(self.printed)
         return is_plain(self.text.replace(named[1], "") if named else self.text)
 
+    def is_named_in(self, text: str) -> bool:
+        """Whether a text names its sub-command."""
+        return re.search(rf"(?<!\w){re.escape(self.program.rpartition(' ')[2])}(?!\w)", text) is not None
+
     @property
     def failed(self) -> bool:
         return self.code > 0 and not 128 < self.code < 192 and self.code not in _NO_RESULT  # no signal ended it
