@@ -41,7 +41,7 @@ from .corrections import corrections_in
 from .repositories import COMMON
 
 Show: TypeAlias = Callable[[Recall], bool]
-_CURE, _INSTEAD = "cure", "instead"
+_CURE: Final = "cure"
 _MOST: Final = 20
 """Failures of one session that are learned from."""
 CORRECTION: Final = "what the person said here"
@@ -72,7 +72,7 @@ def _lesson(episode: Trajectory) -> Lesson | None:
     if not isinstance(record, dict):
         return None
     failed, cure, program = (str(record.get(name, "")) for name in ("failed", "cure", "program"))
-    return Failure(program, "", failed, 0, cure=cure, is_instead=bool(record.get(_INSTEAD))).lesson(episode.id)
+    return Failure(program, "", failed, 0, cure=cure, is_instead=record.get("instead") is True).lesson(episode.id)
 
 
 class Cures:
@@ -174,8 +174,8 @@ def _episode(run: Trajectory, failure: Failure) -> Trajectory:
     session = str(run.metadata.get("run_id", run.id))
     about: dict[str, Any] = {"run_id": session}
     if failure.cure:
-        about[_CURE] = {"failed": failure.command, "cure": failure.cure, "program": failure.program}
-        about[_CURE] |= {_INSTEAD: True} if failure.is_instead else {}
+        record = {"failed": failure.command, "cure": failure.cure, "program": failure.program}
+        about[_CURE] = {**record, "instead": failure.is_instead}
     return Trajectory(
         id=hashlib.sha256(f"{session} {failure.key} {failure.at} {last}".encode()).hexdigest()[:32],
         task=failure.key,

@@ -125,7 +125,7 @@ class Failure:
         if self.cure in _SAYS:
             return _SAYS[self.cure]
         is_check, is_same = check_of(self.command) is not None, program_of(self.cure.partition("(")[0]) == self.program
-        if self.is_instead and is_same and may_loosen(self.command, self.cure, is_check=is_check):
+        if is_same and may_loosen(self.command, self.cure, is_check=is_check):
             return f"`{self.cure}` went through: {CHECKS_LESS}."
         if self.is_instead:
             return f"`{self.cure}` went through."
@@ -180,7 +180,7 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collectio
     cured = [(command, failure) for command, failure in tries if failure.cure]
     if len([failure for _, failure in cured if failure.cure not in _OF_LINE]) > 1:
         error = error_in(failed[0].printed)
-        cured = [one for one in cured if one[0].is_named_in(error)]
+        cured = [(command, failure) for command, failure in cured if command.is_named_in(error)]
         tries[-1] = (failed[-1], replace(tries[-1][1], cure=""))
     command, failure = cured[0] if cured else tries[-1]
     failure = failure if failure.cure else _with_what_it_lacked(failed[0], later) or failure
@@ -215,8 +215,8 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
     shown = failed.text if failed.is_plain else f"{failed.program} …"
     failure = Failure(failed.program, error_in(failed.printed), shown, failed.at)
     tries = ((n, deed) for n, deed in enumerate(later) if isinstance(deed, Command) and deed.is_again(failed))
-    said = ((n, deed) for n, deed in tries if not deed.failed or error_in(deed.printed) != failure.error)
-    place, again = next(said, (0, None))
+    others = ((n, deed) for n, deed in tries if not deed.failed or error_in(deed.printed) != failure.error)
+    place, again = next(others, (0, None))
     if again is None or not again.got_past(failed):
         return failure
     between = [deed for deed in later[:place] if getattr(deed, "words", None) not in beside]

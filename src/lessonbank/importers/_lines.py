@@ -88,7 +88,7 @@ def parts_in_line(line: str, code: int, printed: str, /) -> list[Part]:
     codes, before = _codes(commands, joints, code), ("", *joints)
     return [
         Part(
-            text=" ".join(re.sub(r"<?<?'?\ue000\d+\ue000'?", _shown, command).split())[:_LONGEST],
+            text=" ".join(re.sub(r"<?<?'?\ue000\d+\ue000'?", _mark_as_shown, command).split())[:_LONGEST],
             code=_hidden(command, printed) if own is None else own,
             script="".join(texts[int(number)] for number in _MARK.findall(command)),
             is_hidden=own is None,
@@ -105,7 +105,7 @@ def _cut(texts: list[str], match: re.Match[str]) -> str:
     return f"<<{mark}{match[3]}" if match[0].startswith("<<") else mark
 
 
-def _shown(match: re.Match[str]) -> str:
+def _mark_as_shown(match: re.Match[str]) -> str:
     return "<<" if match[0].startswith("<<") else "'…'"
 
 
@@ -134,7 +134,9 @@ def _codes(commands: Sequence[str], joints: Sequence[str], code: int) -> list[in
     if code:
         return _failing(commands, joints, code)
     has_answer = any(map(_CALLS.match, commands))
-    is_lost = [joint == "&" and (not has_answer or ">" in one) for one, joint in zip(commands, joints, strict=False)]
+    is_lost = [
+        joint == "&" and (not has_answer or ">" in command) for command, joint in zip(commands, joints, strict=False)
+    ]
     known = [None if decides else own_code(commands, joints, n, 0) for n in range(len(commands))]
     return [_UNKNOWN if is_lost[n : n + 1] == [True] else own for n, own in enumerate(known)]
 
