@@ -348,6 +348,7 @@ def test_every_command_of_a_line_may_be_what_failed_or_what_went_through(
         (bad("if [ -f a ]; then make db; fi"), ok("make proto"), ok("if [ -f a ]; then make db; fi")),
         (bad("pwsh -Command 'x y'"), ok("make proto"), ok("pwsh -Command 'x y'")),
         (bad("make a; x"), ok("make a; x")),
+        (bad("tool run", "ParserError: (:)", 1), bad("tool run -i", "SyntaxError", 1)),  # it was read, and failed
         (bad("make db", "A"), ok("make proto"), bad("make db", "B"), "a.py", ok("make db")),
         (bad("make db"), ok("make proto || true"), ok("make db")),
         (bad("make db"), ok("make `x`"), ok("make db")),

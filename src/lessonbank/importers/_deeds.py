@@ -223,7 +223,8 @@ class Command:
         if self.part.is_hidden and error_in(other.printed) in map(error_in, self.printed[-_PRINTED:].splitlines()):
             return False  # it says the same again
         ran = self.code == 1 and (other.program, other.code) in NOTHING_TO_RUN
-        return self.code == 0 or ran or (other.is_missing and not self.is_missing)
+        is_it = self.words == other.words or other.is_absent
+        return self.code == 0 or ran or (other.is_missing and not self.is_missing and is_it)
 
     def replaces(self, other: Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
