@@ -320,6 +320,10 @@ WRITES = "cat <<'E' > {}/a.md\n# A title\nE"
             (bad("npm run x", "no form of it", 1), ok("rmdir a && npm run y"), ok("npm run x")),
             ("npm run x", "npm run y"),
         ),
+        (
+            (bad("./setup.sh", "not on a feature branch", 1), ok("git checkout -b 005-totals"), ok("./setup.sh")),
+            ("./setup.sh", "git checkout -b <branch>"),
+        ),
         (  # what failed in the same way meanwhile is passed over
             (bad("make db", "no schema"), bad("pwd; make db 2>&1", "no schema", 1), ok("make proto"), ok("make db")),
             ("make db", "make proto"),

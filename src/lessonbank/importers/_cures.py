@@ -70,6 +70,8 @@ _WAITS: Final = re.compile(r"\.lock\b|\block(?:ed|ing)?\b|resource busy|timed? ?
 _OPENS: Final = re.compile(
     r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
 )
+_TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[\w./-]+$")
+"""A command that goes to a branch with a number: that of one task."""
 _WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
@@ -350,6 +352,7 @@ def _act(failed: Command, acted: Sequence[Command]) -> str:
         return ""
     named = [command for command in acted if command.is_named_in(failed.printed)]
     act = (named or [command for command in acted if command.program != "git add"] or acted)[-1].text
+    act = _TO_BRANCH.sub(rf"\1{ITS_BRANCH}", act)
     short = act if len(act) <= LONGEST else _shortened(act, LONGEST)
     return short if is_hazard(short) == is_hazard(act) else ""
 
