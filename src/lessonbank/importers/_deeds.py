@@ -44,6 +44,8 @@ _MAKER: Final = re.compile(r"write|create", re.IGNORECASE)
 _SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"]")
 """A command with one of these is more than a program and its arguments."""
 _PLAINLY_QUOTED: Final = re.compile(r"'[^'`\n]*'|\"(?:[^\"`$\n]|\$(?!\())*\"|<(?:path|value|branch|script|folder)>")
+_CALL: Final = re.compile(r"[\w.-]+\([\w.-]*(?:, [\w.-]+)*\)?")
+"""A call of a tool, told by names."""
 _PRINTED: Final = 8_000
 _CLOSED: Final = 126
 _PATTERN: Final = re.compile(r"no matches found: (\S+)")
@@ -243,7 +245,9 @@ class Command:
 
 def is_plain(text: str) -> bool:
     """Whether a text is a program and its arguments, or two of them, and nothing more: only that is shown."""
-    return not _SHAPED.search(_INTO.sub("", _PLAINLY_QUOTED.sub("''", text.replace(" && ", " ").replace("; ", " "))))
+    return bool(_CALL.fullmatch(text)) or not _SHAPED.search(
+        _INTO.sub("", _PLAINLY_QUOTED.sub("''", text.replace(" && ", " ").replace("; ", " ")))
+    )
 
 
 def missing_modules(failed: Command) -> set[str]:
