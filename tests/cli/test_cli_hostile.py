@@ -317,6 +317,17 @@ def test_a_reader_that_leaves_early_is_no_error(runs: Path) -> None:
 
 @pytest.mark.full
 @posix
+@pytest.mark.parametrize("words", ["--help", "runs --help", "runs list --help", "install -h", "--version"])
+def test_a_reader_of_a_help_that_leaves_early_is_no_error(tmp_path: Path, words: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as gone:
+        done = lessonbank_process(*words.split(), cwd=tmp_path, stdout=gone)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.full
+@posix
 def test_an_interrupt_reports_what_was_learned_and_keeps_it(runs: Path) -> None:
     go = threading.Event()
     with ModelServer(default=lambda _: str(go.wait(60))) as server:

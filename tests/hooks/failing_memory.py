@@ -44,8 +44,10 @@ def main(host: str, program: str, folder: Path) -> None:
                     session(name)
         (folder / "bank.db").write_bytes(b"no bank at all" * 1000)
         session("a broken bank")
-        _without_programs(stage.home)
+        _without_programs(stage.home, "hosts/client.py", "hosts/gone.py")
         session("a missing file")
+        _without_programs(stage.home, sys.executable, "/no/python")
+        session("no Python")
         stage.lessonbank("hook", "status", "--stop")
     finally:
         (folder / "result.json").write_text(json.dumps(result))
@@ -57,17 +59,17 @@ def _key(home: Path) -> str:
     return next(match[1] for match in found if match)
 
 
-def _without_programs(home: Path) -> None:
-    """As after the removal of lessonbank without `install --remove`."""
+def _without_programs(home: Path, program: str, gone: str) -> None:
+    """As after the removal of lessonbank, or of its environment, without `install --remove`."""
     for path, text in _written(home):
-        path.write_text(text.replace("hosts/client.py", "hosts/gone.py").replace("lessonbank.cli", "lessonbank.gone"))
+        path.write_text(text.replace(program, gone).replace("lessonbank.cli", "lessonbank.gone"))
 
 
 def _written(home: Path) -> list[tuple[Path, str]]:
     """The files of the host that name programs of ours."""
     files = [path for path in home.rglob("*") if path.is_file() and not path.is_symlink()]
-    raw = [(path, path.read_bytes()) for path in files]
-    return [(path, text.decode()) for path, text in raw if b"hosts/client.py" in text or b"lessonbank.cli" in text]
+    raw, ours = [(path, path.read_bytes()) for path in files], (b"hosts/client.py", b"hosts/gone.py", b"lessonbank.cli")
+    return [(path, text.decode()) for path, text in raw if any(name in text for name in ours)]
 
 
 @contextmanager

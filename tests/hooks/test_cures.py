@@ -239,6 +239,57 @@ def test_qwen_code_tells_its_exit_code_in_the_error(hooks: Hooks, resident: Resi
     assert "make proto" in hooks({**event, "error": said.format(2)}, host="qwen-code")
 
 
+PUSH = "git add a.md && git commit -m 'A page' && git push origin fix-1"
+NO_UPSTREAM = "fatal: The current branch fix-1 has no upstream branch."
+MAKES = "codegen schema > /tmp/s.json && rg -n x /tmp/s.json | head -3"
+NO_FOLDER = "error: the argument --out <DIR> is required"
+WROTE = "cat > docs/{}.md <<'E'\n# {}\nE"
+
+
+@pytest.mark.parametrize(
+    ("line", "printed", "after", "later", "told"),
+    [
+        (PUSH, NO_UPSTREAM, ["git push -u origin fix-1"], "cd app && git push origin fix-1", "git push -u origin"),
+        (MAKES, NO_FOLDER, ["mkdir -p /tmp/s && codegen schema --out /tmp/s | tail -1"], MAKES, "--out /tmp/s"),
+        (
+            WROTE.format("a", "A"),
+            "bash: docs/a.md: No such file or directory",
+            ["mkdir -p docs", WROTE.format("a", "A")],
+            WROTE.format("b", "Another"),
+            "mkdir -p",
+        ),
+    ],
+)
+@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini-cli"])
+def test_a_cure_of_a_command_in_a_line_is_told_at_the_next_failure(
+    hooks: Hooks,
+    resident: Resident,
+    bank: ReasoningBank,
+    host: str,
+    line: str,
+    printed: str,
+    after: list[str],
+    later: str,
+    told: str,
+) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    learned(hooks, bank, resident, "s-1", (line, f"Exit code 1\n{printed}"), *((one, "done") for one in after))
+    printed = printed.replace("docs/a.md", "docs/b.md")
+    event = {**failed(later, f"Exit code 1\n{printed}"), "tool_use_id": "call_7"}
+    if host == "codex":
+        item = {"type": "CommandExecution", "id": "call_7", "exit_code": 1}
+        rollout = hooks.folder / "rollout.jsonl"
+        rollout.write_text(
+            json.dumps({"type": "event_msg", "payload": {"type": "item_completed", "item": item}}) + "\n"
+        )
+        event |= {"hook_event_name": "PostToolUse", "tool_response": printed, "transcript_path": str(rollout)}
+        event["error"] = None
+    if host == "gemini-cli":
+        event |= {"hook_event_name": "AfterTool", "tool_name": "run_shell_command"}
+        event["tool_response"] = {"llmContent": f"Output: {printed}\nExit Code: 1\nProcess Group PGID: 7"}
+    assert told in hooks(event, host=host)
+
+
 def test_codex_writes_the_exit_code_into_its_file_before_it_asks(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:

@@ -23,7 +23,7 @@ def turns(session: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("host", agents())
 def test_a_program_whose_memory_fails_works_as_without_it(tmp_path: Path, host: str) -> None:
     told = driven("failing_memory.py", host, tmp_path / "w")
-    ways = {"a broken bank", "a missing file"} | (
+    ways = {"a broken bank", "a missing file", "no Python"} | (
         {"it hangs", "half an answer"} if PROGRAMS[host].has_hooks else set[str]()
     )
     plain = told.pop("without memory")

@@ -388,6 +388,13 @@ def test_the_last_line_says_which_lessons_wait_and_how_to_approve_them(
     assert "lessonbank review" in last
 
 
+@pytest.mark.parametrize("words", [(), ("--untrusted",)])
+def test_an_agent_without_hooks_is_shown_lessons_when_it_asks(run: Run, words: tuple[str, ...]) -> None:
+    last = run("install", "cline", *words, "--bank", "bank.db").stdout.splitlines()[-1]
+    assert "shown when it calls the tool `recall`" in last
+    assert "at once" not in last
+
+
 def test_what_every_recall_is_asked_with_stands_in_the_hook_and_in_the_command_of_the_mcp_server(
     tmp_path: Path, run: Run
 ) -> None:
@@ -502,18 +509,29 @@ def test_no_trust_and_no_bypass_is_written(tmp_path: Path, run: Run, host: str) 
 
 @pytest.mark.parametrize("host", ["claude-code", "codex", "gemini-cli", "qwen-code"])
 def test_a_hook_whose_program_is_gone_blocks_no_prompt(tmp_path: Path, run: Run, host: str) -> None:
-    """Python ends with 2 where its script is missing, and hosts take 2 for a refusal of the prompt."""
+    """Python ends with 2 where its script is missing, and hosts take 2 for a refusal of the prompt.
+
+    The first hook of a session says so to the person.
+    """
     run("install", host, "--bank", "bank.db")
     written = [json.loads(text) for name, text in files(tmp_path).items() if name.endswith(".json")]
     entries = [told["hooks"] for told in written if "hooks" in told]
-    commands = {hook["command"] for told in entries for event in told.values() for e in event for hook in e["hooks"]}
-    assert commands
-    for command in commands:
-        gone = command.replace("client.py", "gone.py").replace(sys.executable, "{python}")
+    commands = {
+        hook["command"]: name for told in entries for name, event in told.items() for e in event for hook in e["hooks"]
+    }
+    assert "SessionStart" in commands.values()
+    for command, event in commands.items():
+        gone = command.replace("client.py", "gone.py")
         for python in (sys.executable, "/no/python"):
-            words = ["sh", "-c", gone.format(python=python)]
+            words = ["sh", "-c", gone.replace(sys.executable, python)]
             done = subprocess.run(words, input="{}", capture_output=True, text=True, check=False)
-            assert (done.returncode, done.stdout) == (0, "")
+            assert (done.returncode, done.stderr) == (0, "")
+            if event == "SessionStart":
+                (line,) = json.loads(done.stdout).items()
+                assert line[0] == "systemMessage"
+                assert f"lessonbank install {host}" in line[1]
+            else:
+                assert done.stdout == ""
 
 
 def test_an_unknown_program_and_a_wrong_scope_are_refused(tmp_path: Path, run: Run) -> None:

@@ -125,6 +125,38 @@ def test_a_resumed_session_corrects_its_run_and_what_that_taught(tmp_path: Path,
     assert settled.id == recall.id
 
 
+class YesJudge:
+    """A judge that calls every run a success, and counts them."""
+
+    asks_model = False
+
+    def __init__(self) -> None:
+        self.tasks = list[str]()
+
+    async def __call__(self, run: Trajectory, /) -> Verdict:
+        self.tasks.append(run.task)
+        return Verdict(outcome="success")
+
+
+@pytest.mark.parametrize("command", ["pytest -q", "ls -l"])  # the run had an outcome before, or none
+def test_a_run_that_a_resumed_session_replaced_waits_for_no_judge(tmp_path: Path, command: str) -> None:
+    path, place = transcript(tmp_path), str(tmp_path / "bank.db")
+    path.write_text(path.read_text().replace("pytest -q", command))
+    with connect(place, scope="team", evidence=Evidence(holdout=None)) as memory:
+        for said in ("", NO):
+            go_on(path, said)
+            note(tmp_path, path)
+            Sessions(tmp_path).learn(memory)
+        ends = {(run.status, run.verdict.outcome) for run in memory.runs.list()}
+        assert ends == {("learned", "failure"), ("learned", "unknown")}
+        assert not memory.runs.list(status="pending")
+    judge = YesJudge()
+    with connect(place, scope="team", parts=Parts(judge=judge)) as memory:
+        memory.runs.retry()
+        assert judge.tasks == []
+        assert not memory.admin.verify()
+
+
 def test_a_resumed_session_keeps_what_it_did_before_and_adds_its_new_task(tmp_path: Path, bank: ReasoningBank) -> None:
     sessions, path = Sessions(tmp_path), transcript(tmp_path)
     note(tmp_path, path)

@@ -435,6 +435,14 @@ def test_calls_of_codex_that_ran_side_by_side_stand_in_one_step_with_their_resul
     assert [(seen.call_id, seen.text) for seen in step.observations] == [("a", ""), ("b", "FAILED (failures=1)")]
 
 
+def test_a_command_that_the_sandbox_of_codex_denied_has_its_code(tmp_path: Path) -> None:
+    rows = list(_codex())
+    denied = 'exec_command failed: CreateProcess { message: "Codex(Sandbox(Denied { output: ExecToolCallOutput { '
+    rows[9]["payload"]["output"] = f'{denied}exit_code: 128, stderr: "Operation not permitted" }} }}))" }}'
+    (run,) = _written(tmp_path, rows)
+    assert (run.exit_codes["b"], run.trajectory.steps[-2].observations[-1].is_error) == (128, True)
+
+
 def test_what_was_taken_back_of_a_chat_of_gemini_did_not_happen(tmp_path: Path) -> None:
     undone = [{"id": "6", "type": "user", "content": "Drop the tables"}, {"id": "7", "type": "gemini", "content": "Ok"}]
     rest = [{"id": "8", "type": "user", "content": "And the docs"}, {"id": "9", "type": "gemini", "content": "Done"}]

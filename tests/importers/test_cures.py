@@ -221,6 +221,175 @@ def test_what_got_a_command_through_is_its_cure(calls: tuple[Call, ...], expecte
     assert cures(*calls) == [expected]
 
 
+HERE = "@'\nA feature\nand more\n'@"
+PLACED = "No such file or directory"
+WRITES = "cat <<'E' > {}/a.md\n# A title\nE"
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        (  # a text in a line that Windows reads, and a folder that was not there
+            (
+                bad(f"$path='t/c/a.py'; $content = {HERE}; Set-Content -Path $path -Value $content", code=1),
+                ok("Get-ChildItem 't'"),
+                ok("New-Item -ItemType Directory -Path 't/c' | Out-Null"),
+                ok(f"$path='t/c/a.py'; $content = {HERE}; Set-Content -Path $path -Value $content"),
+            ),
+            ("Set-Content -Path $path -Value $content", "New-Item -ItemType Directory -Path 't/c'"),
+        ),
+        (  # what a program says of itself, with a variable in front, and behind a pipe
+            (
+                bad("pnpm --version 2>&1 && cat package.json | grep -E 'engines' | head -5", "is set to use yarn", 1),
+                ("/opt/pnpm --version | head -5", 0, "is set to use yarn"),
+                ok("SPEC=0 pnpm --version 2>&1 | tail -3"),
+            ),
+            ("pnpm --version", "SPEC=0 pnpm --version"),
+        ),
+        (
+            (
+                bad("tool codegen > /tmp/types.ts && rg x /tmp/types.ts | head", "--out <DIR> is required"),
+                ok("mkdir -p /tmp/t && tool codegen --out /tmp/t && rg x /tmp/t | head"),
+            ),
+            ("tool codegen", "tool codegen --out /tmp/t"),
+        ),
+        (
+            (
+                bad("$env:A='x'; npm run test:perf", "the page did not load", 1),
+                ok("$env:A='x'; $p = Start-Process npm -PassThru; try { npm run test:perf } finally { kill $p }"),
+            ),
+            ("npm run test:perf", "Start-Process npm -PassThru"),
+        ),
+        (
+            (bad("npm run e2e", "refused", 1), ok("npm run dev & sleep 5 && npm run e2e")),
+            ("npm run e2e", "npm run dev"),
+        ),
+        (  # more words cure it, whatever was done in between
+            (
+                bad('cd app && npm install -D "box@hh2" 2>&1', "ERESOLVE", 1),
+                ok("npm init -y"),
+                ok("npm install -D hat@^2 box@hh2 env 2>&1"),
+            ),
+            ('npm install -D "box@hh2"', "npm install -D hat@^2 box@hh2 env"),
+        ),
+        (
+            (
+                bad("git add a/[id]/x.ts && git commit -m 'fix: it'", "zsh:1: no matches found: a/[id]/x.ts", 1),
+                ok("git add 'a/[id]/x.ts' && git commit -m 'fix: that'"),
+            ),
+            ("git add a/[id]/x.ts", "quote"),
+        ),
+        (
+            (
+                bad("git rm --cached s.json 2>&1 && echo s >> .gitignore", "error: staged content differs", 1),
+                ok("git rm --cached -f s.json 2>&1"),
+            ),
+            ("git rm --cached s.json", "git rm --cached -f s.json"),
+        ),
+        (
+            (
+                bad("git checkout main && git pull", "fatal: Unable to create '.git/index.lock': File exists.", 128),
+                ok("ls -l .git/index.lock && ps aux | rg git || true"),
+                ok("git checkout main && git pull"),
+            ),
+            ("git checkout main", "again"),
+        ),
+        (  # the shell had not read the line
+            (
+                bad("$d = @'A feature\nand more\n'@; ./new.ps1 -Json $d", "ParserError: here-string header", 1),
+                ok(f"$d = {HERE};\n./new.ps1 -Json $d"),
+            ),
+            ("./new.ps1 -Json $d", "quote"),
+        ),
+        (
+            (bad(WRITES.format("a/b"), PLACED, 1), ok("mkdir -p a/b"), ok(WRITES.format("a/b"))),
+            ("cat > <folder>/…", "mkdir -p <folder>"),
+        ),
+        (  # too long to be told: what was added to it is
+            (
+                bad(f"./x.sh --name {'n' * 60} --more {'m' * 30}", "no feature", 1),
+                ok(f"FEATURE=1 ./x.sh --name {'n' * 60} --more {'m' * 30}"),
+            ),
+            (f"./x.sh --name {'n' * 60} --more {'m' * 30}", "FEATURE=1 ./x.sh …"),
+        ),
+        (
+            (bad("make db", "no schema"), ok("cat a.py | sort; make proto | tail -1"), ok("make db | tail")),
+            ("make db", "make proto"),
+        ),
+        (
+            (bad("npm run x", "no form of it", 1), ok("rmdir a && npm run y"), ok("npm run x")),
+            ("npm run x", "npm run y"),
+        ),
+        (
+            (bad("./setup.sh", "not on a feature branch", 1), ok("git checkout -b 005-totals"), ok("./setup.sh")),
+            ("./setup.sh", "git checkout -b <branch>"),
+        ),
+        (  # what failed in the same way meanwhile is passed over
+            (bad("make db", "no schema"), bad("pwd; make db 2>&1", "no schema", 1), ok("make proto"), ok("make db")),
+            ("make db", "make proto"),
+        ),
+    ],
+)
+def test_every_command_of_a_line_may_be_what_failed_or_what_went_through(
+    calls: tuple[Call, ...], expected: tuple[str, str]
+) -> None:
+    assert {(command, cure) for _, command, cure in cures(*calls)} == {expected}
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        (bad("cat a/[id].ts", "zsh:1: no matches found: a/[id].ts", 1), ok("cat 'a/[id].ts'")),  # a look
+        (bad("rg x src && rg y src", "", 1), ok("make proto"), ok("rg x src && rg y src")),
+        (bad("x | Select-Object -First 2", code=1), ok("make proto"), ok("x | Select-Object -First 2")),
+        (bad(WRITES.format("a")), ok("make proto"), ok(WRITES.format("a").replace("title", "page"))),  # another text
+        (bad("make db", "no schema\n"), ok("make proto"), ("make db | tail -1", 0, "no schema")),  # it says it again
+        (bad("make db"), ok("make proto"), ("make db | tail -1", 0, "KeyError: x")),
+        (bad("rm -r x && make db", code=1), ok("rm -r x && make db")),  # that was done before, too
+        (bad("make a && make b"), ok("make proto"), ok("make a && make b")),  # which of them?
+        (bad("make test", "index.lock"), ok("make test")),  # a test may be flaky
+        (bad("pytest -q"), "a.py", ok("pytest -q --import-mode=importlib")),
+        (bad("if [ -f a ]; then make db; fi"), ok("make proto"), ok("if [ -f a ]; then make db; fi")),
+        (bad("pwsh -Command 'x y'"), ok("make proto"), ok("pwsh -Command 'x y'")),
+        (bad("make a; x"), ok("make a; x")),
+        (bad("tool run", "ParserError: (:)", 1), bad("tool run -i", "SyntaxError", 1)),  # it was read, and failed
+        (bad("make db", "A"), ok("make proto"), bad("make db", "B"), "a.py", ok("make db")),
+        (bad("make db"), ok("make proto || true"), ok("make db")),
+        (bad("make db"), ok("make `x`"), ok("make db")),
+    ],
+)
+def test_a_look_another_text_and_what_nothing_tells_is_no_cure(calls: tuple[Call, ...]) -> None:
+    assert cures(*calls) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "printed", "again"),
+    [
+        ("git add x && git push origin a", "error: no upstream branch of it", "git push -u origin a"),
+        ("pnpm --version && cat p | grep x | head", "error: set to use yarn", "SPEC=0 pnpm --version | tail -1"),
+        (
+            "tool make > /tmp/a && rg x /tmp/a | head",
+            "error: --out is required",
+            "mkdir b && tool make --out b && rg x",
+        ),
+        ("$a = @'\nx y\n'@; New-It $a", "error: it is not there", "$a = @'\nx y\n'@; New-It $a -Path b"),
+    ],
+)
+def test_a_failure_in_a_line_is_looked_up_as_it_was_learned(line: str, printed: str, again: str) -> None:
+    told = next(one for one in failures_in(*run(bad(line, printed, 1), ok(again))) if one.cure)
+    live = failure_of(f"cd /srv && {line}", printed)
+    assert live
+    assert told.key == live.key
+
+
+def test_a_command_of_a_line_that_failed_is_found_when_the_line_ends_otherwise() -> None:
+    said = "fatal: Unable to create '.git/index.lock': File exists."
+    told = failures_in(*run(bad("git checkout main && git pull", said, 128), ok("git checkout main && git pull")))[0]
+    live = failure_of("git checkout main && make all", said)
+    assert live
+    assert live.is_like(told.key)
+
+
 @pytest.mark.parametrize(
     "calls",
     [
@@ -383,6 +552,64 @@ def test_the_same_failure_has_the_same_key_live_and_in_the_session_file() -> Non
     assert failure_of("grep x a.py", "Exit code 1") is None
 
 
+def test_a_failure_is_found_by_what_was_wrong_and_not_by_the_line_that_sums_up() -> None:
+    def key(command: str, *printed: str) -> str:
+        failure = failure_of(command, "\n".join(printed))
+        assert failure
+        return failure.key
+
+    asked, refused = "The following data requires normalization:", "error: failed to push some refs"
+    ours = key("git push", asked, "  locales/de.yml", f"{refused} to 'git@havn.example:web.git'")
+    assert ours == key("git push fork", asked, "  locales/fr.yml", refused) == f"git push failed: {asked}"
+    assert ours != key("git push", "hint: Updates were rejected, as the remote has more.", refused)
+    assert key("git push", refused) == f"git push failed: {refused}"  # nothing else was said
+    summed = "error: could not compile `tide` (lib) due to 1 previous error"
+    assert key("cargo build", "error: no cached data for this query", summed) != key("cargo build", "error: x", summed)
+    assert key("bin/dev", "A server is already running.", "Exiting").endswith("A server is already running.")
+
+
+SERVED = "bin/dev & sleep 6; curl -s -o /dev/null localhost:3000/"
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"),
+    [
+        ((SERVED, 0, "* Listening on port 3000"), ["bin/up"]),
+        (("(bin/dev &) ; sleep 2 && curl -s http://127.0.0.1:3000", 0, "ok"), ["bin/up"]),
+        ((SERVED, 7, "ok"), []),
+        ((SERVED, 0, "Port 3000 is taken\n<html>"), []),  # another server answered
+        (("bin/dev >log 2>&1 & sleep 6; curl -s localhost:3000", 0, "ok"), []),  # what it printed is not known
+        (("bin/dev & sleep 6; curl -s shop.example", 0, "ok"), []),
+        (("bin/dev & sleep 6; curl -s localhost:3000 || true", 0, "ok"), []),
+    ],
+)
+def test_a_server_went_through_where_a_call_of_it_did_and_it_does_not_say_the_same_again(
+    again: Call, expected: list[str]
+) -> None:
+    done = cures(bad("bin/dev", "Port 3000 is taken", 1), ok("bin/up"), again)
+    assert [cure for _, _, cure in done] == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "waits"),
+    [
+        ("mv tmp/server.pid /tmp/", True),
+        ("mv tests/slow.py tests/slow.py.bak", True),
+        ("mv .eslintrc.js ~/old", True),
+        ("mv notes.md notes.local.md", False),
+    ],
+)
+def test_what_was_moved_out_of_the_way_waits_for_a_person(command: str, waits: bool) -> None:
+    (found,) = failures_in(*run(bad("make db"), ok(command), ok("make db")))
+    assert is_hazard(found.lesson("r").content) is waits
+
+
+def test_a_command_whose_first_word_is_too_long_is_told_by_its_name() -> None:
+    tool = f"{'deep/' * 15}list.py"
+    found = failures_in(*run(bad(f"{tool} -v", "Permission denied", 126), ok(f"python3 {tool} -v")))[0]
+    assert found.lesson("r").title == "`list.py …` failed here before"
+
+
 def test_what_became_of_a_command_is_told_with_the_step() -> None:
     (told,) = failures_in(*run(bad("make test"), "a.py", ok("make test")))
     assert (told.at, told.through_at, told.cure) == (0, 2, "")
@@ -485,7 +712,7 @@ def test_what_went_through_outside_of_the_sandbox_waits_for_a_person(asked: dict
 @pytest.mark.parametrize("path", ["src/[id]/page.tsx", "src/(shop)/page.tsx"])
 def test_quotes_around_what_a_shell_took_for_a_pattern_are_a_cure_for_every_path(path: str) -> None:
     denied = bad(f"git add '{path}'", "fatal: Unable to create '.git/index.lock'", 128)
-    for failed, again in ((f"cat {path}", ok(f'cat "{path}"')), (f"git add {path}", denied)):
+    for failed, again in ((f"git add {path}", ok(f'git add "{path}"')), (f"git add {path}", denied)):
         found = failures_in(*run(bad(failed, f"zsh:1: no matches found: {path}", 1), again))
         assert found[0].lesson("r").content.startswith("It went through with quotes")
         live = failure_of(failed.replace("page", "other"), f"zsh:1: no matches found: {path.replace('page', 'other')}")

@@ -17,7 +17,7 @@ from lessonbank.errors import LessonbankError, UsageError, printable
 
 from . import history, hook, keys, lessons, runs
 from ._command import Command
-from ._output import replace_unknown_letters
+from ._output import replace_unknown_letters, to_nowhere
 from .demo import demo
 from .doctor import doctor
 from .explain import explain
@@ -86,6 +86,7 @@ def main() -> None:
     replace_unknown_letters()
     try:
         code = _narrowed(*sys.argv[1:2])(prog_name="lessonbank", standalone_mode=False)
+        sys.stdout.flush()
     except LessonbankError as error:
         sys.exit(_failed(str(error), error.code, exit_code=2 if isinstance(error, UsageError) else 1))
     except _WRONG_CALL as error:
@@ -93,8 +94,10 @@ def main() -> None:
     except typer.Abort:
         sys.exit(_failed("interrupted", "interrupted", exit_code=130))
     except BrokenPipeError:
-        sys.stderr.close()
+        to_nowhere()
         sys.exit(0)
+    except SystemExit as left:  # so does rich end where the reader of a help has left
+        sys.exit(0 if isinstance(left.__context__, BrokenPipeError) else left.code)
     sys.exit(code if isinstance(code, int) else 0)
 
 

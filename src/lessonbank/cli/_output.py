@@ -32,7 +32,7 @@ _LAST = 20
 class _Console(Console):
     def on_broken_pipe(self) -> None:
         """The reader has left (`| head`): the rest goes nowhere, and the exit code stays the command's own."""
-        _to_nowhere()
+        to_nowhere()
 
 
 def _made() -> _Console:
@@ -65,7 +65,7 @@ def show_json(value: Any, /) -> None:
         sys.stdout.write("\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        _to_nowhere()
+        to_nowhere()
 
 
 def _plain(value: object) -> object:
@@ -73,7 +73,8 @@ def _plain(value: object) -> object:
     return value.model_dump(mode="json") if isinstance(value, Record) else str(value)
 
 
-def _to_nowhere() -> None:
+def to_nowhere() -> None:
+    """Send what is still to be printed nowhere: its reader has left."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

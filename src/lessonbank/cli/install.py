@@ -104,7 +104,7 @@ def install(
         say(f"{host.title} itself judges sessions and writes lessons: about 3 requests of your account a session, ")
         say(f"at most {MOST_A_DAY} a day, in the background; what the session said and did is in them")
     say(f"now: {host.next_step}")
-    say(_approving(place, retrieve))
+    say(_approving(place, retrieve, when="when it calls the tool `recall`" if host.name == "cline" else "at once"))
 
 
 def _file(bank: str) -> Path:
@@ -150,13 +150,13 @@ def _has_common(bank: str) -> bool:
         return False
 
 
-def _approving(bank: str, asked: RetrieveKeywords) -> str:
+def _approving(bank: str, asked: RetrieveKeywords, *, when: str) -> str:
     look = f"lessonbank review {quote(bank)}"
     if asked.get("trusted"):
         return f"new lessons wait until you approve them: {look}"
     if asked.get("own"):
-        return f"lessons of your own sessions are shown at once, those of others wait until you approve them: {look}"
-    return f"new lessons are shown at once; to look through them: {look}"
+        return f"lessons of your own sessions are shown {when}, those of others wait until you approve them: {look}"
+    return f"new lessons are shown {when}; to look through them: {look}"
 
 
 def _check_removal(given: Mapping[str, str]) -> None:

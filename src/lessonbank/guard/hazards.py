@@ -12,7 +12,10 @@ CHECKS_LESS: Final = "it may check less"
 _PATTERNS: Final = (
     # Destroys, or cannot be undone.
     r"\b(?:rm|rmdir|shred|unlink|mkfs\S*|dd|truncate|killall|pkill|kill|taskkill|reboot|shutdown|uninstall|"
-    r"del|erase|rd|ri|Remove-Item\S*|Clear-\w+|Stop-(?:Process|Service|Computer))\s",
+    r"del|erase|rd|ri|Remove-Item\S*|Clear-\w+|Stop-(?:Process|Service|Computer))\s|"
+    # Moves out of the way.
+    r"\bmv\s[^`\n]*(?:\s(?:(?:/var)?/tmp|/dev/null|~|\$\{?(?:HOME|TMPDIR)\b)|"
+    r"\.(?:bak|old|off|orig|disabled|skip\w*)\b)",
     r"\bgit\s.*(?:\breset\b.*--hard|\bclean\b|\brestore\b|\bcheckout\s+(?:--\s|\.)|\bstash\s+(?:drop|clear)|\bbranch\s+-D|"
     r"\bpush\b.*(?:\s\+\S|--delete|--mirror)|\bfilter-branch\b|(?<!-)\brebase\b(?!\s+--continue)|\breflog\s+expire|\bgc\b|\brevert\b|"
     r"\badd\s+(?:-A\b|--all\b|\.(?=[\s`]|$)))",  # whatever lies there

@@ -34,6 +34,9 @@ _QUOTED: Final = re.compile(
 _PASTED: Final = re.compile(r"^(?:[>|$%#+@{\[<]|\t| {4}|[A-Z]{3,}\b:).*", re.MULTILINE)
 _SENTENCE: Final = re.compile(r"[^\n]+?(?:(?<!e\.g)(?<!i\.e)[.!?](?=\s|$)|(?=\n|$|\s[—–]\s))")
 _QUOTE: Final = "\x00"
+_CLAUSE: Final = re.compile(r"(?<=\w\w[\w`])(?:[,;]| \()(?= )|(?<=\w) \(")
+_NEVER: Final = -9
+"""A sign of this weight speaks against a rule in whatever part of the sentence."""
 
 
 def corrections_in(runs: Sequence[Trajectory], /) -> list[str]:
@@ -61,8 +64,19 @@ def rules_in(text: str, /) -> Iterator[str]:
     for match in _SENTENCE.finditer(bare):
         spoken = lead.sub("", match[0])
         sentence = text[match.end() - len(spoken) : match.end()].strip()
-        if len(sentence) <= _LONGEST and sum(weight for weight, sign in signs if sign.search(spoken)) >= enough:
+        if len(sentence) <= _LONGEST and _weight(spoken, signs) >= enough:
             yield sentence
+
+
+def _weight(spoken: str, signs: Sequence[tuple[int, re.Pattern[str]]]) -> int:
+    """What the signs come to: in the whole sentence, or up to one of its commas, where a reason or a wish begins.
+
+    What speaks against every rule does so wherever it stands.
+    """
+    never = sum(weight for weight, sign in signs if weight <= _NEVER and sign.search(spoken))
+    clauses = (spoken, *(spoken[: match.start()] for match in _CLAUSE.finditer(spoken)))
+    others = [(weight, sign) for weight, sign in signs if weight > _NEVER]
+    return never + max(sum(weight for weight, sign in others if sign.search(clause)) for clause in clauses)
 
 
 @cache

@@ -72,7 +72,7 @@ def _lesson(episode: Trajectory) -> Lesson | None:
     if not isinstance(record, dict):
         return None
     failed, cure, program = (str(record.get(name, "")) for name in ("failed", "cure", "program"))
-    return Failure(program, "", failed, 0, cure=cure).lesson(episode.id)
+    return Failure(program, "", failed, 0, cure=cure, is_instead=record.get("instead") is True).lesson(episode.id)
 
 
 class Cures:
@@ -174,7 +174,8 @@ def _episode(run: Trajectory, failure: Failure) -> Trajectory:
     session = str(run.metadata.get("run_id", run.id))
     about: dict[str, Any] = {"run_id": session}
     if failure.cure:
-        about[_CURE] = {"failed": failure.command, "cure": failure.cure, "program": failure.program}
+        record = {"failed": failure.command, "cure": failure.cure, "program": failure.program}
+        about[_CURE] = {**record, "instead": failure.is_instead}
     return Trajectory(
         id=hashlib.sha256(f"{session} {failure.key} {failure.at} {last}".encode()).hexdigest()[:32],
         task=failure.key,

@@ -25,6 +25,7 @@ from .repositories import COMMON
 _NAME: Final = "lessonbank"
 _OURS: Final = "(lessonbank)"
 _ABOUT: Final = f"Lessons from earlier sessions {_OURS}"
+_FIRST: Final = "SessionStart"
 _SHOW: Final = (
     "Call the tool `recall` of the MCP server `lessonbank` with this task: {}. If no task is given, use the task of "
     "this session. Show the lessons that it returns, each with its id. Do nothing else."
@@ -33,6 +34,11 @@ _SLASH_COMMAND: Final = (
     f"---\ndescription: See, remove or switch off what memory knows ({_NAME})\ndisable-model-invocation: true\n---\n"
     f"{client.SLASH_COMMAND} {{}}\n"
 )
+_GONE: Final = (
+    "lessonbank: no lessons: its program is gone. Install lessonbank again, and run `lessonbank install {0}`, "
+    "or with --remove to take its hooks out"
+)
+"""What the person sees at the start of a session where the Python of the hooks, or lessonbank in it, was deleted."""
 _SECONDS: Final = 3
 """Codex allows no more for the end of a session."""
 
@@ -106,11 +112,16 @@ def _hook(host: str, wanted: Wanted) -> list[str]:
 
 def _events(host: str, wanted: Wanted, events: str, *, timeout: int = _SECONDS, **more: Json) -> dict[str, Json]:
     """The entry of our hook for each event; a `matcher` names the tools that it is for."""
-    # Where only lessonbank was uninstalled, Python ends with 2: hosts take that for "block this prompt".
-    command = f"{shlex.join(_hook(host, wanted))} || true"
-    entry: dict[str, Json] = {"matcher": more.pop("matcher")} if "matcher" in more else {}
-    entry["hooks"] = [{"type": "command", "command": command, "timeout": timeout, **more}]
-    return dict.fromkeys(events.split(), entry)
+    # Where only lessonbank was uninstalled, Python ends with 2: hosts take that for "block this prompt". The hook
+    # itself always ends with 0.
+    says = f"echo {shlex.quote(json.dumps({'systemMessage': _GONE.format(host)}))}"
+    matcher: dict[str, Json] = {"matcher": more.pop("matcher")} if "matcher" in more else {}
+    entries = dict[str, Json]()
+    for event in events.split():
+        # Gemini CLI would show what the shell says of each hook.
+        command = f"{shlex.join(_hook(host, wanted))} 2>/dev/null || {says if event == _FIRST else 'true'}"
+        entries[event] = {**matcher, "hooks": [{"type": "command", "command": command, "timeout": timeout, **more}]}
+    return entries
 
 
 def _elements(file: Path, events: dict[str, Json]) -> list[Piece]:
@@ -244,6 +255,7 @@ def _opencode(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     plugin = (Path(__file__).parent / "opencode.js").read_text(encoding="utf-8")
     words = json.dumps(_hook("opencode", wanted))
     plugin = plugin.replace("[] /* the hook's command */", words)
+    plugin = plugin.replace('"" /* its program is gone */', json.dumps(_GONE.format("opencode")))
     plugin = plugin.replace("400 /* milliseconds */", str(round(wanted.within * 1000) + 300))  # and to start Python
     yield OwnFile(folder / "plugin/lessonbank.js", plugin)
     if wanted.mcp:

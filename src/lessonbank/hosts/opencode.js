@@ -5,6 +5,8 @@ import { join } from "node:path"
 
 const COMMAND = [] /* the hook's command */
 const WITHIN = 400 /* milliseconds */
+const GONE = "" /* its program is gone */
+let isGone = false
 
 /** Hand an event to the hook; what it prints, or "" when it fails or takes too long. */
 function hook(event) {
@@ -14,9 +16,13 @@ function hook(event) {
     let out = ""
     child.stdout.on("data", (data) => (out += data))
     child.stdin.on("error", () => {})
-    child.on("error", () => resolve(""))
-    child.on("close", () => {
+    child.on("error", () => {
+      isGone = true
+      resolve("")
+    })
+    child.on("close", (code) => {
       clearTimeout(timer)
+      isGone ||= code > 0
       resolve(out)
     })
     child.stdin.end(JSON.stringify(event))
@@ -29,6 +35,8 @@ const transcript_path = join(data, "opencode", "opencode.db")
 export const lessonbank = async ({ client, directory }) => {
   const children = new Set()
   const commands = new Map()
+  const warned = new Set()
+  const toast = (message) => client.tui.showToast({ body: { message, variant: "info" } }).catch(() => {})
   const note = (name, session_id, more) => hook({ hook_event_name: name, session_id, transcript_path, cwd: directory, ...more })
   await hook({ hook_event_name: "SessionStart", session_id: "start" })
   return {
@@ -49,7 +57,7 @@ export const lessonbank = async ({ client, directory }) => {
       const told = { tool_name: "Bash", tool_input: { command }, error: "Exit code " + code + "\n" + output.output }
       try {
         const { systemMessage, hookSpecificOutput } = JSON.parse(await note("PostToolUseFailure", input.sessionID, told))
-        if (systemMessage) client.tui.showToast({ body: { message: systemMessage, variant: "info" } }).catch(() => {})
+        if (systemMessage) toast(systemMessage)
         if (hookSpecificOutput) output.output += "\n\n" + hookSpecificOutput.additionalContext
       } catch {
         // no cure
@@ -60,9 +68,11 @@ export const lessonbank = async ({ client, directory }) => {
       const texts = output.parts.filter((part) => part.type === "text" && !part.synthetic)
       const prompt = texts.map((part) => part.text).join("\n")
       const answer = await note("UserPromptSubmit", input.sessionID, { prompt })
+      if (isGone && !warned.has(input.sessionID)) toast(GONE)
+      if (isGone) warned.add(input.sessionID)
       try {
         const { systemMessage, hookSpecificOutput } = JSON.parse(answer)
-        if (systemMessage) client.tui.showToast({ body: { message: systemMessage, variant: "info" } }).catch(() => {})
+        if (systemMessage) toast(systemMessage)
         const text = hookSpecificOutput.additionalContext
         const { sessionID, messageID } = output.parts[0]
         const id = "prt_" + Date.now().toString(16) + Math.random().toString(16).slice(2, 12)

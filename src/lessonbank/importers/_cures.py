@@ -7,44 +7,38 @@ Of a call of a tool a cure tells the names of the tool and of its arguments, and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
 
 from lessonbank.contracts.records import Lesson, Provenance, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
-from lessonbank.guard.hazards import CHECKS_LESS, may_loosen
-from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, SAYS_ERROR, UNREAD, WALLED, error_in
+from lessonbank.guard.hazards import CHECKS_LESS, is_hazard, may_loosen
+from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, SAYS_ERROR, WALLED, error_in
 from lessonbank.text.shell_commands import (
     INSTALLS,
     RUNS,
-    differ_in_options,
-    differ_in_start,
     name_of,
-    only_looks,
     operands_of,
     parts_in,
     program_of,
     stands_for,
     start_of,
-    words_of,
 )
 
 from ._checks import check_of
 from ._deeds import (
-    ENDINGS,
     LACKS,
     LONGEST,
     NAME,
-    NOTHING_TO_RUN,
     Command,
     Deed,
     Edit,
     Spoke,
-    are_alike,
-    deeds_in,
-    deeds_of,
+    commands_in,
+    is_plain,
+    lines_of,
     missing_modules,
 )
 
@@ -57,22 +51,31 @@ _SOON: Final = 12
 """Commands and edits after a failure among which the next try is looked for."""
 _MOST_BETWEEN: Final = 3
 _EDITED: Final = "edit "
-_ASKED: Final = "ask"
-"""The cure of what went through after the person had done something, such as to load a key."""
 _DOCUMENT: Final = re.compile(
     r"(?:change(?:s|log)|news|history|readme|version|releases?)(?:\.\w{1,4})?|[\w.-]+\.(?:md|rst|adoc)|\.env(?:\.\w+)?",
     re.IGNORECASE,
 )
 """What no check reads for its rules: an error that names such a file can be cured by an edit of it."""
-_FREED: Final = "free"
-"""The cure of what went through, word for word, outside of the sandbox."""
-_QUOTED: Final = "quote"
-"""The cure of what the shell took for a pattern."""
+_ASKED, _FREED, _QUOTED, _AGAIN = "ask", "free", "quote", "again"
+_SAYS: Final = {
+    _ASKED: "It went through after the person had done something: ask for it.",
+    _FREED: "It went through outside of the sandbox, which the person has to allow: ask for it.",
+    _QUOTED: "It went through with quotes around what the shell had misread.",
+    _AGAIN: "It went through when it was run again, and nothing else was done.",
+}
+"""Cures that are no command."""
+_OF_LINE: Final = {_FREED, _AGAIN}
+"""Cures of a whole line, whichever of its commands failed."""
+_WAITS: Final = re.compile(r"\.lock\b|\block(?:ed|ing)?\b|resource busy|timed? ?out|try again later", re.IGNORECASE)
 _OPENS: Final = re.compile(
     r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
 )
+_TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[\w./-]+$")
+"""A command that goes to a branch with a number: that of one task."""
+_WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
+_ITS_FOLDER: Final = "<folder>"
 _PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
 _SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)")
 _OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|\"(?=.*\d)[^\"]{4,}\"|(?=.*\w).*[/\\].*")
@@ -94,6 +97,10 @@ class Failure:
     """The step in which it went through next; `None` if it did not."""
     cure: str = ""
     """The command that got it through; empty where that cannot be told."""
+    is_instead: bool = False
+    """Whether the cure did what the command was for, and not what had to come before it."""
+    others: frozenset[str] = frozenset()
+    """The programs of its line of which each may be the one that failed."""
 
     @property
     def key(self) -> str:
@@ -105,7 +112,7 @@ class Failure:
         program, _, error = key.partition(_FAILED)
         is_said = len(self.error) >= _TELLING and bool(SAYS_ERROR.search(self.error))
         is_script = RUNS.fullmatch(f"{program} ") and LACKS.search(error)  # whatever script then lacks the same
-        is_of_it = name_of(program) == name_of(self.program) or bool(is_script)
+        is_of_it = name_of(program) == name_of(self.program) or program in self.others or bool(is_script)
         return is_said and error == self.error and is_of_it
 
     @property
@@ -117,19 +124,15 @@ class Failure:
     def _advice(self) -> str:
         if self.cure.startswith(_EDITED):
             return f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
-        if self.cure == _QUOTED:
-            return "It went through with quotes around the path that the shell took for a pattern."
-        if self.cure == _FREED:
-            return "It went through outside of the sandbox, which the person has to allow: ask for it."
-        if self.cure == _ASKED:
-            return "It went through after the person had done something: ask for it."
-        is_changed = program_of(self.cure.partition("(")[0]) == self.program
-        if is_changed and may_loosen(self.command, self.cure, is_check=check_of(self.command) is not None):
+        if self.cure in _SAYS:
+            return _SAYS[self.cure]
+        is_check, is_same = check_of(self.command) is not None, program_of(self.cure.partition("(")[0]) == self.program
+        if is_same and may_loosen(self.command, self.cure, is_check=is_check):
             return f"`{self.cure}` went through: {CHECKS_LESS}."
-        if _is_instead(self.command, self.cure):
+        if self.is_instead:
             return f"`{self.cure}` went through."
-        brings = INSTALLS.match(self.cure) and not is_changed
-        return f"`{self.cure}` {'brought what was not there.' if brings else 'went through, and then it did.'}"
+        did = "brought what was not there" if INSTALLS.match(self.cure) else "went through, and then it did"
+        return f"`{self.cure}` {did}."
 
     def lesson(self, run: str, /) -> Lesson:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
@@ -150,11 +153,11 @@ def key_of(program: str, error: str, /) -> str:
 
 def failure_of(line: str, printed: str, /) -> Failure | None:
     """A command that failed just now, of several that lead to one another the last; `None` where it only looks."""
-    done = [deed for deed in deeds_in(0, line, "", 1, printed, set()) if isinstance(deed, Command)]
-    command = done[-1] if done else None
-    if command is None or (command.looks and not command.is_misread):
+    failed = [command for command in commands_in(line, 1, printed, set()) if command.can_teach]
+    if not failed:
         return None
-    return Failure(command.program, error_in(printed), command.text, 0)
+    others = frozenset(command.program for command in failed)
+    return Failure(failed[-1].program, error_in(printed), failed[-1].text, 0, others=others)
 
 
 def opens_with_error(printed: str, /) -> bool:
@@ -164,35 +167,32 @@ def opens_with_error(printed: str, /) -> bool:
 
 def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failure]:
     """The commands of a run that failed, with what got them through."""
-    done, failures = list(deeds_of(run, exit_codes)), list[Failure]()
-    for at, deed in enumerate(done):
-        if isinstance(deed, Command) and deed.failed and (not deed.looks or deed.is_misread):
-            later = done[at + 1 : at + 1 + _SOON]
-            failure = _followed(deed, later)
-            failure = failure if failure.cure else _with_what_it_lacked(deed, later) or failure
-            for each in (failure, *_replaced(deed, later)):
-                failures.append(replace(each, cure="") if deed.is_absent and _is_usual(each) else each)
+    lines, failures = list(lines_of(run, exit_codes)), list[Failure]()
+    for at, line in enumerate(lines):
+        commands = [deed for deed in line if isinstance(deed, Command)]
+        if failed := [command for command in commands if command.can_teach]:
+            later = [deed for deeds in lines[at + 1 : at + 1 + _SOON] for deed in deeds]
+            failures += _of_line(failed, later, {command.words for command in commands})
     return failures
+
+
+def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collection[frozenset[str]]) -> Iterator[Failure]:
+    """What became of the commands of a line of which one failed: the next try tells which."""
+    tries = [(command, _followed(command, later, beside)) for command in failed]
+    cured = [(command, failure) for command, failure in tries if failure.cure]
+    if len([failure for _, failure in cured if failure.cure not in _OF_LINE]) > 1:
+        error = error_in(failed[0].printed)
+        cured = [(command, failure) for command, failure in cured if command.is_named_in(error)]
+        tries[-1] = (failed[-1], replace(tries[-1][1], cure=""))
+    command, failure = cured[0] if cured else tries[-1]
+    failure = failure if failure.cure else _with_what_it_lacked(failed[0], later) or failure
+    for each in (failure, *_replaced(command, later)):
+        yield replace(each, cure="") if command.is_absent and _is_usual(each) else each
 
 
 def _is_usual(failure: Failure) -> bool:
     """Whether the cure is the next try of any agent: the same interpreter by its other name."""
     return _SPELLED.sub("", failure.command) == _SPELLED.sub("", failure.cure)
-
-
-def _is_instead(failed: str, cure: str) -> bool:
-    """Whether a cure did what the command was for, and not what had to come before it."""
-    program, other = program_of(cure), program_of(failed)
-    if ENDINGS.search(cure) or cure.endswith(" …") or only_looks(failed):
-        return not ENDINGS.search(cure)
-    if are_alike(cure, failed):
-        return True
-    is_started = start_of(cure, other) and cure.split()[0] != failed.split()[0] and not INSTALLS.match(cure)
-    is_call = "(" in cure and cure.partition("(")[0] == failed.partition("(")[0]
-    if is_call or is_started or cure.endswith(failed) or _ITS_PATH in cure or stands_for(program, other):
-        return True
-    is_more = {*words_of(failed)} <= {*words_of(cure)} or check_of(cure) or differ_in_options(cure, failed)
-    return bool(is_more and program == other) or differ_in_start(cure, failed)
 
 
 def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
@@ -208,25 +208,56 @@ def _shortened(text: str, most: int) -> str:
     text = re.sub(r"\w+://[^\s\"']+", "<address>", text)
     if len(text) <= most:
         return text
-    return f"{text[: most - 2].rpartition(' ')[0]} …"  # a word that is cut hides from the redactor what it is
+    whole = text[: most - 2].rpartition(" ")[0]  # a word that is cut hides from the redactor what it is
+    return f"{whole or program_of(text)[:most]} …"
 
 
-def _followed(failed: Command, later: Sequence[Deed]) -> Failure:
-    failure = Failure(failed.program, error_in(failed.printed), failed.text, failed.at)
-    place = next((n for n, deed in enumerate(later) if isinstance(deed, Command) and deed.is_again(failed)), None)
-    if place is None:
+def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozenset[str]]) -> Failure:
+    """What became of a command; those of its own line, `beside` it, are no cure when they are run again."""
+    shown = failed.text if failed.is_plain else f"{failed.program} …"
+    failure = Failure(failed.program, error_in(failed.printed), shown, failed.at)
+    tries = ((n, deed) for n, deed in enumerate(later) if isinstance(deed, Command) and deed.is_again(failed))
+    others = ((n, deed) for n, deed in tries if not deed.failed or error_in(deed.printed) != failure.error)
+    place, again = next(others, (0, None))
+    if again is None or not again.got_past(failed):
         return failure
-    again, done = later[place], {deed.program for deed in later[: place + 1] if isinstance(deed, Command)}
-    assert isinstance(again, Command)
-    if not again.got_past(failed) or not failed.before.isdisjoint(done - {failed.program}):
-        return failure
-    cure = _cure(failed, again, later[:place], failure.error)
+    between = [deed for deed in later[:place] if getattr(deed, "words", None) not in beside]
+    cure = _cure(failed, again, between, failure.error)
+    is_instead = cure.endswith(again.text)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
-    if (again.varies(failed) or len(cure) > LONGEST) and cure.endswith(again.text):
-        command, cure = _of_any_task(failed.text, cure)
-        failure = replace(failure, command=command)
-    return replace(failure, through_at=again.at, cure=cure if len(cure) <= LONGEST else "")
+    shown, cure = _fitted(failed, again, shown, cure)
+    cure = cure if len(cure) <= LONGEST and is_plain(cure) else ""
+    return replace(failure, command=shown, through_at=again.at, cure=cure, is_instead=is_instead)
+
+
+def _fitted(failed: Command, again: Command, shown: str, cure: str) -> tuple[str, str]:
+    """A failed command and its cure, without what is of one task, or is too long: then only what differs is shown."""
+    if not cure.endswith(again.text):
+        return _in_its_folder(shown, cure)
+    if not again.varies(failed) and len(cure) <= LONGEST:
+        return shown, cure
+    before = cure.removesuffix(again.text)
+    command, text = _of_any_task(failed.text, again.text)
+    if len(before + text) <= LONGEST and (again.words > failed.words or len(command + text) <= _BOTH):
+        return command, before + text
+    return shown, f"{before}{_added(failed, again)}" if before or again.words > failed.words else ""
+
+
+def _in_its_folder(shown: str, cure: str) -> tuple[str, str]:
+    """A command that wrote into a folder, and the one that made it: another task has another folder."""
+    folder = next((word for word in cure.split()[1:] if f"{word}/" in shown), "")
+    if not folder:
+        return shown, cure
+    return re.sub(rf"{re.escape(folder)}/\S+", f"{_ITS_FOLDER}/…", shown), cure.replace(folder, _ITS_FOLDER)
+
+
+def _added(failed: Command, again: Command) -> str:
+    """A command with the words that another one had not, and those of its program."""
+    shown, known = again.program.split(), {*failed.words}
+    words = _WORDS.findall(again.text)
+    words = [w if w.rpartition("/")[2] in shown or w.strip("\"'") not in known else "…" for w in words]
+    return re.sub(r"…(?: …)+", "…", " ".join(words))
 
 
 def _brings(text: str, failed: Command) -> bool:
@@ -269,7 +300,8 @@ def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
         is_open = failed.is_absent or is_unknown
         acted = next((deed for deed in later if is_open and isinstance(deed, Command) and deed.replaces(failed)), None)
     if acted and is_unknown:
-        yield Failure(failed.program, error_in(failed.printed), failed.text, failed.at, acted.at, acted.text[:LONGEST])
+        error, cure = error_in(failed.printed), acted.text[:LONGEST]
+        yield Failure(failed.program, error, failed.text, failed.at, acted.at, cure, is_instead=True)
     elif acted:
         same = operands_of(failed.text) & operands_of(acted.text)
         command, cure = (
@@ -279,40 +311,63 @@ def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
         before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
         if not path and (start := start_of(cure, failed.program)) and not cure.endswith(failed.text.partition(" ")[2]):
             command, before = f"{start_of(failed.text, failed.program)} …", f"{start} …"
-        if len(before + path) <= LONGEST:
-            yield Failure(name_of(failed.program), "", command, failed.at, acted.at, before + path)
+        if len(before + path) <= LONGEST and is_plain(before + path):
+            name, cure = name_of(failed.program), before + path
+            yield Failure(name, "", command, failed.at, acted.at, cure, is_instead=True)
 
 
 def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) -> str:
-    """What was edited is of one task, so it is no cure, unless the error names that document.
-
-    Nor is a command that was only run again.
-    """
-    edited = {deed.file for deed in between if isinstance(deed, Edit)}
+    """What was edited is of one task, so it is no cure, unless the error names that document."""
+    edited = {getattr(deed, "file", "") for deed in between if isinstance(deed, Edit) or _edits(deed)}
     acted = [deed for deed in between if isinstance(deed, Command) and deed.helps(failed)]
-    is_freed = again.is_free and not failed.is_free and again.words == failed.words
-    if is_freed and (WALLED.search(failed.printed) or not (acted or edited)):
+    is_same = again.words == failed.words
+    if is_same and again.is_free and not failed.is_free and (WALLED.search(failed.printed) or not (acted or edited)):
         return _FREED
+    if again.quotes(failed):
+        return _QUOTED
+    if not is_same and again.text != failed.text:
+        return again.text if _is_changed(failed, again, acted, edited) else ""
     if edited:
         file = next(iter(edited))
         is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
-        return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
-    if again.quotes(failed):
-        return _QUOTED
-    if again.text != failed.text and again.words == failed.words and UNREAD.search(failed.printed) and not acted:
-        return again.text
-    if again.words > failed.words or (failed.program, failed.code) in NOTHING_TO_RUN or again.varies(failed):
-        is_bare = len(failed.words) == 1 and not check_of(failed.text)  # it said how it is used
-        return again.text if not acted and again.text != failed.text and not is_bare else ""
-    if again.words == failed.words and again.prepared != failed.prepared and not acted:
-        return f"{again.prepared} && {again.text}" if again.prepared else ""
-    if again.words == failed.words and again.folder not in ("", failed.folder) and not acted:
+        return f"{_EDITED}{file}" if is_named and not acted else ""
+    return _act(failed, acted) if acted else _same(failed, again, between)
+
+
+def _edits(deed: Deed) -> bool:
+    return isinstance(deed, Command) and deed.edits and deed.code <= 0
+
+
+def _is_changed(failed: Command, again: Command, acted: Sequence[Command], edited: Collection[str]) -> bool:
+    """Whether other words got a command through. A check that was run after an edit may pass for that."""
+    if len(failed.words) == 1 and not check_of(failed.text):
+        return False  # it said how it is used
+    is_more = again.words > failed.words and not (acted and failed.lacks)  # what was installed brought it
+    return is_more and check_of(failed.text) is None if edited else is_more or not acted
+
+
+def _act(failed: Command, acted: Sequence[Command]) -> str:
+    """What was done before the same command went through: of several what the error names, else the last."""
+    if len(acted) > _MOST_BETWEEN:
+        return ""
+    named = [command for command in acted if command.is_named_in(failed.printed)]
+    act = (named or [command for command in acted if command.program != "git add"] or acted)[-1].text
+    act = _TO_BRANCH.sub(rf"\1{ITS_BRANCH}", act)
+    short = act if len(act) <= LONGEST else _shortened(act, LONGEST)
+    return short if is_hazard(short) == is_hazard(act) else ""
+
+
+def _same(failed: Command, again: Command, between: Sequence[Deed]) -> str:
+    """Why the same command went through, where nothing was done but to prepare it in its line, to enter or to wait."""
+    if again.prepared != failed.prepared:
+        joint = "; " if again.prepared.startswith("$") else " && "
+        return f"{again.prepared}{joint}{again.text}" if again.prepared else ""
+    if again.folder not in ("", failed.folder):
         name = again.folder.rpartition("/")[2]
         place = name if name == again.folder else f"…/{name}"
         return f"cd {place} && {again.text}" if NAME.fullmatch(name) else ""
-    if again.words == failed.words and not acted and any(isinstance(deed, Spoke) for deed in between):
-        return _ASKED if check_of(failed.text) in (None, "the release") else ""  # a test may only be flaky
-    if again.words != failed.words or not 0 < len(acted) <= _MOST_BETWEEN:
-        return ""
-    named = [command for command in acted if command.program.rpartition(" ")[2] in failed.printed]
-    return (named or [command for command in acted if command.program != "git add"] or acted)[-1].text
+    if check_of(failed.text) not in (None, "the release"):
+        return ""  # a test may only be flaky
+    if any(isinstance(deed, Spoke) for deed in between):
+        return _ASKED
+    return _AGAIN if _WAITS.search(failed.printed) else ""

@@ -6,17 +6,18 @@ By exit codes and flags alone. Of a call of a tool only names are kept: of the t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from lessonbank.contracts.records import ToolCall, Trajectory
-from lessonbank.text.error_line import ABSENT, MODULE, PLACELESS, UNREAD
+from lessonbank.text.error_line import ABSENT, MODULE, PLACELESS, UNREAD, error_in
 from lessonbank.text.shell_commands import (
     EDITS,
     INSTALLS,
     RUNS,
     RUNS_TEXT,
+    SAYS,
     TELLS,
     apart,
     differ_in_options,
@@ -26,11 +27,13 @@ from lessonbank.text.shell_commands import (
     operands_of,
     program_of,
     start_of,
+    unwrapped,
     words_of,
 )
 
-from ._checks import check_of
-from ._shell import ENTERS, HEREDOC, as_printed, bare, calls_of, command_of, is_shell, parts_of
+from ._checks import SCRATCH, check_of
+from ._lines import NOT_THERE, Part, parts_in_line
+from ._shell import ENTERS, as_printed, calls_of, command_of, is_shell
 
 LONGEST: Final = 100
 """Characters of a command that a cure tells."""
@@ -38,21 +41,15 @@ _NO_RESULT: Final = {124, 125}
 _PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+)$", re.MULTILINE)
 _EDITOR: Final = re.compile(r"edit|(?<!todo)write(?!_stdin)|patch|replace|create_file|insert", re.IGNORECASE)
 _MAKER: Final = re.compile(r"write|create", re.IGNORECASE)
-_SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"\\]")
+_SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"]")
 """A command with one of these is more than a program and its arguments."""
-_PLAINLY_QUOTED: Final = re.compile(r"'[^'`\n]*'|\"[^\"`$\n]*\"")
-_MAKES: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*([\w./~-]+)|\btee\s+(?:-a\s+)?([\w./~-]+)")
-_SHORTENED: Final = re.compile(r"\s*(?:2>&1\s*)?\|\s*(?:tail|head|cat)(?:\s+-?\w+){0,3}\s*$")
-"""What only shortens the output. Whether the program went through is not told then."""
-_NOT_THERE: Final = 127
+_PLAINLY_QUOTED: Final = re.compile(r"'[^'`\n]*'|\"(?:[^\"`$\n]|\$(?!\())*\"|<(?:path|value|branch|script|folder)>")
+_CALL: Final = re.compile(r"[\w.-]+\([\w.-]*(?:, [\w.-]+)*\)?")
+"""A call of a tool, told by names."""
+_PRINTED: Final = 8_000
 _CLOSED: Final = 126
 _PATTERN: Final = re.compile(r"no matches found: (\S+)")
 """What a shell took for a pattern."""
-_SHELL_LACKS: Final = re.compile(
-    r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found|\S{0,80}python[\d.]*(?:\.exe)?: No module named|"
-    r"Python was not found"
-)
-"""What is printed at once for a program that is not there: no pipe hides that."""
 LACKS: Final = re.compile(f"{MODULE.pattern}|ModuleNotFound|{ABSENT.pattern}|no matches found: ", re.MULTILINE)
 """How programs say that a module or a program is not there, or that they were not even asked."""
 _FREES: Final = {
@@ -61,11 +58,6 @@ _FREES: Final = {
     "dangerouslyDisableSandbox": True,
 }
 """How the call of an agent's shell asks the person to let it out of the sandbox."""
-_PROSE: Final = re.compile(
-    r"(?ms)(?<!-[ceq] )(?:\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\1\s*\)\"|'[^']{80,}'|\"[^\"$`]{80,}\"|"
-    r"'[^'\n]*\n[^']*'|\"[^\"$`\n]*\n[^\"$`]*\")"
-)
-"""A long text in quotes: what it says is of one task."""
 ENDINGS: Final = re.compile(r"dos2unix\s|s/\\r")
 """An edit of line endings alone."""
 _ITS_SCRIPT: Final = "<script>"
@@ -82,11 +74,22 @@ _READS: Final = re.compile(
     r"kill|bash|enter|exit|update_plan|web|monitor|think|write_stdin)(?![a-z])"
 )
 NAME: Final = re.compile(r"[\w.-]{1,60}")
-_MESSAGE: Final = re.compile(
-    r"(?ms)(\s(?:-\w?m|-s|--(?:message|reason|title|body|comment|notes?|subject|summary|description|text|content))[\s=])"
-    r"(?:\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\2\s*\)\"|'[^']*'|\"(?:[^\"\\]|\\.)*\")",
+_INTO: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*(\"[^\"]+\"|'[^']+'|[^\s&|;<>]+)|\s[0-9&]>{1,2}\s*(?:&[0-9]|[^\s&]+)")
+"""Where what a command prints goes."""
+_NOWHERE: Final = re.compile(r"/dev/null|\$null|nul", re.IGNORECASE)
+_WRITES: Final = re.compile(r"(?:cat|echo|printf|tee)\b(?=.*(?:>|<<))|tee\s|(?:Set|Add)-Content\b|Out-File\b")
+_SET_FIRST: Final = re.compile(r"(?:\w+=(?:\"[^\"]*\"|'[^']*'|[^\s'\"]*)\s+)+")
+_NESTS: Final = re.compile(
+    r"\S*\b(?:powershell|pwsh|cmd|(?:ba|z)?sh)(?:\.exe)?\s+(?:-\S+\s+)*(?:-\w*c|-Command|/c)\b", re.IGNORECASE
 )
-"""What a command says to people: another text in each task."""
+"""A shell that is given a line of its own."""
+_NAMED: Final = re.compile(r"[\w.@~/][\w.@~/+:-]*(?: .+)?")
+"""The name of a program; of what is none, a line was read wrongly."""
+_ASSIGNS: Final = re.compile(r"\$?(\w+)\s*=\s*(?:'[^']*'|\"[^\"]*\"|\$\(.*\)|[^\s'\"]*)$")
+_TAKES: Final = re.compile(r"^\$\w+\s*=\s*(?=[\w.&])")
+"""What PowerShell puts before a command whose result it keeps."""
+_WAITS: Final = re.compile(r"Start-Sleep\b")
+_WHOLE: Final = Part("", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +114,30 @@ class Command:
     folder: str
     code: int
     printed: str
-    is_sure: bool = True
-    """Whether the code is its own: in a pipe it is that of what shortens the output."""
-    before: frozenset[str] = frozenset()
-    """The programs of its line before it. One that is run again failed itself."""
     prepared: str = ""
     """What its line sets up first, such as `source .venv/bin/activate`."""
     script: str = ""
-    """The script that its line gives an interpreter."""
+    """The long texts that its line holds, and what it sets for it: what they say is of one task."""
     is_free: bool = False
     """Whether it ran outside of the sandbox."""
+    edits: bool = False
+    """Whether it writes files of the task at hand, or runs what the run itself wrote."""
+    is_own: bool = False
+    """Whether the run itself wrote what it runs: no later task has that."""
+    part: Part = _WHOLE
+    """Where it stands in its line."""
+    writes: frozenset[str] = frozenset()
+    """The names of the files that it writes."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a program and its arguments, but for what a shell took for a pattern."""
+        named = _PATTERN.search(self.printed)
+        return is_plain(self.text.replace(named[1], "") if named else self.text)
+
+    def is_named_in(self, text: str) -> bool:
+        """Whether a text names its sub-command."""
+        return re.search(rf"(?<!\w){re.escape(self.program.rpartition(' ')[2])}(?!\w)", text) is not None
 
     @property
     def failed(self) -> bool:
@@ -128,19 +145,25 @@ class Command:
 
     @property
     def looks(self) -> bool:
-        return only_looks(self.text)
+        return only_looks(self.text) and not _WRITES.match(self.text)
+
+    @property
+    def can_teach(self) -> bool:
+        """Whether it failed, and that is of no one task: what a look does not find it will not find again."""
+        is_act = not self.looks or SAYS.fullmatch(self.text)
+        is_read = _NAMED.fullmatch(self.program) and not _NESTS.match(self.text)
+        return self.failed and not self.is_own and bool(is_act and is_read)
 
     def is_again(self, other: Command) -> bool:
         """Whether it is the next try: the same command, or with more words, or with others about the same."""
         is_there = not self.folder or not other.folder or self.folder == other.folder or self.is_placed(other)
         is_more = self.words >= other.words or (other.program, other.code) in NOTHING_TO_RUN
         is_same = self.words == other.words or (is_more and self.got_past(other))
-        is_sure = self.is_sure or (other.is_missing and not self.is_missing)  # no pipe hides that it is not there
         mine, its = (
             command.program.replace(" run ", " ") for command in (self, other)
         )  # `bun test` is not always its script
         is_next = (is_same and mine == its and self.has_script_of(other)) or self.varies(other) or self.quotes(other)
-        return is_sure and is_there and is_next
+        return is_there and is_next
 
     def is_placed(self, other: Command) -> bool:
         """Whether it ran above or below the folder in which the other try did not find something."""
@@ -149,15 +172,15 @@ class Command:
 
     def has_script_of(self, other: Command) -> bool:
         """Whether both run the same script, or one that needs what the other lacked."""
-        if self.script == other.script or other.is_absent:
+        if self.script == other.script or other.is_missing:
             return True
         return not missing_modules(other).isdisjoint(re.findall(r"\w+", self.script.casefold()))
 
     def quotes(self, other: Command) -> bool:
-        """Whether it quotes what a shell took for a pattern."""
-        named = _PATTERN.search(other.printed)
-        is_quoted = named is not None and re.search(rf"['\"]{re.escape(named[1])}['\"]", self.text)
-        return self.program == other.program and self.got_past(other) and bool(is_quoted)
+        """Whether it went on with other quotes around the same, where the shell could not read the other try."""
+        mine, its = (re.sub(r"\W", "", f"{command.text} {command.script}") for command in (self, other))
+        is_read = UNREAD.search(other.printed) is not None and not self.is_missing
+        return is_read and mine == its and (self.text, self.script) != (other.text, other.script)
 
     def varies(self, other: Command) -> bool:
         """Whether it went through with other options, or started in another way: what it is about is the same."""
@@ -170,7 +193,12 @@ class Command:
         is_check = check_of(self.text) in ("the tests", "the linter") and not _MENDS.search(self.text)
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
-        acts = self.code == 0 and not self.looks and not self.script
+        is_read = _NAMED.fullmatch(self.program) is not None and is_plain(self.text)
+        acts = (
+            (self.code == 0 or self.part.is_left)
+            and is_read
+            and not (self.looks or self.script or self.edits or self.part.is_fed)
+        )
         return acts and not is_check and not is_twin and not TELLS.match(self.text)
 
     @property
@@ -185,12 +213,7 @@ class Command:
         is_told = ABSENT.search(self.printed) is not None and name_of(self.program) in self.printed
         lacks = is_told or bool(module and f"No module named {module[1]}" in self.printed)
         is_closed = self.code == _CLOSED and "ermission denied" in self.printed
-        return self.code == _NOT_THERE or is_closed or (self.code > 0 and lacks)
-
-    @property
-    def is_misread(self) -> bool:
-        """Whether its shell could not read the line, while its program is there."""
-        return self.lacks and not self.is_absent
+        return self.code == NOT_THERE or is_closed or (self.code > 0 and lacks)
 
     @property
     def is_missing(self) -> bool:
@@ -199,8 +222,11 @@ class Command:
 
     def got_past(self, other: Command) -> bool:
         """Whether it went through, or at least ran where the other try did not."""
+        if self.part.is_hidden and error_in(other.printed) in map(error_in, self.printed[-_PRINTED:].splitlines()):
+            return False  # it says the same again
         ran = self.code == 1 and (other.program, other.code) in NOTHING_TO_RUN
-        return self.code == 0 or ran or (other.is_missing and not self.is_missing)
+        is_it = self.words == other.words or other.is_absent
+        return self.code == 0 or ran or (other.is_missing and not self.is_missing and is_it)
 
     def replaces(self, other: Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
@@ -217,6 +243,13 @@ class Command:
         return is_try and bool(same) and is_other and not is_itself
 
 
+def is_plain(text: str) -> bool:
+    """Whether a text is a program and its arguments, or two of them, and nothing more: only that is shown."""
+    return bool(_CALL.fullmatch(text)) or not _SHAPED.search(
+        _INTO.sub("", _PLAINLY_QUOTED.sub("''", text.replace(" && ", " ").replace("; ", " ")))
+    )
+
+
 def missing_modules(failed: Command) -> set[str]:
     """The names of the module that was not there, as one writes them in a package's name, too."""
     named = {word for groups in MODULE.findall(failed.printed) for word in groups if word}
@@ -231,82 +264,97 @@ def are_alike(text: str, other: str) -> bool:
     return its is not None and (mine == its or is_types) and not _MENDS.search(text)
 
 
-def deeds_of(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[Deed]:
-    """The commands whose exit code is known, and the edits, in their order."""
+def lines_of(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[list[Deed]]:
+    """What each line of a shell whose exit code is known did, each edit and each other call, in their order."""
     made = set[str]()
     for at, step in enumerate(run.steps):
         for call, result in calls_of(step):
             code, given = exit_codes.get(call.id or ""), call.arguments if isinstance(call.arguments, dict) else {}
-            if is_shell(call) and code is not None and result:
-                is_free = any(given.get(name) == value for name, value in _FREES.items())
+            if is_shell(call) and code is not None:
                 line, folder = command_of(call.arguments), given.get("workdir")
-                folder = folder if isinstance(folder, str) else ""
-                for deed in deeds_in(at, line, folder, code, result.text, made):
-                    yield replace(deed, is_free=is_free) if isinstance(deed, Command) else deed
+                folder, printed = folder if isinstance(folder, str) else "", result.text if result else ""
+                is_free = any(given.get(name) == value for name, value in _FREES.items())
+                commands = commands_in(line, code, printed, made, at=at, folder=folder)
+                yield [replace(command, is_free=is_free) for command in commands]
             elif not is_shell(call) and _EDITOR.search(call.name) and not (result and result.is_error):
                 made |= {_edited_file(call)} if _MAKER.search(call.name) else set()
-                yield Edit(_edited_file(call))
+                yield [Edit(_edited_file(call))]
             elif not is_shell(call) and code is not None and result and (done := _call(at, call, code, result.text)):
-                yield done
+                yield [done]
         if any(seen.source == "user" for seen in step.observations):
-            yield Spoke()
+            yield [Spoke()]
 
 
-def deeds_in(at: int, line: str, folder: str, code: int, printed: str, made: set[str]) -> Iterator[Deed]:
-    """What a line of a shell did: its command, or several that all went through.
-
-    An edit where that is not known, and where it is of a file that the run itself made: no later task has that.
-    """
-    line = _MESSAGE.sub(r"\1'…'", line)
+def commands_in(line: str, code: int, printed: str, made: set[str], *, at: int = 0, folder: str = "") -> list[Command]:
+    """The commands of a line of a shell. `made`: names of files that the run wrote; those of the line are added."""
     line, code = as_printed(line, printed) or (line, code)
-    parts, joints = parts_of(HEREDOC.sub("<<''", line))
-    unquoted = bare(line)
-    plain = parts_of(unquoted)[0]
-    opened = [row for row in line.splitlines() if "<<" in row]
-    made |= {
-        name.rpartition("/")[2] for groups in _MAKES.findall("\n".join((unquoted, *opened))) for name in groups if name
-    }
-    is_of_run = not made.isdisjoint(name.rpartition("/")[2] for name in unquoted.split())
-    edits = is_of_run or (any(map(EDITS.match, plain)) and not ENDINGS.search(line))
-    scripts = list(_of_script(at, line, plain[-1], folder, code, printed))
-    is_given = bool(scripts) and RUNS_TEXT.match(f"{plain[-1]} ") is not None
-    command = None if edits or is_given else _command(at, line, folder, code, printed)
-    if edits or is_given:
-        deeds: list[Deed] = [Edit()] if edits or not all(map(only_looks, plain)) else []
-        yield from (*scripts, *deeds) if code == 0 else (*deeds, *scripts)
-    elif command is not None:
-        yield command
-    elif len(plain) == 1 and (command := _command(at, _PROSE.sub("'…'", line), folder, code, printed)) is not None:
-        yield replace(command, script=line)
-    elif len(parts) == len(plain) > 1 and "|" not in joints and "||" not in joints:
-        yield from _of_parts([_command(at, part, folder, code, printed) for part in parts], parts, joints, code)
-    elif code == 0 and (short := _command(at, _SHORTENED.sub("", line), folder, 0, printed)) is not None:
-        is_there = _SHELL_LACKS.match(printed) is None
-        yield replace(short, is_sure=not is_there, code=0 if is_there else _NOT_THERE)
-    elif not all(only_looks(part) for part in plain):
-        yield Edit()  # more than one command: what it did is not known
-        yield from scripts
+    values, prepared, commands = dict[str, str](), list[str](), list[Command]()
+    for part in parts_in_line(line, code, printed):
+        part = replace(part, text=_TAKES.sub("", part.text))
+        if match := _ENTERS_ONE.match(part.text):
+            folder = match[1].strip("\"'").replace("\\", "/").rstrip("/")
+        elif match := _ASSIGNS.fullmatch(part.text):
+            values[match[1]] = f"{part.text} {part.script}"
+            prepared += [part.text] if not part.script and _PREPARES.match(part.text) else []
+        elif _PREPARES.match(part.text):
+            prepared.append(part.text)
+        elif not ENTERS.match(part.text) and not _WAITS.match(part.text):
+            command = _command(part, values, at=at, folder=folder, printed=printed, made=made)
+            before = [text for text in prepared if f"{text} " not in command.script]
+            commands.append(replace(command, prepared=" && ".join(before)))
+            made |= command.writes
+    if prepared and not commands:  # it is all that the line does
+        commands.append(_command(Part(prepared[-1], code), {}, at=at, folder=folder, printed=printed, made=made))
+    return commands
 
 
-def _of_parts(each: Sequence[Command | None], parts: Sequence[str], joints: Sequence[str], code: int) -> Iterator[Deed]:
-    """The commands of a line of several: the exit code is that of the last ones, which lead to one another."""
-    start = max((n for n, joint in enumerate(joints, 1) if joint != "&&"), default=0)
-    if not all(only_looks(part.strip()) or ENTERS.match(part) for part in parts[:start]):
-        yield Edit()
-    if code == 0:
-        yield from (deed or Edit() for deed in each[start:])
-    elif (last := each[-1]) is not None:
-        yield replace(last, before=frozenset(program_of(part) for part in parts[start:-1]))
+def _command(part: Part, values: Mapping[str, str], *, at: int, folder: str, printed: str, made: set[str]) -> Command:
+    """One command of a line, in which some names were given values."""
+    files = {match[1].strip("\"'") for match in _INTO.finditer(part.text) if match[1]}
+    files = {file for file in files if not _NOWHERE.fullmatch(file)}
+    text = " ".join((part.text if _WRITES.match(part.text) else _INTO.sub("", part.text)).split())
+    used = [value for name, value in values.items() if re.search(rf"\$\{{?{name}\b", text)]
+    script, program = "".join((part.script, *used)), program_of(text)
+    is_own = not {_file_name(word) for word in words_of(unwrapped(text))[:2]}.isdisjoint(made)
+    if runs := _script_in(text, is_own=is_own and LACKS.search(printed) is not None):
+        script, text, is_own = f"{text} {script}", f"{runs} {_ITS_SCRIPT}", False
+        program = re.split(r"[/\\]", words_of(runs)[-1])[-1].removesuffix(".exe")
+    text = text.replace(" <<", "")
+    is_of_run = not only_looks(text) and not made.isdisjoint(map(_file_name, text.split()))
+    return Command(
+        at=at,
+        text=text,
+        program=program,
+        words=frozenset(words_of(text)),
+        folder=folder,
+        code=part.code,
+        printed=printed,
+        script=script,
+        edits=is_of_run or _edits(part.text) or any(not SCRATCH.match(file) for file in files),
+        is_own=is_own,
+        part=part,
+        writes=frozenset(map(_file_name, files)),
+    )
 
 
-def _of_script(at: int, line: str, last: str, folder: str, code: int, printed: str) -> Iterator[Command]:
-    """A script of the run's own that lacked a module, or that went through: what it is does not matter then."""
-    runs, is_given = RUNS.match(last), RUNS_TEXT.match(f"{last} ") is not None
-    if runs and (code in _NO_RESULT or (is_given if code == 0 else LACKS.search(printed))):
-        text, program = f"{runs[1]} {_ITS_SCRIPT}", re.split(r"[/\\]", runs[1])[-1].removesuffix(".exe")
-        yield Command(
-            at, text, program, frozenset(text.split()), folder, code, printed, script=line if is_given else last
-        )
+def _script_in(text: str, *, is_own: bool) -> str:
+    """The interpreter, with what is set for it, of a script that no later task has; empty where a command has none."""
+    sets = _SET_FIRST.match(text)
+    begins = sets[0] if sets else ""
+    started = f"{text[len(begins) :]} "
+    runs = RUNS.match(started)
+    return f"{begins}{runs[1]}" if runs and (is_own or RUNS_TEXT.match(started)) else ""
+
+
+def _edits(text: str) -> bool:
+    """Whether a command writes what the task at hand needs: a file, or by a script that the line gives."""
+    if RUNS_TEXT.match(f"{text} "):
+        return not only_looks(text)
+    return _WRITES.match(text) is not None or (EDITS.match(text) is not None and not ENDINGS.search(text))
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _edited_file(call: ToolCall) -> str:
@@ -328,24 +376,3 @@ def _call(at: int, call: ToolCall, code: int, printed: str) -> Command | None:
         return None
     text = f"{call.name}({', '.join(names)})" if names else call.name
     return Command(at, text[:LONGEST], call.name, frozenset((call.name, *names)), "", code, printed)
-
-
-def _command(at: int, line: str, folder: str, code: int, printed: str) -> Command | None:
-    """The one command of a line, which may enter a folder first, or prepare; `None` where it is anything else."""
-    commands, joints = parts_of(line)
-    is_plain = all(
-        ENTERS.match(command) or _PREPARES.match(command) or (joint != "&&" and only_looks(command.strip()))
-        for command, joint in zip(commands, joints, strict=False)
-    ) and not {*joints} - {"&&", ";", "\n"}
-    if len(commands) != len(parts_of(bare(line))[0]) or not is_plain:
-        return None
-    for before in commands[:-1]:
-        if (match := _ENTERS_ONE.match(before)) is not None:
-            folder = match[1].strip("\"'").replace("\\", "/").rstrip("/")
-    prepared = " && ".join(command.strip() for command in commands[:-1] if _PREPARES.match(command))
-    text = " ".join(commands[-1].replace(" 2>&1", "").split())
-    program, named = program_of(text), _PATTERN.search(printed)
-    shape = _PLAINLY_QUOTED.sub("''", text.replace(named[1], "") if named else text)
-    if not program or len(text) > 10 * LONGEST or _SHAPED.search(shape):
-        return None
-    return Command(at, text, program, frozenset(words_of(text)), folder, code, printed, prepared=prepared)

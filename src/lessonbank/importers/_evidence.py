@@ -322,7 +322,7 @@ def replaced_by(run: Trajectory, known: Iterable[Run], /) -> list[tuple[Trajecto
     others = [other for other in known if other.trajectory.id != run.id]
     if any(_size(other.trajectory) >= _size(run) for other in others):
         return None
-    went_on = _verdict_of("unknown", WENT_ON)
+    went_on = _verdict_of("unknown", WENT_ON).model_copy(update={"final": True})
     return [(other.trajectory, went_on) for other in others if _is_by_rules(other)]
 
 
@@ -344,7 +344,7 @@ def reverted_by(later: Trajectory, former: Iterable[Run], /) -> Iterator[tuple[T
     }
     ours.pop(later.id, None)
     for run in reverted(reverts, ours.values()):
-        yield run, _verdict_of("unknown", "what it had committed was reverted later")
+        yield run, _verdict_of("unknown", "what it had committed was reverted later").model_copy(update={"final": True})
 
 
 def _is_by_rules(run: Run) -> bool:

@@ -50,11 +50,11 @@ ENTERS: Final = re.compile(r"^\s*(?:cd|source|\.|export|set|ulimit|umask|sleep|s
 """A command that only prepares the next one."""
 _ELSEWHERE: Final = re.compile(r"^\s*cd\s+\.\./\.*\w")
 _ENTERED: Final = re.compile(r"^\s*cd\s+((?:\.{0,2}/){0,9}\w[\w.-]*(?:/\w[\w.-]*)*/?)\s*$")
-_ENDS_AT_ERROR: Final = re.compile(r"^\s*set\s+-\w*e")
+ENDS_AT_ERROR: Final = re.compile(r"^\s*set\s+-\w*e")
 _PIPE_CODE: Final = re.compile(
     r"^\s*(?:exit|test|\[+)\s+\"?\$\{?(?:PIPESTATUS\[0\]|pipestatus\[1\])\}?\"?(?:\s+-eq\s+0)?[\s\]]*$"
 )
-_PIPEFAIL: Final = re.compile(r"^\s*set\s+-\w*o\s+pipefail\b")
+PIPEFAIL: Final = re.compile(r"^\s*set\s+-\w*o\s+pipefail\b")
 _KEEPS_CODE: Final = re.compile(r"^\s*\w+=\$\?\s*$")
 _FAILS_TOO: Final = re.compile(r"^\s*(?:\{\s*echo\s[^\n]{0,200}?\s)?exit\s+(?:[1-9]|\$\?)")
 _PRINTS_CODE: Final = re.compile(
@@ -181,14 +181,14 @@ def own_code(
         commands, joints = commands[: place + 1], joints[:place]
     if code is None or "||" in joints:
         return None
-    if any(map(_ENDS_AT_ERROR.match, commands[:place])):
+    if any(map(ENDS_AT_ERROR.match, commands[:place])):
         joints = ["&&" if joint in (";", "\n") else joint for joint in joints]
     after = joints[place:]
     if after[:1] == ["|"] and after[-1] in (";", "\n") and _PIPE_CODE.match(commands[-1]):
         after = []
     if after[:1] == [";"] and _KEEPS_CODE.match(commands[place + 1]):
         return code if any(map(_GIVES_CODE.match, commands[place + 2 :])) else None
-    if any(map(_PIPEFAIL.match, commands[:place])):
+    if any(map(PIPEFAIL.match, commands[:place])):
         after = [joint for joint in after if joint != "|"]
     if code == 0:
         return 0 if set(after) <= {"&&", "|"} and after[:1] != ["|"] else None

@@ -19,6 +19,7 @@ _WRAPPED = (
     "<recommended_plugins>",
 )
 _EXIT = re.compile(r"(?:exited with code|[Ee]xit code:?) (-?\d+)")
+_DENIED = re.compile(r"^exec_command failed: .{0,80}Sandbox\(Denied .{0,80}?exit_code: (\d+)")
 _HEAD = re.compile(r"Exit code: |Wall time|Chunk ID: |Command: |Script ")
 """How the program's words around an output begin; `Wall time` is in all of them."""
 _OUTPUT = "Output:\n"
@@ -140,7 +141,7 @@ def _output(item: Data) -> tuple[str, int | None]:
         code = objects[0].get("exit_code", at(objects[0], "metadata", "exit_code"))
         output = objects[0].get("output")
         return output if isinstance(output, str) else body or head, code if isinstance(code, int) else None
-    codes = _EXIT.findall(head[-1000:]) if marked and not objects else []
+    codes = _EXIT.findall(head[-1000:]) if marked and not objects else _DENIED.findall(head[:1000])
     text = body.removeprefix("\n" * (len(parts) > 1)) if marked else head
     return text, int(codes[-1]) if codes else None
 

@@ -415,8 +415,12 @@ class RecordTests(StoreTests):
 
     async def test_a_run_is_pending_until_an_experience_settles_it(self) -> None:
         async with self.opened() as store:
-            judged, unsure, marked, alone = (trajectory() for _ in range(4))
-            await store.save_runs([judged, unsure, marked, alone], scope=MINE)
+            judged, unsure, marked, alone, replaced = (trajectory() for _ in range(5))
+            await store.save_runs([judged, unsure, marked, alone, replaced], scope=MINE)
+            last = attempt(replaced, "unknown")
+            last = last.model_copy(update={"verdict": last.verdict.model_copy(update={"final": True})})
+            await added(store, experience(attempts=[last]))
+            assert set(await settled_runs(store, [replaced.id], scope=MINE)) == {replaced.id}
             open_one = experience(attempts=[attempt(unsure, "unknown")])
             marked_one = experience(attempts=[attempt(marked, "failure")], pending=True)
             await added(store, experience(attempts=[attempt(judged, "failure")]), open_one, marked_one)

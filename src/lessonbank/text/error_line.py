@@ -16,6 +16,11 @@ _NOISE: Final = re.compile(
     r"npm (?:ERR!|error)(?: (?:code|errno|A complete log|To see a list|Did you mean).*|\s+npm run)?|"
     r"\+ CategoryInfo .*|\+ FullyQualifiedErrorId .*|ELIFECYCLE .*)$"
 )
+_SUMS_UP: Final = re.compile(
+    r"error: failed to push some refs.*|error: (?:could not compile|aborting due to) .*|"
+    r"For more information about this error.*|\d+ examples?, .* outside of examples"
+)
+"""What is said at the end whatever was wrong."""
 ABSENT: Final = re.compile(
     r"command not found|: not found$|is not recognized as|CommandNotFound|Failed to spawn|Python was not found",
     re.MULTILINE,
@@ -44,7 +49,7 @@ _VALUES: Final = (
     (BRANCH, ITS_BRANCH),
     (re.compile(r"(?<=no matches found: )\S+"), "<pattern>"),
     (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
-    (re.compile(r"(?:/[\w.+-]+){2,}/?"), "/…"),
+    (re.compile(r"(?:/[\w.+-]+){2,}/?|(?<!\S)[\w.-]+(?:/[\w.+-]+)+(?=: [Nn]o such file)"), "/…"),
     (re.compile(r"\b[0-9a-f]{7,40}\b"), "#"),
     (re.compile(r"\d+"), "#"),
 )
@@ -53,8 +58,10 @@ _VALUES: Final = (
 def error_in(printed: str, /) -> str:
     """The line of an output that says what was wrong, without numbers, places and noise around it."""
     lines = [line.removeprefix("Output: ").strip() for line in printed[-8_000:].splitlines()]
-    lines = [line for line in lines if line and not _NOISE.match(line)]
-    sentence = next((line for line in reversed(lines) if SAYS_ERROR.search(line)), lines[-1] if lines else "")
+    lines = [line for line in lines if line and not _NOISE.match(line)][::-1]
+    lines = [line for line in lines if not _SUMS_UP.fullmatch(line)] or lines
+    several = next((line for line in lines if " " in line), lines[0] if lines else "")  # a word alone says little
+    sentence = next((line for line in lines if SAYS_ERROR.search(line)), several)
     for pattern, place in _VALUES:
         sentence = pattern.sub(place, sentence)
     return " ".join(sentence.split())[:120]

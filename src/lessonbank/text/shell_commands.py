@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 _WRAPS: Final = re.compile(
-    r"^(?:\w+=(?:\"[^\"]*\"|'[^']*'|\S*)|time|env|command|timeout\s+\S+|(?:npx|bunx)(?:\s+(?:-y|--yes|--no-install))?|uvx|bundle\s+exec|"
+    r"^(?:\w+=(?:\"[^\"]*\"|'[^']*'|\S*)|time|env|command(?!\s+-)|timeout\s+\S+|(?:npx|bunx)(?:\s+(?:-y|--yes|--no-install))?|uvx|bundle\s+exec|"
     r"(?:uv|poetry|pdm|hatch)\s+run(?:\s+--(?:with|group|extra|python|env)[\s=]\S+)*)\s+"
 )
 _WITH_SUB: Final = re.compile(
@@ -34,7 +34,7 @@ _FAMILIES: Final = tuple(
 )
 """Programs that stand for each other: a repository uses one of them."""
 EDITS: Final = re.compile(
-    r"\s*(?:sed\s.*-\w*i|perl\s+-\w*i|(?:apply_patch\b|patch\s)|git\s+(?:apply|restore|reset|revert|clean|checkout\s.*[./])|(?:cat|tee)\s*<<)"
+    r"\s*(?:sed\s(?:.*\s)?-\w*i|perl\s+-\w*i|(?:apply_patch\b|patch\s)|git\s+(?:apply|restore|reset|revert|clean|checkout\s.*[./])|(?:cat|tee)\s*<<)"
 )
 """A command that changes files of the task at hand."""
 INSTALLS: Final = re.compile(
@@ -44,17 +44,17 @@ INSTALLS: Final = re.compile(
 )
 _READS: Final = re.compile(
     r"ls|cat|[ef]?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|"
-    r"sort|nl|cut|command|man|uniq|less|jq|true|false|Get-\w+|Test-Path|Select-String|Write-(?:Output|Host)|"
+    r"sort|nl|cut|command|man|uniq|less|jq|true|false|Get-\w+|Test-Path|Select-String|(?:Where|Select|Sort|Group|Measure)-Object|(?:Format|Out(?!-File))-\w+|Write-(?:Output|Host)|"
     r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
 )
 """Programs that tell what stands in files."""
 _ASKS: Final = re.compile(
-    r"pip3? (?:list|show|freeze)|npm (?:ls|view)|curl|wget|env|ps|df|du|sleep|date|whoami|"
+    r"pip3? (?:list|show|freeze)|npm (?:ls|list|view)|curl|wget|env|ps|df|du|sleep|date|whoami|"
     r"pg_isready|lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
     r"(?:ps|images|logs|inspect|version|info|get|describe|list)"
 )
 """Programs that tell how a machine or a service is."""
-_SAYS: Final = re.compile(r"\S+ (?:-V|--version|--help)|(?:node|npm|ruby|php|perl|java|bun|deno) -v")
+SAYS: Final = re.compile(r"\S+ (?:-V|--version|--help)|(?:node|npm|ruby|php|perl|java|bun|deno) -v")
 """What tells about a program alone."""
 RUNS: Final = re.compile(
     r"\s*((?:(?:uv|poetry|pdm|pipenv|hatch|volta)\s+run\s+)?(?:\S*[/\\])?(?:python[\d.]*|py|node|ruby)(?:\.exe)?)\s"
@@ -91,7 +91,7 @@ def only_reads(text: str, /) -> bool:
     """Whether a command only tells what stands in files, or something about a program."""
     # `bin/test` of a repository is not `test` of the shell.
     reads = not _OWN.match(text) and not EDITS.match(text) and _READS.fullmatch(program_of(text))
-    return bool(reads or _SAYS.fullmatch(text.strip()))
+    return bool(reads or SAYS.fullmatch(text.strip()))
 
 
 def only_looks(text: str, /) -> bool:
@@ -129,7 +129,7 @@ def unwrapped(text: str, /) -> str:
 
 def program_of(text: str, /) -> str:
     """The program of a command, with its sub-command: `git push`, `npm run build`; of a script its name."""
-    text = text[:_READ]
+    text = re.sub(r"(?<=[\w.])\\(?=\w)", "/", text[:_READ])
     while wrapped := _WRAPS.match(text):
         text = text[wrapped.end() :]
     words = words_of(text)

@@ -5,6 +5,8 @@
 Each hook is a process, and the resident process behind them is the real one. The session files are as the agents write
 them. A recurring problem is known where an earlier session of the repository met and solved it. Its lesson is there
 where what is shown with the prompt, or told after a failure, comes from one of these sessions. `--list` prints it.
+It waits where the cure that such a session taught is of a kind that only a person lets out, and the person is told
+in this session that something waits: such a lesson is not there.
 """
 
 from __future__ import annotations
@@ -14,14 +16,18 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lessonbank.bank.recall_again import cures_of
+from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Recall
+from lessonbank.guard.hazards import is_hazard
 from lessonbank.hosts import client, hosts
+from lessonbank.hosts.inbox import is_shown
 from lessonbank.hosts.repositories import Repositories
 from lessonbank.hosts.sessions import open_bank
 
@@ -153,9 +159,22 @@ class Player:
                 here = bank.scoped(cures_of(own) if scope == "@cures" else scope)
                 recall = here.recalls.get(id)
                 runs = {run for lesson in recall.lessons for run in lesson.provenance.trajectory_ids}
-                names = {str(here.runs.get(run).trajectory.metadata.get("run_id", "")) for run in runs}
-                found.append((recall, names))
+                found.append((recall, _sessions_of(here, runs)))
         return found
+
+    def waiting(self, case: Mapping[str, Any], played: Played) -> set[str]:
+        """The sessions whose cures wait for a person for what they do, where the person is told that some wait."""
+        with open_bank(self._wanted.options) as bank:
+            here = bank.scoped(cures_of(Repositories().look_up(str(self._root(case["repository"])))))
+            if not any("wait" in line and f"--scope {here.scope}" in line for line in played.lines):
+                return set()
+            lessons = [lesson for lesson in here.lessons.list() if is_hazard(lesson.content)]
+            held = [lesson for lesson in lessons if not is_shown(here, lesson, own=True)]
+            return _sessions_of(here, {run for lesson in held for run in lesson.provenance.trajectory_ids})
+
+
+def _sessions_of(bank: ReasoningBank, runs: Iterable[str]) -> set[str]:
+    return {str(bank.runs.get(run).trajectory.metadata.get("run_id", "")) for run in runs}
 
 
 def _with_own_words(turns: list[Turn]) -> Iterator[Turn]:
@@ -198,7 +217,7 @@ def _play(player: Player, sessions: list[dict[str, Any]]) -> list[tuple[dict[str
 def _print(played: list[tuple[dict[str, Any], Played]], player: Player, *, listing: bool) -> None:
     solved: dict[tuple[str, str], set[str]] = {}
     of_repository: dict[str, str] = {}
-    known, there, kept_back, foreign, silent = 0, 0, 0, 0, 0
+    counts, foreign, silent = Counter[str](), 0, 0
     for case, told in played:
         repository = case["repository"]["name"]
         of_repository[case["id"]] = repository
@@ -207,17 +226,19 @@ def _print(played: list[tuple[dict[str, Any], Played]], player: Player, *, listi
         foreign += sum(of_repository.get(one, repository) != repository for one in sources)
         silent += bool(told.texts) and not told.lines
         held = {one for recall, names in given if not recall.text for one in names}
+        waiting = player.waiting(case, told) if case["should_know"] else set[str]()
         for kind in case["should_know"]:
-            known += 1
             earlier = solved.get((repository, kind), set())
-            is_there, is_kept = bool(earlier & sources), bool(earlier & held)
-            there, kept_back = there + is_there, kept_back + (is_kept and not is_there)
-            print(f"{case['id']} {kind}: {'there' if is_there else 'kept back' if is_kept else 'MISSING'}")
+            states = {"there": sources, "kept back": held, "waits": waiting}
+            state = next((name for name, those in states.items() if earlier & those), "MISSING")
+            counts.update((state, "known"))
+            print(f"{case['id']} {kind}: {state}")
         for kind in case["kinds"]:
             solved.setdefault((repository, kind), set()).add(case["id"])
         for text in [*told.lines, *told.texts] if listing else ():
             print("    " + text.replace("\n", "\n    "))
-    print(f"known kinds: {known}; their lesson is there: {there}; kept back: {kept_back}")
+    print(f"known kinds: {counts['known']}; their lesson is there: {counts['there']}; kept back: {counts['kept back']}")
+    print(f"their lesson waits for the person, who is told so: {counts['waits']}")
     print(f"lessons of another repository: {foreign}; sessions with lessons and no line for the person: {silent}")
 
 

@@ -11,13 +11,14 @@ from .runs import Outcome, Run
 def attempts_of(experience: Experience, /) -> list[tuple[str, bool, Outcome]]:
     """Id of each run, whether this experience leaves it pending, and the outcome of its first attempt.
 
-    It is pending without a verdict, or where the whole experience is.
+    It is pending without a verdict, unless that is final, or where the whole experience is.
     """
     states: dict[str, tuple[bool, Outcome]] = {}
     for attempt in experience.attempts:
-        outcome = attempt.verdict.outcome
+        verdict = attempt.verdict
+        outcome = verdict.outcome
         waiting, first = states.get(attempt.trajectory_id, (experience.pending, outcome))
-        states[attempt.trajectory_id] = waiting or outcome == "unknown", first
+        states[attempt.trajectory_id] = waiting or (outcome == "unknown" and not verdict.final), first
     return [(id, *state) for id, state in states.items()]
 
 

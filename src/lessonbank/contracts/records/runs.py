@@ -123,6 +123,8 @@ class Verdict(Record):
     usage: Usage = Usage()
     error: str | None = None
     """The code of the error that kept the judge's model from a verdict, such as `model_unavailable`."""
+    final: bool = False
+    """Whether an unknown outcome stays so: the run does not wait for a judge, such as one that a longer run replaced."""
 
 
 class Submission(Record):
