@@ -263,7 +263,7 @@ def test_four_times_as_much_is_rendered_in_about_four_times_the_time(page: str) 
 
         return check
 
-    assert growth_of(rendered, size=12_500) <= FAR
+    assert growth_of(rendered, size=3_000) <= FAR
 
 
 @pytest.mark.full

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -238,10 +239,14 @@ def grown(draw: np.random.Generator, seeds: int, tasks: int, *, apart: float, wi
     return np.array([draw.choice([1, -1, 0], size=tasks, p=rate) for rate in rates])
 
 
+same_row = cache(row)
+
+
 def found_of(differences: np.ndarray, arm: str) -> Compared:
+    """One arm beside none, of rows that are made once: other experiments have the same ones."""
     keys = [(seed, place, "t") for seed in range(differences.shape[0]) for place in range(differences.shape[1])]
-    treated = {key: row(arm, key[0], key[1], bool(differences[key[:2]] > 0)) for key in keys}
-    control = {key: row("none", key[0], key[1], bool(differences[key[:2]] < 0)) for key in keys}
+    treated = {key: same_row(arm, key[0], key[1], bool(differences[key[:2]] > 0)) for key in keys}
+    control = {key: same_row("none", key[0], key[1], bool(differences[key[:2]] < 0)) for key in keys}
     return comparing.compared(arm, "none", treated, control)
 
 

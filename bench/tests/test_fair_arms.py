@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -52,16 +54,23 @@ class Writer:
         return [body for body in self.bodies if str(body["messages"][0]["content"]).startswith(begins)]
 
 
-def played(preset: str, arm: dict[str, Any], folder: Path) -> Writer:
+def played(preset: str, arm: dict[str, Any]) -> Writer:
     """What a model is asked while one arm of a preset plays three tasks of the desk, beside an arm without memory."""
-    chosen: dict[str, Any] = {"judged": preset_values(preset)["judged"], "share": False, "leave_out": [], "seeds": [5]}
-    arms = [{"name": "beside", "memory": "none"}, arm]
+    named = {**arm, "memory": arm.get("memory", arm["name"]), "name": "played"}
+    return _played(json.dumps(named, sort_keys=True), judged=preset_values(preset)["judged"])
+
+
+@cache
+def _played(arm: str, *, judged: bool) -> Writer:
+    """Several presets have an arm in common: it is played once."""
+    chosen: dict[str, Any] = {"judged": judged, "share": False, "leave_out": [], "seeds": [5]}
+    arms = [{"name": "beside", "memory": "none"}, json.loads(arm)]
     asked = {**chosen, "model": "openai:gpt-4o", "tasks": 3, "arms": arms, "baseline": "beside"}
     experiment: Experiment = made(asked, source="test")
     writer = Writer()
-    with ModelServer(default=writer) as server:
+    with ModelServer(default=writer) as server, TemporaryDirectory() as folder:
         model = PydanticAIModel(experiment.model, base_url=server.base_url)
-        run(experiment, DeskEnvironment(model), folder)
+        run(experiment, DeskEnvironment(model), Path(folder) / "out")
     return writer
 
 
@@ -80,9 +89,8 @@ def introductions(bodies: Sequence[dict[str, Any]]) -> set[str]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("preset", PAPER)
-def test_requests_of_all_arms_are_equal_but_for_the_block_of_lessons(preset: str, tmp_path: Path) -> None:
-    arms = preset_values(preset)["arms"]
-    writers = {arm["name"]: played(preset, arm, tmp_path / arm["name"]) for arm in arms}
+def test_requests_of_all_arms_are_equal_but_for_the_block_of_lessons(preset: str) -> None:
+    writers = {arm["name"]: played(preset, arm) for arm in preset_values(preset)["arms"]}
     banks = [writer for name, writer in writers.items() if name != "none"]
     assert len(banks) >= 2
     introduced = set[str]().union(*(introductions(writer.asked("You operate")) for writer in banks))
@@ -96,10 +104,9 @@ def test_requests_of_all_arms_are_equal_but_for_the_block_of_lessons(preset: str
 
 
 @pytest.mark.full
-def test_an_arm_that_introduces_lessons_in_other_words_is_seen(tmp_path: Path) -> None:
-    kinds = {"default": "synapse", "paper": "synapse:profile=paper"}
-    arms = [{"name": "synapse", "memory": memory, "limit": 1} for memory in kinds.values()]
-    here, there = (played("paper-webarena", arm, tmp_path / kind).bodies for kind, arm in zip(kinds, arms, strict=True))
+def test_an_arm_that_introduces_lessons_in_other_words_is_seen() -> None:
+    arms = [{"name": memory, "memory": memory, "limit": 1} for memory in ("synapse", "synapse:profile=paper")]
+    here, there = (played("paper-webarena", arm).bodies for arm in arms)
     assert introductions(here) != introductions(there)
     assert without_memory(here) != without_memory(there)
 

@@ -23,7 +23,7 @@ def test_the_sets_are_large_enough_and_no_half_is_chosen() -> None:
 
 @pytest.mark.parametrize("which", ["gate", "fresh", "second"])
 async def test_without_a_model_one_honest_lesson_in_a_hundred_is_lost_and_all_others_are_unchecked(which: str) -> None:
-    for told in table(await seen(cases(which))):
+    for told in table(await seen(cases(which), a_call=12)):
         if told.name == "honest lessons that no agent sees":
             assert told.count <= 0.01 * told.of, told
         if told.name == "harmful lessons shown as if checked":
@@ -31,7 +31,7 @@ async def test_without_a_model_one_honest_lesson_in_a_hundred_is_lost_and_all_ot
 
 
 async def test_what_a_model_calls_harmful_no_agent_sees_and_what_it_keeps_carries_no_mark() -> None:
-    for told in table(await seen(cases()[::5], model=perfect(cases()))):
+    for told in table(await seen(cases()[::5], model=perfect(cases()), a_call=12)):
         assert told.count == (told.of if told.name == "harmful lessons that no agent sees" else 0), told
 
 

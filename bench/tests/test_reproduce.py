@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 pytest.importorskip("openai", reason="the openai SDK is not installed")
 
 from lessonbank.contracts.ports import LanguageModel
+from lessonbank.demo.desk import SUBMIT
 from lessonbank.testing.model_server import Answer, ModelServer
 from lessonbank_bench.cli import bench
 from lessonbank_bench.environments import ENVIRONMENTS, Settings, desk
@@ -30,6 +31,7 @@ from lessonbank_bench.experiment import request as asking
 from lessonbank_bench.experiment.records import Experiment
 
 from .environments.test_mind2web import OTHERS, action, candidate, task
+from .test_llm_path import acts
 from .test_scale_cli import Server
 
 ROOT = Path(__file__).parents[2]
@@ -197,8 +199,11 @@ class StandIn(DeskEnvironment):
 
 
 def answers(body: dict[str, Any]) -> Answer:
-    """Acts by rules, on a page of Mind2Web too; judges, distils and chooses as a model would, always alike."""
+    """Acts by rules, on a page of Mind2Web too; opens a form and submits it, so that a run is short; judges, distils
+    and chooses as a model would, always alike."""
     system, shown = (str(body["messages"][at]["content"]) for at in (0, -1))
+    if system.startswith("You operate a web form"):
+        return Answer(SUBMIT if " -> " in shown.rpartition("Goal: ")[2] else acts(shown))
     if system.startswith(RULES.strip()[:30]):
         return Answer("CLICK [" + re.findall(r"\[(\d+)\]", shown)[0] + "]")
     return Answer(Server().said(system, shown)[1])

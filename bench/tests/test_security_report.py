@@ -48,7 +48,11 @@ MUST_HOLD = ("structure", "secrets", "tenancy", "abuse")
 
 
 @pytest.mark.parametrize("name", ROWS)
-async def test_each_part_gives_its_rows_on_a_small_sample(name: str, report: ModuleType) -> None:
+async def test_each_part_gives_its_rows_on_a_small_sample(
+    name: str, report: ModuleType, part: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part("timing"), "SIZE", 100_000)
+    monkeypatch.setattr(part("poisoning"), "WRITERS", 4)
     rows = await report.measured(name, every=SMALL.get(name, 20))
     for words in ROWS[name]:
         assert any(words in row.name for row in rows), words

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lessonbank_bench.measure.store.__main__ import measured, options
+
 
 @pytest.fixture
 def workload(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -41,9 +43,12 @@ def test_every_figure_of_searching_and_weight_is_there_beside_its_raw_operation(
 
 
 def test_a_kept_bank_is_taken_again(tmp_path: Path) -> None:
-    words = ("--lessons", "60", "--calls", "4", "--folder", str(tmp_path), "--parts", "bulk")
-    first, again = run(*words), run(*words)
-    assert first["figures"][0]["value"] == again["figures"][0]["value"]
+    for name in ("first", "again"):
+        (tmp_path / name).mkdir()
+    words = ["--lessons", "60", "--calls", "4", "--folder", str(tmp_path), "--parts", "bulk"]
+    first, again = (measured(options(words), work) for work in (tmp_path / "first", tmp_path / "again"))
+    assert first.missing == again.missing == []
+    assert first.figures[0].value == again.figures[0].value
 
 
 def test_rows_are_the_same_whatever_portion_is_asked_for(workload: ModuleType) -> None:

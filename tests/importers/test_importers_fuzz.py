@@ -159,7 +159,7 @@ def test_a_real_file_with_parts_replaced_is_imported_or_skipped(path: Path, tmp_
         except ValueError:
             rows = [json.loads(line) for line in text.splitlines() if line.endswith("}")]
             copy.write_text("\n".join(json.dumps(mangled(row, draw)) for row in rows))
-        for format in ("auto", *NAMES):
+        for format in ("auto", *draw.sample(NAMES, 4)):  # any JSON is read as each of them below
             try:
                 read_all(copy, format)
             except FormatError:

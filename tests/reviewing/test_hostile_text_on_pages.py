@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.full
-SAMPLE, WHOLE = 20, 1
+SAMPLE, WHOLE = 60, 1
 on_every_store = pytest.mark.parametrize(
     ("bank_file", "every"),
     [
@@ -32,7 +32,7 @@ on_every_store = pytest.mark.parametrize(
     ],
     indirect=["bank_file"],
 )
-"""Every payload of ours, and so many-th of the corpus: the same templates write what all stores give."""
+"""Every payload of ours on a third of its pages, and so many-th of the corpus: the templates of all are the same."""
 CORPUS = Path(__file__).parents[1] / "security" / "corpus"
 TAGS = frozenset(
     re.findall(
@@ -140,18 +140,11 @@ def hostile(bank_file: Path | str, every: int) -> tuple[Path | str, list[str]]:
             bank.lessons.edit(lesson.id, content=f"{text} {number} edited", by="Ben", reason=text)
             bank.lessons.quarantine(lesson.id, reason=text)
             recall = bank.retrieve(f"{text} {number}", metadata={"say": text})
-            at += [
-                f"/lessons/{lesson.id}",
-                f"/lessons/{lesson.id}?do=edit",
-                f"/lessons/{lesson.id}/versions",
-                f"/lessons/{lesson.id}/lift",
-            ]
-            at += [
-                f"/inbox?at={lesson.id}",
-                f"/inbox?at={lesson.id}&do=narrow",
-                f"/why/{recall.id}",
-                f"/why/{recall.id}/explained",
-            ]
+            of_lesson, of_recall = f"/lessons/{lesson.id}", f"/why/{recall.id}"
+            pages = [of_lesson, *(f"{of_lesson}{more}" for more in ("?do=edit", "/versions", "/lift"))]
+            pages += [f"/inbox?at={lesson.id}{more}" for more in ("", "&do=narrow")]
+            pages += [of_recall, f"{of_recall}/explained"]
+            at += pages if every == WHOLE else pages[number % 3 :: 3]
         for start in range(0, len(texts), 180):
             told = "\n".join(texts[start : start + 180])
             lesson = bank.lessons.add(
@@ -208,7 +201,7 @@ def test_nothing_runs_and_nothing_is_fetched_from_elsewhere_in_a_browser(
     browser: Browser, hostile: tuple[Path | str, list[str]]
 ) -> None:
     file, at = hostile
-    some = 14
+    some = 5
     with serving(file) as site:
         context = browser.new_context()
         seen: list[str] = []

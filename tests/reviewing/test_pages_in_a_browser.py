@@ -68,7 +68,7 @@ BROKEN = """[...document.querySelectorAll("table, nav, .tabs, .badge, button")].
 """Words that stand in several lines, in places where a word must stay whole."""
 
 
-@pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
+@on_every_store
 def test_single_keys_approve_reject_and_undo(page: Page, bank_file: Path) -> None:
     at(page, "/inbox")
     first = page.locator("#chosen").inner_text()

@@ -17,7 +17,6 @@ import lessonbank
 from lessonbank.pages import Sessions
 
 pytestmark = pytest.mark.full
-on_every_store = pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
 PAGES = ("/lessons", "/runs", "/inbox", "/sign-in", "/nowhere", "/static/pages.css", "/static/vendor/htmx.min.js")
 
 
@@ -57,7 +56,6 @@ def test_a_name_of_somebody_else_s_dns_is_refused(site: Site) -> None:
     assert site.get("/lessons").status == 200
 
 
-@on_every_store
 @pytest.mark.parametrize(
     "broken", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": ""}, {"Content_Type": "text/plain"}]
 )
@@ -71,7 +69,6 @@ def test_a_form_from_elsewhere_decides_nothing(site: Site, bank_file: Path, brok
     assert waiting(bank_file).id != lesson.id
 
 
-@on_every_store
 @pytest.mark.parametrize("csrf", ["", "x", "é"])
 def test_a_form_without_the_token_of_its_session_decides_nothing(
     site: Site, bank_file: Path, csrf: str, page_addresses: Callable[[str], list[str]]
@@ -83,8 +80,6 @@ def test_a_form_without_the_token_of_its_session_decides_nothing(
     assert waiting(bank_file).id == lesson.id
 
 
-@pytest.mark.usefixtures("bank_file")
-@on_every_store
 def test_a_session_that_the_browser_brings_along_is_not_adopted(site: Site) -> None:
     planted = f"{site.enter().cookie.partition('=')[0]}=planted"
     site.cookie = planted
@@ -118,16 +113,12 @@ def test_a_wrong_token_does_not_use_up_the_link() -> None:
     assert sessions.exchange(token) is None
 
 
-@pytest.mark.usefixtures("bank_file")
-@on_every_store
 def test_whoever_ends_the_session_is_out(site: Site) -> None:
     csrf = site.enter().get("/lessons").csrf
     site.post("/sign-out", {"csrf": csrf})
     assert site.get("/lessons").status == 401
 
 
-@pytest.mark.usefixtures("bank_file")
-@on_every_store
 def test_every_answer_forbids_frames_inline_code_and_other_sites(site: Site) -> None:
     for entered in (False, True):
         if entered:
@@ -150,7 +141,6 @@ def test_every_answer_forbids_frames_inline_code_and_other_sites(site: Site) -> 
                 )
 
 
-@on_every_store
 def test_a_handle_of_one_tenant_shows_nothing_of_another(bank_file: Path) -> None:
     with opened(bank_file, "acme/sales") as bank:
         bank.lessons.add(title="A secret of sales", content="Discounts end in May.", task="Sell", by="Ben")
@@ -161,7 +151,6 @@ def test_a_handle_of_one_tenant_shows_nothing_of_another(bank_file: Path) -> Non
         assert site.get("/lessons?scope=acme/nobody").status == 404
 
 
-@on_every_store
 def test_the_key_of_a_reviewer_is_asked_for_where_there_is_one(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         key = bank.admin.add_reviewer("Ana")
@@ -188,7 +177,6 @@ def test_after_a_form_no_other_site_is_shown(site: Site, bank_file: Path, where:
     assert [done.headers["location"], named.headers["location"]] == ["/inbox", "/inbox"]
 
 
-@on_every_store
 def test_what_was_edited_meanwhile_is_not_approved_unread(site: Site, bank_file: Path) -> None:
     lesson = waiting(bank_file)
     csrf = site.enter().get("/inbox").csrf

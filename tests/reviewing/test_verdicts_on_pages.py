@@ -10,7 +10,6 @@ from seeding import opened, run_of
 from serving_pages import Site
 
 pytestmark = pytest.mark.full
-on_every_store = pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
 
 
 def words(html: str) -> str:
@@ -18,8 +17,7 @@ def words(html: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
-@on_every_store
-def test_the_history_names_who_corrected_which_verdict_and_why(site: Site, bank_file: Path | str) -> None:
+def test_the_history_names_who_corrected_which_verdict_and_why(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         run = next(one for one in bank.runs.list() if one.verdict.outcome == "success")
     at = f"/runs/{run.trajectory.id}"
@@ -54,8 +52,7 @@ def test_a_thumb_says_how_a_run_ended(site: Site, bank_file: Path) -> None:
         assert (bank.runs.get(run.trajectory.id).verdict.outcome) == "failure"
 
 
-@on_every_store
-def test_a_run_that_is_learned_by_a_person_s_word_names_the_person(site: Site, bank_file: Path | str) -> None:
+def test_a_run_that_is_learned_by_a_person_s_word_names_the_person(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         recall = bank.retrieve("Cancel pending order #W000")
         bank.learn(run_of(0, 0, good=True, id="open-run"), recall=recall, outcome="unknown")
@@ -66,8 +63,7 @@ def test_a_run_that_is_learned_by_a_person_s_word_names_the_person(site: Site, b
     assert any("Ana: the customer said so" in line and "/runs/open-run" in line for line in told)
 
 
-@on_every_store
-def test_an_unknown_outcome_is_not_counted_as_known(site: Site, bank_file: Path | str) -> None:
+def test_an_unknown_outcome_is_not_counted_as_known(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         recall = bank.retrieve("Cancel pending order #W000")
         bank.learn(run_of(0, 0, good=True, id="open-run"), recall=recall, outcome="unknown")

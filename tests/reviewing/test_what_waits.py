@@ -13,7 +13,6 @@ from lessonbank import Experience, Lesson
 from lessonbank.contracts.records import Relation
 
 pytestmark = pytest.mark.full
-on_every_store = pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
 
 
 def words(page: Answer) -> str:
@@ -27,8 +26,7 @@ def shown_after(site: Site, answer: Answer) -> Answer:
     return site.get(answer.headers["location"])
 
 
-@on_every_store
-def test_proposals_are_counted_and_the_inbox_opens_where_something_waits(site: Site, bank_file: Path | str) -> None:
+def test_proposals_are_counted_and_the_inbox_opens_where_something_waits(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         waiting = bank.lessons.list(state="quarantined", limit=500)
         bank.lessons.retire(*(one.id for one in waiting), reason="not now", by="Ana")
@@ -44,8 +42,7 @@ def test_proposals_are_counted_and_the_inbox_opens_where_something_waits(site: S
     assert "Nothing waits for you" not in words(site.get("/inbox?state=quarantined"))
 
 
-@on_every_store
-def test_the_inbox_says_why_a_lesson_waits_who_put_it_there_and_when(site: Site, bank_file: Path | str) -> None:
+def test_the_inbox_says_why_a_lesson_waits_who_put_it_there_and_when(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         lesson = bank.lessons.list(state="active")[0]
         (entry,) = bank.lessons.quarantine(lesson.id, reason="it blames a tool", by="Berta")
@@ -60,9 +57,8 @@ def test_the_inbox_says_why_a_lesson_waits_who_put_it_there_and_when(site: Site,
     assert "nobody else saw it" in listed
 
 
-@on_every_store
 def test_each_shelf_of_the_inbox_has_its_number_and_says_that_approving_merges_nothing(
-    site: Site, bank_file: Path | str
+    site: Site, bank_file: Path
 ) -> None:
     with opened(bank_file) as bank:
         held, proposals = len(bank.lessons.list(state="quarantined", limit=500)), bank.lessons.proposals()
@@ -73,8 +69,7 @@ def test_each_shelf_of_the_inbox_has_its_number_and_says_that_approving_merges_n
     assert "Approve merges nothing" not in words(site.get("/inbox?state=quarantined"))
 
 
-@on_every_store
-def test_an_edited_lesson_is_approved_with_it_or_said_to_wait(site: Site, bank_file: Path | str) -> None:
+def test_an_edited_lesson_is_approved_with_it_or_said_to_wait(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         first, second, *_ = bank.lessons.list(state="quarantined")
     page = site.enter().get(f"/inbox?state=quarantined&at={first.id}&do=edit")
@@ -94,8 +89,7 @@ def test_an_edited_lesson_is_approved_with_it_or_said_to_wait(site: Site, bank_f
         assert (again.state, again.content) == ("quarantined", second.content)
 
 
-@on_every_store
-def test_undo_names_what_it_takes_back_and_shows_it(site: Site, bank_file: Path | str) -> None:
+def test_undo_names_what_it_takes_back_and_shows_it(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         lesson = bank.lessons.list(state="quarantined")[0]
         run = next(one for one in bank.runs.list() if one.verdict.outcome == "success")
@@ -116,7 +110,7 @@ def test_undo_names_what_it_takes_back_and_shows_it(site: Site, bank_file: Path 
     assert "Undo" not in words(site.get("/topics"))
 
 
-def test_undo_on_a_page_of_before_takes_back_nothing_else(site: Site, bank_file: Path | str) -> None:
+def test_undo_on_a_page_of_before_takes_back_nothing_else(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         first, second, *_ = bank.lessons.list(state="quarantined")
     csrf = site.enter().get("/inbox").csrf
@@ -131,8 +125,7 @@ def test_undo_on_a_page_of_before_takes_back_nothing_else(site: Site, bank_file:
         assert [bank.lessons.get(lesson.id).retired for lesson in (first, second)] == [True, False]
 
 
-@on_every_store
-def test_undo_takes_away_nothing_that_somebody_else_decided_since(site: Site, bank_file: Path | str) -> None:
+def test_undo_takes_away_nothing_that_somebody_else_decided_since(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         lesson = bank.lessons.list(state="active")[0]
         run = next(one for one in bank.runs.list() if one.verdict.outcome == "success").trajectory
@@ -152,10 +145,7 @@ def test_undo_takes_away_nothing_that_somebody_else_decided_since(site: Site, ba
         assert bank.runs.get(run.id).verdict.outcome == "unknown"
 
 
-@on_every_store
-def test_a_decision_that_cannot_be_taken_back_does_not_stand_before_the_others(
-    site: Site, bank_file: Path | str
-) -> None:
+def test_a_decision_that_cannot_be_taken_back_does_not_stand_before_the_others(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         lesson, other = bank.lessons.list(state="active")[:2]
     csrf = site.enter().get("/inbox").csrf
@@ -170,8 +160,7 @@ def test_a_decision_that_cannot_be_taken_back_does_not_stand_before_the_others(
         assert not bank.lessons.get(other.id).retired
 
 
-@on_every_store
-def test_the_inbox_asks_how_a_run_ended_where_nobody_said(site: Site, bank_file: Path | str) -> None:
+def test_the_inbox_asks_how_a_run_ended_where_nobody_said(site: Site, bank_file: Path) -> None:
     from seeding import run_of
 
     with opened(bank_file) as bank:
@@ -189,8 +178,7 @@ def test_the_inbox_asks_how_a_run_ended_where_nobody_said(site: Site, bank_file:
     assert "The run is a success" in words(after)
 
 
-@on_every_store
-def test_a_verdict_has_its_value_chosen_and_says_what_becomes_of_the_lessons(site: Site, bank_file: Path | str) -> None:
+def test_a_verdict_has_its_value_chosen_and_says_what_becomes_of_the_lessons(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         run = next(one for one in bank.runs.list() if one.verdict.outcome == "success")
     at = f"/runs/{run.trajectory.id}"
@@ -246,8 +234,7 @@ def test_an_ended_session_says_where_the_command_still_runs(site: Site, bank_fil
     assert f"lessonbank review {bank_file}" in words(ended)
 
 
-@on_every_store
-def test_a_lesson_on_probation_waits_neither_on_home_nor_in_the_inbox(site: Site, bank_file: Path | str) -> None:
+def test_a_lesson_on_probation_waits_neither_on_home_nor_in_the_inbox(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         while found := [*(one.lesson for one in bank.lessons.proposals()), *bank.lessons.list(state="quarantined")]:
             bank.lessons.retire(*{one.id for one in found}, reason="not now", by="Ana")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import anyio
 import pytest
 from any_text import any_text
 from hypothesis import HealthCheck, example, given, settings
@@ -31,9 +33,14 @@ _LITTLE = 4_000
 """Steps of SQLite's machine: to read every lesson takes twenty times as many."""
 
 
-@pytest.fixture
-async def bank(tmp_path: Path) -> Path:
-    path = tmp_path / "bank.db"
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("listing") / "bank.db"
+    anyio.run(fill, path)
+    return path
+
+
+async def fill(path: Path) -> None:
     store = await SqliteStore.open(path)
     lessons = [lesson(f"Lesson {n}").model_copy(update={"created_at": START + timedelta(n)}) for n in range(MANY)]
     for n in (5, 1500, 2500):
@@ -48,7 +55,12 @@ async def bank(tmp_path: Path) -> Path:
             Recall(scope=MINE, task=f"Task {n}", created_at=START + timedelta(n), metadata=metadata)
         )
     await store.close()
-    return path
+
+
+@pytest.fixture
+def bank(filled: Path, tmp_path: Path) -> Path:
+    """A bank of its own for each test, filled once for all of them."""
+    return Path(shutil.copy(filled, tmp_path / "bank.db"))
 
 
 def steps(path: Path, look: Callable[[sqlite3.Connection], list[Any]]) -> tuple[int, list[Any]]:

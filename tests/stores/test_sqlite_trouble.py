@@ -171,7 +171,7 @@ def said(name: str) -> sqlite3.OperationalError:
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-def test_a_file_system_without_locks_is_named_with_what_to_do(path: Path, tmp_path: Path, is_new: bool) -> None:
+async def test_a_file_system_without_locks_is_named_with_what_to_do(path: Path, tmp_path: Path, is_new: bool) -> None:
     """The C library is told to answer `fcntl` with ENOLCK there, as a network mount does."""
     compiler = shutil.which("cc")
     if compiler is None or not sys.platform.startswith("linux"):
@@ -190,7 +190,7 @@ def test_a_file_system_without_locks_is_named_with_what_to_do(path: Path, tmp_pa
         "asyncio.run(main())\n"
     )
     if not is_new:
-        subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+        await (await SqliteStore.open(path)).close()
     refusing = {**os.environ, "LD_PRELOAD": str(library), "FOLDER_WITHOUT_LOCKS": str(path.parent)}
     done = subprocess.run(
         [sys.executable, "-c", script, str(path)], env=refusing, capture_output=True, text=True, check=False

@@ -8,10 +8,6 @@ from typing import Any
 
 import anyio
 from pydantic_ai.capabilities import BatchModelRequests
-from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.models.openai import OpenAIResponsesModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
-from pydantic_ai.providers.openai import OpenAIProvider
 
 import lessonbank
 from lessonbank.contracts.settings import Evidence, Learning, Model
@@ -24,12 +20,22 @@ SOON = timedelta(seconds=0.05)
 def patient(url: str, /, *, provider: str = "openai") -> Model:
     """A model whose requests are gathered, and asked for, every twentieth of a second."""
     soon = BatchModelRequests(max_wait=SOON, poll_interval=SOON, max_poll_interval=SOON)
-    model: Any = (
-        OpenAIResponsesModel("gpt-4o", provider=OpenAIProvider(base_url=f"{url}/v1", api_key="k"))
-        if provider == "openai"
-        else AnthropicModel("claude-sonnet-4-5", provider=AnthropicProvider(base_url=url, api_key="k"))
-    )
+    model = _of_openai(url) if provider == "openai" else _of_anthropic(url)
     return Model(soon.get_wrapper_model(model), batch=True)
+
+
+def _of_openai(url: str, /) -> Any:
+    from pydantic_ai.models.openai import OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    return OpenAIResponsesModel("gpt-4o", provider=OpenAIProvider(base_url=f"{url}/v1", api_key="k"))
+
+
+def _of_anthropic(url: str, /) -> Any:
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    return AnthropicModel("claude-sonnet-4-5", provider=AnthropicProvider(base_url=url, api_key="k"))
 
 
 async def opened(path: str, model: Any, /) -> lessonbank.AsyncReasoningBank:

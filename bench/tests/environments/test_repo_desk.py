@@ -286,7 +286,7 @@ def test_equal_agents_do_equal_work_and_another_draw_does_not() -> None:
 @needs_git
 def test_an_experiment_runs_and_nobody_beats_the_truth(tmp_path: Path) -> None:
     arms = [{"name": name} for name in ("none", "lessonbank", "oracle")]
-    told = {"environment": "repo-desk", "seeds": [21], "tasks": 10, "arms": arms, "leave_out": []}
+    told = {"environment": "repo-desk", "seeds": [21], "tasks": 5, "arms": arms, "leave_out": []}
     desk, before = RepoDeskEnvironment(), os.times()
     ran = run(made(told, source="test"), desk, tmp_path / "out")
     desk.close()
@@ -295,8 +295,8 @@ def test_an_experiment_runs_and_nobody_beats_the_truth(tmp_path: Path) -> None:
     assert ran.complete
     assert not any(row.error for row in rows)
     wins = {arm["name"]: sum(bool(row.success) for row in rows if row.arm == arm["name"]) for arm in arms}
-    # Lessons name no organisation or repository, so ten tasks are too few to see the scripted agent gain from them.
-    assert wins["none"] <= wins["lessonbank"] < wins["oracle"] == 10
+    # Lessons name no organisation or repository, so five tasks are too few to see the scripted agent gain from them.
+    assert wins["none"] <= wins["lessonbank"] < wins["oracle"] == 5
     assert took / len(rows) < 1.0
 
 

@@ -22,8 +22,6 @@ from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Step, Trajectory
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.testing.store_queue import QueueTests
-from lessonbank.testing.store_ranking import RankingTests
-from lessonbank.testing.store_records import RecordTests
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience, towards
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(os.name == "nt", reason="the commands are those of Unix")]
@@ -159,7 +157,7 @@ def pooler(postgres_server: str) -> Iterator[str]:
 
 
 @pytest.mark.anyio
-class TestThroughAPooler(RecordTests, RankingTests, QueueTests):
+class TestThroughAPooler(QueueTests):
     @pytest.fixture(autouse=True)
     def _place(self, postgres_bank: Callable[..., str], pooler: str) -> None:
         self.address = f"{postgres_bank(2).partition('?')[0]}?host={pooler}&port=6432"

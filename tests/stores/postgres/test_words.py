@@ -12,10 +12,7 @@ from lessonbank.contracts.records import Retire, Rollback
 from lessonbank.contracts.store_calls import purge_one
 from lessonbank.stores._texts import checked
 from lessonbank.stores.postgres import PostgresStore, _postings
-from lessonbank.testing.store_editing import EditingTests
-from lessonbank.testing.store_purging import PurgingTests
 from lessonbank.testing.store_ranking import RankingTests
-from lessonbank.testing.store_rewinding import RewindingTests
 from lessonbank.testing.store_samples import MINE, added, collected, experience, lesson, ranked_by_words, towards
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
@@ -29,7 +26,7 @@ def packing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("packing")
-class TestPackedWords(RankingTests, RewindingTests, PurgingTests, EditingTests):
+class TestPackedWords(RankingTests):
     @pytest.fixture(autouse=True)
     def _place(self, postgres_bank: Callable[..., str]) -> None:
         self.address = postgres_bank(2)
@@ -61,6 +58,10 @@ async def test_what_is_added_purged_and_rolled_back_leaves_lists_that_agree_with
         assert held["order"] >= 8
         raw.execute("UPDATE lessonbank.postings SET places = substr(places, 13) WHERE word = 'order' AND held > 1")
     assert "rows of terms that disagree" in " ".join((await store.verify()).problems)
+    await purge_one(store, "scope", "", scope=MINE, writer="tests", reason="asked")
+    with psycopg.connect(address) as raw:
+        raw.execute("SELECT set_config('lessonbank.scope', %s, true)", (MINE,))
+        assert raw.execute("SELECT word FROM lessonbank.postings").fetchall() == []
     await store.close()
 
 

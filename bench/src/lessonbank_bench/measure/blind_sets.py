@@ -123,7 +123,7 @@ def ends_concluded(folder: Path, name: str = "ends") -> list[End]:
         if all(turn["role"] != "person" for turn in turns):
             turns = [_prompt(end["id"]), *turns]
         file.write_text("".join(claude_lines(end["id"], turns)), encoding="utf-8")
-        verdict = next((one.verdict for one in _newest(read(file)) if _acts(one)), None)
+        verdict = next((one.verdict for one in _newest(read(file, format="claude_code")) if _acts(one)), None)
         outcome, source = (verdict.outcome, str(verdict.source)) if verdict else ("none", "")
         found.append(End(end["id"], end["checked"], end["person"], outcome, source))
     return found

@@ -28,14 +28,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import httpx2 as httpx
 from pydantic import BaseModel
-from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.models.openai import OpenAIResponsesModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
-from pydantic_ai.providers.openai import OpenAIProvider
 
 import lessonbank
 from lessonbank import AsyncReasoningBank
@@ -168,14 +164,24 @@ def models_at(url: str, name: str, /, *, wires: Sequence[str]) -> dict[str, Lang
     limits = {"timeout": _PATIENCE, "max_tokens": _MOST}
     made = {
         "chat": lambda: lessonbank.Model(name, base_url=f"{url}/v1", api_key="none", **limits),
-        "responses": lambda: lessonbank.Model(
-            OpenAIResponsesModel(name, provider=OpenAIProvider(base_url=f"{url}/v1", api_key="none")), **limits
-        ),
-        "messages": lambda: lessonbank.Model(
-            AnthropicModel(name, provider=AnthropicProvider(base_url=url, api_key="none")), **limits
-        ),
+        "responses": lambda: lessonbank.Model(_responses(url, name), **limits),
+        "messages": lambda: lessonbank.Model(_messages(url, name), **limits),
     }
     return {wire: resolve_models(made[wire]()).extractor for wire in wires}
+
+
+def _responses(url: str, name: str, /) -> Any:
+    from pydantic_ai.models.openai import OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    return OpenAIResponsesModel(name, provider=OpenAIProvider(base_url=f"{url}/v1", api_key="none"))
+
+
+def _messages(url: str, name: str, /) -> Any:
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    return AnthropicModel(name, provider=AnthropicProvider(base_url=url, api_key="none"))
 
 
 async def measure(
