@@ -64,15 +64,8 @@ class IntakeFilter:
     async def runs(self, runs: Iterable[Trajectory], beside: Mapping[str, Json] = _NONE, /) -> list[Trajectory]:
         """Redact runs before they are kept, judged and learned from; `beside` are metadata beside their own."""
         every = list(runs)
-        is_own, is_brief_enough = (
-            isinstance(self.redactor, Redacting | None),
-            len(every) < 3 and all(map(is_brief, every)),
-        )
-        return (
-            self.clean(every, beside)
-            if is_own and is_brief_enough
-            else await to_thread.run_sync(self.clean, every, beside)
-        )
+        is_quick = isinstance(self.redactor, Redacting | None) and len(every) < 3 and all(map(is_brief, every))
+        return self.clean(every, beside) if is_quick else await to_thread.run_sync(self.clean, every, beside)
 
     def clean(self, runs: Sequence[Trajectory], beside: Mapping[str, Json], /) -> list[Trajectory]:
         """What `runs` does, here and now."""

@@ -209,7 +209,7 @@ class RunValues:
         return f"<chosen {noun}>"
 
     def fields_in(self, names: Iterable[str], /) -> list[str]:
-        """Those keys of some data that name a field, and are no values themselves."""
+        """The keys of some data that name a field, and are no values themselves."""
         known = [(name, self.known.get(field)) for name in names if (field := words_of_field(name)) is not None]
         return [name for name, value in known if not (value and value.private)]
 

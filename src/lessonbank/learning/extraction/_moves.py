@@ -129,8 +129,8 @@ class Move:
         """
         text, known = self.came_back, self.shown.values().data
         data = known[text] if text in known else parsed(text)
-        if self.effect == "error" and (told := text if data is None else _told_error(data)):
-            return _line_of_error(told, " ".join(value for _, value in self.arguments)), ""
+        if self.effect == "error" and (message := text if data is None else _told_error(data)):
+            return _line_of_error(message, " ".join(value for _, value in self.arguments)), ""
         return (_first_line(text), "") if data is None else ("", _fields(data, self.shown.values()))
 
     @property
@@ -142,8 +142,8 @@ class Move:
     def seen(self) -> str:
         """What came back, in a few words between brackets and quotes; empty where there are none."""
         line, fields = self._line_or_fields
-        told = fields or message(line, self.shown, beside=self._write_action, loud=self.effect == "error")
-        quote = cut(told, _SEEN).replace('"', "'")
+        words = fields or message(line, self.shown, beside=self._write_action, loud=self.effect == "error")
+        quote = cut(words, _SEEN).replace('"', "'")
         return f' ("{quote}")' if quote else ""
 
     @property
