@@ -8,7 +8,7 @@ from __future__ import annotations
 import binascii
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import unescape
@@ -214,12 +214,7 @@ def _joints(text: str) -> Iterator[tuple[int, int, str]]:
 
 def decoded(page: Page, /) -> Iterator[tuple[int, int, str]]:
     """What can be read in base64 and hexadecimal digits: (start, end, what it says)."""
-    # Text in base64 has capitals and small letters, and hardly ever no digit: a path or a name has not.
-    tokens = [
-        token
-        for token in set(RUN.findall(page.keys))
-        if _HEX.fullmatch(token) or not (token.islower() or (len(token) >= 40 and not _DIGIT.search(token)))
-    ]
+    tokens = may_be_text(set(RUN.findall(page.keys)))
     text, likely = page.text, {token for token in tokens if is_line(token) or any(readings(token))}
     holders = {word for word in page.keys.split() if not likely.isdisjoint(RUN.findall(word))} if likely else set[str]()
     at = done = 0
@@ -240,6 +235,18 @@ def decoded(page: Page, /) -> Iterator[tuple[int, int, str]]:
 def is_line(token: str) -> bool:
     """Whether a secret can go on in the next line."""
     return 60 <= len(token) <= 80
+
+
+def may_be_text(tokens: Iterable[str], /) -> list[str]:
+    """The tokens that may be encoded text, which has capitals and small letters, and hardly ever no digit.
+
+    A path or a name has not.
+    """
+    return [
+        token
+        for token in tokens
+        if _HEX.fullmatch(token) or not (token.islower() or (len(token) >= 40 and not _DIGIT.search(token)))
+    ]
 
 
 def readings(token: str) -> Iterator[str]:
