@@ -209,6 +209,8 @@ def data_of(run: Trajectory, /) -> list[object]:
 
 def is_brief(run: Trajectory, /, *, most: int = BRIEF) -> bool:
     """Whether a run is surely at most `most` characters, estimated cheaply: one with data in data is not."""
+    if run.original or run.tools:
+        return False
     size = len(run.task) + len(run.instructions) + len(run.answer or "") + len(run.error or "")
     data: list[dict[str, Json] | str] = [run.metadata]
     for step in run.steps:
@@ -224,7 +226,7 @@ def is_brief(run: Trajectory, /, *, most: int = BRIEF) -> bool:
         size += _FIELD * len(fields) + sum(texts) + sum(numbers) + sum(others)
         if size > most:
             return False
-    return not (run.original or run.tools)
+    return True
 
 
 class Run(Record):

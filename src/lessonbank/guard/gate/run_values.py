@@ -21,21 +21,7 @@ from ._literals import COMMON
 from ._named_entities import Entity, find_entities, is_thing, people
 from ._named_entities import is_ordinary as is_ordinary
 from ._named_entities import unusual as unusual
-from ._run_texts import (
-    FIELD,
-    READ,
-    Part,
-    Source,
-    asked,
-    ends,
-    keys_of,
-    leaves,
-    listed,
-    nfc,
-    pairs_in,
-    parts_of,
-    texts_of,
-)
+from ._run_texts import FIELD, Part, Source, asked, ends, keys_of, leaves, listed, nfc, pairs_in, parts_of, texts_of
 from ._run_texts import LOOKS as LOOKS
 from ._run_texts import is_command as is_command
 from ._run_texts import is_command_field as is_command_field
@@ -48,6 +34,8 @@ _PAGE: Final = 4_000
 """Characters of one result in plain text in which names are looked for, from each end."""
 _LONGEST: Final = 16
 """Words of a value that are looked for as a whole; of a longer one only what looks personal is."""
+_ARGUMENT: Final = 20_000
+"""Characters of an argument whose words are looked at."""
 _INSTRUCTIONS: Final = 100_000
 """Characters of a run's instructions that are looked at."""
 _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*(?![^\W_])|{DENSE.pattern}|(?:(?!{DENSE.pattern})[^\W_])+")
@@ -189,7 +177,7 @@ class RunValues:
             if value in self.listed or (usual and not self.in_request(value)):
                 return value
         text = " ".join(_scalars(value)) if isinstance(value, dict | list) else str(value)
-        return self.slot(key, text[:READ], step=step)
+        return self.slot(key, text[:_ARGUMENT], step=step)
 
     def slot(self, key: str, value: str, /, *, step: int) -> str:
         """What stands for the argument `value` of the call made at `step`: its field and where it came from."""
