@@ -487,6 +487,17 @@ async def test_a_short_run_is_kept_in_the_write_of_its_lessons_where_nothing_of_
         assert Writes.asked == ["runs", "changes", "runs", "changes"]
 
 
+async def test_an_attempt_at_a_short_task_is_kept_in_the_write_of_its_lessons() -> None:
+    async with await lessonbank.connect_async(Writes.in_memory(), **grouped(**OPTIONS)) as bank:
+        async with bank.attempt("find the invoice") as attempt:
+            for step in run().steps:
+                attempt.step(step.action, step.observations[0])
+            Writes.asked.clear()
+            assert (await attempt.finish(answer="ok", outcome="success")).lessons
+        assert Writes.asked == ["changes"]
+        assert [*(await bank.runs.get(attempt.run_id)).trajectory.metadata] == ["seconds"]
+
+
 async def test_a_short_run_whose_only_write_fails_is_learned_when_it_is_handed_in_again() -> None:
     async with await lessonbank.connect_async(Writes.in_memory(), **grouped(**OPTIONS)) as bank:
         one, recall, Writes.is_full = run(), await bank.retrieve("find the invoice"), True

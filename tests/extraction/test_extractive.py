@@ -458,6 +458,15 @@ def test_a_control_is_told_without_the_sign_of_its_icon(icon: str) -> None:
     assert "step 1: `click('link 'CUSTOMERS'')`" in lesson.content
 
 
+@pytest.mark.parametrize("answer", ["returned the parcel of Orla Quimby", "returned: Orla Quimby, zorbly", "returned"])
+def test_an_answer_is_told_without_its_values_also_where_it_begins_as_a_list_of_fields(answer: str) -> None:
+    made = calls(("find_order", {"id": "O-7"}, answer), ("refund", {"id": "O-7"}, '{"refunded": true}'))
+    (lesson,) = extract(attempt(made, "success")).lessons
+    assert "Orla" not in lesson.content
+    assert "zorbly" not in lesson.content
+    assert '("returned: refunded")' in lesson.content
+
+
 def test_talk_is_not_an_action() -> None:
     talk = "I am happy to help you with that and will look into it at once, please wait."
     assert extract(attempt(run((talk, "Thanks!"), (talk, "Great, bye!")), "success")).lessons == ()

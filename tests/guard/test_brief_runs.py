@@ -38,6 +38,12 @@ def test_a_run_whose_calls_may_hold_much_is_not(given: dict[str, Json] | str) ->
     assert not is_brief(run(given), most=MOST)
 
 
+def test_a_run_with_a_few_words_about_it_is_brief_and_one_with_much_is_not() -> None:
+    assert is_brief(run().model_copy(update={"metadata": {"seconds": 1.5, "user": "u-17"}}))
+    for much in ({"note": "x" * MOST}, {"recalls_again": ["a"]}, {"seen": {"page": 7}}):
+        assert not is_brief(run().model_copy(update={"metadata": much}))
+
+
 def test_many_short_calls_are_no_brief_run() -> None:
     calls: list[dict[str, Json]] = [{"id": "O-7"}] * 100
     assert not is_brief(run(*calls), most=MOST)

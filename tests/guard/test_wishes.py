@@ -12,7 +12,7 @@ from linear import growth
 import lessonbank
 from lessonbank.contracts.records import Action, Extraction, Lesson, Observation, Run, Step, ToolCall, Trajectory
 from lessonbank.guard.gate import ASKED_BY_A_TEXT
-from lessonbank.guard.gate._wishes import Wishes
+from lessonbank.guard.gate._wishes import named_in, wished_tools
 from lessonbank.guard.trust import POLICIES
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -45,8 +45,9 @@ def run(*made: Made, task: str = TASK) -> Trajectory:
 
 def wished(*made: Made, task: str = TASK, tool: str = "pay") -> bool:
     return (
-        Wishes([run(*made, task=task)]).named_in(
-            Lesson(title="What worked", content=f"This order worked: `{tool}(account=…)`.")
+        named_in(
+            Lesson(title="What worked", content=f"This order worked: `{tool}(account=…)`."),
+            wished_tools([run(*made, task=task)]),
         )
         == tool
     )

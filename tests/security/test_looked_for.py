@@ -80,7 +80,7 @@ def test_what_is_not_looked_for_is_not_there(pieces: list[str]) -> None:
         assert found_in(text) == found_in(text, detectors=EVERY)
         page = Page(text)
         assert {*ruled(page)} == {*every_rule(page)}
-        tokens = [token for word in text.split() for token in RUN.findall(word) if may_be_text(token)]
+        tokens = may_be_text([token for word in text.split() for token in RUN.findall(word)])
         if not any(map(is_line, tokens)):
             assert [said for *_, said in decoded(page)] == [said for token in tokens for said in readings(token)]
 

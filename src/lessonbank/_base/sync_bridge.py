@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
+_thread: threading.Thread | None = None
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T], /) -> T:
@@ -36,7 +37,7 @@ def run_sync(coroutine: Coroutine[Any, Any, T], /) -> T:
         UsageError: called from the private loop itself (a sync hook or judge calling the sync bank).
     """
     loop = _private_loop()
-    if _running_loop() is loop:
+    if threading.current_thread() is _thread:
         coroutine.close()
         raise UsageError(
             "a plain bank was called from its own event loop and would wait for itself: use the async bank there"
@@ -91,11 +92,12 @@ def begin(function: Callable[[A], object], argument: A, /) -> None:
 
 
 def _private_loop() -> asyncio.AbstractEventLoop:
-    global _loop
+    global _loop, _thread
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()
-            threading.Thread(target=_serve, args=(_loop,), name="lessonbank", daemon=True).start()
+            _thread = threading.Thread(target=_serve, args=(_loop,), name="lessonbank", daemon=True)
+            _thread.start()
         return _loop
 
 
@@ -113,16 +115,9 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
             log.warning("a call in the background failed: %s", type(error).__name__)
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
 def _forget_loop() -> None:
-    global _loop, _lock
-    _loop, _lock = None, threading.Lock()
+    global _loop, _lock, _thread
+    _loop, _lock, _thread = None, threading.Lock(), None
 
 
 if hasattr(os, "register_at_fork"):

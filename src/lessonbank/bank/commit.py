@@ -11,7 +11,6 @@ from lessonbank.contracts.records import Change, Experience, Settlement, Usage
 from lessonbank.contracts.records.usage import NO_USAGE
 from lessonbank.errors import Conflict
 from lessonbank.guard.quote import redacting_with
-from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.consolidation.retry import decide, spent
 from lessonbank.learning.outcome import LearnOutcome, replacing
 from lessonbank.learning.settlement import settle
@@ -49,7 +48,7 @@ class Commit:
         """
         # A model is asked without the lock. What was embedded and is then not written is dropped in `_apply`.
         scope = self.experience.scope
-        if not asks_model(policy) and not (self.bank.parts.topics and self.bank.parts.topics.asks_model):
+        if self.bank.parts.decides_at_once:
             vectors, notes = await self.bank.index([self.experience])
             async with self.bank.state.locks.of(scope):
                 changes, sorting = await self.decide(policy)

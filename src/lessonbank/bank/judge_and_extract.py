@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lessonbank._base.checks import safe_getattr
-from lessonbank.contracts.ports import Extractor
-from lessonbank.contracts.records import Extraction, Recall, Run, Trajectory, Verdict
+from lessonbank.contracts.records import Extraction, Lesson, Recall, Run, Trajectory, Verdict
 from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
 from lessonbank.evidence.shown_texts import texts_shown
 from lessonbank.guard.quote import quoted, redacting_with
@@ -51,25 +50,35 @@ class JudgeAndExtract:
                 verdict = await judged(self.bank.parts.judge, run)
         return Run(trajectory=run, verdict=await self.bank.parts.intake.reply(verdict))
 
-    async def extract(self, attempts: Sequence[Run], receipt: Recall | None = None, /) -> Extraction:
-        """The lessons of these runs, drawn with the nearest lessons of the bank in view."""
-        drawn = await self._draw(await self._extractor_with_known(attempts), attempts, receipt)
+    async def extract(
+        self, attempts: Sequence[Run], receipt: Recall | None = None, /, *, alone: bool = False
+    ) -> Extraction:
+        """The lessons of these runs that the gate lets through, drawn with the nearest lessons of the bank in view.
+
+        `alone`: the extractor is shown nothing that the bank knows.
+        """
+        extractor = self.bank.parts.extractor
+        is_shown = self.bank.options.shows_known and attempts and not alone
+        if with_known := safe_getattr(extractor, "with_known_lessons") if is_shown else None:
+            known = await self._nearest_lessons(attempts[0].trajectory.task)
+            extractor = with_known(known) if known else extractor
+        with redacting_with(self.bank.parts.intake.redactor):
+            drawn = await extractor(attempts)
+        runs = [attempt.trajectory for attempt in attempts]
+        shown = await texts_shown(self.bank.store, runs, receipt, scope=self.bank.scope)
+        drawn = await self.bank.parts.intake.lessons(drawn, attempts, shown=shown)
         if receipt and drawn.repeats:  # what memory had shown cannot speak for itself
             own = {candidate.lesson_id for candidate in receipt.candidates if candidate.shown}
             repeats = {id: again for id, again in drawn.repeats.items() if id not in own}
             drawn = drawn.model_copy(update={"repeats": repeats})
         return drawn
 
-    async def extract_alone(self, attempts: Sequence[Run], /) -> Extraction:
-        """What these runs teach by themselves: the extractor is shown nothing that the bank knows."""
-        return await self._draw(self.bank.parts.extractor, attempts, None)
-
     async def extract_or_defer(
         self, attempts: Sequence[Run], receipt: Recall | None, mismatch: SpaceMismatch | None, /
     ) -> tuple[Extraction, Failure | None]:
         """The extraction, and the error after which it is to be tried again."""
-        if all(a.verdict.outcome == "unknown" for a in attempts):
-            return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), None
+        if not [a for a in attempts if a.verdict.outcome != "unknown"]:
+            return Extraction(notes=tuple([f"not judged: {a.verdict.reason}" for a in attempts])), None
         if mismatch:
             return nothing_drawn(mismatch), mismatch
         try:
@@ -77,22 +86,8 @@ class JudgeAndExtract:
         except (ExtractionError, ModelError) as error:
             return await self.bank.parts.intake.reply(nothing_drawn(error)), error
 
-    async def _draw(self, extractor: Extractor, attempts: Sequence[Run], receipt: Recall | None) -> Extraction:
-        """What the gate lets through of what is drawn."""
-        with redacting_with(self.bank.parts.intake.redactor):
-            drawn = await extractor(attempts)
-        runs = [attempt.trajectory for attempt in attempts]
-        shown = await texts_shown(self.bank.store, runs, receipt, scope=self.bank.scope)
-        return await self.bank.parts.intake.lessons(drawn, attempts, shown=shown)
-
-    async def _extractor_with_known(self, attempts: Sequence[Run]) -> Extractor:
-        """The extractor. Where it can say how its lessons stand to those of the bank, it is shown the nearest."""
-        extractor = self.bank.parts.extractor
-        is_shown = self.bank.options.shows_known and attempts
-        with_known = safe_getattr(extractor, "with_known_lessons") if is_shown else None
-        if with_known is None:
-            return extractor
-        task = attempts[0].trajectory.task
+    async def _nearest_lessons(self, task: str) -> list[Lesson]:
+        """What an extractor is shown that can say how its lessons stand to those of the bank."""
         matches = await self.bank.store.search(task, scope=self.bank.scope, limit=MOST_KNOWN)  # embeds nothing
         near = {lesson.id: lesson for match in matches for lesson in match.experience.active_lessons}
-        return with_known(list(near.values())[:MOST_KNOWN]) if near else extractor
+        return list(near.values())[:MOST_KNOWN]

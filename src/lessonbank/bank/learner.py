@@ -74,11 +74,11 @@ class Learner:
     ) -> Learned:
         """`bank.learn`, where memory is on."""
         metadata = a_mapping(metadata)
-        keeper = await RunKeeper.of(self.bank, self.limit)  # a wrong key costs no model
+        keeper = RunKeeper(self.bank, await self.bank.identity(), self.limit)  # a wrong key costs no model
         report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
         if self.limit and report.is_short and self.bank.parts.learns_at_once:
             # It just ended, and is kept in the write of its lessons: whatever comes in between costs no time.
-            return await self._learn_kept(await self.bank.parts.intake.runs(report.runs, metadata), report, keeper)
+            return await self._learn_kept(self.bank.parts.intake.clean(report.runs, metadata), report, keeper)
         return await self._learn_reported(await keeper.with_prior_runs(report), metadata, keeper)
 
     async def _learn_reported(self, report: RunReport, metadata: Mapping[str, Json], keeper: RunKeeper) -> Learned:
@@ -125,7 +125,7 @@ class Learner:
         event = event or Extracted(attempts=attempts, extraction=extraction)
         notes += bank.emit(event, notes=extraction.notes)
 
-        usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
+        usage = sum([a.verdict.usage for a in attempts if not decided[a.trajectory.id]], extraction.usage)
         unkept = () if report.new else await keeper.submitted(new, report)
         result = LearnOutcome(report, attempts, extraction, scope=bank.scope, failed=failed, usage=usage, unkept=unkept)
         learned, settlement, unmade = await self._commit(result, keeper)
@@ -154,7 +154,7 @@ class Learner:
         report = RunReport([run], None, truths, await self.bank.identity())
         report = await find_prior_runs(self.bank.store, report, scope=self.bank.scope)
         if not report.is_learned:
-            return await self._learn_new(report, {}, await RunKeeper.of(self.bank))
+            return await self._learn_new(report, {}, RunKeeper(self.bank, await self.bank.identity()))
         why = await self.bank.parts.intake.sentence(reason)
         return await self._settle_late(report, writer=by, reason=why)
 
@@ -211,7 +211,7 @@ class Learner:
         """What is left to do where another call learned some of the runs meanwhile: correct these, learn the rest."""
         clean, keeper = (
             {attempt.trajectory.id: attempt.trajectory for attempt in result.attempts},
-            await RunKeeper.of(self.bank),
+            RunKeeper(self.bank, await self.bank.identity()),
         )
         runs = [clean.get(run.id, run) for run in result.report.runs]
         trajectories = await get_trajectories(self.bank.store, [run.id for run in runs], scope=self.bank.scope)

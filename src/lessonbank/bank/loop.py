@@ -265,7 +265,8 @@ class AsyncReasoningBank:
             return ()
         metadata, learn, ended_at = a_mapping(metadata), a_flag(learn, "learn="), maybe_time(ended_at, "ended_at=")
         with _until_kept(patience) as limit:
-            keeper = await RunKeeper.of(self._in_scope, limit)
+            bank = self._in_scope
+            keeper = RunKeeper(bank, await bank.identity(), limit)
             report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
             for note in report.notes:
                 log.warning("%s", note)
@@ -304,7 +305,8 @@ class AsyncReasoningBank:
         outcome: Sequence[Outcome],
         reward: Sequence[float],
     ) -> None:
-        keeper = await RunKeeper.of(self._in_scope)
+        bank = self._in_scope
+        keeper = RunKeeper(bank, await bank.identity())
         await keeper.keep(runs, await keeper.report(runs, task=None, recall=recall, outcome=outcome, reward=reward))
 
     async def keep_unfinished(
@@ -326,7 +328,8 @@ class AsyncReasoningBank:
             return
         ended_at = maybe_time(ended_at, "ended_at=")
         with _until_kept(patience) as limit:
-            keeper = await RunKeeper.of(self._in_scope, limit)
+            bank = self._in_scope
+            keeper = RunKeeper(bank, await bank.identity(), limit)
             receipt, _ = await self._state.receipts.returned(recall, scope=self.scope)
             runs = await self.parts.intake.runs([await run_from(source, task=task)], a_mapping(metadata))
             if not ended_at or await keeper.without_erased(runs, receipt, since=ended_at):

@@ -51,15 +51,21 @@ class BankParts:
     asks_model: bool = field(init=False)
     """Whether judging or extracting may ask a model; a part that does not say so may.
     Then a run waits where its lessons could not be found again: a lesson that is paid for should not be lost."""
+    space: str | None = field(init=False)
+    """The space of the retriever's vectors; `None` where it makes none."""
+    decides_at_once: bool = field(init=False)
+    """Whether consolidating asks no model, be it an embedder."""
     learns_at_once: bool = field(init=False)
     """Whether a short run whose end is known is learned in no time: no model and no code of the caller's is asked."""
 
     def __post_init__(self) -> None:
         asks = any(safe_getattr(part, "asks_model") is not False for part in (self.judge, self.extractor))
         object.__setattr__(self, "asks_model", asks)
+        object.__setattr__(self, "space", self.retriever.space)
+        at_once = not (asks_model(self.consolidator) or (self.topics and self.topics.asks_model))
+        object.__setattr__(self, "decides_at_once", at_once)
         is_own = type(self.extractor) is ExtractiveExtractor and self.intake.is_own and not self.hooks
-        asks = asks_model(self.consolidator) or bool(self.topics and self.topics.asks_model) or self.retriever.space
-        object.__setattr__(self, "learns_at_once", is_own and not asks)
+        object.__setattr__(self, "learns_at_once", is_own and at_once and not self.space)
 
     def labelled(self, labels: bool, /) -> Self | None:
         """These parts, with an extractor whose contrast shows how runs ended, or hides it; `None` if it cannot."""

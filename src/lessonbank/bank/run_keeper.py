@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Self
 
 import anyio
 
@@ -36,11 +35,6 @@ class RunKeeper:
     """The writer as the bank knows it."""
     limit: anyio.CancelScope | None = None
     """What ends the wait: once the runs are kept, it does not."""
-
-    @classmethod
-    async def of(cls, bank: ScopedBank, limit: anyio.CancelScope | None = None, /) -> Self:
-        """The keeper of whoever calls. Raises UsageError for a wrong key."""
-        return cls(bank, await bank.identity(), limit)
 
     async def report(
         self,

@@ -133,7 +133,7 @@ class ScopedBank:
 
     async def index(self, experiences: Sequence[Experience], /) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
         """Vectors for new experiences, and a note where the embedder failed: then they are embedded later."""
-        if self.parts.retriever.space is None:  # it embeds nothing
+        if self.parts.space is None:  # it embeds nothing
             return {}, ()
         try:
             return await self.parts.retriever.index([e for e in experiences if e.active_lessons or e.repeats]), ()
@@ -148,7 +148,7 @@ class ScopedBank:
         `task` is what is embedded to find out: a vector of it is needed again, when its lessons are kept.
         Raises ModelError: the embedder failed.
         """
-        space = self.parts.retriever.space
+        space = self.parts.space
         if space is None or not (await count_records(self.store, scope=self.scope)).experiences:
             return None
         probe = Experience(scope=self.scope, task=task, lessons=(Lesson(title="A lesson", content="A lesson."),))
@@ -164,7 +164,7 @@ class ScopedBank:
         self, changes: Sequence[Change], vectors: Mapping[str, Vectors], /, **more: Any
     ) -> tuple[Sequence[JournalEntry], tuple[str, ...]]:
         """Apply changes with their vectors; a note where these do not fit the bank's and are left out."""
-        space, notes = self.parts.retriever.space if vectors else None, tuple[str, ...]()
+        space, notes = self.parts.space if vectors else None, tuple[str, ...]()
         try:
             entries = await self.store.apply(changes, scope=self.scope, vectors=vectors, space=space, **more)
         except SpaceMismatch as error:

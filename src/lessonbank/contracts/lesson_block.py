@@ -154,7 +154,7 @@ def words_at(line: str, /) -> int | None:
 
 def codes_in(texts: Iterable[str], /) -> Counter[str]:
     """What may be the code of a block in `texts`, and how many lines begin with it."""
-    return Counter(code for text in texts if _MARK in text for code in _FRONT.findall(f"\n{text[:_READ]}"))
+    return Counter([code for text in texts if _MARK in text for code in _FRONT.findall(f"\n{text[:_READ]}")])
 
 
 def has_code(text: str, code: str, /) -> bool:

@@ -64,17 +64,15 @@ class IntakeFilter:
     async def runs(self, runs: Iterable[Trajectory], beside: Mapping[str, Json] = _NONE, /) -> list[Trajectory]:
         """Redact runs before they are kept, judged and learned from; `beside` are metadata beside their own."""
         every = list(runs)
-        for run in every:
+        is_quick = isinstance(self.redactor, Redacting | None) and len(every) < 3 and all(map(is_brief, every))
+        return self.clean(every, beside) if is_quick else await to_thread.run_sync(self.clean, every, beside)
+
+    def clean(self, runs: Sequence[Trajectory], beside: Mapping[str, Json], /) -> list[Trajectory]:
+        """What `runs` does, here and now."""
+        for run in runs:
             check_data(data_of(run), "a run")
-        if self.redactor is not None:
-            is_quick = (
-                isinstance(self.redactor, Redacting)
-                and len(every) < 3
-                and all(is_brief(run, most=_QUICK) for run in every)
-            )
-            clean = partial(redacted_together, every, self.redactor)
-            every = clean() if is_quick else await to_thread.run_sync(clean)
-        return [run.model_copy(update={"metadata": {**run.metadata, **beside}}) if beside else run for run in every]
+        clean = runs if self.redactor is None else redacted_together(runs, self.redactor)
+        return [run.model_copy(update={"metadata": {**run.metadata, **beside}}) if beside else run for run in clean]
 
     async def attempts(self, attempts: Sequence[Run], /) -> list[Run]:
         """Redact the runs of attempts, and the verdicts on them with the placeholders of the runs."""
@@ -130,9 +128,9 @@ class IntakeFilter:
         drawn = await self.reply(drawn)
         if self.admission is not None:
             is_built_in = isinstance(self.admission, LessonGate)
-            text, is_short = sum(len(lesson.text) for lesson in drawn.lessons), sum(map(len, shown)) <= _SHOWN
+            text, is_short = sum([len(lesson.text) for lesson in drawn.lessons]), sum(map(len, shown)) <= _SHOWN
             is_quick = is_built_in and is_short and text <= _QUICK and len(attempts) == 1
-            is_quick = is_quick and is_brief(attempts[0].trajectory, most=_QUICK)
+            is_quick = is_quick and is_brief(attempts[0].trajectory)
             admit = partial(self.admission, drawn, attempts, shown=shown)
             drawn = admit() if is_quick else await to_thread.run_sync(admit)
             if not is_built_in and not is_instance(cast("object", drawn), Extraction):

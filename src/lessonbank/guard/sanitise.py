@@ -47,12 +47,11 @@ def canonical(text: str, /, *, limit: int | None = None) -> str:
     `canonical(canonical(text))` is `canonical(text)`. Linear in the length of `text`, at most six times as long, and
     with `limit` at most `limit` characters and the seven that say that it was cut.
     """
-    if is_prose(text) and (limit is None or len(text) <= limit):
+    size = len(text) if limit is None else limit
+    if len(text) <= size and is_prose(text):
         return text
-    if limit is None:
-        return _form(text)
-    size, form = limit, _form(_shortened(text, limit))
-    while len(form) > limit + len(_CUT):
+    form = _form(text if len(text) <= size else _shortened(text, size))
+    while limit and len(form) > limit + len(_CUT):
         size = size * limit // len(form)
         form = _form(_shortened(text, size))
     return form

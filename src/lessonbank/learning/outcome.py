@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from lessonbank._base.ids import short
@@ -67,7 +68,7 @@ class LearnOutcome:
             rejected=drawn.rejected,
             repeats=drawn.repeats,
             pending=self.failed is not None,
-            imported=any(run.imported for run, _ in runs),
+            imported=any(map(attrgetter("trajectory.imported"), attempts)),
             template=template if isinstance(template, str) else None,
             recall_id=self.report.receipt.id if self.report.receipt else None,
         )

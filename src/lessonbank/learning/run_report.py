@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from lessonbank._base.checks import is_instance, kind, safe_getattr, short_repr
 from lessonbank._base.plural import plural
@@ -14,7 +14,6 @@ from lessonbank.errors import UsageError
 
 from .judging import graded_notes, truth_verdict
 
-_SHORT: Final = 4096
 Verdicts: TypeAlias = Mapping[str, Verdict | None]
 """Ground truth by trajectory id; `None` where the caller gave none."""
 
@@ -47,7 +46,7 @@ class RunReport:
     @property
     def is_short(self) -> bool:
         """Whether it is one run that is read in a few milliseconds, and how it ended is known."""
-        return len(self.runs) == 1 and all(self.truths.values()) and is_brief(self.runs[0], most=_SHORT)
+        return len(self.runs) == 1 and all(self.truths.values()) and is_brief(self.runs[0])
 
     def verdict(self, id: str, /) -> Verdict | None:
         """How a run ended: as the caller says, or else as it was decided before, because no judge is asked twice."""

@@ -23,7 +23,7 @@ def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /
     of their rewards. A run without a reward counts 1 or 0."""
     runs, verdicts = [a.trajectory for a in attempts], [a.verdict for a in attempts]
     decided = [verdict for verdict in verdicts if verdict.outcome != "unknown"]
-    first = min(decided or verdicts, key=lambda verdict: verdict.source != "judge")
+    first = ([verdict for verdict in decided or verdicts if verdict.source == "judge"] or decided or verdicts)[0]
     wins = [verdict.outcome for verdict in decided].count("success")
     majority: Outcome = "success" if 2 * wins > len(decided) else "failure"
     named = {key: value for run in reversed(runs) for key, value in run.metadata.items() if isinstance(value, str)}

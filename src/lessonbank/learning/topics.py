@@ -220,7 +220,7 @@ async def in_topics(
         return tuple(changes), NO_USAGE, ()
     new_changes, usage, notes = list[Change](), NO_USAGE, list[str]()
     for change in changes:
-        if (brought := change.brings) is not None and any(lesson.topic is None for lesson in brought.lessons):
+        if (brought := change.brings) is not None and None in [lesson.topic for lesson in brought.lessons]:
             own = next((lesson.topic for lesson in brought.lessons if lesson.topic), None)
             chosen = Chosen(own) if own else await choose(brought)
             usage, notes = usage + chosen.usage, [*notes, *filter(None, [chosen.note])]

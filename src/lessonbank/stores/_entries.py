@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final, overload
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -26,7 +25,7 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreDamaged, StoreUnavailable
 
-from ._records import microseconds
+from ._records import microseconds, moment
 from ._texts import TextWithSum, checked
 
 if TYPE_CHECKING:
@@ -105,7 +104,8 @@ class Journalled(Sequence[JournalEntry]):
 
     scope: str
     writer: str
-    at: datetime
+    at: int
+    """In microseconds, as it is kept: the entry returned equals the entry read later."""
     first: int
     entries: Sequence[Entry]
 
@@ -121,7 +121,7 @@ class Journalled(Sequence[JournalEntry]):
             return [self[at] for at in range(*index.indices(len(self)))]
         at = range(len(self))[index]
         return JournalEntry(
-            sequence=self.first + at, at=self.at, scope=self.scope, writer=self.writer, entry=self.entries[at]
+            sequence=self.first + at, at=moment(self.at), scope=self.scope, writer=self.writer, entry=self.entries[at]
         )
 
 

@@ -170,7 +170,7 @@ class AsyncAdmin:
     async def unembedded(self) -> tuple[str, ...]:
         """Which texts the embedder refuses, so that no search by vectors finds them: one sentence each."""
         setting = await get_setting(self._bank.store, REFUSED.of(self._bank.scope))
-        refusals = Refusals.read(setting, self._bank.parts.retriever.space or "").by_id
+        refusals = Refusals.read(setting, self._bank.parts.space or "").by_id
         return tuple(
             f"{id}: refused {plural(refusal.tries, 'time')}, last because {refusal.reason}"
             for id, refusal in refusals.items()

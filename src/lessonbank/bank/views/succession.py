@@ -170,7 +170,7 @@ class SuccessionFinder:
         verdicts = {ref.trajectory_id: ref.verdict for ref in heir.experience.attempts}
         attempts = [Run(trajectory=run, verdict=verdicts[run.id]) for run in heir.runs]
         try:
-            drawn = await JudgeAndExtract(self.bank).extract_alone(attempts)
+            drawn = await JudgeAndExtract(self.bank).extract(attempts, alone=True)
         except Exception as error:  # noqa: BLE001 - an extractor of the caller's own may raise anything; an erasure ends
             log.warning("no lesson could be drawn again from the runs of %s: %s", heir.experience.id, quoted(error))
             return ()

@@ -21,6 +21,8 @@ RECALLS_AGAIN = "recalls_again"
 """The metadata key for the ids of the recalls in the middle of a run: they are settled as its first one is."""
 NOT_JUDGED = "not judged yet"
 """The reason of the verdict that a kept run has until somebody or something judged it."""
+BRIEF = 4096
+"""Characters of a run that are redacted and read faster than a thread starts."""
 _FEW = 16
 """Fields of a call that is brief."""
 _FIELD = 64
@@ -207,23 +209,26 @@ def data_of(run: Trajectory, /) -> list[object]:
     ]
 
 
-def is_brief(run: Trajectory, /, *, most: int) -> bool:
+def is_brief(run: Trajectory, /, *, most: int = BRIEF) -> bool:
     """Whether a run is surely at most `most` characters, estimated cheaply: one with data in data is not."""
-    if run.original or run.metadata or run.tools:
+    if run.original or run.tools:
         return False
     size = len(run.task) + len(run.instructions) + len(run.answer or "") + len(run.error or "")
+    data: list[dict[str, Json] | str] = [run.metadata]
     for step in run.steps:
         size += len(step.thought) + len(step.action.text) + sum([len(seen.text) for seen in step.observations])
-        for call in step.action.calls:
-            given = call.arguments
-            fields = [given] if isinstance(given, str) else given.values() if len(given) <= _FEW else (given,)
-            texts = [len(value) for value in fields if isinstance(value, str)]
-            numbers = [value.bit_length() for value in fields if isinstance(value, int)]  # more than it has digits
-            others = [most for value in fields if isinstance(value, dict | list)]
-            size += _FIELD * len(fields) + sum(texts) + sum(numbers) + sum(others)
+        data += [call.arguments for call in step.action.calls]
         if size > most:
             return False
-    return size <= most
+    for given in data:
+        fields = [given] if isinstance(given, str) else given.values() if len(given) <= _FEW else (given,)
+        texts = [len(value) for value in fields if isinstance(value, str)]
+        numbers = [value.bit_length() for value in fields if isinstance(value, int)]  # more than it has digits
+        others = [most for value in fields if isinstance(value, dict | list)]
+        size += _FIELD * len(fields) + sum(texts) + sum(numbers) + sum(others)
+        if size > most:
+            return False
+    return True
 
 
 class Run(Record):

@@ -59,11 +59,11 @@ def _tables() -> dict[str, dict[str, list[str]]]:
 
 def imitates_a_turn(text: str, /, *, quoting: bool = True) -> bool:
     """Whether `text` looks like a turn of a chat, a marker or a call. With `quoting`, what is in quotes does not."""
-    return any(
-        not (quoting and _is_quoted(view, match.start()))
-        for view in views(text[:_TURNS])
-        for match in any_of("turns").finditer(view)
-    )
+    for view in views(text[:_TURNS]):
+        turns = [match.start() for match in any_of("turns").finditer(view)]
+        if turns and not (quoting and all(_is_quoted(view, start) for start in turns)):
+            return True
+    return False
 
 
 def _is_quoted(text: str, start: int) -> bool:

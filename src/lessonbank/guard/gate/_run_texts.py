@@ -104,19 +104,22 @@ def parts_of(run: Trajectory, /) -> list[Part]:
             tool = seen.name or names.get(seen.call_id or "", "") or (called.name if called else "")
             source = result_of(tool) if tool else "an earlier result"
             data = parsed(seen.text)
-            parts.append(Part(step, source, seen.text, data, data is None and any(map(is_command, calls))))
+            parts.append(Part(step, source, seen.text, data, data is None and is_command(calls)))
     return [*parts, Part(len(run.steps), "", run.answer)] if run.answer else parts
 
 
+@lru_cache(maxsize=1024)
 def result_of(tool: str, /) -> Source:
     """What a tool returned, as a slot tells it."""
     return f"{_NOT_IN_A_SLOT.sub(' ', tool[:_TOOL])}'s result"
 
 
-def is_command(call: ToolCall, /) -> bool:
-    """Whether a call runs a line of a shell or a program."""
-    given = call.arguments
-    return isinstance(given, dict) and len(given) < 4 and any(map(is_command_field, given))
+def is_command(calls: Iterable[ToolCall], /) -> bool:
+    """Whether one of these calls runs a line of a shell or a program."""
+    given = [call.arguments for call in calls]
+    return any(
+        map(is_command_field, [name for data in given if isinstance(data, dict) and len(data) < 4 for name in data])
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -128,11 +131,13 @@ def is_command_field(name: str, /) -> bool:
 def asked(run: Trajectory, /) -> list[str]:
     """The task, and what a user said."""
     messages = [seen.text for step in run.steps for seen in step.observations if seen.source == "user"]
-    return [ends(run.task), *(ends(text, TURN) for text in messages)]
+    return [ends(run.task), *[ends(text, TURN) for text in messages]]
 
 
 def pairs_in(text: str, /) -> list[tuple[str, str]]:
     """The fields and values that `text` tells as `"field": "value"` or `field=value`."""
+    if ":" not in text and "=" not in text:
+        return []
     pairs = [pair.groups() for pair in sought_in(text, PAIR_OR_WORDS)[0] if pair.lastindex is not None]
     return [cast("tuple[str, str]", tuple(part for part in pair if part is not None)) for pair in pairs]
 

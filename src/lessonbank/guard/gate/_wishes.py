@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Final, NamedTuple
 
 from lessonbank.contracts.records import Json, Lesson, Trajectory
@@ -49,26 +48,18 @@ class _Result(NamedTuple):
     ends: re.Pattern[str]
 
 
-class Wishes:
-    """The calls of some runs that have a value out of a sentence of an earlier result, which the task does not have.
+def wished_tools(runs: Sequence[Trajectory], /) -> Sequence[str]:
+    """The tools that runs called with a value out of a sentence of an earlier result, which the task does not have.
 
     A call that only looks is none: what an agent reads next, it mostly finds in what it read. A tool's own answer may
     say how it wants to be called.
     """
+    return list(dict.fromkeys([tool for run in runs if _repeats(run) for tool in _asked_for(run)]))
 
-    def __init__(self, runs: Sequence[Trajectory], /) -> None:
-        self._runs = runs
 
-    def named_in(self, lesson: Lesson, /) -> str | None:
-        """The first tool called so that a lesson names."""
-        if not self._tools:
-            return None
-        text = lesson.text
-        return next((tool for tool in self._tools if re.search(rf"\b{re.escape(tool)}\b", text)), None)
-
-    @cached_property
-    def _tools(self) -> Sequence[str]:
-        return list(dict.fromkeys([tool for run in self._runs if _repeats(run) for tool in _asked_for(run)]))
+def named_in(lesson: Lesson, tools: Sequence[str], /) -> str | None:
+    """The first of these tools that a lesson names."""
+    return next((tool for tool in tools if re.search(rf"\b{re.escape(tool)}\b", lesson.text)), None)
 
 
 def _repeats(run: Trajectory) -> bool:
@@ -104,7 +95,7 @@ def _values(run: Trajectory) -> Iterator[_Value]:
     for number, step in enumerate(run.steps, 1):
         for call in step.action.calls:
             given = parsed(call.arguments) if isinstance(call.arguments, str) else call.arguments
-            arguments = [] if is_command(call) else [(call.name, text) for text in _texts(given)]
+            arguments = [] if is_command([call]) else [(call.name, text) for text in _texts(given)]
             for _, text in arguments:
                 first.setdefault(text, number)
             if not LOOKS.match(call.name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from lessonbank._base.plural import plural
@@ -18,7 +18,7 @@ from ._empty import is_vague, says_nothing
 from ._literals import copies, literal_in, restates
 from ._phrases import imitates_a_turn, is_ending, is_form, is_talk
 from ._things import Things, place_of
-from ._wishes import Wishes
+from ._wishes import named_in, wished_tools
 from .claims import claimed
 from .run_values import RunValues
 
@@ -62,13 +62,13 @@ class LessonGate:
         """
         runs = [attempt.trajectory for attempt in attempts]
         values, things = cache(lambda: RunValues.of(runs)), cache(lambda: Things.of(runs))
-        memory, wishes = ShownMemory(tuple(shown)), Wishes(runs)
+        memory, wishes = ShownMemory(tuple(shown)), cache(partial(wished_tools, runs))
         most = self.one_run if len(attempts) == 1 else self.several_runs
         lessons: list[Lesson] = []
         rejected: list[Rejected] = []
         notes: list[str] = []
         for lesson in map(in_form, extraction.lessons):
-            quotes = _quotes(lesson)
+            quotes = lesson.provenance.method == EXTRACTIVE  # code repeats no lesson, and masks the task's values
             bare, refusal = lesson, _no_lesson(lesson, quotes=quotes)
             if not quotes:
                 bare = _without_values(lesson, values(), things())
@@ -76,7 +76,7 @@ class LessonGate:
             refusal = refusal or _too_much(lesson, lessons, most) or (None if bare is lesson else _emptied(bare))
             if refusal is None:
                 lessons.append(appraised(bare) if quotes else _marked(bare, runs))
-                if tool := wishes.named_in(bare):
+                if (tools := wishes()) and (tool := named_in(bare, tools)):
                     lessons[-1] = lessons[-1].model_copy(update={"state": "quarantined", "risk": ASKED_BY_A_TEXT})
                     reason = f"{ASKED_BY_A_TEXT}, {one_line(tool, limit=60)}"
                     notes.append(f"{one_line(bare.title, limit=60)!r} waits for a person: {reason}")
@@ -158,14 +158,9 @@ def _no_news(
 
 
 def _too_much(lesson: Lesson, lessons: Sequence[Lesson], most: int) -> tuple[Rule, str] | None:
-    if any(lesson.wording == other.wording for other in lessons):
+    if lessons and lesson.wording in [other.wording for other in lessons]:
         return "duplicate", "another lesson of this run says the same"
     return ("cap", f"a run gives {plural(most, 'lesson')} at most") if len(lessons) >= most else None
-
-
-def _quotes(lesson: Lesson) -> bool:
-    """Whether code wrote it from the steps of a run. Then it repeats no lesson and masks the task's values."""
-    return lesson.provenance.method == EXTRACTIVE
 
 
 def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:
@@ -206,4 +201,5 @@ def doubt(lesson: Lesson, /) -> str | None:
 
     What code wrote holds only words of its run.
     """
-    return NO_LESSON if not _quotes(lesson) and is_talk(lesson.title, lesson.content) else None
+    is_quoted = lesson.provenance.method == EXTRACTIVE
+    return NO_LESSON if not is_quoted and is_talk(lesson.title, lesson.content) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from bisect import bisect_left
@@ -33,6 +34,8 @@ _PAGE: Final = 4_000
 """Characters of one result in plain text in which names are looked for, from each end."""
 _LONGEST: Final = 16
 """Words of a value that are looked for as a whole; of a longer one only what looks personal is."""
+_ARGUMENT: Final = 20_000
+"""Characters of an argument whose words are looked at."""
 _INSTRUCTIONS: Final = 100_000
 """Characters of a run's instructions that are looked at."""
 _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*(?![^\W_])|{DENSE.pattern}|(?:(?!{DENSE.pattern})[^\W_])+")
@@ -47,6 +50,7 @@ _SEPARATORS: Final = (",", ";", "|", "\t")
 _HEAD: Final = 5
 """Lines of a text among which the head of a table is looked for."""
 _ROWS: Final = 200
+_CHOICE = re.compile(r"[a-z]{2,15}(?:[_ -][a-z]{2,15}){0,2}")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z_-]{0,39}")
 _PLAIN_ID = re.compile(r"[A-Za-z]{1,4}[-_]?[0-9]{1,6}")
 """A value that has no part which looks personal: it is one thing as a whole."""
@@ -93,7 +97,6 @@ class RunValues:
     """Values that a tool's own schema lists."""
     data: Mapping[str, Json] = field(default_factory=dict[str, Json])
     """What results say that are JSON, by their text: it is read once."""
-    _taken: set[tuple[bool, str, str, str]] = field(default_factory=set[tuple[bool, str, str, str]])
 
     @classmethod
     def of(cls, runs: Sequence[Trajectory], /) -> RunValues:
@@ -103,14 +106,7 @@ class RunValues:
         self._learn_names(read)
         requests = list(dict.fromkeys([text for run in runs for text in asked(run)]))
         self.request = words_of(*requests)
-        brought = set[tuple[str, bool]]()
-        for part in chain([Part(0, REQUEST, text) for text in requests], *read):
-            result = (part.text, part.of_command)
-            if part.source in ("", REQUEST):
-                self._take_part(part)
-            elif result not in brought:  # one that comes again says nothing new
-                self._take_part(part)
-                brought.add(result)
+        self._take_parts(chain([Part(0, REQUEST, text) for text in requests], *read))
         self.data = {part.text: part.data for parts in read for part in parts if part.source}
         self.repeated = _repeated(read) if len(read) > 1 else set()
         return self
@@ -169,6 +165,20 @@ class RunValues:
     def _instructed(self) -> str:
         return words_of(*(run.instructions[:_INSTRUCTIONS] for run in self.runs))
 
+    def argument(self, key: str, value: Json, /, *, step: int) -> str:
+        """What stands for an argument of the call made at `step`: itself, if it says nothing of anybody, else a slot.
+
+        That is a switch, or a choice that is listed, or usual.
+        """
+        if value is None or isinstance(value, bool):
+            return json.dumps(value)
+        if isinstance(value, str) and _CHOICE.fullmatch(value):
+            usual = (key, value) in self.repeated and not (unusual(words(value)) or is_personal(key))
+            if value in self.listed or (usual and not self.in_request(value)):
+                return value
+        text = " ".join(_scalars(value)) if isinstance(value, dict | list) else str(value)
+        return self.slot(key, text[:_ARGUMENT], step=step)
+
     def slot(self, key: str, value: str, /, *, step: int) -> str:
         """What stands for the argument `value` of the call made at `step`: its field and where it came from."""
         read = words(value)
@@ -186,21 +196,10 @@ class RunValues:
             return f"<{noun} from {max(origin for origin in origins if origin is not None)[1]}>"
         return f"<chosen {noun}>"
 
-    def is_closed(self, key: str, value: Json, /) -> bool:
-        """Whether an argument is of a small set and says nothing of anybody: a switch, a listed or usual choice."""
-        if value is None or isinstance(value, bool):
-            return True
-        if not isinstance(value, str) or not re.fullmatch(r"[a-z]{2,15}(?:[_ -][a-z]{2,15}){0,2}", value):
-            return False
-        if value in self.listed:
-            return True
-        usual = (key, value) in self.repeated and not unusual(words(value))
-        return usual and not is_personal(key) and not self.in_request(value)
-
-    def is_field(self, name: str, /) -> bool:
-        """Whether a key of some data names a field, and is no value itself."""
-        field = words_of_field(name)
-        return field is not None and not ((known := self.known.get(field)) and known.private)
+    def fields_in(self, names: Iterable[str], /) -> list[str]:
+        """The keys of some data that name a field, and are no values themselves."""
+        known = [(name, self.known.get(field)) for name in names if (field := words_of_field(name)) is not None]
+        return [name for name, value in known if not (value and value.private)]
 
     def in_request(self, value: str, /) -> bool:
         """Whether the words of `value` stand in the request."""
@@ -228,23 +227,29 @@ class RunValues:
         names = {call.name for run in self.runs for step in run.steps for call in step.action.calls}
         parts = chain.from_iterable(map(_PARTS_OF_NAME.findall, names.union(filter(words_of_field, fields))))
         self.vocabulary |= {part.lower() for part in parts if len(part) > 1}
-        if any(run.tools for run in self.runs):
-            self.listed = {value for run in self.runs for value in listed(run.tools)}
-            self.vocabulary.update(word for value in self.listed for word in words(value))
+        self.listed = {value for run in self.runs if run.tools for value in listed(run.tools)}
+        self.vocabulary.update([word for value in self.listed for word in words(value)])
 
-    def _take_part(self, part: Part) -> None:
-        if part.data is None:
-            self._take_text(part.text, part, parts=bool(part.source) and not part.of_command)
-            return
-        for key, parent, value in leaves(part.data):
-            leaf = (bool(part.source), key, parent, str(value))
-            if leaf in self._taken:  # calls give the same again and again
+    def _take_parts(self, parts: Iterable[Part]) -> None:
+        """Take in what is new of each part: results and calls say the same again and again."""
+        results, fields = set[tuple[str, bool]](), set[tuple[bool, str, str, str]]()
+        for part in parts:
+            if part.source not in ("", REQUEST):
+                if (result := (part.text, part.of_command)) in results:
+                    continue
+                results.add(result)
+            if part.data is None:
+                self._take_text(part.text, part, parts=bool(part.source) and not part.of_command)
                 continue
-            self._taken.add(leaf)
-            if isinstance(value, str) and is_command_field(key):
-                self._take_text(value, part, parts=False)
-            else:
-                self._take(value, key, parent, part)
+            for key, parent, value in leaves(part.data):
+                field = bool(part.source), key, parent, str(value)
+                if field in fields:
+                    continue
+                fields.add(field)
+                if isinstance(value, str) and is_command_field(key):
+                    self._take_text(value, part, parts=False)
+                else:
+                    self._take(value, key, parent, part)
 
     def _take_text(self, text: str, part: Part, *, parts: bool) -> None:
         """Take in what looks personal in a text, and what it says field by field."""
@@ -275,15 +280,14 @@ class RunValues:
                 self._keep_parts(read, entry)
 
     def _take(self, value: Json, key: str, parent: str, part: Part) -> None:
-        if value is None or isinstance(value, bool):
-            return
         text = str(value)
         read = words(text)
         is_whole = _tells(read) and len(read) <= _LONGEST
         if is_whole:
             personal = is_personal(key)
-            if self._is_plain(text, read, personal=personal):
-                return
+            others = [token for token in read if token not in self.vocabulary]
+            if (len(read) == 1 or not personal) and (not others or (text.islower() and not unusual(others))):
+                return  # ordinary words, or those that tools and fields are named by
             private = personal or _looks_private(text, read, key)
             entry = Value(noun_of(key, parent) or "value", part.source, part.step, private)
             self._keep(read, entry)
@@ -292,13 +296,6 @@ class RunValues:
         if isinstance(value, str) and (not is_whole or len(read) > 1) and not _PLAIN_ID.fullmatch(value):
             text = nfc(ends(value))
             self._take_found(text, find_entities(text), part, parts=bool(part.source))
-
-    def _is_plain(self, text: str, read: Sequence[str], *, personal: bool) -> bool:
-        """Whether a value is nothing but ordinary words, or the words that tools and fields are named by."""
-        if personal and len(read) > 1:
-            return False
-        others = [token for token in read if token not in self.vocabulary]
-        return not others or (text.islower() and not unusual(others))
 
     def _keep_parts(self, read: Sequence[str], value: Value) -> None:
         for token in unusual(read) - self.vocabulary:
@@ -424,6 +421,20 @@ def _with_slots(
         return (start, end) if start < at < end else (at, at)
 
     return [(beyond(start)[0], beyond(end)[1], noun) for start, end, noun in spans]
+
+
+def _scalars(value: Json) -> list[str]:
+    scalars: list[str] = []
+    waiting: list[Json] = [value]
+    while waiting and len(scalars) < 20:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+        elif node is not None and not isinstance(node, bool):
+            scalars.append(str(node)[:200])
+    return scalars
 
 
 def _told_by(value: str, kind: str) -> str:

@@ -47,7 +47,6 @@ class Redaction:
         self._taken: set[str] = set()
         self._known: dict[str, str] = {}
         self._numbers: dict[str, str] = {}
-        self._kinds: dict[str, str | None] = {}
         self._read: dict[str, list[Span]] = {}
 
     def __call__(self, text: str, /) -> str:
@@ -74,7 +73,7 @@ class Redaction:
         texts, secrets, overtyped = list[str](), 0, False
         for name, value in fields:
             name = name[-80:]
-            secrets += bool(name and self._kind(name, value))
+            secrets += bool(name and _kind(name, value))
             overtyped = overtyped or BACKSPACE in value
             texts.append(f"{name}: {value}" if name else value)
         self._read = found_together(unique := dict.fromkeys(texts))
@@ -88,17 +87,10 @@ class Redaction:
     def field(self, name: str, value: str, /) -> str:
         """Redact the value of a field. The name may show that all of it is a secret."""
         name, value = plain(name)[-80:], before_backspaces(value)
-        if kind := self._kind(name, value):
+        if kind := _kind(name, value):
             return self._placeholder(Span(0, len(value), kind, plain(value), typed=False))
         line = self(f"{name}: {value}")
         return line[len(name) + 2 :] if line.startswith(f"{name}: ") else self(value)
-
-    def _kind(self, name: str, value: str) -> str | None:
-        """What the value of a field is, if its name says so."""
-        if name not in self._kinds:
-            self._kinds[name] = kind_of_name(name) if name.count(" ") < 3 else None
-        kind = self._kinds[name]
-        return kind if kind and _may_be(kind, value) else None
 
     @property
     def knows(self) -> bool:
@@ -150,6 +142,12 @@ class Redaction:
             number += 1
         self._last[kind] = number
         return f"[{kind} {number}]"
+
+
+def _kind(name: str, value: str) -> str | None:
+    """What the value of a field is, if its name says so."""
+    kind = kind_of_name(name) if name.count(" ") < 3 else None
+    return kind if kind and _may_be(kind, value) else None
 
 
 def _may_be(kind: str, value: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import binascii
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import unescape
@@ -48,6 +48,7 @@ _LETTERS = "A-Za-z0-9+/_-"
 RUN = re.compile(rf"[{_LETTERS}](?<![{_LETTERS}][{_LETTERS}])[{_LETTERS}]{{11,}}+={{0,2}}")
 _MORE = re.compile(rf"(?:(?:\r?\n|\\{{1,4}}n)[ \t]{{0,16}}[{_LETTERS}]{{1,80}}+)++={{0,2}}")
 """How a run goes on that was broken into lines of equal length."""
+_DIGIT = re.compile("[0-9]")
 _HEX = re.compile("[0-9a-f]{16,}|[0-9A-F]{16,}")
 """One digit more than the letters need is left where the text was cut off."""
 _HEX_TEXT = re.compile(r"(?:[2-7][0-9a-fA-F]|0[9AaDd]){8}")
@@ -213,7 +214,7 @@ def _joints(text: str) -> Iterator[tuple[int, int, str]]:
 
 def decoded(page: Page, /) -> Iterator[tuple[int, int, str]]:
     """What can be read in base64 and hexadecimal digits: (start, end, what it says)."""
-    tokens = [token for token in set(RUN.findall(page.keys)) if may_be_text(token)]
+    tokens = may_be_text(set(RUN.findall(page.keys)))
     text, likely = page.text, {token for token in tokens if is_line(token) or any(readings(token))}
     holders = {word for word in page.keys.split() if not likely.isdisjoint(RUN.findall(word))} if likely else set[str]()
     at = done = 0
@@ -236,11 +237,16 @@ def is_line(token: str) -> bool:
     return 60 <= len(token) <= 80
 
 
-def may_be_text(token: str) -> bool:
-    """Text in base64 has capitals and small letters, and hardly ever no digit: a path or a name has not."""
-    return bool(_HEX.fullmatch(token)) or (
-        not token.islower() and (len(token) < 40 or any(map(token.__contains__, "0123456789")))
-    )
+def may_be_text(tokens: Iterable[str], /) -> list[str]:
+    """The tokens that may be encoded text, which has capitals and small letters, and hardly ever no digit.
+
+    A path or a name has not.
+    """
+    return [
+        token
+        for token in tokens
+        if _HEX.fullmatch(token) or not (token.islower() or (len(token) >= 40 and not _DIGIT.search(token)))
+    ]
 
 
 def readings(token: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from functools import lru_cache
 
 KEYS = (
     "api|access|private|auth|encryption|signing|account|shared|master|subscription|license|storage|service|deploy|admin"
@@ -88,6 +89,7 @@ _LONG = 16
 """Letters and signs below which what is no word may still be an abbreviation."""
 
 
+@lru_cache(maxsize=1024)
 def kind_of_name(name: str, /) -> str | None:
     """The kind of secret that a field of this name holds, or `None`."""
     low = name.lower()

@@ -48,7 +48,7 @@ async def decide(policy: Consolidator, new: Experience, /) -> Sequence[Change]:
         UsageError: it speaks for a person, or for the ledger.
     """
     decided = await policy(new)
-    if any(isinstance(c, Edit) or (isinstance(c, Trust) and c.by != "corroboration") for c in decided):
+    if [c for c in decided if isinstance(c, Edit) or (isinstance(c, Trust) and c.by != "corroboration")]:
         raise UsageError("a consolidator cannot speak for a person or the ledger: approving and editing are theirs")
     return decided
 

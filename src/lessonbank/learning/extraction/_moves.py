@@ -117,30 +117,34 @@ class Move:
     def deed(self) -> str:
         """What was done, in a few words: the tools that were called, or the line of a shell."""
         named = " and ".join([call.name for call in self.calls[:3]])
-        text = (
-            self._write_action[len(named) + 1 : -1]
-            if self.calls and is_command(self.calls[0])
-            else named or self._write_action
-        )
+        text = self._write_action[len(named) + 1 : -1] if is_command(self.calls[:1]) else named or self._write_action
         return cut(text, _DEED)
 
     @cached_property
-    def gist(self) -> str:
-        """The line of what came back that says most, as it was: never for a lesson.
+    def _line_or_fields(self) -> tuple[str, str]:
+        """The line of what came back that says most, as it was; or else which fields it has, and no value of them.
 
         Of an error that is the last line that names it, of a message the first line, of data the fields. Of other
-        content none.
+        content neither.
         """
         text, known = self.came_back, self.shown.values().data
         data = known[text] if text in known else parsed(text)
         if self.effect == "error" and (message := text if data is None else _told_error(data)):
-            return _line_of_error(message, " ".join(value for _, value in self.arguments))
-        return _first_line(text) if data is None else _fields(data, self.shown.values())
+            return _line_of_error(message, " ".join(value for _, value in self.arguments)), ""
+        return (_first_line(text), "") if data is None else ("", _fields(data, self.shown.values()))
+
+    @property
+    def gist(self) -> str:
+        """What came back, in a line as it was: never for a lesson."""
+        return "".join(self._line_or_fields)
 
     @cached_property
     def seen(self) -> str:
-        """What came back, in a few words."""
-        return cut(message(self.gist, self.shown, beside=self._write_action, loud=self.effect == "error"), _SEEN)
+        """What came back, in a few words between brackets and quotes; empty where there are none."""
+        line, fields = self._line_or_fields
+        words = fields or message(line, self.shown, beside=self._write_action, loud=self.effect == "error")
+        quote = cut(words, _SEEN).replace('"', "'")
+        return f' ("{quote}")' if quote else ""
 
     @property
     def arguments(self) -> tuple[tuple[str, str], ...]:
@@ -252,7 +256,7 @@ def _repeats(line: str, given: str) -> bool:
 def _first_line(text: str) -> str:
     if len(text) > _SHORT or text[:1] in "{[":
         return ""
-    return next((_TAG.sub("", line) for line in text.splitlines() if _says(line)), "")
+    return _TAG.sub("", next(filter(_says, text.splitlines()), ""))
 
 
 def _says(line: str) -> bool:
@@ -278,7 +282,7 @@ def _fields(data: Json, values: RunValues) -> str:
     rows = data if isinstance(data, list) else [data]
     records = [row for row in rows if isinstance(row, dict)]
     listing = ""
-    for name in filter(values.is_field, records[0] if records else {}):
+    for name in values.fields_in(records[0] if records else {}):
         if len(longer := f"{listing}, {name}" if listing else name) > _SEEN - 20:
             listing += ", …" if listing else ""
             break

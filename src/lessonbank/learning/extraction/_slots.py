@@ -67,6 +67,7 @@ _CALLED = re.compile(r"(?<![\w<@-])[A-Za-z_]\w{1,40}(?:\.[A-Za-z_]\w{0,40}){0,4}
 _SLOT_OR_WORD = re.compile(f"({_SLOT.pattern}|{_WORD.pattern})")
 _SEVERAL_LEFT_OUT = re.compile(r"(?:<…>[\s,_'’-]*){2,}")
 _NAMES_ERROR = re.compile(r"\w(?:Error|Exception)\b|command not found|No such file")
+_SMALL_WORD = re.compile(r"\b[a-z]{2,20}\b")
 _SLOT_OR_UNCOMMON = re.compile(_SLOT.pattern + r"|(?<![\w<./-])[a-z]{2,20}(?: [a-z]{2,20})+(?![\w>./(-])")
 
 
@@ -266,12 +267,12 @@ def call_text(call: ToolCall, /, *, shown: AgentView, step: int) -> str:
         if not isinstance(data, dict):
             return f"{call.name}({'…' if given.strip() else ''})"
         given = cast("dict[str, Json]", data)
-    if is_command(call):
+    if is_command([call]):
         line = next(value for key, value in given.items() if is_command_field(key))
         return f"{call.name}({shown.command(_first_line(line_of(line)), step)})"
     values = shown.values()
-    arguments = [f"{key}={_argument(key, value, values, step)}" for key, value in given.items() if values.is_field(key)]
-    return f"{call.name}({', '.join(arguments[:6])})"
+    fields = values.fields_in(given)[:6]
+    return f"{call.name}({', '.join([f'{key}={values.argument(key, given[key], step=step)}' for key in fields])})"
 
 
 def line_of(value: Json, /) -> str:
@@ -281,28 +282,6 @@ def line_of(value: Json, /) -> str:
 
 def _first_line(text: str) -> str:
     return "".join(text.strip()[:400].splitlines()[:1])
-
-
-def _argument(key: str, value: Json, values: RunValues, step: int) -> str:
-    if values.is_closed(key, value):
-        return value if isinstance(value, str) else json.dumps(value)
-    if isinstance(value, dict | list):
-        value = " ".join(_scalars(value))
-    return values.slot(key, str(value)[:_READ], step=step)
-
-
-def _scalars(value: Json) -> list[str]:
-    scalars: list[str] = []
-    waiting: list[Json] = [value]
-    while waiting and len(scalars) < 20:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            waiting += node.values()
-        elif isinstance(node, list):
-            waiting += node
-        elif node is not None and not isinstance(node, bool):
-            scalars.append(str(node)[:200])
-    return scalars
 
 
 def action_line(line: str, shown: AgentView, /, *, step: int) -> str:
@@ -357,8 +336,8 @@ def message(text: str, shown: AgentView, /, *, beside: str, loud: bool) -> str:
 
     `beside` is what was done: its own words may come again.
     """
-    if not text or text.startswith("returned"):
-        return text
+    if not text:
+        return ""
     prose = shown.prose(text)
     if not (loud and _NAMES_ERROR.search(prose)):
         prose = _in_usual_words(prose, shown, set(words(beside)))
@@ -393,13 +372,12 @@ def _words_of_identifiers(text: str, odd: Collection[str]) -> set[str]:
 
 def uncommon_pairs(text: str, /) -> str:
     """`text` with a slot for two and more words in a row that nobody uses: a name in small letters."""
+    odd = unusual(_SMALL_WORD.findall(text))
 
     def without(match: re.Match[str]) -> str:
-        words = match[0].split(" ")
-        odd = unusual(words) if match[0][0] != "<" else ()
-        if not odd:
+        if match[0][0] == "<":
             return match[0]
-        parts: list[str] = []
+        words, parts = match[0].split(" "), list[str]()
         for at, word in enumerate(words):
             if word in odd and not odd.isdisjoint((*words[at - 1 : at], *words[at + 1 : at + 2])):
                 parts += [] if parts and parts[-1] == "<name>" else ["<name>"]
@@ -407,4 +385,4 @@ def uncommon_pairs(text: str, /) -> str:
                 parts.append(word)
         return " ".join(parts)
 
-    return _SLOT_OR_UNCOMMON.sub(without, text)
+    return _SLOT_OR_UNCOMMON.sub(without, text) if odd else text

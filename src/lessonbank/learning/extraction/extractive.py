@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from itertools import chain
 
 from anyio import to_thread
 
@@ -50,8 +51,6 @@ _SOON = 6
 """Moves after an error among which it is looked for what got past it."""
 _NEXT, _FAR = 3, 100
 """Moves after an error that may be another try at it, and among which the same call is looked for."""
-_QUICK = 4096
-"""Characters of a run that are read faster than a thread starts."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +90,7 @@ class _Run:
     @cached_property
     def is_of_commands(self) -> bool:
         """Whether the agent worked with a shell or a program, where words that nobody uses are names of code."""
-        calls = [call for step in self.attempt.trajectory.steps for call in step.action.calls]
-        return any(map(is_command, calls))
+        return is_command([call for step in self.attempt.trajectory.steps for call in step.action.calls])
 
     @cached_property
     def task(self) -> str:
@@ -150,7 +148,7 @@ class ExtractiveExtractor:
         self._max_contrast_lessons = max_contrast_lessons
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
-        is_quick = all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts)
+        is_quick = all(map(is_brief, [attempt.trajectory for attempt in attempts]))
         return self._extract(attempts) if is_quick else await to_thread.run_sync(self._extract, attempts)
 
     def _extract(self, attempts: Sequence[Run]) -> Extraction:
@@ -254,7 +252,7 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
     last = run.moves[-1]
     if last.effect == "error" and (last.is_specific or (last.gist and not _WRONG_ANSWER.search(last.gist))):
         label = without_sources(last.label) if run.is_talk else last.label
-        end = f"The run ended when `{label}` failed{_in_quotes(last.seen)}; do not end on it like this."
+        end = f"The run ended when `{label}` failed{last.seen}; do not end on it like this."
         content = end if run.is_talk else _led(run.path, end)
         yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),), last.deed)
         return
@@ -262,7 +260,7 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
     if suspect is None or not suspect.is_specific or _is_asked(suspect, run):
         return
     before = run.path[: run.path.index(suspect)]
-    end = f"It ended on `{last.label}`{_in_quotes(last.seen)} without an error, and had failed all the same."
+    end = f"It ended on `{last.label}`{last.seen} without an error, and had failed all the same."
     advice = f"Step {len(before) + 1}: do not repeat `{suspect.label}`, the last choice before the end"
     content = _led(before, f"{end} {advice}; try another one.")
     yield _Lesson("guardrail", "Looked fine, yet failed", content, ((run, suspect),), suspect.deed)
@@ -316,9 +314,9 @@ def _place(step: int, after: str, labels: Sequence[str]) -> str:
 def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     """Errors, each with what went through soon after and can have helped. In talk each is a lesson of its own."""
     fixes = dict[str, tuple[_Run, Move, tuple[Move, ...]]]()
-    for run, wrong, cure in ((source, *pair) for source in runs for pair in _fixed(source)):
+    for run, wrong, cure in chain.from_iterable(map(_fixed, runs)):
         label, then = _pair(wrong, *cure)
-        sentence = f"`{label}` failed{_in_quotes(wrong.seen)}; then {then} went through."
+        sentence = f"`{label}` failed{wrong.seen}; then {then} went through."
         if len(sentence) <= _CONTENT:  # half of what got past it is none
             fixes.setdefault(sentence, (run, wrong, cure))
         if len(fixes) == _PAIRS:
@@ -360,7 +358,7 @@ def _pair(wrong: Move, right: Move, *more: Move) -> tuple[str, str]:
 
 
 def _deeds(moves: Iterable[Move]) -> str:
-    return ", ".join(list(dict.fromkeys(move.deed for move in moves))[-_DEEDS:])
+    return ", ".join(list(dict.fromkeys([move.deed for move in moves]))[-_DEEDS:])
 
 
 def _others(move: Move, other: Move) -> str:
@@ -374,7 +372,7 @@ def _others(move: Move, other: Move) -> str:
     return named or ("another value" if names or move.raw != other.raw else "the same values")
 
 
-def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
+def _fixed(run: _Run) -> Iterator[tuple[_Run, Move, tuple[Move, ...]]]:
     """Errors, and what was done between the last of them and the success: before a retry that failed nothing helped."""
     own = {name for move in run.moves if move.command for name in files_written_by(move.command)}
     for at, move in enumerate(run.moves):
@@ -391,7 +389,7 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, tuple[Move, ...]]]:
         else:
             cure = _next_try(run, move, later[:_NEXT])
         if cure:
-            yield move, cure
+            yield run, move, cure
 
 
 def _next_of(wrong: Move, later: Sequence[Move]) -> int | None:
@@ -460,7 +458,7 @@ def _loops(run: _Run) -> Iterator[_Lesson]:
     repeated = [(label, result, n) for (_, label, result), n in same.most_common(2) if n >= _LOOP]
     if not repeated:
         return
-    sentences = [f"`{label}` was done {n} times with the same result{_in_quotes(end)}." for label, end, n in repeated]
+    sentences = [f"`{label}` was done {n} times with the same result{end}." for label, end, n in repeated]
     shown_by = tuple((run, m) for m in run.moves if m.label == repeated[0][0])[:4]
     yield _Lesson(
         "guardrail",
@@ -513,7 +511,7 @@ def _chosen_freely(move: Move) -> bool:
 
 def _steps(path: Sequence[Move], *, seen: bool = False) -> str:
     """Numbered steps in one line; of a long path the head and the tail."""
-    steps = [f"step {n}: `{m.label}`{_in_quotes(m.seen) if seen else ''}" for n, m in enumerate(path, 1)]
+    steps = [f"step {n}: `{m.label}`{m.seen if seen else ''}" for n, m in enumerate(path, 1)]
     if len(steps) > 8:
         steps = [*steps[:3], "…", *steps[-4:]]
     return "; ".join(steps)
@@ -523,11 +521,6 @@ def _led(path: Sequence[Move], rest: str) -> str:
     """`rest` after what led there, as far as there is room: the advice is never what is cut."""
     text = f"This was done first, and did not help: {_steps(path)}. {rest}" if path else rest
     return text if len(text) <= _CONTENT else rest
-
-
-def _in_quotes(text: str) -> str:
-    quote = text.replace('"', "'")
-    return f' ("{quote}")' if quote else ""
 
 
 def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:

@@ -14,7 +14,7 @@ from lessonbank.errors import Conflict, NotFound
 from lessonbank.stores._changes import KEPT, SETTLED, Draft, planned, stale_places
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import noted_again, tags_of
-from lessonbank.stores._records import encodable, json_of, loaded, microseconds, moment, wait_of
+from lessonbank.stores._records import encodable, json_of, loaded, microseconds, wait_of
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
 from lessonbank.text.bm25 import words
 
@@ -132,7 +132,6 @@ def journal(
 
     The number maps to whether the change holds the whole record.
     """
-    # Through microseconds and back, so that the entry returned equals the entry read later.
     at, first = microseconds(now()), scope.sequence + 1
     places = [*touched, *[dict[int, bool]()] * (len(batch.entries) - len(touched))]
     many(
@@ -146,7 +145,7 @@ def journal(
     )
     sql = "UPDATE lessonbank.scopes SET sequence = sequence + %s WHERE scope = %s"
     do(connection, sql, len(batch.entries), scope.name)
-    return Journalled(batch.scope, batch.writer, moment(at), first, [entry for entry, _ in batch.entries])
+    return Journalled(batch.scope, batch.writer, at, first, [entry for entry, _ in batch.entries])
 
 
 def _parted(touched: Mapping[int, bool]) -> tuple[list[int], list[int]]:

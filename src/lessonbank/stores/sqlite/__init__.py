@@ -92,7 +92,7 @@ class SqliteStore(StoreCalls[Database | InMemory]):
         if not runs:
             self._database.check_open()
             return []
-        return await self._change(where, partial(_write.keep, wait=wait), where, runs)
+        return await self._change(where, partial(_write.save_runs, wait=wait), where, runs)
 
     async def nearest(
         self,

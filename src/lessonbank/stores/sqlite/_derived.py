@@ -29,16 +29,15 @@ TAIL: Final = 64
 
 def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int, Experience], /) -> None:
     """Lessons, repeats and attempts of experiences, by row number; what earlier versions left must be gone."""
-    connection.executemany(
-        "INSERT INTO lessons (scope, id, experience, place, retired, state, created_at, kind, writer, wording)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            (scope, lesson.id, number, place, mark(lesson), *listed(lesson))
-            for number, e in experiences.items()
-            for place, lesson in enumerate(e.lessons, 1)
-        ),
-    )
     for number, experience in experiences.items():
+        connection.executemany(
+            "INSERT INTO lessons (scope, id, experience, place, retired, state, created_at, kind, writer, wording)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (scope, lesson.id, number, place, mark(lesson), *listed(lesson))
+                for place, lesson in enumerate(experience.lessons, 1)
+            ],
+        )
         connection.executemany(
             "INSERT INTO attempts (scope, trajectory, waiting, outcome, experience) VALUES (?, ?, ?, ?, ?)",
             [(scope, *attempt, number) for attempt in attempts_of(experience)],
@@ -47,7 +46,7 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
         if experience.repeats:
             connection.executemany(
                 "INSERT INTO repeats (experience, lesson) VALUES (?, ?)",
-                ((number, lesson) for lesson in experience.repeats),
+                [(number, lesson) for lesson in experience.repeats],
             )
 
 

@@ -43,7 +43,7 @@ def receiver(connection: sqlite3.Connection, name: str, /) -> Receiver:
     return Receiver(
         has=has,
         recall=lambda id: recalls(connection, name, RecallFilter(ids=(id,)))[0].recall,
-        keep=lambda runs: len(keep(connection, name, runs, together=False)),
+        keep=lambda runs: len(keep(connection, scope, runs, together=False)),
         record=partial(record, connection),
         is_settled=lambda id: there(settled, encodable(id)),
         present=lambda new: Present(connection, find_scope(connection, name), new=new),

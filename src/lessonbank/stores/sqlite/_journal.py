@@ -12,14 +12,13 @@ from lessonbank.contracts.records import JournalEntry
 from lessonbank.contracts.records.ids import now
 from lessonbank.stores._entries import Batch as Batch
 from lessonbank.stores._entries import Journalled
-from lessonbank.stores._records import microseconds, moment
+from lessonbank.stores._records import microseconds
 
 from ._checks import checksum
 from ._rows import ScopeRow, among, journal_number
 
 AS_BEFORE: Final = (0, 0)
 """By how many documents and words a scope grows that does not."""
-_NOTHING: Final[Mapping[int, bool]] = {}
 
 
 def journal(
@@ -35,16 +34,15 @@ def journal(
 
     The number maps to whether the change holds the whole record. `grown`: by how many documents and words the scope.
     """
-    # Through microseconds and back, so that the entry returned equals the entry read later.
     at = microseconds(now())
     first = scope.sequence + 1
-    places = chain(touched, repeat(_NOTHING))
+    places = chain(map(_parted, touched), repeat((None, None)))
     connection.executemany(
         "INSERT INTO journal (number, at, kind, writer, whole, part, entry, entry_sum, sum)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            (number, at, entry.kind, batch.writer, *_parted(t), *columns, checksum(number, at, batch.writer))
-            for number, (entry, columns), t in zip(
+            (number, at, entry.kind, batch.writer, *parts, *columns, checksum(number, at, batch.writer))
+            for number, (entry, columns), parts in zip(
                 count(journal_number(scope.number, first)), batch.entries, places, strict=False
             )
         ),
@@ -53,13 +51,11 @@ def journal(
         "UPDATE scopes SET sequence = sequence + ?, documents = documents + ?, words = words + ? WHERE number = ?",
         (len(batch.entries), *grown, scope.number),
     )
-    return Journalled(batch.scope, batch.writer, moment(at), first, [entry for entry, _ in batch.entries])
+    return Journalled(batch.scope, batch.writer, at, first, [entry for entry, _ in batch.entries])
 
 
 def _parted(touched: Mapping[int, bool]) -> tuple[str | None, str | None]:
     """What an entry holds whole, and what it changes without holding it, as the journal's columns have them."""
-    if not touched:
-        return None, None
     if len(touched) == 1:
         ((number, held),) = touched.items()
         return (f"[{number}]", None) if held else (None, f"[{number}]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from lessonbank.contracts.records import Add, Edit, Experience, JournalEntry, Recall, Settle, Trajectory
@@ -108,9 +108,16 @@ class Present:
         return row[0] if row else None
 
 
+def save_runs(
+    connection: sqlite3.Connection, scope_name: str, runs: Sequence[Trajectory], /, *, wait: float
+) -> list[str]:
+    """Keep runs, in a scope that is made where it is new."""
+    return keep(connection, make_scope(connection, scope_name).number, runs, wait=wait)
+
+
 def keep(
     connection: sqlite3.Connection,
-    scope_name: str,
+    scope: int,
     runs: Sequence[Trajectory],
     /,
     *,
@@ -118,8 +125,7 @@ def keep(
     together: bool = True,
 ) -> list[str]:
     """Insert trajectories by id; the ids that were new. `together`: see `Records.save_runs`."""
-    scope, held = make_scope(connection, scope_name).number, records_with_sums(runs)
-    at, new = microseconds(now()), list[str]()
+    held, at, new = records_with_sums(runs), microseconds(now()), list[str]()
     later = present(connection, at) + wait_of(wait)
     leader = held[0][0].id if together and len(held) > 1 else None
     for run, columns in held:
@@ -159,9 +165,9 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
     Raises:
         NotFound, Conflict, SpaceMismatch, UsageError: see `Records.apply`.
     """
-    if batch.runs and len(keep(connection, batch.scope, batch.runs)) < len(batch.runs):
-        raise Conflict(KEPT)
     scope, changes = make_scope(connection, batch.scope), batch.changes
+    if batch.runs and len(keep(connection, scope.number, batch.runs)) < len(batch.runs):
+        raise Conflict(KEPT)
     new = [change.experience for change in changes if isinstance(change, Add)]
     draft = planned(batch, Present(connection, scope, new=new), changes)
     return _applied(connection, scope, batch, draft)
@@ -306,7 +312,7 @@ def rows_for(connection: sqlite3.Connection, scope: ScopeRow, written: Written, 
     back = _readmit(connection, scope, written.added) if rolled_back else set[str]()
     every, added = written.experiences, written.added
     old = {id: _old(connection, scope, id) for id in every if id not in added or id in back}
-    new = (id for id in every if id not in old)
+    new = [id for id in every if id not in old]
     numbers = {id: row.number for id, row in old.items()} | dict(zip(new, count(last + 1), strict=False))
     tasks, lengths = dict[int, str](), dict[str, int]()
     for id, experience in every.items():
@@ -331,7 +337,7 @@ def write(connection: sqlite3.Connection, scope: ScopeRow, rows: Rows, /) -> Non
     if rows.repeated:
         _tell_repeating(connection, scope, old, written)
     index_tail(connection, scope.number, rows.tasks, experiences, before=rows.last, done=rows.indexed)
-    versions = chain(experiences.values(), (row.experience for row in old.values()))
+    versions = *experiences.values(), *[row.experience for row in old.values()]
     settle_pending(connection, scope.number, {attempt.trajectory_id for e in versions for attempt in e.attempts})
 
 
