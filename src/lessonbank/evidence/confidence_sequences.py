@@ -221,6 +221,6 @@ def bounds(cells: CellGains, /, *, level: float = 0.95, start: Ints | None = Non
 
 
 def _interval(way: CellGains, threshold: Floats) -> tuple[Floats, Floats]:
-    scale = np.bincount(way.group, way.scale[0], way.groups)
+    scale: Floats = np.zeros(way.groups) + np.bincount(way.group, way.scale[0], way.groups)
     low, high = (least_effect(log_wealth_for(way, helps=h), scale, threshold=threshold) for h in (True, False))
     return low, -high

@@ -96,6 +96,8 @@ PROMISE: Final = (
 )
 NOTHING: Final = "Nothing. Keep going."
 """The advice where none is needed."""
+NOT_COUNTED: Final = "not count yet: an earlier recall has none"
+"""How the note on outcomes that wait for an earlier one ends."""
 OPINIONS: Final = (
     "Only a judge graded these tasks: the numbers say what it thinks, and promise nothing about the truth. Nothing is "
     "retired or trusted because of them."

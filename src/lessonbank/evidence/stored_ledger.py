@@ -121,7 +121,7 @@ class StoredLedger(Ledger):
         self.policy, self._trusts = policy, trusts
         self._store, self._act, self._locks = store, act, ScopeLocks()
         self._states, self._snapshots = dict[str, _ScopeState](), dict[str, ReviewSnapshot]()
-        self._unreviewed, self._reads = dict[str, int](), dict[str, int]()
+        self._unreviewed, self._reads = dict[str, float](), dict[str, int]()
         self._read_as: dict[str, int] = {}
         """The hash of the setting that the last review was read from: to read it again takes as long as a search."""
         self._lock = threading.Lock()
@@ -338,9 +338,10 @@ class StoredLedger(Ledger):
         table, latest = state.table, every_recall(self._store, scope=scope, since=state.newest - _SLACK)
         new = {recall.id: recall async for recall in latest if not table.knows(recall.id)}
         named = (e.entry.settlement.recall_id for e in entries if isinstance(e.entry, Settle))
-        if late := {id for id in named if id not in new and not table.knows(id)}:
-            late = await list_recalls(self._store, RecallFilter(ids=late), scope=scope)
-        return [*new.values(), *sorted(late, key=lambda recall: recall.created_at)]
+        if ids := {id for id in named if id not in new and not table.knows(id)}:
+            late = await list_recalls(self._store, RecallFilter(ids=ids), scope=scope)
+            new |= {recall.id: recall for recall in sorted(late, key=lambda recall: recall.created_at)}
+        return list(new.values())
 
 
 _HELPS: Final = "shown to help"
