@@ -1,6 +1,6 @@
-"""Columns become the report that people read: what memory changed, overall, group by group, lesson by lesson, and notes.
+"""Columns become the report that people read: what memory changed, overall, by group and by lesson.
 
-The notes say on what the report rests, what is missing, and what there is to say beyond single effects.
+Its notes say on what it rests, what is missing, and what there is to say beyond single effects.
 """
 
 from __future__ import annotations
