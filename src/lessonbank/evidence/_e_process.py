@@ -32,7 +32,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ._predictions import Grouped, compact
+from ._predictions import compact, rank_in_group
 from .episodes import Flags, Floats, Ints
 
 _DANGER = 0.9
@@ -109,7 +109,7 @@ class Scores:
     @cached_property
     def rank(self) -> Ints:
         """By score: how many there are of its group before it."""
-        return Grouped(self.group, self.groups).rank
+        return rank_in_group(self.group)
 
 
 @dataclass(frozen=True, slots=True)
