@@ -39,11 +39,10 @@ from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.contracts.store_calls import experience_of_lesson, forget, get_setting, list_recalls, purge_one
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import NotFound, StoreUnavailable
-from lessonbank.evidence.draws import Holdout, NoHoldout
 from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.ledger import Acted
 from lessonbank.evidence.lift import Lift
-from lessonbank.evidence.policy import AdaptiveHoldout
+from lessonbank.evidence.policy import AdaptiveHoldout, Holdout, NoHoldout
 from lessonbank.evidence.review_snapshot import ReviewSnapshot, TreatmentReview
 from lessonbank.evidence.stored_ledger import WRITER, StoredLedger
 from lessonbank.learning.settlement import settlement_of

@@ -182,9 +182,8 @@ class StoredLedger(Ledger):
             lessons = await self._lessons(state.table.treatments, scope)
             topics = topic_names(lessons.values())
             names = {id: group_label(id, topics) for id in state.table.treatments if "/" in id}
-            episodes = await to_thread.run_sync(self._episodes, state)
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
-            lift = await to_thread.run_sync(made, episodes)
+            lift = await to_thread.run_sync(lambda: made(self._episodes(state)))
             table, unfinished = state.table, RunFilter(status="unfinished", limit=_UNFINISHED)
             imported = f"imported recalls: {len(table.imported)}; they and their outcomes do not count here"
             update = {
@@ -213,13 +212,11 @@ class StoredLedger(Ledger):
     async def _reread(self, scope: str) -> None:
         text = await get_setting(self._store, REVIEW.of(scope))
         self._reads[scope] = 0
-        if scope not in self._snapshots or self._read_as.get(scope) != hash(text):
-            self._tell(scope, ReviewSnapshot.of(text))
-            self._read_as[scope] = hash(text)
+        if self._read_as.get(scope) != hash(text):
+            self._tell(scope, ReviewSnapshot.of(text), text)
 
-    def _tell(self, scope: str, snapshot: ReviewSnapshot) -> None:
-        self._snapshots[scope] = snapshot
-        self._read_as.pop(scope, None)
+    def _tell(self, scope: str, snapshot: ReviewSnapshot, text: str | None) -> None:
+        self._snapshots[scope], self._read_as[scope] = snapshot, hash(text)
         if isinstance(self.policy, AdaptiveHoldout):
             self.policy.tell(scope, snapshot.treatments)
 
@@ -251,8 +248,8 @@ class StoredLedger(Ledger):
             treatments=treatment_reviews(episodes, sure),
             proposed={id: (earlier[id][0] if id in earlier else state.sequence, why) for id, why in proposed.items()},
         )
-        self._tell(scope, snapshot)
-        await self._store.put_setting(REVIEW.of(scope), snapshot.text())
+        self._tell(scope, snapshot, text := snapshot.text())
+        await self._store.put_setting(REVIEW.of(scope), text)
         new = [proposal for proposal in await self._proposals(state, scope) if proposal.lesson.id not in earlier]
         return Acted(changes=made, proposals=tuple(new), notes=proposal_notes(new))
 
@@ -269,7 +266,8 @@ class StoredLedger(Ledger):
         person approved, and where there are several keys what is not sure and what helps.
         """
         harmful = list(harmful_treatments(episodes, review))
-        known = await self._lessons(episodes.treatments if harmful or self._trusts else (), scope)
+        helpful = {id: n for n, id in enumerate(episodes.treatments) if self._trusts and review.is_shown(n, "helps")}
+        known = await self._lessons({*helpful, *(id for _, ids in harmful for id in ids)}, scope)
         left = {id: lesson for id, lesson in known.items() if not lesson.hidden}
         changes, proposed = list[Change](), dict[str, str]()
         for treatment, ids in harmful:
@@ -281,8 +279,8 @@ class StoredLedger(Ledger):
             if is_sure and (back := tuple(lesson.id for lesson in shown if not lesson.approved)):
                 changes.append(Retire(lesson_ids=back, group=group, reason=f"shown to harm: {why}"))
                 left = {id: lesson for id, lesson in left.items() if id not in back}
-        for treatment, id in enumerate(episodes.treatments):
-            if self._trusts and id in left and review.is_shown(treatment, "helps") and left[id].state == "probation":
+        for id, treatment in helpful.items():
+            if id in left and left[id].state == "probation":
                 why = f"{_HELPS}: {why_of(review, treatment)}"
                 if sure is not review:
                     proposed.setdefault(id, why)

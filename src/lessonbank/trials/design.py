@@ -14,8 +14,8 @@ from lessonbank._base.checks import a_count, a_number, a_seed, a_share, an_id, s
 from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Record, Usage
 from lessonbank.errors import UsageError
-from lessonbank.evidence.draws import uniform
 from lessonbank.evidence.effects import Standing
+from lessonbank.evidence.policy import uniform
 from lessonbank.guard import one_line
 
 from .paired_sequential import PairedTest
