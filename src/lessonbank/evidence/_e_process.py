@@ -146,10 +146,6 @@ class CellGains:
         cells = {name: getattr(self, name)[own] for name in ("group", "start", "writer")}
         return replace(self, **cells, **{name: getattr(self, name)[:, own] for name in ("up", "down", "scale")})
 
-    def since(self, start: Ints, /) -> CellGains:
-        """The cells of each group from its start on."""
-        return self.where(self.start >= start[self.group])
-
 
 def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, by_start: bool = True) -> CellGains:
     """One look at all scores, from which everything else follows. `filled`: what is missing, filled in each way."""

@@ -211,7 +211,7 @@ def bounds(cells: CellGains, /, *, level: float = 0.95, start: Ints | None = Non
         raise UsageError(f"level is {level:g}; give a number between 0 and 1, such as 0.95")
     paid, bar = np.zeros(cells.groups), math.log(2 / (1 - level))
     if start is not None and start.any():
-        cells, paid = cells.since(start), np.where(start > 0, -LOG_STARTS[start], 0.0)
+        cells, paid = cells.where(cells.start >= start[cells.group]), np.where(start > 0, -LOG_STARTS[start], 0.0)
     ways = [_interval(way, bar + paid) for way in cells.each]
     low: Floats = np.min([lowest for lowest, _ in ways], axis=0)
     high: Floats = np.max([highest for _, highest in ways], axis=0)

@@ -18,15 +18,11 @@ from .groups import AGAIN
 from .treatments import WHOLE, entries
 
 _NAN: Final = float("nan")
-_OUTCOMES: Final = {"success": 1.0, "failure": 0.0}
 WINDOW: Final = 20
 """A recall is waited for until so many later ones have an outcome; after that its own counts as missing. The number is
 the same for recalls with memory and without, and it is fixed before there is any outcome."""
-_UNTOLD: Final = {
-    **dict.fromkeys(("outcome", "judged", "steps", "tokens", "cost", "seconds"), _NAN),
-    **dict.fromkeys(("true", "broke"), 0.0),
-    **dict.fromkeys(("model", "writer"), -1.0),
-}
+_NUMBERS: Final = ("outcome", "judged", "steps", "tokens", "cost", "seconds")
+_UNTOLD: Final = dict.fromkeys(_NUMBERS, _NAN) | {"true": 0.0, "broke": 0.0, "model": -1.0, "writer": -1.0}
 """What a row says before its outcome is known, by column."""
 
 
@@ -221,19 +217,15 @@ def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Any, ...]
     return row[order], treatment[order].astype(np.int64), *(column[order] for column in rest)
 
 
-def _outcome(settlement: Settlement) -> float:
-    """The reward as it is, where there is one from 0 to 1; else 1 or 0; `nan` for unknown."""
-    if settlement.outcome == "unknown":
-        return _NAN
-    reward = settlement.reward
-    return reward if reward is not None and 0.0 <= reward <= 1.0 else _OUTCOMES[settlement.outcome]
-
-
 def _columns_of(settlement: Settlement) -> dict[str, float]:
-    """What a settlement says, by column."""
-    usage = settlement.usage
+    """What a settlement says, by column. Its outcome is the reward where there is one from 0 to 1, else 1 or 0."""
+    usage, reward = settlement.usage, settlement.reward
     runs = max(settlement.runs, len(settlement.trajectory_ids), 1)  # a purge may have taken the ids of some
-    tokens, outcome = usage.input_tokens + usage.output_tokens, _outcome(settlement)
+    tokens, outcome = usage.input_tokens + usage.output_tokens, float(settlement.outcome == "success")
+    if settlement.outcome == "unknown":
+        outcome = _NAN
+    elif reward is not None and 0.0 <= reward <= 1.0:
+        outcome = reward
     judged = {"judged": outcome} if settlement.source == "judge" and not math.isnan(outcome) else {}
     return judged | {
         "outcome": outcome,

@@ -352,17 +352,16 @@ def proposal_notes(proposals: Sequence[Proposal], /) -> tuple[str, ...]:
     alike = defaultdict[tuple[str, str, bool], list[Proposal]](list)
     for proposal in proposals:
         alike[proposal.change, proposal.reason, proposal.lesson.approved].append(proposal)
-    return tuple(_describe_proposal(some[0], len(some)) for some in alike.values())
-
-
-def _describe_proposal(proposal: Proposal, count: int) -> str:
-    what, it = (f"{count} lessons are", "them")
-    if count == 1:
-        what, it = f"the lesson {quoted(proposal.lesson.title)} is", "it"
-    if proposal.change == "approve":
-        return f"{what} {proposal.reason}: approve {it}, because several keys told outcomes"
-    again = " again" if proposal.lesson.approved else ""
-    return f"{what} shown to harm ({proposal.reason}): retire {it}, or approve {it}{again}"
+    notes = list[str]()
+    for (change, reason, is_approved), some in alike.items():
+        what, it, again = f"{len(some)} lessons are", "them", " again" if is_approved else ""
+        if len(some) == 1:
+            what, it = f"the lesson {quoted(some[0].lesson.title)} is", "it"
+        if change == "approve":
+            notes.append(f"{what} {reason}: approve {it}, because several keys told outcomes")
+        else:
+            notes.append(f"{what} shown to harm ({reason}): retire {it}, or approve {it}{again}")
+    return tuple(notes)
 
 
 def harmful_treatments(episodes: Episodes, review: Review) -> Iterator[tuple[int, list[str]]]:
