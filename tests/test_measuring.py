@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -859,6 +859,17 @@ async def test_what_is_forgotten_still_counts(store: Store) -> None:
     assert gone.recalls == ENOUGH
     assert await shown(ledger(store, act=False)) == before == {"good": (30, 30)}
     assert len({recall.task for recall in await list_recalls(store, RecallFilter(limit=ENOUGH), scope=T)}) == 13
+
+
+@pytest.mark.parametrize("minutes", [-5, 60])
+async def test_an_open_recall_is_read_though_the_clock_of_another_process_is_behind_or_ahead(
+    store: Store, minutes: int
+) -> None:
+    measured, now = ledger(store), datetime.now(UTC)
+    times = (now + timedelta(minutes=max(minutes, 0)), now + timedelta(minutes=min(minutes, 0)))
+    for n, at in enumerate(times, 1):
+        await store.save_recall(receipt(f"r-{n}", drawn("a", withheld=False), created_at=at))
+        assert (await measured.lift(scope=T, level=0.9)).recalls == n
 
 
 async def test_a_recall_that_is_erased_while_later_ones_are_read_ends_no_report(store: Store) -> None:

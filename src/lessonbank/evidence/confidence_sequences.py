@@ -78,8 +78,9 @@ def outcomes(episodes: Episodes, /) -> Outcomes:
     if (episodes.known & ~episodes.true).any() and int((reports | pool).sum()) < TRUTHS:
         reports, pool, broke, basis = episodes.known, np.zeros_like(pool), np.zeros_like(broke), "judge"
     rows = reports | pool | broke | episodes.missing
-    share = np.where(broke, _share_known(reports | pool, episodes.known & ~broke), 1.0)
-    return _made(episodes, rows, pool[rows], share[rows], basis)
+    truth, among = reports | pool, episodes.known & ~broke
+    share = (np.cumsum(truth) - truth + 1.0) / (np.cumsum(among) - among + 1.0)  # of earlier rows that did not break
+    return _made(episodes, rows, pool[rows], np.where(broke, share, 1.0)[rows], basis)
 
 
 def truths_of(episodes: Episodes, /) -> int:
@@ -93,12 +94,6 @@ def _kinds(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
     broke, pool = episodes.broke & known, ~np.isnan(episodes.audit_odds) & known
     pool &= (pool & episodes.audited).any()
     return known & episodes.true & ~broke & ~pool, pool, broke & ~pool
-
-
-def _share_known(known: Flags, among: Flags) -> Floats:
-    """By row: of how large a part of the earlier rows `among` the truth is known; all of nothing."""
-    before = np.cumsum(among) - among
-    return (np.cumsum(known) - known + 1.0) / (before + 1.0)
 
 
 def _made(episodes: Episodes, rows: Flags, pool: Flags, share: Floats, basis: Basis) -> Outcomes:

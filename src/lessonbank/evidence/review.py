@@ -90,6 +90,8 @@ def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) ->
     start = np.where((log_harm >= likely) & (log_harm > log_help), start, 0)
     is_present = every.rank >= STARTS[start][every.group] if start.any() else np.ones(len(every), np.bool_)
     present = every.where(is_present & (every.weight > 0))
+    counts = np.bincount(present.group, minlength=present.groups)
+    late = present.where(present.rank >= (counts - _LATE)[present.group])
     low, high = bounds(won, level=level, start=start)
     made = effects(present, episodes, level=level)
     made = replace(made, estimate=np.clip(made.estimate, low, high))
@@ -100,7 +102,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) ->
         effects=made,
         low=low,
         high=high,
-        expected=pooled(_of_late(present, episodes, level), episodes.level, episodes.parents),
+        expected=pooled(effects(late, episodes, level=level), episodes.level, episodes.parents),
         log_help=log_help,
         log_harm=log_harm,
         begun=_begun(episodes, present, start),
@@ -108,12 +110,6 @@ def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) ->
         scores=present,
         outcomes=ways[0],
     )
-
-
-def _of_late(present: Scores, episodes: Episodes, level: float) -> Effects:
-    """The effects by the last draws of each treatment: what was longer ago may have changed."""
-    counts = np.bincount(present.group, minlength=present.groups)
-    return effects(present.where(present.rank >= (counts - _LATE)[present.group]), episodes, level=level)
 
 
 _WORDS: Final[dict[int, Standing]] = {
