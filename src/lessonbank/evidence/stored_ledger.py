@@ -61,7 +61,7 @@ _FIRST, _SHARE = 20, 0.05
 _UNFINISHED: Final = 1_000
 """Runs without an outcome that are counted."""
 _NEVER: Final = datetime.fromtimestamp(0, UTC)
-_SLACK: Final = timedelta(minutes=10)
+_SLACK: Final = timedelta(minutes=2)
 """A receipt may reach the bank so much later than others of its time; one that is later yet comes with its outcome."""
 
 
