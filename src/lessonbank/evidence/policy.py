@@ -250,15 +250,12 @@ def _expected_of_all(
 
 def described(policy: Withholding, /) -> str:
     """For people: what is withheld."""
-    if isinstance(policy, NoHoldout):
-        return "off"
-    if isinstance(policy, Holdout):
-        return (
-            f"{policy.base_rate:g}"
-            if policy.lessons == policy.recalls
-            else f"{policy.lessons:g}, whole {policy.recalls:g}"
-        )
-    if isinstance(policy, AdaptiveHoldout):
-        memory, lesson = policy.memory, policy.lesson
-        return f"memory {memory.helps:g} to {memory.harms:g}, a lesson {lesson.helps:g} to {lesson.harms:g}"
-    return f"{type(policy).__name__}, {policy.base_rate:g}"
+    match policy:
+        case NoHoldout():
+            return "off"
+        case Holdout(lessons=lessons, recalls=recalls):
+            return f"{lessons:g}" if lessons == recalls else f"{lessons:g}, whole {recalls:g}"
+        case AdaptiveHoldout(memory=memory, lesson=lesson):
+            return f"memory {memory.helps:g} to {memory.harms:g}, a lesson {lesson.helps:g} to {lesson.harms:g}"
+        case _:
+            return f"{type(policy).__name__}, {policy.base_rate:g}"

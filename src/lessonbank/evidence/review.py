@@ -36,6 +36,7 @@ _LESSON_LIKELY: Final = math.log(80.0)
 """The same for a lesson. So at most one in a hundred lessons without effect gets the word (by simulation)."""
 _LATE: Final = 300
 """The last draws of a treatment, by which its effect is expected to be what it is."""
+_GRADES: Final[tuple[Standing, ...]] = ("harms", "likely harms", "no evidence yet", "likely helps", "helps")
 _LIARS: Final = 10
 """One in so many keys may lie, as often as they like, without leading to a wrong action."""
 
@@ -97,7 +98,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) ->
     made = replace(made, estimate=np.clip(made.estimate, low, high))
     grade = _graded(log_help, log_harm, likely, least, made)
     return Review(
-        standing=tuple(_WORDS[int(number)] for number in grade),
+        standing=tuple(_GRADES[int(number) + 2] for number in grade),
         basis=ways[0].basis,
         effects=made,
         low=low,
@@ -110,15 +111,6 @@ def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) ->
         scores=present,
         outcomes=ways[0],
     )
-
-
-_WORDS: Final[dict[int, Standing]] = {
-    -2: "harms",
-    -1: "likely harms",
-    0: "no evidence yet",
-    1: "likely helps",
-    2: "helps",
-}
 
 
 def _graded(log_help: Floats, log_harm: Floats, likely: Floats, least: Floats, made: Effects) -> Ints:

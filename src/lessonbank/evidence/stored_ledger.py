@@ -143,10 +143,8 @@ class StoredLedger(Ledger):
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         await self._last(scope)
         assigned = self.policy(lessons, recall_id=recall_id, task=task, scope=scope)
-        groups = [draw.probability for draw in assigned.groups]
-        if not all(
-            0.0 <= odd <= 1.0 for odd in (assigned.control_probability, *groups, *assigned.probability.values())
-        ):
+        odds = (assigned.control_probability, *assigned.probability.values(), *(d.probability for d in assigned.groups))
+        if not all(0.0 <= odd <= 1.0 for odd in odds):
             raise UsageError("the policy of holdout= returned a probability outside 0 to 1: correct the policy")
         return assigned
 

@@ -177,10 +177,10 @@ class _Texts:
         self.added = (alone,) if alone and self.way == "with" else ()
         made = [self._arms(*recall) for recall in recalls]
         arms = dict[str, _Arms]()
-        for one in made:
-            if not is_instance(one, str):
-                same = sum(other.id == one.id for other in arms.values())  # they differ in a removed address alone
-                arms[f"{one.id}-{same}" if same else one.id] = one
+        for pair in made:
+            if not is_instance(pair, str):
+                same = sum(other.id == pair.id for other in arms.values())  # they differ in a removed address alone
+                arms[f"{pair.id}-{same}" if same else pair.id] = pair
         if not arms:
             raise UsageError(f"there is nothing to compare in these tasks: {made[0]}")
         about = Trial(
