@@ -101,17 +101,14 @@ class _ScopeState:
                     self.approved.update(dict.fromkeys(ids, entry.sequence))
                 case Retire(lesson_ids=ids, successor=successor):
                     by_ledger = entry.writer == WRITER and not successor  # which an earlier version put in its place
-                    self._take_back(ids if by_ledger else (), entry.at)
+                    gone = ids if by_ledger else ()
+                    self.taken_back.update(gone)
+                    self.groups.update(dict.fromkeys(self.table.groups_of(gone), entry.at))
                 case _:
                     self.rewordings.append(entry)
                     if isinstance(entry.entry, Edit):
                         self.taken_back.discard(entry.entry.lesson_id)
             self.sequence = entry.sequence
-
-    def _take_back(self, ids: Sequence[str], at: datetime) -> None:
-        """What the evidence led to is not done a second time, and what is left of the groups starts again."""
-        self.taken_back.update(ids)
-        self.groups.update(dict.fromkeys(self.table.groups_of(ids), at))
 
 
 class StoredLedger(Ledger):
