@@ -164,7 +164,10 @@ def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, b
         np.minimum.at(lowest, way.group, way.lowest)
         np.maximum.at(highest, way.group, way.highest)
     known = _gains(scores, at, len(cells))  # what is missing wins nothing here
-    own = at[np.isin(scores.row, filled[0].row)] if filled else at
+    is_missing = np.zeros(int(scores.row.max(initial=-1)) + 1, np.bool_)
+    for way in filled:
+        is_missing[way.row] = True
+    own = at[is_missing[scores.row]] if filled else at
     more = ([first + gain for first, gain in zip(known, _gains(way, own, len(cells)), strict=True)] for way in filled)
     up, down, scale = map(np.stack, zip(known, *more, strict=True))
     group, start = np.divmod(cells // many, starts)

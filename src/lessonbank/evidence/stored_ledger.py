@@ -101,9 +101,9 @@ class _ScopeState:
                     self.approved.update(dict.fromkeys(ids, entry.sequence))
                 case Retire(lesson_ids=ids, successor=successor):
                     by_ledger = entry.writer == WRITER and not successor  # which an earlier version put in its place
-                    gone = ids if by_ledger else ()
-                    self.taken_back.update(gone)
-                    self.groups.update(dict.fromkeys(self.table.groups_of(gone), entry.at))
+                    harmful = ids if by_ledger else ()
+                    self.taken_back.update(harmful)
+                    self.groups.update(dict.fromkeys(self.table.groups_of(harmful), entry.at))
                 case _:
                     self.rewordings.append(entry)
                     if isinstance(entry.entry, Edit):
