@@ -136,16 +136,15 @@ def _guessed(episodes: Episodes, rows: Flags, outcome: Floats) -> Floats:
 _BLOCK = 32_768
 
 
-def scores(episodes: Episodes, of: Outcomes, /, *, only: int | None = None) -> Scores:
-    """The scores of all treatments: memory as a whole, groups, lessons; or of one of them `only`.
+def scores(episodes: Episodes, of: Outcomes, /) -> Scores:
+    """The scores of all treatments: memory as a whole, groups, lessons.
 
     Raises:
         UsageError: a chance is outside [0, 1].
     """
     draws, rows = episodes.draws, of.rows
-    own, every = slice(None), only is None and bool(rows.all())  # nothing is copied then
-    if not every:
-        own = np.flatnonzero(rows[draws.row] & (only is None or draws.treatment == only))
+    every = bool(rows.all())  # nothing is copied then
+    own = slice(None) if every else np.flatnonzero(rows[draws.row])
     row, chance, shown = draws.row[own], _checked(draws.chance[own], "chance of being shown"), draws.shown[own]
     at, made = row if every else (np.cumsum(rows) - 1)[row], np.empty((5, len(row)))
     for begin in range(0, len(row), _BLOCK):  # in blocks that fit into the processor's cache

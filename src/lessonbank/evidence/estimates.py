@@ -11,7 +11,7 @@ import numpy as np
 
 from ._e_process import Scores
 from ._predictions import compact, guesses
-from .confidence_sequences import Outcomes, scores
+from .confidence_sequences import Outcomes
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Floats, Ints
 
 ENOUGH = 5
@@ -149,12 +149,15 @@ def cost_effect(episodes: Episodes, values: Floats, /, *, level: float = 0.95) -
 
     At least one is known.
     """
-    rows = episodes.known & ~np.isnan(values)
+    draws, rows, change = episodes.draws, episodes.known & ~np.isnan(values), np.zeros(len(values))
     costs = values[rows]
     low, unit = costs.min(), np.ptp(costs) or 1.0
     costs = (costs - low) / unit
-    guess, every = guesses(costs, episodes.cluster[rows]), np.ones(len(costs))
-    whole = scores(episodes, Outcomes(rows, costs - guess, every, -guess, 1 - guess, guess, "truth"), only=0)
+    change[rows] = costs - guesses(costs, episodes.cluster[rows])
+    positions = np.flatnonzero((draws.treatment == 0) & rows[draws.row])
+    row, chance, shown = draws.row[positions], draws.chance[positions], draws.shown[positions]
+    score, scale, weight = (shown - chance) * change[row], chance * (1 - chance), np.ones(len(row))
+    whole = Scores(score, scale, score, score, draws.treatment[positions], 1, weight, row=row, shown=shown)
     made = effects(whole, episodes, level=level, rate=False)
     return replace(made, **{name: getattr(made, name) * unit for name in ("estimate", "low", "high", "spread")})
 
