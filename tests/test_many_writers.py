@@ -12,7 +12,7 @@ from lessonbank import AsyncReasoningBank, Lesson
 from lessonbank.contracts.events import Event, Reviewed
 from lessonbank.contracts.records import Add, Candidate, Experience, Outcome, Proposal, Recall, Settlement
 from lessonbank.contracts.settings import Evidence, Parts
-from lessonbank.evidence.draws import Holdout
+from lessonbank.evidence.policy import Holdout
 from lessonbank.evidence.stored_ledger import proposal_notes
 from lessonbank.guard.identity import of_process
 

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,10 @@ from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.contracts.store_calls import experience_of_lesson, forget, get_setting, list_recalls, purge_one
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import NotFound, StoreUnavailable
-from lessonbank.evidence.draws import Holdout, NoHoldout
 from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.ledger import Acted
 from lessonbank.evidence.lift import Lift
-from lessonbank.evidence.policy import AdaptiveHoldout
+from lessonbank.evidence.policy import AdaptiveHoldout, Holdout, NoHoldout
 from lessonbank.evidence.review_snapshot import ReviewSnapshot, TreatmentReview
 from lessonbank.evidence.stored_ledger import WRITER, StoredLedger
 from lessonbank.learning.settlement import settlement_of
@@ -862,12 +861,24 @@ async def test_what_is_forgotten_still_counts(store: Store) -> None:
     assert len({recall.task for recall in await list_recalls(store, RecallFilter(limit=ENOUGH), scope=T)}) == 13
 
 
+@pytest.mark.parametrize("minutes", [-1, 60])
+async def test_an_open_recall_is_read_though_the_clock_of_another_process_is_behind_or_ahead(
+    store: Store, minutes: int
+) -> None:
+    measured, now = ledger(store), datetime.now(UTC)
+    times = (now + timedelta(minutes=max(minutes, 0)), now + timedelta(minutes=min(minutes, 0)))
+    for n, at in enumerate(times, 1):
+        await store.save_recall(receipt(f"r-{n}", drawn("a", withheld=False), created_at=at))
+        assert (await measured.lift(scope=T, level=0.9)).recalls == n
+
+
 async def test_a_recall_that_is_erased_while_later_ones_are_read_ends_no_report(store: Store) -> None:
     await store.save_recall(receipt("first", drawn("a", withheld=False)))
     losing = Losing(store)
     measured = ledger(losing)
     assert (await measured.lift(scope=T, level=0.9)).recalls == 1
-    for n in range(120):
+    for n in range(220):
         await store.save_recall(receipt(f"r-{n}", drawn("a", withheld=False)))
-    assert (await measured.lift(scope=T, level=0.9)).recalls == 120
+    assert (await measured.lift(scope=T, level=0.9)).recalls == 221  # the lost one was read before it was erased
     assert len(losing.lost) == 1
+    assert (await measured.lift(scope=T, level=0.9)).recalls == 220

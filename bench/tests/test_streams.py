@@ -11,9 +11,8 @@ import pytest
 
 from lessonbank.evidence import review
 from lessonbank.evidence.confidence_sequences import outcomes, scores
-from lessonbank.evidence.draws import Holdout
 from lessonbank.evidence.episodes import Episodes
-from lessonbank.evidence.policy import AdaptiveHoldout
+from lessonbank.evidence.policy import AdaptiveHoldout, Holdout
 from lessonbank.evidence.treatments import entries
 from lessonbank_bench.measure.ledger import reaching
 from lessonbank_bench.measure.ledger.sampling import Sampling

@@ -54,7 +54,13 @@ def episodes(
     row, treatment, shown, chance, told = (np.concatenate([one[i] for one in columns]) for i in range(5))
     kept = told & (chance > 0) & (chance < 1)
     order = np.flatnonzero(kept)[np.argsort(row[kept], kind="stable")]
-    unsaid: dict[str, Any] = dict.fromkeys(("steps", "tokens", "cost", "seconds"), nothing)
+    numbers = ("steps", "tokens", "cost", "seconds", "judged", "audit_odds")
+    unsaid: dict[str, Any] = {
+        **dict.fromkeys(numbers, nothing),
+        **dict.fromkeys(("broke", "audited", "waiting", "again"), np.zeros(n, dtype=np.bool_)),
+        **{"at": np.zeros(n), "writer": np.zeros(n, np.int64), "model": np.full(n, -1)},
+        **{"writers": (), "models": (), "another_task": 0},
+    }
     rest: dict[str, Any] = {
         "true": np.ones(n, dtype=np.bool_),
         "cluster": np.arange(n),

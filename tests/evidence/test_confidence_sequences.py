@@ -17,7 +17,7 @@ from planted import SEEDS, episodes, of, path
 
 from lessonbank.errors import UsageError
 from lessonbank.evidence import _e_process
-from lessonbank.evidence._e_process import CellGains, Scores, gains_by_cell, restarted
+from lessonbank.evidence._e_process import CellGains, Scores, gains_by_cell, log_wealth_for, restarted
 from lessonbank.evidence.confidence_sequences import bounds, log_e, outcomes, outcomes_each_way
 from lessonbank.evidence.confidence_sequences import scores as all_scores
 from lessonbank.evidence.episodes import Episodes, Floats
@@ -34,6 +34,11 @@ def scores_of(run: Episodes) -> Scores:
 
 def whole(run: Episodes) -> Scores:
     return of(scores_of(run), 0)
+
+
+def log_wealth(cells: CellGains, *, leave_out: int = 0) -> list[Floats]:
+    """Of bets on effects above zero, and below."""
+    return [log_wealth_for(cells, helps=helps, leave_out=leave_out) for helps in (True, False)]
 
 
 def told(run: Episodes) -> CellGains:
@@ -238,7 +243,7 @@ def test_a_draw_has_no_part_in_the_guess_it_is_held_against(seed: int, data: Any
 @given(SEEDS, st.booleans())
 def test_the_histogram_never_tells_of_more_wealth_than_was_won(seed: int, fractional: bool) -> None:
     scores = whole(drawn(seed, n=200, fractional=fractional))
-    up, down, _ = _e_process.log_wealth(gains_by_cell(scores))
+    up, down = log_wealth(gains_by_cell(scores))
     for logs, score, worst in ((up[0], scores.score, scores.lowest), (down[0], -scores.score, -scores.highest)):
         alive = np.isfinite(logs)
         assert np.all(1 + _e_process.STAKES[alive] * worst.min() > 0)
@@ -364,13 +369,13 @@ TOLD = st.lists(
 @given(told=TOLD, k=st.integers(0, 5))
 @settings(max_examples=15, deadline=None)
 def test_no_choice_of_liars_leaves_the_others_with_less(told: list[tuple[int, int, float]], k: int) -> None:
-    *kept, _ = _e_process.log_wealth(gains_by_cell(told_by(told, 3), by_writer=True), leave_out=k)
+    kept = log_wealth(gains_by_cell(told_by(told, 3), by_writer=True), leave_out=k)
     for liars in combinations(range(5), k):
         honest = [one for one in told if one[1] not in liars]
-        *won, _ = _e_process.log_wealth(gains_by_cell(told_by(honest, 3)))
+        won = log_wealth(gains_by_cell(told_by(honest, 3)))
         safe = np.isfinite(kept).all(axis=0)
         assert (np.where(safe, kept, -np.inf) <= np.array(won) + 1e-9).all()
-    assert np.allclose(_e_process.log_wealth(gains_by_cell(told_by([], 3)), leave_out=k)[0], _e_process.LOG_PRIOR)
+    assert np.allclose(log_wealth(gains_by_cell(told_by([], 3)), leave_out=k)[0], _e_process.LOG_PRIOR)
 
 
 def test_what_is_left_beside_a_great_liar_is_exactly_what_the_others_won() -> None:
@@ -378,9 +383,9 @@ def test_what_is_left_beside_a_great_liar_is_exactly_what_the_others_won() -> No
     lies = [(0, 5, 0.5)] * 200
     every = gains_by_cell(told_by([*honest, *lies], 1), by_writer=True)
     left, truly = (
-        _e_process.log_wealth(every, leave_out=1)[0],
-        _e_process.log_wealth(gains_by_cell(told_by(honest, 1)))[0],
+        log_wealth(every, leave_out=1)[0],
+        log_wealth(gains_by_cell(told_by(honest, 1)))[0],
     )
     safe = np.isfinite(truly)
     assert np.allclose(left[safe], truly[safe])
-    assert _e_process.log_total(_e_process.log_wealth(every)[0])[0] > 20 > _e_process.log_total(left)[0]
+    assert _e_process.log_total(log_wealth(every)[0])[0] > 20 > _e_process.log_total(left)[0]

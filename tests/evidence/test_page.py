@@ -18,8 +18,7 @@ import lessonbank
 from lessonbank import Evidence, Step, Trajectory
 from lessonbank.evidence import Estimate, Holdout, LessonLift, Lift, MeasuringCost, Point
 from lessonbank.evidence.effects import GroupLift, Tally
-from lessonbank.evidence.lift import PROMISE, in_words
-from lessonbank.evidence.notes import NOT_COUNTED
+from lessonbank.evidence.lift import NOT_COUNTED, PROMISE, in_words
 from lessonbank.pages.reports.lift_page import content, page
 
 pytestmark = pytest.mark.full

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.errors import UsageError
-from lessonbank.trials.design import Design, PairEvidence, Question, Trial, TrialRun, asked, order
+from lessonbank.trials.design import Design, PairEvidence, Trial, TrialRun, asked, order
 from lessonbank.trials.paired_sequential import PairedTest
 
 IDS = [f"{n:032x}" for n in range(20)]
@@ -47,9 +47,9 @@ def test_the_file_of_a_trial_calls_its_treatment_what_older_files_call_it() -> N
 
 
 def test_one_thing_is_compared_at_a_time_and_memory_as_a_whole_where_none_is_named() -> None:
-    assert asked() == Question("without", None)
-    assert asked(without="a") == Question("without", "a")
-    assert asked(with_="a") == Question("with", "a")
+    assert asked() == ("without", None)
+    assert asked(without="a") == ("without", "a")
+    assert asked(with_="a") == ("with", "a")
     with pytest.raises(UsageError, match="one of without=id, with_=id"):
         asked(without="a", with_="b")
     for wrong in ("", True, 3):

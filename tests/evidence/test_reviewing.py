@@ -170,7 +170,7 @@ class TestAudit:
 
     def test_opinions_beside_drawn_labels_make_the_estimate_surer(self) -> None:
         one = audited(3, effect=0.2)
-        alone = replace(one, outcome=np.where(one.true, one.outcome, np.nan), audit_odds=np.empty(0))
+        alone = replace(one, outcome=np.where(one.true, one.outcome, np.nan), audit_odds=np.full(len(one), np.nan))
         assert review(one).effects.spread[0] < 0.9 * review(alone).effects.spread[0]
 
     def test_an_audit_of_which_no_label_came_yet_leaves_it_to_the_judge(self) -> None:
@@ -314,7 +314,7 @@ class TestLateness:
         for seed in range(20):
             one = late(seed, kind=kind)
             found = review(one)
-            naive = gains_by_cell(scores(one, outcomes(replace(one, waiting=np.empty(0, np.bool_)))))
+            naive = gains_by_cell(scores(one, outcomes(replace(one, waiting=np.zeros(len(one), np.bool_)))))
             side = kind == 1.0
             plain = log_e(naive, helps=side)[0]
             seen = (found.log_help if side else found.log_harm)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lessonbank.contracts.records.settings import REVIEW
-from lessonbank.evidence.draws import NoHoldout
+from lessonbank.evidence.policy import NoHoldout
 from lessonbank.evidence.review_snapshot import ReviewSnapshot, TreatmentReview
 from lessonbank.evidence.stored_ledger import StoredLedger
 from lessonbank.stores.sqlite import SqliteStore

@@ -17,7 +17,7 @@ from lessonbank.contracts.ports import Care, Index, Queue, Records, RunFilter, S
 from lessonbank.contracts.records import Extraction
 from lessonbank.contracts.store_calls import calls_of, care_of, queue_of
 from lessonbank.errors import NotSupported
-from lessonbank.evidence.draws import Holdout
+from lessonbank.evidence.policy import Holdout
 from lessonbank.http.workers import Worker
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import StoreContract

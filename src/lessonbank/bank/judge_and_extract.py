@@ -9,8 +9,8 @@ from typing import Final
 from lessonbank._base.checks import safe_getattr
 from lessonbank.contracts.records import Extraction, Lesson, Recall, Run, Trajectory, Verdict
 from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
-from lessonbank.evidence.shown_texts import texts_shown
 from lessonbank.guard.quote import quoted, redacting_with
+from lessonbank.guard.shown_texts import texts_shown
 from lessonbank.learning.judging import error_verdict, judged, unknown
 from lessonbank.learning.outcome import Failure, nothing_drawn
 

@@ -58,10 +58,10 @@ from lessonbank.contracts.settings import OFF
 from lessonbank.contracts.store_calls import settled_runs
 from lessonbank.errors import UsageError
 from lessonbank.evidence.lift import Lift
-from lessonbank.evidence.receipts import Receipts
 from lessonbank.guard import check_scope
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
+from lessonbank.guard.receipts import Receipts
 from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.judging import truth_verdict
 from lessonbank.learning.outcome import taught_by

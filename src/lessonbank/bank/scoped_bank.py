@@ -17,10 +17,10 @@ from lessonbank.contracts.records import Change, Experience, JournalEntry, Lesso
 from lessonbank.contracts.settings import OFF
 from lessonbank.contracts.store_calls import count_records, experience_of_lesson
 from lessonbank.errors import ModelError, SpaceMismatch, UsageError
-from lessonbank.evidence.receipts import Receipts
 from lessonbank.guard.identity import check_reviewer, identity_of, key_names
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
+from lessonbank.guard.receipts import Receipts
 
 from .audit_log import record_act
 from .parts import BankOptions, BankParts

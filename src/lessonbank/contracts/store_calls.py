@@ -150,18 +150,20 @@ async def list_recalls(store: Records, wanted: RecallFilter, /, *, scope: str) -
     return [record.recall for record in await store.recalls(wanted, scope=scope)]
 
 
-async def every_recall(store: Records, /, *, scope: str) -> AsyncIterator[Recall]:
-    """Every saved recall of the scope, without lessons, oldest first.
+async def every_recall(store: Records, /, *, scope: str, since: datetime | None = None) -> AsyncIterator[Recall]:
+    """Every saved recall of the scope, without lessons, oldest first. `since`: those made at that moment or later.
 
     It is read page by page: a recall that is made meanwhile may come, too, and one that is erased may be missing.
     """
-    async for record in every_saved_recall(store, scope=scope):
+    async for record in every_saved_recall(store, scope=scope, since=since):
         yield record.recall
 
 
-async def every_saved_recall(store: Records, /, *, scope: str, settlements: bool = False) -> AsyncIterator[SavedRecall]:
+async def every_saved_recall(
+    store: Records, /, *, scope: str, settlements: bool = False, since: datetime | None = None
+) -> AsyncIterator[SavedRecall]:
     """Every recall that is saved, with the latest settlement of each where `settlements` are asked for."""
-    wanted = RecallFilter(settlements=settlements, oldest_first=True, limit=_PAGE)
+    wanted = RecallFilter(settlements=settlements, since=since, oldest_first=True, limit=_PAGE)
     given = set[str]()
     """What was given of the latest moment: it comes again where a page begins with a moment."""
     while page := await _recalls_from(store, wanted, scope=scope):

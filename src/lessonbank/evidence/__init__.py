@@ -6,12 +6,12 @@ Nothing that is named here loads numpy; the arithmetic is in `estimates`, `confi
 from lessonbank.contracts.withholding import Assignment as Assignment
 from lessonbank.contracts.withholding import Withholding as Withholding
 
-from .draws import Holdout as Holdout
-from .draws import NoHoldout as NoHoldout
 from .effects import Estimate as Estimate
 from .effects import LessonLift as LessonLift
 from .effects import MeasuringCost as MeasuringCost
 from .effects import Point as Point
 from .lift import Lift as Lift
 from .policy import AdaptiveHoldout as AdaptiveHoldout
+from .policy import Holdout as Holdout
+from .policy import NoHoldout as NoHoldout
 from .policy import Rates as Rates

@@ -32,7 +32,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ._predictions import Grouped, compact
+from ._predictions import compact, rank_in_group
 from .episodes import Flags, Floats, Ints
 
 _DANGER = 0.9
@@ -109,7 +109,7 @@ class Scores:
     @cached_property
     def rank(self) -> Ints:
         """By score: how many there are of its group before it."""
-        return Grouped(self.group, self.groups).rank
+        return rank_in_group(self.group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +146,6 @@ class CellGains:
         cells = {name: getattr(self, name)[own] for name in ("group", "start", "writer")}
         return replace(self, **cells, **{name: getattr(self, name)[:, own] for name in ("up", "down", "scale")})
 
-    def since(self, start: Ints, /) -> CellGains:
-        """The cells of each group from its start on."""
-        return self.where(self.start >= start[self.group])
-
 
 def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, by_start: bool = True) -> CellGains:
     """One look at all scores, from which everything else follows. `filled`: what is missing, filled in each way."""
@@ -163,16 +159,19 @@ def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, b
         many = int(scores.writer.max(initial=-1)) + 2
         cell = cell * many + scores.writer + 1
     cells, at = compact(cell, scores.groups * starts * many)
-    lowest, highest = _extremes(scores, *filled, of=scores.group, size=scores.groups)
-    up, down, scale = map(np.stack, zip(*_gains_each_way(scores, *filled, cell=at, cells=len(cells)), strict=True))
+    lowest, highest = np.zeros((2, scores.groups))
+    for way in (scores, *filled):  # the least and the most that a score could have been, whatever is filled in
+        np.minimum.at(lowest, way.group, way.lowest)
+        np.maximum.at(highest, way.group, way.highest)
+    known = _gains(scores, at, len(cells))  # what is missing wins nothing here
+    is_missing = np.zeros(int(scores.row.max(initial=-1)) + 1, np.bool_)
+    for way in filled:
+        is_missing[way.row] = True
+    own = at[is_missing[scores.row]] if filled else at
+    more = ([first + gain for first, gain in zip(known, _gains(way, own, len(cells)), strict=True)] for way in filled)
+    up, down, scale = map(np.stack, zip(known, *more, strict=True))
     group, start = np.divmod(cells // many, starts)
     return CellGains(group, start, cells % many, up, down, scale, scores.log_prior(lowest, highest))
-
-
-def log_wealth(cells: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Floats, Floats]:
-    """(groups, stakes) twice: `log_wealth_for`, both ways; (groups,): sum of scales."""
-    up, down = (log_wealth_for(cells, helps=helps, leave_out=leave_out) for helps in (True, False))
-    return up, down, np.zeros(cells.groups) + np.bincount(cells.group, cells.scale[0], cells.groups)
 
 
 def log_wealth_for(cells: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
@@ -230,31 +229,6 @@ def _largest(gains: Floats, cells: CellGains, most: int) -> Floats:
         best = np.lexsort((-gain, group))[rank < most]
         sums[:, stake] = np.bincount(group[best], gain[best], cells.groups)
     return sums
-
-
-def _extremes(scores: Scores, /, *filled: Scores, of: Ints, size: int) -> tuple[Floats, Floats]:
-    """(size,), (size,): the least and the most that a score could have been, whatever is filled in; `of`: by score."""
-    lowest, highest = np.zeros(size), np.zeros(size)
-    for way, place in _each_way(of, scores, filled):
-        np.minimum.at(lowest, place, way.lowest)
-        np.maximum.at(highest, place, way.highest)
-    return lowest, highest
-
-
-def _each_way(values: Ints, scores: Scores, filled: Sequence[Scores]) -> list[tuple[Scores, Ints]]:
-    """The scores with `values`, which are by score; then what is filled in, for each way, with the values of these."""
-    if not filled:
-        return [(scores, values)]
-    is_missing = np.zeros(int(scores.row.max(initial=-1)) + 1, np.bool_)
-    is_missing[filled[0].row] = True
-    own = values[is_missing[scores.row]]
-    return [(scores, values), *((way, own) for way in filled)]
-
-
-def _gains_each_way(scores: Scores, /, *filled: Scores, cell: Ints, cells: int) -> list[tuple[Floats, Floats, Floats]]:
-    """What each cell won, betting both ways, and the sum of its scales, for each way. What is missing wins nothing."""
-    first, *more = (_gains(way, own, cells) for way, own in _each_way(cell, scores, filled))
-    return [first, *((first[0] + up, first[1] + down, first[2] + scale) for up, down, scale in more)]
 
 
 def _gains(scores: Scores, cell: Ints, cells: int) -> tuple[Floats, Floats, Floats]:

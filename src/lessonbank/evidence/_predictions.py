@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-
 import numpy as np
 
 from .episodes import Flags, Floats, Ints
@@ -36,73 +33,50 @@ def guesses(outcome: Floats, cluster: Ints, row: Ints = _NO_PAIRS, lesson: Ints 
         value, before = np.where(known, outcome, 0.0), np.cumsum(known) - known
     overall = (np.cumsum(value) - value + _FIRST) / (before + 1.0)
     if len(row):
-        means = Grouped(lesson).means_before(value[row], known[row], overall[row], strength=_LESSON_STRENGTH)
+        means = _means_before(lesson, value[row], known[row], overall[row], strength=_LESSON_STRENGTH)
         pairs, total = np.bincount(row, minlength=len(outcome)), np.bincount(row, means, len(outcome))
         overall = np.where(pairs > 0, total / np.maximum(pairs, 1), overall)
-    return Grouped(cluster).means_before(value, known, overall, strength=_CLUSTER_STRENGTH)
+    return _means_before(cluster, value, known, overall, strength=_CLUSTER_STRENGTH)
 
 
-@dataclass(frozen=True)  # no slots: what follows from `group` is computed once
-class Grouped:
-    """Rows by group, in their order."""
+def rank_in_group(group: Ints, /) -> Ints:
+    """By row: how many there are of its group before it."""
+    order, first = _sorted(group)
+    rank = np.empty(len(group), np.int64)
+    rank[order] = np.arange(len(group)) - first
+    return rank
 
-    group: Ints
-    groups: int = 0
-    """How many there are at least."""
 
-    @cached_property
-    def order(self) -> Ints:
-        """The positions sorted by group, earlier ones first."""
-        narrow = self._narrow.astype(np.uint16) if len(self.counts) <= 2**16 else self._narrow
-        return np.argsort(narrow, kind="stable")  # numpy sorts short integers by radix
+def _sorted(group: Ints) -> tuple[Ints, Ints]:
+    """The rows sorted by group, earlier ones first; and for each, in this order, where its group begins."""
+    if len(group) and (group.min() < 0 or group.max() > 4 * len(group)):
+        group = np.unique(group, return_inverse=True)[1]
+    counts = np.bincount(group)
+    narrow = group.astype(np.uint16) if len(counts) <= 2**16 else group  # numpy sorts short integers by radix
+    return np.argsort(narrow, kind="stable"), np.repeat(np.cumsum(counts) - counts, counts)
 
-    @cached_property
-    def counts(self) -> Ints:
-        """By group that there is: its rows."""
-        return np.bincount(self._narrow, minlength=self.groups)
 
-    @cached_property
-    def rank(self) -> Ints:
-        """By row: how many there are of its group before it."""
-        rank = np.empty(len(self.group), np.int64)
-        rank[self.order] = self._ordered_rank
-        return rank
+def _means_before(group: Ints, values: Floats, counted: Flags, prior: Floats, /, *, strength: float) -> Floats:
+    """For each value the mean of the earlier counted ones of its group, as if `strength` had been `prior`.
 
-    @cached_property
-    def _narrow(self) -> Ints:
-        group = self.group
-        if len(group) and (group.min() < 0 or group.max() > 4 * len(group)):
-            return np.unique(group, return_inverse=True)[1].astype(np.int64)
-        return group
+    What is not counted is zero.
+    """
+    order, first = _sorted(group)
+    sums = _before(values[order], first)
+    sums += strength * prior[order]
+    every = counted.all()
+    sums /= strength + (np.arange(len(first)) - first if every else _before(counted[order].astype(float), first))
+    means = np.empty(len(values))
+    means[order] = sums
+    return means
 
-    @cached_property
-    def _starts(self) -> Ints:
-        """Where the rows of each group begin in `order`."""
-        return np.cumsum(self.counts) - self.counts
 
-    @cached_property
-    def _ordered_rank(self) -> Ints:
-        return np.arange(len(self.group)) - np.repeat(self._starts, self.counts)
-
-    def means_before(self, values: Floats, counted: Flags, prior: Floats, /, *, strength: float) -> Floats:
-        """For each value the mean of the earlier counted ones of its group, as if `strength` had been `prior`.
-
-        What is not counted is zero.
-        """
-        sums = self._before(values[self.order])
-        sums += strength * prior[self.order]
-        sums /= strength + (self._ordered_rank if counted.all() else self._before(counted[self.order].astype(float)))
-        means = np.empty(len(values))
-        means[self.order] = sums
-        return means
-
-    def _before(self, ordered: Floats) -> Floats:
-        """The sum of the earlier ones of each one's group."""
-        sums = np.cumsum(ordered)
-        sums -= ordered
-        filled = self.counts > 0
-        sums -= np.repeat(sums[self._starts[filled]], self.counts[filled])
-        return sums
+def _before(ordered: Floats, first: Ints) -> Floats:
+    """The sum of the earlier ones of each one's group."""
+    sums = np.cumsum(ordered)
+    sums -= ordered
+    sums -= sums[first]
+    return sums
 
 
 def compact(keys: Ints, size: int, /) -> tuple[Ints, Ints]:

@@ -16,8 +16,8 @@ import numpy as np
 from lessonbank.contracts.records import Audit, Settlement
 from lessonbank.contracts.records.ids import new_id
 
-from .draws import uniform
 from .episodes import Flags, Floats
+from .policy import uniform
 
 
 class _AuditDraw(NamedTuple):

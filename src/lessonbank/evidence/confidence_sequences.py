@@ -29,7 +29,7 @@ import numpy as np
 
 from lessonbank.errors import UsageError
 
-from ._e_process import LOG_STARTS, CellGains, least_effect, log_total, log_wealth, log_wealth_for
+from ._e_process import LOG_STARTS, CellGains, least_effect, log_total, log_wealth_for
 from ._e_process import Scores as Scores
 from ._predictions import guesses
 from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
@@ -78,8 +78,9 @@ def outcomes(episodes: Episodes, /) -> Outcomes:
     if (episodes.known & ~episodes.true).any() and int((reports | pool).sum()) < TRUTHS:
         reports, pool, broke, basis = episodes.known, np.zeros_like(pool), np.zeros_like(broke), "judge"
     rows = reports | pool | broke | episodes.missing
-    share = np.where(broke, _share_known(reports | pool, episodes.known & ~broke), 1.0)
-    return _made(episodes, rows, pool[rows], share[rows], basis)
+    truth, among = reports | pool, episodes.known & ~broke
+    share = (np.cumsum(truth) - truth + 1.0) / (np.cumsum(among) - among + 1.0)  # of earlier rows that did not break
+    return _made(episodes, rows, pool[rows], np.where(broke, share, 1.0)[rows], basis)
 
 
 def truths_of(episodes: Episodes, /) -> int:
@@ -93,12 +94,6 @@ def _kinds(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
     broke, pool = episodes.broke & known, ~np.isnan(episodes.audit_odds) & known
     pool &= (pool & episodes.audited).any()
     return known & episodes.true & ~broke & ~pool, pool, broke & ~pool
-
-
-def _share_known(known: Flags, among: Flags) -> Floats:
-    """By row: of how large a part of the earlier rows `among` the truth is known; all of nothing."""
-    before = np.cumsum(among) - among
-    return (np.cumsum(known) - known + 1.0) / (before + 1.0)
 
 
 def _made(episodes: Episodes, rows: Flags, pool: Flags, share: Floats, basis: Basis) -> Outcomes:
@@ -206,21 +201,21 @@ def bounds(cells: CellGains, /, *, level: float = 0.95, start: Ints | None = Non
     Raises:
         UsageError: `level` is not between 0 and 1.
     """
-    paid = np.zeros(cells.groups)
+    if not 0 < level < 1:
+        raise UsageError(f"level is {level:g}; give a number between 0 and 1, such as 0.95")
+    paid, bar = np.zeros(cells.groups), math.log(2 / (1 - level))
     if start is not None and start.any():
-        cells, paid = cells.since(start), np.where(start > 0, -LOG_STARTS[start], 0.0)
-    ways = [_interval(log_wealth(way), level, paid) for way in cells.each]
+        cells, paid = cells.where(cells.start >= start[cells.group]), np.where(start > 0, -LOG_STARTS[start], 0.0)
+    ways = [_interval(way, bar + paid) for way in cells.each]
     low: Floats = np.min([lowest for lowest, _ in ways], axis=0)
     high: Floats = np.max([highest for _, highest in ways], axis=0)
     if len(cells.up) > 1:
-        helps, harms = (log_e(cells, helps=helps) - paid >= math.log(2 / (1 - level)) for helps in (True, False))
+        helps, harms = (log_e(cells, helps=helps) - paid >= bar for helps in (True, False))
         low, high = np.where(helps, low, np.minimum(low, 0.0)), np.where(harms, high, np.maximum(high, 0.0))
     return low, high
 
 
-def _interval(gained: tuple[Floats, Floats, Floats], level: float, paid: Floats) -> tuple[Floats, Floats]:
-    if not 0 < level < 1:
-        raise UsageError(f"level is {level:g}; give a number between 0 and 1, such as 0.95")
-    threshold = math.log(2 / (1 - level)) + paid
-    up, down, scale = gained
-    return least_effect(up, scale, threshold=threshold), -least_effect(down, scale, threshold=threshold)
+def _interval(way: CellGains, threshold: Floats) -> tuple[Floats, Floats]:
+    scale: Floats = np.zeros(way.groups) + np.bincount(way.group, way.scale[0], way.groups)
+    low, high = (least_effect(log_wealth_for(way, helps=h), scale, threshold=threshold) for h in (True, False))
+    return low, -high

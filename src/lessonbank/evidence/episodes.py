@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lessonbank._base.checks import set_frozen
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 Flags = NDArray[np.bool_]
 
 WHOLE_LEVEL, GROUP_LEVEL, LESSON_LEVEL = 0, 1, 2
-
-
-_UNSAID = {
-    "broke": False,
-    "at": 0.0,
-    "writer": 0,
-    "judged": np.nan,
-    "audit_odds": np.nan,
-    "audited": False,
-    "waiting": False,
-    "model": -1,
-    "again": False,
-}
-"""What columns that are left out say of each row."""
-
-
-def _empty() -> Any:
-    return np.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,33 +67,28 @@ class Episodes:
     """By treatment: how many of its level came before it. A treatment whose evidence starts again comes again."""
     parents: tuple[tuple[int, ...], ...]
     """By treatment: the groups of a lesson when it was recalled last, the widest first."""
-    broke: Flags = field(default_factory=_empty)
+    broke: Flags
     """Whether the framework saw it fail: the truth, which nobody chose to tell."""
-    at: Floats = field(default_factory=_empty)
+    at: Floats
     """When the recall was made, in seconds since 1970."""
-    writer: Ints = field(default_factory=_empty)
+    writer: Ints
     """Who told the outcome, as a position in `writers`; -1 where it is unknown."""
-    writers: tuple[str, ...] = ()
-    judged: Floats = field(default_factory=_empty)
+    writers: tuple[str, ...]
+    judged: Floats
     """What a judge said, where one was asked, whatever the truth turned out to be."""
-    audit_odds: Floats = field(default_factory=_empty)
+    audit_odds: Floats
     """With which odds an audit asked for the truth; `nan` where none did."""
-    audited: Flags = field(default_factory=_empty)
+    audited: Flags
     """Whether an audit drew it, so that chance chose it."""
-    another_task: int = 0
+    another_task: int
     """Recalls that a run of another task settled."""
-    waiting: Flags = field(default_factory=_empty)
+    waiting: Flags
     """Whether it does not count yet, because its outcome or that of an earlier recall is still waited for."""
-    model: Ints = field(default_factory=_empty)
+    model: Ints
     """On which model the agent ran, as a position in `models`; -1 where nobody said."""
-    models: tuple[str, ...] = ()
-    again: Flags = field(default_factory=_empty)
+    models: tuple[str, ...]
+    again: Flags
     """Whether it was made in the middle of a run."""
-
-    def __post_init__(self) -> None:
-        for name, value in _UNSAID.items():
-            if not len(getattr(self, name)):
-                set_frozen(self, **{name: np.full(len(self), value)})
 
     def __len__(self) -> int:
         return len(self.outcome)

@@ -18,17 +18,11 @@ from .groups import AGAIN
 from .treatments import WHOLE, entries
 
 _NAN: Final = float("nan")
-_OUTCOMES: Final = {"success": 1.0, "failure": 0.0}
 WINDOW: Final = 20
 """A recall is waited for until so many later ones have an outcome; after that its own counts as missing. The number is
 the same for recalls with memory and without, and it is fixed before there is any outcome."""
-_UNTOLD: Final = {
-    **dict.fromkeys(("outcome", "judged", "steps", "tokens", "cost", "seconds"), _NAN),
-    "true": 0.0,
-    "broke": 0.0,
-    "model": -1,
-    "writer": -1,
-}
+_NUMBERS: Final = ("outcome", "judged", "steps", "tokens", "cost", "seconds")
+_UNTOLD: Final = dict.fromkeys(_NUMBERS, _NAN) | {"true": 0.0, "broke": 0.0, "model": -1.0, "writer": -1.0}
 """What a row says before its outcome is known, by column."""
 
 
@@ -48,10 +42,6 @@ def template_of(task: str, /) -> str:
     return " ".join("#" if any(map(str.isdecimal, word)) else word for word in task.casefold().split())
 
 
-def _doubles(count: int) -> tuple[array[float], ...]:
-    return tuple(array("d") for _ in range(count))
-
-
 class EvidenceTable:
     """What is known so far of the recalls of one scope that had something to show."""
 
@@ -66,7 +56,7 @@ class EvidenceTable:
         """Ids of receipts that had nothing to show, and of those that a run of another task settled."""
         self._parents = dict[int, tuple[int, ...]]()
         self._told = {name: array("d") for name in (*_UNTOLD, "again", "at", "cluster")}
-        self._drawn, self._placed = _doubles(4), _doubles(3)
+        self._drawn, self._placed = (tuple(array("d") for _ in range(count)) for count in (4, 3))
         """Row, treatment, shown, chance: see `treatments.entries`; row, lesson, shown."""
 
     def __len__(self) -> int:
@@ -169,12 +159,14 @@ class EvidenceTable:
         where, lesson, offered = _in_order(self._placed, place)
         current_draws, current_places = at[row] > begun[treatment], at[where] > begun[lesson]
         columns: dict[str, Any] = values | whole | flags
+        level = np.array([LESSON_LEVEL if "/" not in id else GROUP_LEVEL for id in self.treatments])
+        level[0] = WHOLE_LEVEL
         return Episodes(
             **columns,
             draws=Draws(row[current_draws], treatment[current_draws], shown[current_draws] > 0, chance[current_draws]),
             placed=Placed(where[current_places], lesson[current_places], offered[current_places] > 0),
             treatments=tuple(self.treatments),
-            level=(level := np.array([_level(id) for id in self.treatments])),
+            level=level,
             turn=_turns(level, treatment, current_draws),
             parents=tuple(self._parents.get(n, ()) for n in range(len(level))),
             writers=tuple(self.writers),
@@ -184,10 +176,6 @@ class EvidenceTable:
             waiting=waiting,
             models=tuple(self._models),
         )
-
-
-def _level(treatment: str) -> int:
-    return WHOLE_LEVEL if treatment == WHOLE else GROUP_LEVEL if "/" in treatment else LESSON_LEVEL
 
 
 def _turns(level: Ints, treatment: Ints, present: Flags) -> Ints:
@@ -229,19 +217,15 @@ def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Any, ...]
     return row[order], treatment[order].astype(np.int64), *(column[order] for column in rest)
 
 
-def _outcome(settlement: Settlement) -> float:
-    """The reward as it is, where there is one from 0 to 1; else 1 or 0; `nan` for unknown."""
-    if settlement.outcome == "unknown":
-        return _NAN
-    reward = settlement.reward
-    return reward if reward is not None and 0.0 <= reward <= 1.0 else _OUTCOMES[settlement.outcome]
-
-
 def _columns_of(settlement: Settlement) -> dict[str, float]:
-    """What a settlement says, by column."""
-    usage = settlement.usage
+    """What a settlement says, by column. Its outcome is the reward where there is one from 0 to 1, else 1 or 0."""
+    usage, reward = settlement.usage, settlement.reward
     runs = max(settlement.runs, len(settlement.trajectory_ids), 1)  # a purge may have taken the ids of some
-    tokens, outcome = usage.input_tokens + usage.output_tokens, _outcome(settlement)
+    tokens, outcome = usage.input_tokens + usage.output_tokens, float(settlement.outcome == "success")
+    if settlement.outcome == "unknown":
+        outcome = _NAN
+    elif reward is not None and 0.0 <= reward <= 1.0:
+        outcome = reward
     judged = {"judged": outcome} if settlement.source == "judge" and not math.isnan(outcome) else {}
     return judged | {
         "outcome": outcome,

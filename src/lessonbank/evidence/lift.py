@@ -19,7 +19,6 @@ from .effects import (
     Point,
     Standing,
     Tally,
-    TreatmentLift,
     digits,
     does_nothing,
     given_up,
@@ -96,6 +95,8 @@ PROMISE: Final = (
 )
 NOTHING: Final = "Nothing. Keep going."
 """The advice where none is needed."""
+NOT_COUNTED: Final = "not count yet: an earlier recall has none"
+"""How the note on outcomes that wait for an earlier one ends."""
 OPINIONS: Final = (
     "Only a judge graded these tasks: the numbers say what it thinks, and promise nothing about the truth. Nothing is "
     "retired or trusted because of them."
@@ -129,7 +130,6 @@ def in_words(lift: Lift, /, *, most: int = MOST) -> str:
     `most`: lessons that are listed.
     """
     groups, lessons = distinct_groups(lift), distinct_lessons(lift)
-    listed = groups[: (most + 1) // 2]
     lines = [
         headline(lift),
         *([f"  {cost}"] if (cost := measuring_cost(lift)) else []),
@@ -139,9 +139,8 @@ def in_words(lift: Lift, /, *, most: int = MOST) -> str:
     ]
     if lessons and most > 0:
         lines.append("")
-        if listed:
-            lines += [_columns("group"), *map(_group, listed), *_more(len(groups) - len(listed))]
-        lines += [_columns("lesson"), *map(_lesson, lessons[:most]), *_more(len(lessons) - most)]
+        lines += _table("group", groups, (most + 1) // 2) if groups else []
+        lines += _table("lesson", lessons, most)
         lines += [f"  {_BESIDE}"] if len(lessons) > 1 and lift.success.value is not None else []
     if lift.success.value is not None or (lift.lessons and most > 0):
         lines += [f"{brackets(lift)} {promise(lift)}"]
@@ -353,28 +352,18 @@ def _next(sentences: Sequence[str]) -> list[str]:
     return ["What to do next:", *(f"  {n}. {sentence}" for n, sentence in enumerate(sentences, 1))]
 
 
-def _columns(name: str) -> str:
-    return f"  shown  left out  {'effect on success':26s}  the decision on each {name}"
+def _table(what: str, lifts: Sequence[LessonLift | GroupLift], most: int) -> list[str]:
+    lines = [f"  shown  left out  {'effect on success':26s}  the decision on each {what}", *map(_row, lifts[:most])]
+    return [*lines, f"  … and {len(lifts) - most} more"] if len(lifts) > most else lines
 
 
-def _lesson(lesson: LessonLift) -> str:
-    return _row(lesson, one_line(lesson.title, limit=_READ) or lesson.lesson_id, said_of(lesson))
-
-
-def _group(group: GroupLift) -> str:
-    count = "" if group.group.startswith(AGAIN) else f"{plural(group.lessons, 'lesson')}, "
-    return _row(group, one_line(group.name, limit=_READ) or group.group, f"{count}{standing_of(group)}")
-
-
-def _row(lift: TreatmentLift, title: str, standing: str) -> str:
+def _row(lift: LessonLift | GroupLift) -> str:
+    if isinstance(lift, LessonLift):
+        title, standing = one_line(lift.title, limit=_READ) or lift.lesson_id, said_of(lift)
+    else:
+        count = "" if lift.group.startswith(AGAIN) else f"{plural(lift.lessons, 'lesson')}, "
+        title, standing = one_line(lift.name, limit=_READ) or lift.group, f"{count}{standing_of(lift)}"
     effect = "too few to say" if says_nothing(lift) else points(lift.success)
-    return f"  {lift.shown:5d}  {lift.withheld:8d}  {effect:26s}  {standing}: {_cut(title, _TITLE)}"
-
-
-def _more(left: int) -> list[str]:
-    return [f"  … and {left} more"] if left > 0 else []
-
-
-def _cut(text: str, most: int) -> str:
-    text = one_line(text, limit=_READ)
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+    title = one_line(title, limit=_READ)
+    title = title if len(title) <= _TITLE else f"{title[: _TITLE - 1].rstrip()}…"
+    return f"  {lift.shown:5d}  {lift.withheld:8d}  {effect:26s}  {standing}: {title}"

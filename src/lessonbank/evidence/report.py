@@ -1,18 +1,25 @@
-"""Columns become the report that people read: what memory changed, overall, group by group and lesson by lesson."""
+"""Columns become the report that people read: what memory changed, overall, by group and by lesson.
+
+Its notes say on what it rests, what is missing, and what there is to say beyond single effects.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Lesson
+from lessonbank.guard.quote import quoted
 from lessonbank.guard.trust import MERGE
 
-from .confidence_sequences import truths_of
+from ._e_process import gains_by_cell
+from .confidence_sequences import Scores, bounds, truths_of
 from .effects import (
     Effect,
     Estimate,
@@ -23,17 +30,25 @@ from .effects import (
     Standing,
     Tally,
     TreatmentLift,
+    points,
 )
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints, Placed
 from .estimates import cost_effect, sides
+from .evidence_table import WINDOW
 from .groups import AGAIN
-from .lift import Lift
-from .notes import notes
-from .review import Review, review
+from .lift import NOT_COUNTED, Lift
+from .review import Review, left_out, review
 
 _POINTS = 60
 _RUNNING = ("steps", "tokens", "cost", "seconds")
 _DECISION = ("success", "standing")
+_KNOWN_OF_LESSONS = ("title", "description", "content", "kind", "retired", "asleep")
+_SHOWN = 3
+"""Models that a sentence names."""
+_KNOWN = 20
+"""Draws, or outcomes, below which nothing is said of a model, or of outcomes that are all the same."""
+_MANY = 0.1
+"""Outcomes missing, as a share, from which on those that are known may not speak for all."""
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
 
 
@@ -52,109 +67,124 @@ def report(
     `level`: of the intervals. `proposed`: the lessons that a person is asked to retire or to approve.
     """
     findings = review(episodes, level=level)
-    has_outcome = ~np.isnan(episodes.outcome)
-    counts = _Counts(episodes, findings)
-    whole = counts.fields_of(0)
-    series = _series(episodes, findings)
-    missing = counts.missing()
+    rows, series = _rows(episodes, findings), _series(episodes, findings)
+    found_in = np.bincount(episodes.placed.treatment, minlength=len(rows))
     running: dict[str, Any] = {name: _running(episodes, getattr(episodes, name), level) for name in _RUNNING}
     return Lift(
         scope=scope,
         level=level,
-        recalls=int((~episodes.again).sum()),
-        settled=int((has_outcome & ~episodes.again).sum()),
-        controls=int((has_outcome & episodes.without).sum()),
-        truths=truths_of(episodes),
-        opinions=int((episodes.known & ~episodes.true).sum()),
-        missing_with=missing[0],
-        missing_without=missing[1],
-        missing_differs=bool(findings.differs[0]),
-        first=_first(episodes),
+        **_overall(episodes, findings),
         success_with=series[-1].with_memory if series else None,
         success_without=series[-1].without if series else None,
-        **_tallies(episodes, by_draws=whole["success"].value is not None),
-        **{name: whole[name] for name in Effect.model_fields},
+        **{name: rows[0][name] for name in Effect.model_fields},
         **running,
-        groups=_groups(counts, names or {}),
-        lessons=_lessons(counts, lessons or {}, proposed),
+        groups=_groups(episodes, rows, found_in, names or {}),
+        lessons=_lessons(episodes, rows, found_in, lessons or {}, proposed),
         measuring=_cost(episodes, findings),
         series=series,
-        notes=notes(episodes, findings),
+        notes=_notes(episodes, findings),
     )
 
 
-class _Counts:
-    """What is counted and known of each treatment, for the report."""
+def _overall(episodes: Episodes, review: Review) -> dict[str, Any]:
+    """What is counted of all recalls together."""
+    draws, known, outcome, without = episodes.draws, episodes.known, episodes.outcome, episodes.without
+    is_settled, whole = ~np.isnan(outcome), draws.treatment == 0
+    row, shown = draws.row[whole], draws.shown[whole]
+    counted = known  # as plain counts: those of the effect, where there is one
+    if math.isfinite(review.effects.estimate[0]):
+        counted = known & (np.bincount(row, minlength=len(known)) > 0)
+    sides = (counted & ~without, counted & without)
+    tallies = [Tally(successes=round(float(outcome[own].sum()), 6), tasks=int(own.sum())) for own in sides]
+    first = episodes.at[row[known[row]]][:1].tolist()
+    return {
+        "recalls": int((~episodes.again).sum()),
+        "settled": int((is_settled & ~episodes.again).sum()),
+        "controls": int((is_settled & without).sum()),
+        "truths": truths_of(episodes),
+        "opinions": int((known & ~episodes.true).sum()),
+        "missing_with": _mean(~is_settled[row], shown),
+        "missing_without": _mean(~is_settled[row], ~shown),
+        "missing_differs": bool(review.differs[0]),
+        "first": datetime.fromtimestamp(first[0], UTC) if first else None,
+        "with_memory": tallies[0],
+        "without": tallies[1],
+    }
 
-    def __init__(self, episodes: Episodes, review: Review) -> None:
-        self.of, self.review = episodes, review
-        draws, placed, known, waiting = episodes.draws, episodes.placed, episodes.known, episodes.waiting
-        is_lesson = episodes.level == LESSON_LEVEL
-        self.withheld = self._count(draws, known[draws.row] & ~draws.shown)
-        shown = (self._count(each, known[each.row] & each.shown) for each in (placed, draws))
-        waits = (self._count(each, waiting[each.row]) for each in (placed, draws))
-        self.shown, self.waiting = np.where(is_lesson, *shown), np.where(is_lesson, *waits)
-        self.found_in = np.bincount(placed.treatment, minlength=len(is_lesson))
 
-    def _count(self, drawn: Placed, rows: Flags) -> Ints:
-        return np.bincount(drawn.treatment[rows], minlength=len(self.of.treatments))
+def _rows(episodes: Episodes, review: Review) -> list[dict[str, Any]]:
+    """By treatment: the fields of a `TreatmentLift`."""
+    draws, placed, known, waiting = episodes.draws, episodes.placed, episodes.known, episodes.waiting
+    is_lesson = episodes.level == LESSON_LEVEL
 
-    def missing(self) -> tuple[float | None, float | None]:
-        """The shares without an outcome, of the recalls in which draws showed memory, and did not."""
-        draws = self.of.draws
-        own = np.flatnonzero(draws.treatment == 0)
-        lost, shown = np.isnan(self.of.outcome)[draws.row[own]], draws.shown[own]
-        return _mean(lost, shown), _mean(lost, ~shown)
+    def count(drawn: Placed, rows: Flags) -> Ints:
+        return np.bincount(drawn.treatment[rows], minlength=len(is_lesson))
 
-    def fields_of(self, treatment: int) -> dict[str, Any]:
-        """The fields of a `TreatmentLift`."""
-        review, begun = self.review, self.review.begun[treatment]
-        return {
-            "shown": int(self.shown[treatment]),
-            "withheld": int(self.withheld[treatment]),
-            "success": self._estimate(treatment),
-            "standing": review.standing[treatment],
+    columns = (
+        np.where(is_lesson, *(count(each, known[each.row] & each.shown) for each in (placed, draws))),
+        count(draws, known[draws.row] & ~draws.shown),
+        np.where(is_lesson, *(count(each, waiting[each.row]) for each in (placed, draws))),
+        review.begun,
+    )
+    return [
+        {
+            "shown": shown,
+            "withheld": withheld,
+            "waiting": waits,
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
-            "waiting": int(self.waiting[treatment]),
+            "success": _estimate(review, treatment),
+            "standing": review.standing[treatment],
         }
-
-    def _estimate(self, treatment: int) -> Estimate:
-        effects, review = self.review.effects, self.review
-        value = effects.estimate[treatment]
-        if not math.isfinite(value):
-            return Estimate(basis=review.basis)
-        low, high = _finite(effects.low[treatment]), _finite(effects.high[treatment])
-        # Few outcomes with rare draws can carry an end past what a rate can change, or past the value itself.
-        return Estimate(
-            value=float(value),
-            low=None if low is None else max(min(low, float(value)), -1.0),
-            high=None if high is None else min(max(high, float(value)), 1.0),
-            always_low=float(review.low[treatment]),
-            always_high=float(review.high[treatment]),
-            basis=review.basis,
-        )
+        for treatment, (shown, withheld, waits, begun) in enumerate(zip(*map(np.ndarray.tolist, columns), strict=True))
+    ]
 
 
-def _groups(counts: _Counts, names: Mapping[str, str]) -> tuple[GroupLift, ...]:
-    ids, members = counts.of.treatments, np.zeros(len(counts.of.treatments), np.int64)
-    for lesson, parents in enumerate(counts.of.parents):
-        if counts.found_in[lesson]:
-            members[list(parents)] += 1
+def _estimate(review: Review, treatment: int) -> Estimate:
+    effects = review.effects
+    value, low, high = (float(column[treatment]) for column in (effects.estimate, effects.low, effects.high))
+    if not math.isfinite(value):
+        return Estimate(basis=review.basis)
+    # Few outcomes with rare draws can carry an end past what a rate can change, or past the value itself.
+    return Estimate(
+        value=value,
+        low=max(min(low, value), -1.0) if math.isfinite(low) else None,
+        high=min(max(high, value), 1.0) if math.isfinite(high) else None,
+        always_low=float(review.low[treatment]),
+        always_high=float(review.high[treatment]),
+        basis=review.basis,
+    )
+
+
+def _groups(
+    episodes: Episodes, rows: Sequence[dict[str, Any]], found_in: Ints, names: Mapping[str, str]
+) -> tuple[GroupLift, ...]:
+    members = Counter(group for lesson in np.flatnonzero(found_in).tolist() for group in episodes.parents[lesson])
     made = [
-        GroupLift(group=(id := ids[n]), name=names.get(id, ""), lessons=int(members[n]), **counts.fields_of(int(n)))
-        for n in np.flatnonzero(counts.of.level == GROUP_LEVEL)
-        if members[n] or ids[n].startswith(AGAIN)
+        GroupLift(group=id, name=names.get(id, ""), lessons=members[n], **rows[n])
+        for n, id in enumerate(episodes.treatments)
+        if episodes.level[n] == GROUP_LEVEL and (members[n] or id.startswith(AGAIN))
     ]
     return tuple(sorted(made, key=lambda group: (*_order(group), group.group)))
 
 
-def _lessons(counts: _Counts, lessons: Mapping[str, Lesson], proposed: Collection[str]) -> tuple[LessonLift, ...]:
-    there = np.flatnonzero((counts.of.level == LESSON_LEVEL) & (counts.found_in > 0))
-    parts = _parts(lessons)
-    made = [_lesson(counts, int(n), lessons.get(counts.of.treatments[n]), proposed, parts) for n in there]
+def _lessons(
+    episodes: Episodes,
+    rows: Sequence[dict[str, Any]],
+    found_in: Ints,
+    lessons: Mapping[str, Lesson],
+    proposed: Collection[str],
+) -> tuple[LessonLift, ...]:
+    parts, made = _parts(lessons), list[LessonLift]()
+    for n in np.flatnonzero((episodes.level == LESSON_LEVEL) & (found_in > 0)).tolist():
+        id, known = episodes.treatments[n], dict[str, Any]()
+        if lesson := lessons.get(id):
+            known = {name: getattr(lesson, name) for name in _KNOWN_OF_LESSONS}
+            known |= {"quarantined": lesson.state == "quarantined", "run_ids": lesson.provenance.trajectory_ids}
+        groups = tuple(episodes.treatments[group] for group in episodes.parents[n])
+        known |= {"groups": groups, "proposed": id in proposed, "part_of": parts.get(id)}
+        made.append(LessonLift(lesson_id=id, **known, **rows[n]))
     if len(made) == 1 and made[0].standing not in ("helps", "harms"):  # it is all of memory, and has one decision
-        whole = counts.fields_of(0)
-        made = [made[0].model_copy(update={name: whole[name] for name in _DECISION})]
+        made = [made[0].model_copy(update={name: rows[0][name] for name in _DECISION})]
     return tuple(sorted(made, key=lambda lesson: (*_order(lesson), lesson.lesson_id)))
 
 
@@ -171,32 +201,6 @@ def _parts(lessons: Mapping[str, Lesson]) -> Mapping[str, str]:
                 parts[source] = id
                 left += made.get(source, ())
     return {source: id for source, id in parts.items() if source in lessons and lessons[source].retired}
-
-
-def _lesson(
-    counts: _Counts, treatment: int, lesson: Lesson | None, proposed: Collection[str], parts: Mapping[str, str]
-) -> LessonLift:
-    id, known = counts.of.treatments[treatment], dict[str, Any]()
-    if lesson:
-        known = {
-            name: getattr(lesson, name) for name in ("title", "description", "content", "kind", "retired", "asleep")
-        }
-        known |= {"quarantined": lesson.state == "quarantined", "run_ids": lesson.provenance.trajectory_ids}
-    return LessonLift(
-        lesson_id=id,
-        groups=tuple(counts.of.treatments[n] for n in counts.of.parents[treatment]),
-        proposed=id in proposed,
-        part_of=parts.get(id),
-        **known,
-        **counts.fields_of(treatment),
-    )
-
-
-def _first(episodes: Episodes) -> datetime | None:
-    """When the first recall was made whose outcome counts for memory as a whole."""
-    draws = episodes.draws
-    row = draws.row[(draws.treatment == 0) & episodes.known[draws.row]]
-    return datetime.fromtimestamp(float(episodes.at[row].min()), UTC) if len(row) else None
 
 
 def _order(lift: TreatmentLift) -> tuple[int, int]:
@@ -236,20 +240,6 @@ def _cost(episodes: Episodes, review: Review) -> MeasuringCost:
     )
 
 
-def _tallies(episodes: Episodes, /, *, by_draws: bool) -> dict[str, Tally]:
-    """How many tasks succeeded with memory and without; `by_draws`: those of the effect, else all that are known."""
-    draws, counted = episodes.draws, episodes.known
-    if by_draws:
-        counted = np.zeros(len(episodes), np.bool_)
-        counted[draws.row[draws.treatment == 0]] = True
-        counted &= episodes.known
-    sides = {"with_memory": counted & ~episodes.without, "without": counted & episodes.without}
-    return {
-        name: Tally(successes=round(float(episodes.outcome[own].sum()), 6), tasks=int(own.sum()))
-        for name, own in sides.items()
-    }
-
-
 def _series(episodes: Episodes, review: Review) -> tuple[Point, ...]:
     """Some sixty moments, evenly spread over the settled recalls."""
     known = np.flatnonzero(episodes.known & ~episodes.again)
@@ -279,3 +269,96 @@ def _mean(values: Floats | Flags, rows: Flags) -> float | None:
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
+
+
+def _notes(episodes: Episodes, review: Review, /) -> tuple[str, ...]:
+    """What a reader must know besides the answer, one sentence each."""
+    return (
+        *_opinions(episodes, review),
+        *_witnesses(episodes),
+        *_missing(episodes, review),
+        *_models(episodes, review),
+        *_waiting(episodes),
+        *_alike(episodes),
+    )
+
+
+def _opinions(episodes: Episodes, review: Review) -> Iterator[str]:
+    judged = int((episodes.known & ~episodes.true).sum())
+    if judged and review.acts:
+        truth, opinions = plural(int((review.outcomes.weight > 0).sum()), "outcome"), plural(judged, "is", "are")
+        yield f"verdicts rest on {truth} whose truth was told or drawn for; {opinions} only a judge's opinion"
+    if len(episodes) and not (episodes.draws.treatment == 0).any():
+        yield "no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)"
+
+
+def _witnesses(episodes: Episodes) -> Iterator[str]:
+    """On whose word all this rests."""
+    writers = np.unique(episodes.writer[episodes.known])
+    if len(writers) > 1:
+        yield (
+            f"outcomes come from {plural(len(writers), 'key')}: a lesson is retired automatically only if it harms "
+            "without the outcomes of each of them, and what helps waits for a person, as a proposal"
+        )
+    elif left_out(episodes):
+        who = episodes.writers[int(writers[0])]
+        yield f"all outcomes come from {who}, so all that follows waits for a person, as a proposal"
+
+
+def _missing(episodes: Episodes, review: Review) -> Iterator[str]:
+    """Where outcomes are missing alike on both sides, the others may yet not speak for them."""
+    due, missing = int((~episodes.waiting).sum()), int(episodes.missing.sum())
+    if due >= _KNOWN and missing >= _MANY * due and not review.differs[0]:
+        yield f"{missing / due:.0%} of outcomes are missing: effects are those in tasks whose end was told"
+
+
+def _models(episodes: Episodes, review: Review) -> Iterator[str]:
+    """The models on which the agent ran: the numbers pool them all, so a reader must know what each of them says."""
+    whole = review.scores.where(review.scores.group == 0)
+    model = episodes.model[whole.row]
+    often = np.flatnonzero(np.bincount(model[model >= 0]) >= _KNOWN)
+    if len(often) < 2:
+        return
+    last = np.flatnonzero(episodes.model == (newest := int(episodes.model[episodes.model >= 0][-1])))[0]
+    others = (episodes.model >= 0) & (episodes.model != newest)
+    for_good = newest in often and not others[last:].any()
+    each = ", ".join(
+        f"{_of_model(whole.where(model == n))} with {quoted(name)} ({int((model == n).sum()):,} tasks)"
+        for n, name in enumerate(episodes.models)
+        if n in often[:_SHOWN]
+    )
+    to = f"{quoted(episodes.models[newest])} on {datetime.fromtimestamp(float(episodes.at[last]), UTC):%Y-%m-%d}"
+    what = f"changed to the model {to}" if for_good else "runs on several models"
+    yield f"the agent {what}: every number here pools all models. Memory as a whole: {each}"
+
+
+def _of_model(scores: Scores) -> str:
+    low, high = bounds(gains_by_cell(scores))
+    value = float(np.clip(scores.score.sum() / scores.scale.sum(), low[0], high[0]))
+    return points(Estimate(value=value, always_low=float(low[0]), always_high=float(high[0])))
+
+
+def _waiting(episodes: Episodes) -> Iterator[str]:
+    """Outcomes that are known and not counted yet, and those that were joined with the wrong recalls."""
+    if count := int((episodes.waiting & ~np.isnan(episodes.outcome)).sum()):
+        yield (
+            f"{plural(count, 'outcome does', 'outcomes do')} {NOT_COUNTED}. Recalls count "
+            f"in their order, and each is waited for until {WINDOW} later ones have an outcome"
+        )
+    if others := episodes.another_task:
+        elsewhere = plural(others, "recall was settled by a run", "recalls were settled by runs")
+        than = "it was" if others == 1 else "they were"
+        yield (
+            f"another task: {elsewhere} of another task than {than} made for; "
+            "hand each run to learn with the recall that it used"
+        )
+
+
+def _alike(episodes: Episodes) -> Iterator[str]:
+    """Outcomes that are all the same: no effect can show, and something may be wrong with what is told."""
+    outcomes = episodes.outcome[episodes.known]
+    if len(outcomes) < _KNOWN or float(np.ptp(outcomes)) > 0.0:
+        return
+    words = {0.0: "outcomes are failures", 1.0: "outcomes are successes"}
+    what = words.get(float(outcomes[0]), f"rewards are {outcomes[0]:g}")
+    yield f"all {len(outcomes):,} {what}, so nothing can be compared: check what outcome= or reward= is told"

@@ -36,6 +36,7 @@ _LESSON_LIKELY: Final = math.log(80.0)
 """The same for a lesson. So at most one in a hundred lessons without effect gets the word (by simulation)."""
 _LATE: Final = 300
 """The last draws of a treatment, by which its effect is expected to be what it is."""
+_GRADES: Final[tuple[Standing, ...]] = ("harms", "likely harms", "no evidence yet", "likely helps", "helps")
 _LIARS: Final = 10
 """One in so many keys may lie, as often as they like, without leading to a wrong action."""
 
@@ -90,17 +91,19 @@ def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) ->
     start = np.where((log_harm >= likely) & (log_harm > log_help), start, 0)
     is_present = every.rank >= STARTS[start][every.group] if start.any() else np.ones(len(every), np.bool_)
     present = every.where(is_present & (every.weight > 0))
+    counts = np.bincount(present.group, minlength=present.groups)
+    late = present.where(present.rank >= (counts - _LATE)[present.group])
     low, high = bounds(won, level=level, start=start)
     made = effects(present, episodes, level=level)
     made = replace(made, estimate=np.clip(made.estimate, low, high))
     grade = _graded(log_help, log_harm, likely, least, made)
     return Review(
-        standing=tuple(_WORDS[int(number)] for number in grade),
+        standing=tuple(_GRADES[int(number) + 2] for number in grade),
         basis=ways[0].basis,
         effects=made,
         low=low,
         high=high,
-        expected=pooled(_of_late(present, episodes, level), episodes.level, episodes.parents),
+        expected=pooled(effects(late, episodes, level=level), episodes.level, episodes.parents),
         log_help=log_help,
         log_harm=log_harm,
         begun=_begun(episodes, present, start),
@@ -108,21 +111,6 @@ def review(episodes: Episodes, /, *, level: float = 0.95, leave_out: int = 0) ->
         scores=present,
         outcomes=ways[0],
     )
-
-
-def _of_late(present: Scores, episodes: Episodes, level: float) -> Effects:
-    """The effects by the last draws of each treatment: what was longer ago may have changed."""
-    counts = np.bincount(present.group, minlength=present.groups)
-    return effects(present.where(present.rank >= (counts - _LATE)[present.group]), episodes, level=level)
-
-
-_WORDS: Final[dict[int, Standing]] = {
-    -2: "harms",
-    -1: "likely harms",
-    0: "no evidence yet",
-    1: "likely helps",
-    2: "helps",
-}
 
 
 def _graded(log_help: Floats, log_harm: Floats, likely: Floats, least: Floats, made: Effects) -> Ints:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
+from functools import cached_property
 from typing import Any, cast, get_args
 
 from .effects import LITTLE, Standing
@@ -40,7 +41,7 @@ class TreatmentReview:
         return self.grade == "no evidence yet" and not self.by_judge and self.most <= LITTLE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: `helps` is found once
 class ReviewSnapshot:
     """The outcome of one review."""
 
@@ -52,12 +53,10 @@ class ReviewSnapshot:
     proposed: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
     """What waits for a person: the last change when that was first seen, and the evidence."""
 
-    helps: frozenset[str] = field(init=False, repr=False, compare=False)
-    """The treatments that true outcomes show to help. Each recall asks for them."""
-
-    def __post_init__(self) -> None:
-        shown = (id for id, review in self.treatments.items() if review.grade == "helps" and not review.by_judge)
-        object.__setattr__(self, "helps", frozenset(shown))
+    @cached_property
+    def helps(self) -> frozenset[str]:
+        """The treatments that true outcomes show to help. Each recall asks for them."""
+        return frozenset(id for id, known in self.treatments.items() if known.grade == "helps" and not known.by_judge)
 
     @classmethod
     def of(cls, text: str | None, /) -> ReviewSnapshot:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 from anyio import to_thread
 
-from lessonbank._base.aio import get_or_none
 from lessonbank._base.locks import ScopeLocks
 from lessonbank._base.plural import plural
 from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
@@ -37,14 +35,7 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.contracts.records.timeline import reworded
-from lessonbank.contracts.store_calls import (
-    count_records,
-    every_recall,
-    experience_of_lesson,
-    get_recall,
-    get_setting,
-    list_recalls,
-)
+from lessonbank.contracts.store_calls import count_records, every_recall, get_setting, list_recalls
 from lessonbank.contracts.withholding import Assignment, Members, Withholding
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.quote import quoted
@@ -61,16 +52,17 @@ from .review_snapshot import ReviewSnapshot, TreatmentReview
 
 WRITER: Final = "ledger"
 _KINDS: Final = ("settle", "audit", "forgotten", "rollback", "retire", "edit", "trust", "purge")
-_APART: Final = 3
-"""How often a lesson could be read from a scan in the time that finding it by its id takes."""
 _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
 _REACH: Final = 2
 """So many times as many matches are searched for as are shown: the others compete by their effect."""
 _FIRST, _SHARE = 20, 0.05
 """The evidence is reviewed after so many new outcomes, and after so large a share of all."""
-_PAGE, _UNFINISHED, _REMEMBERED = 50, 1_000, 5_000
-"""Receipts read at once; runs without an outcome that are counted; lessons remembered between reports."""
+_UNFINISHED: Final = 1_000
+"""Runs without an outcome that are counted."""
+_NEVER: Final = datetime.fromtimestamp(0, UTC)
+_SLACK: Final = timedelta(minutes=2)
+"""A receipt may reach the bank so much later than others of its time; one that is later yet comes with its outcome."""
 
 
 @dataclass(slots=True)
@@ -88,13 +80,15 @@ class _ScopeState:
     """Lessons that the ledger retired before. Whoever shows one again knows better: that is not done a second time."""
     approved: dict[str, int] = field(default_factory=dict[str, int])
     """By lesson: the change by which a person approved it last."""
-    measured: tuple[int, Mapping[str, Lesson | None]] = (-1, MappingProxyType({}))
-    """The lessons that tasks found, as of a change of the scope."""
+    newest: datetime = _NEVER
+    """When the newest receipt was made that was read: by the clock here, where that of its process is ahead."""
 
     def take_in(self, receipts: Iterable[Recall], entries: Iterable[JournalEntry], /) -> None:
         """What was found out, oldest first."""
         for recall in receipts:
             self.table.receipt(recall)
+        latest = max((recall.created_at for recall in receipts if not recall.imported), default=_NEVER)
+        self.newest = max(self.newest, min(latest, datetime.now(UTC)))
         for entry in entries:
             match entry.entry:
                 case Settle(settlement=settlement):
@@ -103,22 +97,18 @@ class _ScopeState:
                     self.table.audits.make(entry.entry)
                 case Forgotten(before=before):
                     self.table.forget(before)
-                case Trust():
-                    if entry.entry.approves:
-                        self.approved.update(dict.fromkeys(entry.entry.lesson_ids, entry.sequence))
+                case Trust(approves=True, lesson_ids=ids):
+                    self.approved.update(dict.fromkeys(ids, entry.sequence))
                 case Retire(lesson_ids=ids, successor=successor):
                     by_ledger = entry.writer == WRITER and not successor  # which an earlier version put in its place
-                    self._take_back(ids if by_ledger else (), entry.at)
+                    harmful = ids if by_ledger else ()
+                    self.taken_back.update(harmful)
+                    self.groups.update(dict.fromkeys(self.table.groups_of(harmful), entry.at))
                 case _:
                     self.rewordings.append(entry)
                     if isinstance(entry.entry, Edit):
                         self.taken_back.discard(entry.entry.lesson_id)
             self.sequence = entry.sequence
-
-    def _take_back(self, ids: Sequence[str], at: datetime) -> None:
-        """What the evidence led to is not done a second time, and what is left of the groups starts again."""
-        self.taken_back.update(ids)
-        self.groups.update(dict.fromkeys(self.table.groups_of(ids), at))
 
 
 class StoredLedger(Ledger):
@@ -128,7 +118,7 @@ class StoredLedger(Ledger):
         self.policy, self._trusts = policy, trusts
         self._store, self._act, self._locks = store, act, ScopeLocks()
         self._states, self._snapshots = dict[str, _ScopeState](), dict[str, ReviewSnapshot]()
-        self._unreviewed, self._reads = dict[str, int](), dict[str, int]()
+        self._unreviewed, self._reads = dict[str, float](), dict[str, int]()
         self._read_as: dict[str, int] = {}
         """The hash of the setting that the last review was read from: to read it again takes as long as a search."""
         self._lock = threading.Lock()
@@ -150,10 +140,8 @@ class StoredLedger(Ledger):
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         await self._last(scope)
         assigned = self.policy(lessons, recall_id=recall_id, task=task, scope=scope)
-        groups = [draw.probability for draw in assigned.groups]
-        if not all(
-            0.0 <= odd <= 1.0 for odd in (assigned.control_probability, *groups, *assigned.probability.values())
-        ):
+        odds = (assigned.control_probability, *assigned.probability.values(), *(d.probability for d in assigned.groups))
+        if not all(0.0 <= odd <= 1.0 for odd in odds):
             raise UsageError("the policy of holdout= returned a probability outside 0 to 1: correct the policy")
         return assigned
 
@@ -186,12 +174,11 @@ class StoredLedger(Ledger):
         async with self._locks.of(scope):
             state = await self._read(scope)
             proposed = {proposal.lesson.id for proposal in await self._proposals(state, scope)}
-            lessons = await self._lessons_found(state, scope)
+            lessons = await self._lessons(state.table.treatments, scope)
             topics = topic_names(lessons.values())
             names = {id: group_label(id, topics) for id in state.table.treatments if "/" in id}
-            episodes = await to_thread.run_sync(self._episodes, state)
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
-            lift = await to_thread.run_sync(made, episodes)
+            lift = await to_thread.run_sync(lambda: made(self._episodes(state)))
             table, unfinished = state.table, RunFilter(status="unfinished", limit=_UNFINISHED)
             imported = f"imported recalls: {len(table.imported)}; they and their outcomes do not count here"
             update = {
@@ -210,21 +197,6 @@ class StoredLedger(Ledger):
         idle = {id for id, review in treatments.items() if review.does_nothing}
         return {id: Met(datetime.fromtimestamp(at, UTC), id in idle) for id, at in last.items()}
 
-    async def _lessons_found(self, state: _ScopeState, scope: str) -> dict[str, Lesson]:
-        """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
-        counts = await count_records(self._store, scope=scope)
-        at, remembered = state.measured
-        known: Mapping[str, Lesson | None] = remembered if at == counts.changes else {}
-        missing = [id for id in state.table.treatments if "/" not in id and id not in known]
-        if _APART * len(missing) < counts.lessons:
-            known = {**known, **{id: await self._lesson(id, scope) for id in missing}}
-        elif missing:
-            every = {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
-            known = {**dict.fromkeys(missing), **every}
-        if len(known) <= _REMEMBERED:
-            state.measured = counts.changes, known
-        return {id: lesson for id, lesson in known.items() if lesson}
-
     async def _last(self, scope: str) -> ReviewSnapshot:
         """What the last review told, whichever process made it."""
         if scope not in self._snapshots or self._reads[scope] >= _REREAD:
@@ -235,31 +207,25 @@ class StoredLedger(Ledger):
     async def _reread(self, scope: str) -> None:
         text = await get_setting(self._store, REVIEW.of(scope))
         self._reads[scope] = 0
-        if scope not in self._snapshots or self._read_as.get(scope) != hash(text):
-            self._tell(scope, ReviewSnapshot.of(text))
-            self._read_as[scope] = hash(text)
+        if self._read_as.get(scope) != hash(text):
+            self._tell(scope, ReviewSnapshot.of(text), text)
 
-    def _tell(self, scope: str, snapshot: ReviewSnapshot) -> None:
-        self._snapshots[scope] = snapshot
-        self._read_as.pop(scope, None)
+    def _tell(self, scope: str, snapshot: ReviewSnapshot, text: str | None) -> None:
+        self._snapshots[scope], self._read_as[scope] = snapshot, hash(text)
         if isinstance(self.policy, AdaptiveHoldout):
             self.policy.tell(scope, snapshot.treatments)
 
     async def _is_due(self, scope: str) -> bool:
         snapshot = await self._last(scope)
-        known = self._unreviewed.get(scope)
-        self._unreviewed[scope] = await self._count_unreviewed(scope) if known is None else known + 1
+        self._unreviewed[scope] = self._unreviewed.get(scope, math.inf) + 1  # in a new process they are counted
         if self._unreviewed[scope] < max(_FIRST, _SHARE * snapshot.reviewed):
             return False
         await self._reread(scope)  # another process may have been first
-        self._unreviewed[scope] = await self._count_unreviewed(scope)
+        since, reviewed = self._snapshots[scope].sequence, self._snapshots[scope].reviewed
+        settled = self._store.journal(scope=scope, since=since, kinds=("settle",))
+        self._unreviewed[scope] = len([None async for _ in settled])
         left = await count_records(self._store, scope=scope)  # a purge may have left fewer than were reviewed
-        reviewed = min(self._snapshots[scope].reviewed, left.recalls_with_a_run)
-        return self._unreviewed[scope] >= max(_FIRST, _SHARE * reviewed)
-
-    async def _count_unreviewed(self, scope: str) -> int:
-        since = self._snapshots[scope].sequence
-        return len([None async for _ in self._store.journal(scope=scope, since=since, kinds=("settle",))])
+        return self._unreviewed[scope] >= max(_FIRST, _SHARE * min(reviewed, left.recalls_with_a_run))
 
     async def _review(self, scope: str) -> Acted:
         state = await self._read(scope)
@@ -277,8 +243,8 @@ class StoredLedger(Ledger):
             treatments=treatment_reviews(episodes, sure),
             proposed={id: (earlier[id][0] if id in earlier else state.sequence, why) for id, why in proposed.items()},
         )
-        self._tell(scope, snapshot)
-        await self._store.put_setting(REVIEW.of(scope), snapshot.text())
+        self._tell(scope, snapshot, text := snapshot.text())
+        await self._store.put_setting(REVIEW.of(scope), text)
         new = [proposal for proposal in await self._proposals(state, scope) if proposal.lesson.id not in earlier]
         return Acted(changes=made, proposals=tuple(new), notes=proposal_notes(new))
 
@@ -294,42 +260,45 @@ class StoredLedger(Ledger):
         `sure` holds without each single key that told outcomes. Only proposed (by id, with the evidence) is what a
         person approved, and where there are several keys what is not sure and what helps.
         """
+        harmful = list(harmful_treatments(episodes, review))
+        helpful = {id: n for n, id in enumerate(episodes.treatments) if self._trusts and review.is_shown(n, "helps")}
+        known = await self._lessons({*helpful, *(id for _, ids in harmful for id in ids)}, scope)
+        left = {id: lesson for id, lesson in known.items() if not lesson.hidden}
         changes, proposed = list[Change](), dict[str, str]()
-        for treatment, ids in harmful_treatments(episodes, review):
-            lessons = [await self._lesson(id, scope) for id in ids if id not in state.taken_back]
+        for treatment, ids in harmful:
             group = episodes.treatments[treatment] if episodes.level[treatment] == GROUP_LEVEL else ""
-            shown = [lesson for lesson in lessons if lesson and not lesson.hidden]
             is_sure = sure.is_shown(treatment, "harms")
             why = why_of(review, treatment) + ("" if is_sure else _UNSURE)
+            shown = [left[id] for id in ids if id in left and id not in state.taken_back]
             proposed.update((lesson.id, why) for lesson in shown if lesson.approved or not is_sure)
-            done = {id for change in changes if isinstance(change, Retire) for id in change.lesson_ids}
-            if is_sure and (back := tuple(i.id for i in shown if not i.approved and i.id not in done)):
+            if is_sure and (back := tuple(lesson.id for lesson in shown if not lesson.approved)):
                 changes.append(Retire(lesson_ids=back, group=group, reason=f"shown to harm: {why}"))
-        for treatment, id in enumerate(episodes.treatments):
-            if self._trusts and episodes.level[treatment] == LESSON_LEVEL and review.is_shown(treatment, "helps"):
-                lesson = await self._lesson(id, scope)
-                if lesson and not lesson.hidden and lesson.state == "probation":
-                    why = f"{_HELPS}: {why_of(review, treatment)}"
-                    if sure is not review:
-                        proposed.setdefault(id, why)
-                    else:
-                        changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=why))
+                left = {id: lesson for id, lesson in left.items() if id not in back}
+        for id, treatment in helpful.items():
+            if id in left and left[id].state == "probation":
+                why = f"{_HELPS}: {why_of(review, treatment)}"
+                if sure is not review:
+                    proposed.setdefault(id, why)
+                else:
+                    changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=why))
         return changes, proposed
 
     async def _proposals(self, state: _ScopeState, scope: str) -> list[Proposal]:
         """What was proposed, and not answered since: the lesson is still shown, and nobody approved it."""
         proposed = self._snapshots[scope].proposed.items()
-        still = [(id, why) for id, (since, why) in proposed if state.approved.get(id, 0) <= since]
-        pairs = [(await self._lesson(id, scope), why) for id, why in still]
+        still = {id: why for id, (since, why) in proposed if state.approved.get(id, 0) <= since}
+        lessons = await self._lessons(still, scope)
         return [
-            Proposal(lesson=lesson, reason=why, change="approve" if why.startswith(_HELPS) else "retire")
-            for lesson, why in pairs
-            if lesson and not lesson.hidden and not (lesson.state == "active" and why.startswith(_HELPS))
+            Proposal(lesson=lessons[id], reason=why, change="approve" if why.startswith(_HELPS) else "retire")
+            for id, why in still.items()
+            if id in lessons and not lessons[id].hidden
+            if not (lessons[id].state == "active" and why.startswith(_HELPS))
         ]
 
-    async def _lesson(self, id: str, scope: str) -> Lesson | None:
-        owner = await get_or_none(experience_of_lesson(self._store, id, scope=scope))
-        return owner and next(lesson for lesson in owner.lessons if lesson.id == id)
+    async def _lessons(self, ids: Collection[str], scope: str) -> dict[str, Lesson]:
+        """The lessons of these ids that there are."""
+        owners = await self._store.experiences("lesson", ids, scope=scope) if ids else ()
+        return {lesson.id: lesson for owner in owners for lesson in owner.lessons if lesson.id in ids}
 
     async def _apply(self, change: Change, scope: str) -> bool:
         """Apply a change, and say whether it could be made: somebody else may have taken the lesson back meanwhile."""
@@ -358,29 +327,14 @@ class StoredLedger(Ledger):
                     return state
 
     async def _receipts(self, state: _ScopeState, entries: Sequence[JournalEntry], scope: str) -> list[Recall]:
-        """The receipts that `state` does not have: those that `entries` name, and those still without an outcome."""
-        if not len(state.table) and not state.sequence:
-            return [recall async for recall in every_recall(self._store, scope=scope)]
-        new = {recall.id: recall for recall in await self._later_receipts(state, scope)}
-        named = [e.entry.settlement.recall_id for e in entries if isinstance(e.entry, Settle)]
-        unknown = [id for id in dict.fromkeys(named) if id not in new and not state.table.knows(id)]
-        recalls = [await get_or_none(get_recall(self._store, id, scope=scope)) for id in unknown]
-        return [*reversed(new.values()), *(recall for recall in recalls if recall)]
-
-    async def _later_receipts(self, state: _ScopeState, scope: str) -> list[Recall]:
-        """The receipts made since the last reading, the newest first, up to a page of which each is known."""
-        new, last = list[Recall](), None
-        while True:
-            wanted = RecallFilter(limit=_PAGE, after=last)
-            page = await get_or_none(list_recalls(self._store, wanted, scope=scope))
-            if page is None:  # the last one was erased meanwhile: from the newest again
-                new, last = [], None
-                continue
-            unknown = [recall for recall in page if not state.table.knows(recall.id)]
-            new += unknown
-            if not unknown or len(page) < _PAGE:
-                return new
-            last = page[-1].id
+        """The receipts that `state` does not have: the latest, and those that `entries` name."""
+        table, latest = state.table, every_recall(self._store, scope=scope, since=state.newest - _SLACK)
+        new = {recall.id: recall async for recall in latest if not table.knows(recall.id)}
+        named = (e.entry.settlement.recall_id for e in entries if isinstance(e.entry, Settle))
+        if ids := {id for id in named if id not in new and not table.knows(id)}:
+            late = await list_recalls(self._store, RecallFilter(ids=ids), scope=scope)
+            new |= {recall.id: recall for recall in sorted(late, key=lambda recall: recall.created_at)}
+        return list(new.values())
 
 
 _HELPS: Final = "shown to help"
@@ -393,17 +347,16 @@ def proposal_notes(proposals: Sequence[Proposal], /) -> tuple[str, ...]:
     alike = defaultdict[tuple[str, str, bool], list[Proposal]](list)
     for proposal in proposals:
         alike[proposal.change, proposal.reason, proposal.lesson.approved].append(proposal)
-    return tuple(_describe_proposal(some[0], len(some)) for some in alike.values())
-
-
-def _describe_proposal(proposal: Proposal, count: int) -> str:
-    what, it = (f"{count} lessons are", "them")
-    if count == 1:
-        what, it = f"the lesson {quoted(proposal.lesson.title)} is", "it"
-    if proposal.change == "approve":
-        return f"{what} {proposal.reason}: approve {it}, because several keys told outcomes"
-    again = " again" if proposal.lesson.approved else ""
-    return f"{what} shown to harm ({proposal.reason}): retire {it}, or approve {it}{again}"
+    notes = list[str]()
+    for (change, reason, is_approved), some in alike.items():
+        what, it, again = f"{len(some)} lessons are", "them", " again" if is_approved else ""
+        if len(some) == 1:
+            what, it = f"the lesson {quoted(some[0].lesson.title)} is", "it"
+        if change == "approve":
+            notes.append(f"{what} {reason}: approve {it}, because several keys told outcomes")
+        else:
+            notes.append(f"{what} shown to harm ({reason}): retire {it}, or approve {it}{again}")
+    return tuple(notes)
 
 
 def harmful_treatments(episodes: Episodes, review: Review) -> Iterator[tuple[int, list[str]]]:

@@ -9,7 +9,7 @@ from lessonbank._base.checks import short_repr
 from lessonbank._base.ids import short
 from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
 from lessonbank.contracts.records import MODEL, SECONDS, TEMPLATE, Outcome, Recall, Rejudge, Run, Settlement, Trajectory
-from lessonbank.evidence.receipts import ERASED, plain_task
+from lessonbank.guard.receipts import ERASED, plain_task
 
 from .run_report import RunReport, Verdicts
 

@@ -14,8 +14,8 @@ from lessonbank._base.checks import a_count, a_number, a_seed, a_share, an_id, s
 from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Record, Usage
 from lessonbank.errors import UsageError
-from lessonbank.evidence.draws import uniform
 from lessonbank.evidence.effects import Standing
+from lessonbank.evidence.policy import uniform
 from lessonbank.guard import one_line
 
 from .paired_sequential import PairedTest
@@ -27,23 +27,17 @@ OTHER: Final[dict[Arm, Arm]] = {"with": "without", "without": "with"}
 _BLIND: Final = "the budget in money could not be kept: no run says what it cost (usage.cost)"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is compared: memory as it is shown, with something and without it."""
+def asked(*, without: str | None = None, with_: str | None = None) -> tuple[Way, str | None]:
+    """What is compared: memory as it is shown, with a lesson and without it; `None` for the id: all that is shown.
 
-    way: Way = "without"
-    treatment: str | None = None
-    """The id of a lesson; `None`: everything that is shown."""
-    title: str = ""
-
-
-def asked(*, without: str | None = None, with_: str | None = None) -> Question:
-    """The question of a call. Raises UsageError: both, or something that is no id."""
+    Raises:
+        UsageError: both, or something that is no id.
+    """
     if without is not None and with_ is not None:
         raise UsageError("trial compares one thing: give one of without=id, with_=id")
     if with_ is not None:
-        return Question("with", an_id(with_, "with_="))
-    return Question() if without is None else Question("without", an_id(without, "without="))
+        return "with", an_id(with_, "with_=")
+    return "without", None if without is None else an_id(without, "without=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,20 +185,21 @@ class PairEvidence:
     def with_findings(self, about: Trial, /) -> Trial:
         """`about` with what was found so far."""
         rows = tuple(run for pair in self._pairs for run in pair)
-        pairs = [(changed, pair) for pair in self._pairs if (changed := difference(pair)) is not None]
+        counted = [(changed, pair) for pair in self._pairs if (changed := difference(pair)) is not None]
         is_blind = self._design.max_cost is not None and about.runs > 0 and about.usage.cost is None
         notes = (*about.notes, *_notes(rows), *([_BLIND] if is_blind else []))
-        update: dict[str, object] = {"pairs": len(pairs), "rows": rows, "notes": notes}
-        if pairs:
-            changed, (low, high) = [changed for changed, _ in pairs], self._test.interval()
-            for arm in OTHER:
-                known = [run.outcome or 0.0 for _, pair in pairs for run in pair if run.arm == arm]
-                update[f"success_{arm}"] = math.fsum(known) / len(pairs)
+        update: dict[str, object] = {"pairs": len(counted), "rows": rows, "notes": notes}
+        if counted:
+            changed, (low, high) = [changed for changed, _ in counted], self._test.interval()
             update |= {
+                f"success_{arm}": math.fsum(run.outcome or 0.0 for _, pair in counted for run in pair if run.arm == arm)
+                / len(counted)
+                for arm in OTHER
+            } | {
                 "wins": sum(d > 0 for d in changed),
                 "losses": sum(d < 0 for d in changed),
-                "ties": sum(d == 0 for d in changed),
-                "effect": math.fsum(changed) / len(pairs),
+                "ties": changed.count(0.0),
+                "effect": math.fsum(changed) / len(changed),
                 "low": low,
                 "high": high,
                 "standing": "helps" if low > 0 else "harms" if high < 0 else "no evidence yet",
@@ -262,18 +257,14 @@ def _cost(trial: Trial) -> str:
         "" if dollars is None else f"${dollars:,.2f}",
         f"{trial.seconds:,.1f} seconds",
     )
-    mean = {arm: _tokens_a_run(trial.rows, arm) for arm in OTHER}
-    each = f" A run took {mean['with']:,.0f} tokens with it and {mean['without']:,.0f} without." if tokens else ""
-    return f"Cost: {', '.join(filter(None, parts))}.{each}"
+    each = [[_tokens(row.usage) for row in trial.rows if row.arm == arm] for arm in OTHER]
+    with_, without = (sum(some) / max(len(some), 1) for some in each)
+    mean = f" A run took {with_:,.0f} tokens with it and {without:,.0f} without." if tokens else ""
+    return f"Cost: {', '.join(filter(None, parts))}.{mean}"
 
 
 def _tokens(usage: Usage) -> int:
     return usage.input_tokens + usage.output_tokens
-
-
-def _tokens_a_run(rows: Sequence[TrialRun], arm: Arm) -> float:
-    counts = [_tokens(row.usage) for row in rows if row.arm == arm]
-    return sum(counts) / len(counts) if counts else 0.0
 
 
 def _next(trial: Trial) -> Iterator[str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack
@@ -24,7 +23,7 @@ from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import UsageError
 from lessonbank.text.messages import trajectory_from
 
-from .design import OTHER, Arm, Design, PairEvidence, Planned, Question, Stopped, Trial, TrialRun, asked, order
+from .design import OTHER, Arm, Design, PairEvidence, Planned, Stopped, Trial, TrialRun, Way, asked, order
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Store
@@ -112,8 +111,8 @@ async def trial(
     check_calls(agent, progress=progress)
     if not callable(verify):
         raise argument_error("verify=", "takes a function of a run", verify)
-    question = asked(without=without, with_=with_)
-    if question != Question():  # the two texts differ by a lesson, and a model would choose anew for each of them
+    way, lesson = asked(without=without, with_=with_)
+    if lesson:  # the two texts differ by a lesson, and a model would choose anew for each of them
         options = {**options, "fit": "none"}
     design = Design(
         max_runs=max_runs,
@@ -127,12 +126,12 @@ async def trial(
     )
     # A step of the loop and no call for users, who retrieve.
     recaller = partial(bank._recall_for_trial, asked=RetrieveOptions(**options))  # pyright: ignore[reportPrivateUsage]
-    about, arms = await _Texts(bank, question).of(tasks, design, recaller)
+    about, arms = await _Texts(bank, way, lesson).of(tasks, design, recaller)
     play = _Play(
         agent=as_awaitable(agent, threads=design.concurrency),
         verify=as_awaitable(verify, threads=design.concurrency),
         is_seeded=bool(taken(agent, "seed")),
-        arms={task_arms.id: task_arms for task_arms in arms},
+        arms=arms,
         about=about,
         design=design,
         evidence=PairEvidence(design),
@@ -154,30 +153,41 @@ class _Arms:
     """What a model took that fitted the lessons to the task: a run with them pays for it."""
 
 
+@dataclass(slots=True)
 class _Texts:
     """The texts of one trial, made from what one search found: what is shown beside a lesson is the same."""
 
-    def __init__(self, bank: Bank, question: Question, /) -> None:
-        self._store, self._injector, self._scope = bank.store, bank.parts.injector, bank.scope
-        self._asked = question
-        self._added: Match | None = None
-        """The lesson that is shown besides, where the question is about one."""
+    bank: Bank
+    way: Way
+    lesson: str | None
+    """The id of the lesson in question; `None`: everything that is shown."""
+    added: tuple[Match, ...] = ()
+    """The lesson, where it is shown besides."""
 
-    async def of(self, tasks: Tasks, design: Design, recaller: _Recaller, /) -> tuple[Trial, list[_Arms]]:
-        """What is asked, before any run, and the tasks for which the two texts differ. Raises UsageError: none does."""
+    async def of(self, tasks: Tasks, design: Design, recaller: _Recaller, /) -> tuple[Trial, dict[str, _Arms]]:
+        """What is asked, before any run, and by id the tasks for which the two texts differ.
+
+        Raises:
+            UsageError: there is no such lesson, or no task for which the two texts differ.
+        """
         texts = nonempty([tasks] if is_instance(tasks, str) else tasks, "trial", str)
         each = list(dict.fromkeys(a_text(text, "a task", blank=False) for text in texts))
         recalls = await gather([partial(recaller, text) for text in each])
-        self._asked = await self._target()
-        made = [self._arms(*task_arms) for task_arms in recalls]
-        arms = _with_own_ids([arm for arm in made if not is_instance(arm, str)])
+        alone = await self._alone(self.lesson) if self.lesson else None
+        self.added = (alone,) if alone and self.way == "with" else ()
+        made = [self._arms(*recall) for recall in recalls]
+        arms = dict[str, _Arms]()
+        for pair in made:
+            if not is_instance(pair, str):
+                same = sum(other.id == pair.id for other in arms.values())  # they differ in a removed address alone
+                arms[f"{pair.id}-{same}" if same else pair.id] = pair
         if not arms:
             raise UsageError(f"there is nothing to compare in these tasks: {made[0]}")
         about = Trial(
-            scope=self._scope,
-            way=self._asked.way,
-            treatment=self._asked.treatment,
-            title=self._asked.title,
+            scope=self.bank.scope,
+            way=self.way,
+            treatment=self.lesson,
+            title=alone.experience.lessons[0].title if alone else "",
             tasks=len(arms),
             most_runs=min(design.max_runs, 2 * len(arms) * design.rounds),
             level=design.level,
@@ -187,39 +197,28 @@ class _Texts:
         )
         return about, arms
 
-    async def _alone(self, id: str) -> Match | None:
-        """A lesson as if it were found alone, also a retired one; `None` for one that is gone, or in quarantine."""
-        owner = await get_or_none(experience_of_lesson(self._store, id, scope=self._scope))
-        lesson = next((lesson for lesson in owner.lessons if lesson.id == id), None) if owner else None
-        if owner is None or lesson is None or lesson.state == "quarantined":
-            return None
-        alone = owner.model_copy(update={"lessons": (lesson.model_copy(update={"retired": False}),)})
-        return Match(experience=alone, score=0.0, lesson_id=id)
-
-    async def _target(self) -> Question:
-        """The question with the title of the lesson that it names, as it is in the bank."""
-        question, id = self._asked, self._asked.treatment
-        if id is None:
-            return question
-        if match := await self._alone(id):
-            self._added = match if question.way == "with" else None
-            return replace(question, title=match.experience.lessons[0].title)
+    async def _alone(self, id: str) -> Match:
+        """The lesson as if it were found alone, also a retired one. Raises UsageError: it is gone, or in quarantine."""
+        owner = await get_or_none(experience_of_lesson(self.bank.store, id, scope=self.bank.scope))
+        for lesson in owner.lessons if owner else ():
+            if owner and lesson.id == id and lesson.state != "quarantined":
+                alone = owner.model_copy(update={"lessons": (lesson.model_copy(update={"retired": False}),)})
+                return Match(experience=alone, score=0.0, lesson_id=id)
         raise UsageError(f"there is no lesson {short_repr(id)} to try here: it is unknown, erased or in quarantine")
 
     def _arms(self, recall: Recall, retrieval: Found) -> _Arms | str:
         """The two texts, or why this task cannot be compared: one would differ by more or less than what is asked."""
         every = {candidate.lesson_id for candidate in recall.candidates if candidate.placed}
-        asked = self._asked.treatment
-        at_stake = frozenset(every if asked is None else every & {asked})
-        if asked and self._added and not at_stake:
-            retrieval, at_stake = Found(matches=(*retrieval.matches, self._added)), frozenset({asked})
+        at_stake = frozenset(every if self.lesson is None else every & {self.lesson})
+        if self.lesson and self.added and not at_stake:
+            retrieval, at_stake = Found(matches=(*retrieval.matches, *self.added)), frozenset({self.lesson})
         called = f"the memory for the task {short_repr(recall.task, most=60)}"
         if not at_stake:
-            return f"{called} {'does not show it' if asked else 'is empty'}"
+            return f"{called} {'does not show it' if self.lesson else 'is empty'}"
         with_, without = (self._recall(recall, retrieval, held) for held in (frozenset[str](), at_stake))
         if {*with_.shown_ids} != every | at_stake or {*without.shown_ids} != every - at_stake:
             return f"{called} has no room for it, or shows a lesson that says the same"
-        fit, text = None if asked else recall.fit, with_.text
+        fit, text = None if self.lesson else recall.fit, with_.text
         if fit and fit.is_applied and not (text := recall.text):
             return f"the model that read the task kept no lesson of {called}"
         taught = [match.experience for match in retrieval.matches]
@@ -229,22 +228,12 @@ class _Texts:
 
     def _recall(self, recall: Recall, retrieval: Found, held: frozenset[str]) -> Recall:
         same = {name: getattr(recall, name) for name in ("id", "task", "scope", "retriever", "space")}
-        return self._injector.recall(retrieval, assigned=Assignment(withheld=held), **same)
-
-
-def _with_own_ids(made: Sequence[_Arms]) -> list[_Arms]:
-    """`made`, each with an id of its own: tasks that differ in a removed address alone get the same from memory."""
-    times, own = Counter[str](), list[_Arms]()
-    for arms in made:
-        own.append(replace(arms, id=f"{arms.id}-{times[arms.id]}") if times[arms.id] else arms)
-        times[arms.id] += 1
-    return own
+        return self.bank.parts.injector.recall(retrieval, assigned=Assignment(withheld=held), **same)
 
 
 def _notes(made: Sequence[_Arms | str], design: Design, given: int) -> Iterator[str]:
     left = [reason for reason in made if is_instance(reason, str)]
-    arms = [task_arms for task_arms in made if not is_instance(task_arms, str)]
-    own = sum(task_arms.from_itself for task_arms in arms)
+    own = sum(arms.from_itself for arms in made if not is_instance(arms, str))
     if given > len(made):
         several = ("task was given more than once, and counts once", "tasks were given more than once, and count once")
         yield f"{plural(given - len(made), *several)}: rounds= does each task again"
@@ -269,19 +258,17 @@ class _Play:
     is_seeded: bool
     arms: Mapping[str, _Arms]
     about: Trial
+    """What is asked, and what the runs took so far."""
     design: Design
     evidence: PairEvidence
     progress: Progress | None
     began: float = field(default_factory=anyio.current_time)
-    runs: int = 0
-    usage: Usage = field(default_factory=Usage)
-    seconds: float = 0.0
 
     async def run(self) -> Trial:
         pairs = order(list(self.arms), self.design)
         stopped: Stopped | None = None
         while not stopped:
-            room = (self.design.max_runs - self.runs) // 2
+            room = (self.design.max_runs - self.about.runs) // 2
             batch = list(islice(pairs, max(1, min(room, self.design.concurrency))))
             stopped = (self._spent(room) if batch else "nothing left to run") or await self._made(batch)
         return self._report(stopped)
@@ -291,7 +278,7 @@ class _Play:
         cost, seconds = self.design.max_cost, self.design.max_seconds
         if room < 1:
             return "max_runs"
-        if cost is not None and (self.usage.cost or 0.0) >= cost:
+        if cost is not None and (self.about.usage.cost or 0.0) >= cost:
             return "max_cost"
         return "max_seconds" if seconds is not None and anyio.current_time() - self.began >= seconds else None
 
@@ -306,16 +293,15 @@ class _Play:
         return None
 
     def _report(self, stopped: Stopped | None) -> Trial:
-        spent = {"runs": self.runs, "usage": self.usage, "seconds": round(self.seconds, 3)}
-        return self.evidence.with_findings(self.about.model_copy(update={**spent, "stopped": stopped}))
+        return self.evidence.with_findings(self.about.model_copy(update={"stopped": stopped}))
 
     async def _pair(self, planned: Planned) -> Sequence[TrialRun]:
         """One task done twice, one run after the other."""
         pair: list[TrialRun] = []
         for arm in (planned.first, OTHER[planned.first]):
-            run = await self._run(planned, arm)
-            self.runs, self.usage = self.runs + 1, self.usage + run.usage
-            self.seconds += run.seconds
+            run, about = await self._run(planned, arm), self.about
+            spent = {"usage": about.usage + run.usage, "seconds": round(about.seconds + run.seconds, 3)}
+            self.about = about.model_copy(update={"runs": about.runs + 1, **spent})
             pair.append(run)
         return pair
 

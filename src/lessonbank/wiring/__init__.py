@@ -38,8 +38,7 @@ from lessonbank.contracts.settings import (
     TrustPolicy,
     chosen,
 )
-from lessonbank.evidence.draws import NoHoldout
-from lessonbank.evidence.policy import described
+from lessonbank.evidence.policy import NoHoldout, described
 from lessonbank.guard import check_scope
 from lessonbank.guard.identity import warn_unprotected
 

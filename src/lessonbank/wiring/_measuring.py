@@ -6,9 +6,8 @@ from lessonbank._base.checks import is_instance
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.settings import UNSET, Unset
 from lessonbank.contracts.withholding import Withholding
-from lessonbank.evidence.draws import Holdout, NoHoldout
 from lessonbank.evidence.ledger import Ledger
-from lessonbank.evidence.policy import AdaptiveHoldout
+from lessonbank.evidence.policy import AdaptiveHoldout, Holdout, NoHoldout
 from lessonbank.guard.trust import LEDGER_TRUSTS, TrustPolicy
 
 

@@ -13,9 +13,9 @@ from lessonbank.bank.scoped_bank import ScopedBank, lesson_of, log
 from lessonbank.contracts.records import Change, Experience, Lesson, Restore, Run, Trajectory
 from lessonbank.contracts.records.repeats import taught_in
 from lessonbank.contracts.store_calls import experience_of_lesson, get_trajectories
-from lessonbank.evidence.shown_texts import receipts_in
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.shown_lines import ShownBlocks
+from lessonbank.guard.shown_texts import receipts_in
 from lessonbank.guard.wording import wording_of
 from lessonbank.learning.consolidation.succession import Heir, Succession, as_new, found_again, passed_on
 from lessonbank.learning.outcome import signed

@@ -17,6 +17,7 @@ from lessonbank.evidence.effects import (
     share_of,
 )
 from lessonbank.evidence.lift import (
+    NOT_COUNTED,
     NOTHING,
     Lift,
     advice,
@@ -27,7 +28,6 @@ from lessonbank.evidence.lift import (
     promise,
     weighing,
 )
-from lessonbank.evidence.notes import NOT_COUNTED
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table

@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lessonbank.contracts.withholding import Withholding
-from lessonbank.evidence.draws import Holdout
-from lessonbank.evidence.policy import AdaptiveHoldout
+from lessonbank.evidence.policy import AdaptiveHoldout, Holdout
 from lessonbank_bench.measure.streams import HARM, HELP, NEVER, Pure, Seen, Stream, Treatment, making, play, seen
 
 from .sampling import Sampling, told

@@ -90,6 +90,7 @@ class Episodes:
             np.concatenate([whole, chance]),
         )
         told = np.concatenate([np.ones(len(self), bool), alone | ~off])
+        never, one = np.zeros(len(self), bool), np.zeros(len(self), np.int64)
         kept = np.flatnonzero(told & (columns[3] > 0) & (columns[3] < 1))
         kept = kept[np.argsort(row[kept], kind="stable")]
         return ledger.Episodes(
@@ -106,7 +107,18 @@ class Episodes:
             level=np.array([ledger.WHOLE_LEVEL, *[ledger.LESSON_LEVEL] * size]),
             turn=np.concatenate([[0], _order_of_arrival(pairs.lesson, size)]),
             parents=((),) * (size + 1),
+            broke=never,
             at=self.at,
+            writer=one,
+            writers=(),
+            judged=np.full(len(self), np.nan),
+            audit_odds=np.full(len(self), np.nan),
+            audited=never,
+            another_task=0,
+            waiting=never,
+            model=one - 1,
+            models=(),
+            again=never,
         )
 
 

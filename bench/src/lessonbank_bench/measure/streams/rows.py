@@ -101,7 +101,7 @@ class Straight:
         placed = (self._place_row[:p], self._place_treatment[:p], self._place_shown[:p])
         kept, found = (seconds[told[0]] > begun[told[1]] for told in (drawn, placed))
         level = np.array(self._level)
-        none, treatments = np.full(n, _NAN), tuple(self._number)
+        none, never, one, treatments = np.full(n, _NAN), np.zeros(n, bool), np.zeros(n, np.int64), tuple(self._number)
         return Episodes(
             outcome=outcome,
             true=self._true[:n],
@@ -116,7 +116,17 @@ class Straight:
             level=level,
             turn=_turns(level, drawn[1], kept),
             parents=tuple(self._parents.get(treatment, ()) for treatment in range(len(treatments))),
+            broke=never,
             at=seconds,
+            writer=one,
+            writers=(),
+            judged=none,
+            audit_odds=none,
+            audited=never,
+            another_task=0,
+            model=one - 1,
+            models=(),
+            again=never,
             waiting=rows_that_wait(~np.isnan(outcome), np.bincount(drawn[0], minlength=n) > 0),
         )
 
