@@ -517,11 +517,7 @@ def test_a_hook_whose_program_is_gone_blocks_no_prompt(tmp_path: Path, run: Run,
     written = [json.loads(text) for name, text in files(tmp_path).items() if name.endswith(".json")]
     entries = [told["hooks"] for told in written if "hooks" in told]
     commands = {
-        hook["command"]: name
-        for told in entries
-        for name, event in told.items()
-        for e in event
-        for hook in e["hooks"]
+        hook["command"]: name for told in entries for name, event in told.items() for e in event for hook in e["hooks"]
     }
     assert "SessionStart" in commands.values()
     for command, event in commands.items():

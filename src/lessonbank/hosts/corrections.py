@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +35,8 @@ _QUOTED: Final = re.compile(
 _PASTED: Final = re.compile(r"^(?:[>|$%#+@{\[<]|\t| {4}|[A-Z]{3,}\b:).*", re.MULTILINE)
 _SENTENCE: Final = re.compile(r"[^\n]+?(?:(?<!e\.g)(?<!i\.e)[.!?](?=\s|$)|(?=\n|$|\s[—–]\s))")
 _QUOTE: Final = "\x00"
-_CLAUSE: Final = re.compile(r"(?<=\w\w[\w`])(?:[,;]| \()(?= )|(?<=\w) \(")
+_CLAUSE: Final = re.compile(r"[,;](?= (?!so (?!please)))| \(")
+_MOST_CLAUSES: Final = 3
 _NEVER: Final = -9
 """A sign of this weight speaks against a rule in whatever part of the sentence."""
 
@@ -74,7 +76,7 @@ def _weight(spoken: str, signs: Sequence[tuple[int, re.Pattern[str]]]) -> int:
     What speaks against every rule does so wherever it stands.
     """
     never = sum(weight for weight, sign in signs if weight <= _NEVER and sign.search(spoken))
-    clauses = (spoken, *(spoken[: match.start()] for match in _CLAUSE.finditer(spoken)))
+    clauses = (spoken, *(spoken[: match.start()] for match in islice(_CLAUSE.finditer(spoken), _MOST_CLAUSES)))
     others = [(weight, sign) for weight, sign in signs if weight > _NEVER]
     return never + max(sum(weight for weight, sign in others if sign.search(clause)) for clause in clauses)
 
