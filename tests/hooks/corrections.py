@@ -56,6 +56,16 @@ RULES = (
     "In this repo we never mutate props.",
     "bei uns werden Commits auf Englisch geschrieben, immer",
     "chez nous on ne modifie jamais les fichiers dans `generated/` à la main",
+    # With a reason or a wish behind the rule
+    "Lombok is not allowed in this project, I'd rather have records",
+    "this is a yarn repo. delete the lock file",
+    "Node 18 is what we run, see .nvmrc",
+    "we build with bazel here, not cmake",
+    "nobody runs migrations against the staging db except Priya",
+    "only Mei changes files in Assets/Final.",
+    "I don't want Co-Authored-By lines in any commit of mine",
+    "use `make dev` for local builds, not docker build",
+    "we're on Terraform 1.5 and won't go higher because of the licence, so please drop the `removed` block",
 )
 
 OTHERS = (
@@ -178,6 +188,15 @@ OTHERS = (
     "files are always sorted by name in the sidebar",
     "all fields must be required except the phone number",
     "commands are sent over the websocket, never over http",
+    # Of this change, or of what the software does
+    "Test only `test_upload_large` please, the others take ages and have nothing to do with it.",
+    "Run only tests/test_a.py please",
+    "every endpoint must return 404 for unknown ids, add a test",
+    "each package gets a weight label before shipping",
+    "All packages must be scanned before they leave the warehouse",
+    "every module has to be reloaded, that is slow",
+    "every commit is signed, I checked",
+    "This is a docker project from 2019, delete it",
 )
 
 # Written after the forms: 30 of each, and 30 more after the forms had been changed for the first.

@@ -76,8 +76,6 @@ OPTIONS = ("bank", "model", "holdout")
 """What the resident process is started with."""
 OWN = ("key", "scope", "within", *OPTIONS)
 """Every option but those of `retrieve`, which this program hands on without reading them."""
-
-
 LONGEST_FOLDER = 80  # bytes
 """macOS takes 103 for the path of a socket, Linux 107; the name of ours has 21, and a slash."""
 LOCK = 3

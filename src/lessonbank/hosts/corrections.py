@@ -34,7 +34,7 @@ _QUOTED: Final = re.compile(
 _PASTED: Final = re.compile(r"^(?:[>|$%#+@{\[<]|\t| {4}|[A-Z]{3,}\b:).*", re.MULTILINE)
 _SENTENCE: Final = re.compile(r"[^\n]+?(?:(?<!e\.g)(?<!i\.e)[.!?](?=\s|$)|(?=\n|$|\s[—–]\s))")
 _QUOTE: Final = "\x00"
-_CLAUSE: Final = re.compile(r"(?<=\w\w[\w`])(?:[,;]| \()(?= )|(?<=\w) \(")
+_CLAUSE: Final = re.compile(r"[,;](?= (?!so (?!please)))| \(")
 _NEVER: Final = -9
 """A sign of this weight speaks against a rule in whatever part of the sentence."""
 
@@ -69,14 +69,9 @@ def rules_in(text: str, /) -> Iterator[str]:
 
 
 def _weight(spoken: str, signs: Sequence[tuple[int, re.Pattern[str]]]) -> int:
-    """What the signs come to: in the whole sentence, or up to one of its commas, where a reason or a wish begins.
-
-    What speaks against every rule does so wherever it stands.
-    """
-    never = sum(weight for weight, sign in signs if weight <= _NEVER and sign.search(spoken))
-    clauses = (spoken, *(spoken[: match.start()] for match in _CLAUSE.finditer(spoken)))
-    others = [(weight, sign) for weight, sign in signs if weight > _NEVER]
-    return never + max(sum(weight for weight, sign in others if sign.search(clause)) for clause in clauses)
+    """What the signs come to: in the whole sentence, or up to its first comma, where a reason or a wish begins."""
+    ends = len(spoken), match.start() if (match := _CLAUSE.search(spoken)) else len(spoken)
+    return max(sum(w for w, sign in signs if sign.search(spoken if w <= _NEVER else spoken[:end])) for end in ends)
 
 
 @cache

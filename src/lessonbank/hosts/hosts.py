@@ -25,7 +25,6 @@ from .repositories import COMMON
 _NAME: Final = "lessonbank"
 _OURS: Final = "(lessonbank)"
 _ABOUT: Final = f"Lessons from earlier sessions {_OURS}"
-_FIRST: Final = "SessionStart"
 _SHOW: Final = (
     "Call the tool `recall` of the MCP server `lessonbank` with this task: {}. If no task is given, use the task of "
     "this session. Show the lessons that it returns, each with its id. Do nothing else."
@@ -112,16 +111,18 @@ def _hook(host: str, wanted: Wanted) -> list[str]:
 
 def _events(host: str, wanted: Wanted, events: str, *, timeout: int = _SECONDS, **more: Json) -> dict[str, Json]:
     """The entry of our hook for each event; a `matcher` names the tools that it is for."""
-    # Where only lessonbank was uninstalled, Python ends with 2: hosts take that for "block this prompt". The hook
-    # itself always ends with 0.
-    says = f"echo {shlex.quote(json.dumps({'systemMessage': _GONE.format(host)}))}"
+    # Where only lessonbank was uninstalled, Python ends with 2: hosts take that for "block this prompt".
+    call, says = (
+        shlex.join(_hook(host, wanted)),
+        f"echo {shlex.quote(json.dumps({'systemMessage': _GONE.format(host)}))}",
+    )
     matcher: dict[str, Json] = {"matcher": more.pop("matcher")} if "matcher" in more else {}
-    entries = dict[str, Json]()
-    for event in events.split():
-        # Gemini CLI would show what the shell says of each hook.
-        command = f"{shlex.join(_hook(host, wanted))} 2>/dev/null || {says if event == _FIRST else 'true'}"
-        entries[event] = {**matcher, "hooks": [{"type": "command", "command": command, "timeout": timeout, **more}]}
-    return entries
+    # Gemini CLI would show what the shell says of each hook.
+    commands = {
+        event: f"{call} 2>/dev/null || {'true' if event != 'SessionStart' else says}" for event in events.split()
+    }
+    words: dict[str, Json] = {"type": "command", "timeout": timeout, **more}
+    return {event: {**matcher, "hooks": [{**words, "command": command}]} for event, command in commands.items()}
 
 
 def _elements(file: Path, events: dict[str, Json]) -> list[Piece]:

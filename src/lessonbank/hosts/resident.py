@@ -34,9 +34,9 @@ from lessonbank.guard.quote import quoted
 
 from . import client
 from .cures import Cures
-from .inbox import waiting
 from .sessions import Sessions, holds, open_bank, problem_in
 from .slash_command import SESSION, SlashCommand
+from .week import waiting
 
 log = logging.getLogger("lessonbank")
 IDLE: Final = 3600.0

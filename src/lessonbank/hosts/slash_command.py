@@ -21,9 +21,8 @@ from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Lesson
 from lessonbank.errors import LessonbankError, NotFound, printable
 
-from .inbox import is_shown
 from .switches import Switches
-from .week import spent_since
+from .week import is_shown, spent_since
 
 _MOST: Final = 30
 _LONGEST: Final = 110

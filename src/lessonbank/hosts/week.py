@@ -14,13 +14,14 @@ from lessonbank._base.iterate import each
 from lessonbank._base.plural import plural
 from lessonbank.bank.recall_again import is_of_cures
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.records import Add, Experience, Json, Recall, Retire, Usage, Verdict
+from lessonbank.contracts.records import Add, Experience, Json, Lesson, Recall, Retire, Usage, Verdict
 from lessonbank.errors import NotFound
+from lessonbank.guard.identity import of_process
+from lessonbank.guard.trust import is_own
 from lessonbank.importers import WENT_ON
 
 from .cures import CORRECTION
 from .hosts import HOSTS
-from .inbox import waiting
 from .repositories import COMMON
 
 _PAGE: Final = 200
@@ -65,14 +66,9 @@ class Week:
         values: dict[str, Json] = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**values, "repositories": [*sorted(self.repositories)], "sessions": [*sorted(self.sessions)]}
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no coding agent used the bank."""
-        return not (self.repositories or self.sessions or self.recalls or self.cures or self.waiting)
-
     def lines(self, bank: str, /) -> list[str]:
         """What a person reads: one line each."""
-        if self.is_empty:
+        if not (self.repositories or self.sessions or self.recalls or self.cures or self.waiting):
             return [
                 "no coding agent used this bank: `lessonbank install --help` names those that can",
                 f"what memory did for another agent: lessonbank lift --bank {bank} --scope SCOPE",
@@ -189,6 +185,20 @@ def _ends(bank: ReasoningBank, recalls: Sequence[Recall]) -> Iterator[list[str]]
         if run.recall_id in known and run.verdict.outcome != "unknown":
             kind = "told" if known[run.recall_id].text else "kept back"
             yield [kind, f"{kind} went through"] if run.verdict.outcome == "success" else [kind]
+
+
+def is_shown(bank: ReasoningBank, lesson: Lesson, /, *, own: bool) -> bool:
+    """Whether agents are shown a lesson; with `own` also a new one that only one's own runs taught."""
+    if lesson.state != "probation":
+        return lesson.state == "active"
+    return own and is_own(lesson, bank.lessons.experience(lesson.id), of_process())
+
+
+def waiting(bank: ReasoningBank, /, *, own: bool, most: int) -> int:
+    """How many lessons wait; of those that are new and those in quarantine `most` each, at most."""
+    held = bank.lessons.list(state="quarantined", limit=most)
+    new = bank.lessons.list(state="probation", limit=most)
+    return len(held) + sum(not is_shown(bank, lesson, own=own) for lesson in new)
 
 
 def spent_since(since: datetime, banks: Sequence[ReasoningBank], /) -> str:

@@ -27,9 +27,9 @@ from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Recall
 from lessonbank.guard.hazards import is_hazard
 from lessonbank.hosts import client, hosts
-from lessonbank.hosts.inbox import is_shown
 from lessonbank.hosts.repositories import Repositories
 from lessonbank.hosts.sessions import open_bank
+from lessonbank.hosts.week import is_shown
 
 from .blind_sets import cases
 from .hooks import own_folder

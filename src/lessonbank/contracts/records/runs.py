@@ -126,7 +126,7 @@ class Verdict(Record):
     error: str | None = None
     """The code of the error that kept the judge's model from a verdict, such as `model_unavailable`."""
     final: bool = False
-    """Whether an unknown outcome stays so: the run does not wait for a judge, such as one that a longer run replaced."""
+    """Whether an unknown outcome stays so: the run waits for no judge, such as one that a longer run replaced."""
 
 
 class Submission(Record):
