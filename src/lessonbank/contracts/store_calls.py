@@ -164,8 +164,7 @@ async def every_saved_recall(
 ) -> AsyncIterator[SavedRecall]:
     """Every recall that is saved, with the latest settlement of each where `settlements` are asked for."""
     wanted = RecallFilter(settlements=settlements, since=since, oldest_first=True, limit=_PAGE)
-    given = set[str]()
-    """What was given of the latest moment: it comes again where a page begins with a moment."""
+    given = set[str]()  # of the latest moment: they come again where a page begins with a moment
     while page := await _recalls_from(store, wanted, scope=scope):
         for record in page:
             if record.recall.id not in given:

@@ -15,10 +15,9 @@ def attempts_of(experience: Experience, /) -> list[tuple[str, bool, Outcome]]:
     """
     states: dict[str, tuple[bool, Outcome]] = {}
     for attempt in experience.attempts:
-        verdict = attempt.verdict
-        outcome = verdict.outcome
+        outcome = attempt.verdict.outcome
         waiting, first = states.get(attempt.trajectory_id, (experience.pending, outcome))
-        states[attempt.trajectory_id] = waiting or (outcome == "unknown" and not verdict.final), first
+        states[attempt.trajectory_id] = waiting or (outcome == "unknown" and not attempt.verdict.final), first
     return [(id, *state) for id, state in states.items()]
 
 

@@ -201,12 +201,8 @@ def without_submission(run: Trajectory, /) -> Trajectory:
 
 def data_of(run: Trajectory, /) -> list[object]:
     """What a run holds as data of any form."""
-    return [
-        run.metadata,
-        run.tools,
-        run.original,
-        *[call.arguments for step in run.steps for call in step.action.calls],
-    ]
+    arguments = [call.arguments for step in run.steps for call in step.action.calls]
+    return [run.metadata, run.tools, run.original, *arguments]
 
 
 def is_brief(run: Trajectory, /, *, most: int = BRIEF) -> bool:
