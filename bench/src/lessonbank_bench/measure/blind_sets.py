@@ -1,7 +1,7 @@
 """Runs what somebody wrote who had never seen our rules: pairs of commands, ends of sessions, words of a person.
 
     python -m lessonbank_bench.measure.blind_sets pairs [--list]
-    python -m lessonbank_bench.measure.blind_sets rules [--list]                # or rules2, rules3
+    python -m lessonbank_bench.measure.blind_sets rules [--list]                # or rules2 to rules4
     python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends17, which others wrote later
 
 `bench/blind/README.md` says who wrote the sets, and how the labels are meant. `--list` names every case that is not as
