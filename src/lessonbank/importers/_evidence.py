@@ -164,6 +164,8 @@ _PREPARES: Final = re.compile(
     rf"{BEFORE}(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+(?:add|rm|mv|commit|tag)|dbt\s+(?:run|seed)|(?:buf|go|sqlc|prisma)\s+generate|helm\s+dep\w*\s+\w+|"
     r"(?:terraform|tofu)\s(?:.*\s)?(?:fmt|init)|cmake(?!\s+-[^SBDG])|configure)\s"
 )
+_FAILS_OUTRIGHT: Final = {"the release", "CI", "the hooks"}
+"""Checks that start elsewhere: what they print of a failure has no form."""
 _PENDING: Final = 8
 """With which `gh pr checks` says that a check still runs."""
 _NO_RESULT: Final = {124, 125, 126, 127}
@@ -426,7 +428,9 @@ def _signs_of_command(
             code = None
         status = (0 if code else 1) if is_inverted and code is not None else code
         passed = _passed(printed, status)
-        if check == "the tests" and (_is_old_news(printed) or (status and not SHOWS_FAILURE.search(printed))):
+        if (check == "the tests" and _is_old_news(printed)) or (
+            status and check not in _FAILS_OUTRIGHT and not SHOWS_FAILURE.search(printed)
+        ):
             passed = None
         if passed is not None and not (passed and code is None and line_failed):
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
