@@ -68,7 +68,10 @@ def _checks() -> Mapping[Check, re.Pattern[str]]:
 def _programs_of(table: str) -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
     """Programs, and names of files, of a table: made when first asked for, which takes 27 ms."""
     return tuple(
-        (re.compile(rf"{BEFORE}(?:{_any_of(programs + chr(10))})(?=\s|$)"), re.compile(files))
+        (
+            re.compile(rf"{BEFORE}(?:{_any_of(programs + chr(10))})(?=\s|$)"),
+            re.compile(files if table == "files" else rf"\.(?:{files}|{_TABLES['parts']['data']})$|/\.?\w+$"),
+        )
         for programs, files in _TABLES[table].items()
     )
 
@@ -77,9 +80,8 @@ def looks_at(command: str, file: str, /) -> bool:
     """Whether a check may look at a file, by the name of its kind; `""` is one whose name is not known."""
     if any(re.search(files, file) and not re.search(programs, command) for files, programs in _READERS.items()):
         return False
-    if any(program.match(command) and files.search(file) for program, files in _programs_of("foreign")):
-        return False
-    kind = next((files for program, files in _programs_of("files") if program.match(command)), None)
+    kinds = (kind for table in ("files", "languages") for program, kind in _programs_of(table) if program.match(command))
+    kind = next(kinds, None)
     return not file or kind is None or kind.search(f"/{file}") is not None
 
 
