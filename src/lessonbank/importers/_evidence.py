@@ -294,7 +294,8 @@ def _outcome_of(checks: Sequence[_Checked], before: Sequence[_Checked]) -> Verdi
     source: VerdictSource = "ground_truth" if all(check.by_code for check in checks) else "judge"
     if not failed and [*kinds] == ["the linter"] and any(check.check == "the tests" for check in before):
         return _verdict_of("unknown", "the tests that had failed were not run again")
-    if not failed and any(check.is_part_of(wider) for check in checks for wider in before):
+    later = ((check, wider) for at, check in enumerate(checks) if check.passed for wider in (*before, *checks[:at]))
+    if any(not wider.passed and check.is_part_of(wider) for check, wider in later):
         return _verdict_of("unknown", "only a part of what had failed was checked again")
     if not failed:
         return _verdict_of("success", f"{' and '.join(kinds)} passed after the last edit", source)
