@@ -82,17 +82,6 @@ class _Checked:
         is_choice = not _NO_CHOICE.fullmatch(last) and check_of(chosen) is not None
         return is_choice and self.words > other.words and not any(word.startswith("-") for word in more)
 
-    def is_part_of(self, other: _Checked) -> bool:
-        """Whether it looks at less of the same thing."""
-        if self.check != other.check:
-            return False
-        more = self.words - other.words
-        is_less = self.words > other.words and not all(map(_SAME_SCOPE.match, more))
-        return is_less or (self.check == "the tests" and self._chooses() and not other._chooses())
-
-    def _chooses(self) -> bool:
-        return any(map(_CHOICE.match, self.part.command.split()[1:]))
-
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
@@ -145,10 +134,6 @@ _BUILDS_FIRST: Final = re.compile(
     r"(?:^|[\s/])(?:bazel|cargo|go|mvnw?|gradlew?|dotnet|swift|sbt|mill|dune|stack|cabal)\s"
 )
 """Builds what it tests."""
-_CHOICE: Final = re.compile(
-    r"[^-]\S*(?:/\w|::|\.(?:py|[jt]sx?|rb|php|exs?|dart)$)|-(?:k|t|run|-grep|-filter|-tests|Dtest\S*)$"
-)
-"""A word by which tests are chosen."""
 _REWRITES: Final = re.compile(
     r"\s(?:--fix|--write|--in-place|--auto-?correct(?:-all)?|--apply(?:-unsafe)?)(?=[\s=]|$)|[\s:-]fix(?=[\s:]|$)|"
     r"\b(?:rubocop\s(?:[^|]*\s)?-[aA]|ktlint\s(?:[^|]*\s)?-F|swiftlint\s+autocorrect)(?=\s|$)"
@@ -292,11 +277,12 @@ def _outcome_of(checks: Sequence[_Checked], before: Sequence[_Checked]) -> Verdi
     kinds = dict.fromkeys(check.check for check in checks)
     failed = dict.fromkeys(check.check for check in checks if not check.passed)
     source: VerdictSource = "ground_truth" if all(check.by_code for check in checks) else "judge"
-    if not failed and [*kinds] == ["the linter"] and any(check.check == "the tests" for check in before):
-        return _verdict_of("unknown", "the tests that had failed were not run again")
-    later = ((check, wider) for at, check in enumerate(checks) if check.passed for wider in (*before, *checks[:at]))
-    if any(not wider.passed and check.is_part_of(wider) for check, wider in later):
-        return _verdict_of("unknown", "only a part of what had failed was checked again")
+    if (before and not failed) or any(
+        wider.check == check.check and check.passed and not wider.passed
+        for at, check in enumerate(checks)
+        for wider in checks[:at]
+    ):
+        return _verdict_of("unknown", "what had failed was not checked again as a whole")
     if not failed:
         return _verdict_of("success", f"{' and '.join(kinds)} passed after the last edit", source)
     if "the tests" in kinds and "the tests" not in failed:
