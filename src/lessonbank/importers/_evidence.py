@@ -23,6 +23,7 @@ from ._checks import (
     SAYS_PASSED,
     SCRATCH,
     SHOWS_FAILURE,
+    SHOWS_SUCCESS,
     Check,
     check_of,
     runs_hooks,
@@ -415,9 +416,9 @@ def _signs_of_command(
             code = None
         status = (0 if code else 1) if is_inverted and code is not None else code
         passed = _passed(printed, status)
-        if (check == "the tests" and _is_old_news(printed)) or (
-            status and check not in _FAILS_OUTRIGHT and not SHOWS_FAILURE.search(printed)
-        ):
+        if check == "the tests" and (_is_old_news(printed) or (status == 0 and not SHOWS_SUCCESS.search(printed))):
+            passed = None
+        if status and check not in _FAILS_OUTRIGHT and not SHOWS_FAILURE.search(printed):
             passed = None
         if passed is not None and not (passed and code is None and line_failed):
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
