@@ -94,19 +94,29 @@ _PREPARES: Final = frozenset({"clean", "fix", "gen", "generate", "install", "lis
 _STARTS: Final = frozenset({"run", "exec", "xtask", "task", "make", "x"})
 
 
-def _by_word(command: str) -> Check | None:
-    """What a command checks by its sub-command, or by the name of the script that it runs."""
+def _words_of(command: str) -> tuple[list[str], bool]:
+    """The words of a command that may be a check, and whether something starts it; none where it is known for no check."""
     before = re.match(BEFORE, command)
     whole = command[before.end() :] if before else command
     words = [word for word in whole.split() if not word.startswith("-")][:4]
     is_own = bool(before and _OF_REPOSITORY.search(before[0]))
     if not words or runs_nothing(whole) or _NO_CHECKS.fullmatch(words[0]) or INSTALLS.match(whole):
-        return None
-    if not is_own and (only_looks(whole) or only_looks(words[0])):
-        return None
-    named = words[1:] if _INTERPRETERS.fullmatch(words[0]) else words
+        return [], False
+    looks = not is_own and (only_looks(whole) or only_looks(words[0]))
+    return ([] if looks else words), bool(before and before.group().strip())
+
+
+def may_check(command: str, /) -> bool:
+    """Whether a command that is not known may check something."""
+    return bool(_words_of(command)[0])
+
+
+def _by_word(command: str) -> Check | None:
+    """What a command checks by its sub-command, or by the name of the script that it runs."""
+    words, is_started = _words_of(command)
+    named = words[1:] if words and _INTERPRETERS.fullmatch(words[0]) else words
     script = _SCRIPT.fullmatch(named[0]) if named else None
-    own = [script[1]] if script else words[:1] if before and before.group().strip() else []
+    own = [script[1]] if script else words[:1] if is_started else []
     rest = named[1:3] if named[1:] and named[1] in _STARTS else named[1:2]
     return next((check for name in (*own, *rest) if (check := _of_name(name))), None)
 

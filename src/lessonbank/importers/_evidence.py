@@ -26,6 +26,7 @@ from ._checks import (
     SHOWS_SUCCESS,
     Check,
     check_of,
+    may_check,
     runs_hooks,
 )
 from ._opinions import Opinion, objects_to_nothing, opinion_in
@@ -92,7 +93,7 @@ class _Edit:
     restores: bool = False
 
 
-Sign: TypeAlias = Literal["revert", "rejection", "interrupt", "delivery"] | Opinion | _Checked | _Edit
+Sign: TypeAlias = Literal["revert", "rejection", "interrupt", "delivery", "doubt"] | Opinion | _Checked | _Edit
 """What happened in a run, in its order."""
 _MOST_OUTPUT: Final = 20_000
 _MOST_COMMANDS: Final = 200
@@ -191,6 +192,8 @@ class _Known:
     """The files of the last edit, and of the one before documents: a check of others proves nothing of it."""
     delivered: bool = False
     """Whether the work was brought to another machine since the last edit."""
+    doubtful: bool = False
+    """Whether a command failed since the last edit that may be a check."""
     reverted: bool = False
     rejected: bool = False
     interrupted: bool = False
@@ -210,6 +213,8 @@ class _Known:
             self._check(sign)
         elif sign == "delivery":
             self.delivered = True
+        elif sign == "doubt":
+            self.doubtful = True
         else:
             self.rejected, self.opinion = sign == "wrong", sign
 
@@ -237,13 +242,15 @@ class _Known:
         self.last = done.files | (self.last - {""} if all(map(_DOCUMENT.search, done.files)) else frozenset())
 
     def _begin_again(self, *, edited: set[str], reverted: bool) -> None:
-        self.edited, self.reverted, self.delivered = edited, reverted, False
+        self.edited, self.reverted, self.delivered, self.doubtful = edited, reverted, False, False
         self.failed += [check for check in self.checks if not check.passed]
         self.checks, self.rejected, self.interrupted, self.opinion = [], False, False, None
 
     def verdict(self) -> Verdict | None:
         """Decide how a session ended, with the rule in `reason`; `None` where nothing was checked and nobody said."""
         checked = _outcome_of(self.checks, self.failed)
+        if self.doubtful and checked and checked.outcome == "success":
+            checked = _verdict_of("unknown", "a command failed that may check the work")
         if self.opinion == "wrong" and (checked is None or checked.outcome != "failure"):
             return _SAID_WRONG
         if self.interrupted:
@@ -404,6 +411,8 @@ def _signs_of_command(
     if check is None and runs_hooks(command, printed):
         check = "the hooks"
     if check is None:
+        if code and code not in _NO_RESULT and may_check(command):
+            yield "doubt"
         yield from () if away else _signs_of_change(command, result)
         return
     if _REWRITES.search(command) or _RECORDS.match(command):
