@@ -158,7 +158,7 @@ LINES = {
         "dbt run -s x && dbt test -s x » 1 Failure in test unique_x",
         "terraform fmt -recursive && tflint » 2 2 issue(s) found",
         "helm dep update x && helm upgrade x x » 1 Error: UPGRADE FAILED",
-        "cargo test && cargo fmt --check » 1 test result: ok. 6 passed; 0 failed",
+        "cargo test && cargo fmt --check » 1 test result: ok. 6 passed; 0 failed\nDiff in src/a.rs:41:",
         "git push -q && gh run watch 7 --exit-status » 1 X test (3.9) in 1m2s",
         "git push && sleep 8 && gh run watch 7 --exit-status » 1 X main test · 70017",
         "git add -A && git commit -m x » 1 ✔ Preparing lint-staged...\n✖ eslint:",

@@ -239,7 +239,7 @@ def test_a_release_is_the_work_itself_and_a_revert_takes_the_work_back(
         ((EDIT, shell("ruff check .", "Exit code 1\nFound 2 errors.", True)), "failure"),
         ((EDIT, FAIL, MYPY), "failure"),
         ((EDIT, PASS, shell("ruff check --fix .", "All checks passed!")), None),
-        ((EDIT, shell("npm run build", "Exit code 2\nerror TS2322", True), shell("npm run build", "done")), "success"),
+        ((DATA, shell("npm run build", "Exit code 2\nerror TS2322", True), shell("npm run build", "done")), "success"),
         ((EDIT, shell("make proto", "")), None),
         ((EDIT, shell("make release", "tagged 1.2")), "success"),
         ((MYPY,), None),
