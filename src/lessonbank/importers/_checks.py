@@ -80,7 +80,9 @@ def looks_at(command: str, file: str, /) -> bool:
     """Whether a check may look at a file, by the name of its kind; `""` is one whose name is not known."""
     if any(re.search(files, file) and not re.search(programs, command) for files, programs in _READERS.items()):
         return False
-    kinds = (kind for table in ("files", "languages") for program, kind in _programs_of(table) if program.match(command))
+    kinds = (
+        kind for table in ("files", "languages") for program, kind in _programs_of(table) if program.match(command)
+    )
     kind = next(kinds, None)
     return not file or kind is None or kind.search(f"/{file}") is not None
 
@@ -95,7 +97,7 @@ _STARTS: Final = frozenset({"run", "exec", "xtask", "task", "make", "x"})
 
 
 def _words_of(command: str) -> tuple[list[str], bool]:
-    """The words of a command that may be a check, and whether something starts it; none where it is known for no check."""
+    """The words of a command that may be a check, else none, and whether something starts it."""
     before = re.match(BEFORE, command)
     whole = command[before.end() :] if before else command
     words = [word for word in whole.split() if not word.startswith("-")][:4]

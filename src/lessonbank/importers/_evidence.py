@@ -411,9 +411,7 @@ def _signs_of_command(
     if check is None and runs_hooks(command, printed):
         check = "the hooks"
     if check is None:
-        if code and code not in _NO_RESULT and may_check(command):
-            yield "doubt"
-        yield from () if away else _signs_of_change(command, result)
+        yield from () if away else _signs_of_change(command, result, code)
         return
     if _REWRITES.search(command) or _RECORDS.match(command):
         yield _Edit()
@@ -424,18 +422,24 @@ def _signs_of_command(
         if (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) or (check == "CI" and code == _PENDING):
             code = None
         status = (0 if code else 1) if is_inverted and code is not None else code
-        passed = _passed(printed, status)
-        if check == "the tests" and (_is_old_news(printed) or (status == 0 and not SHOWS_SUCCESS.search(printed))):
-            passed = None
-        if status and check not in _FAILS_OUTRIGHT and not SHOWS_FAILURE.search(printed):
-            passed = None
+        passed = _passed(printed, status) if _shows(check, printed, status) else None
         if passed is not None and not (passed and code is None and line_failed):
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
             by_code = code is not None or (line_failed and not passed)
             yield _Checked(check, words, passed, by_code, part, away)
 
 
-def _signs_of_change(command: str, result: Observation | None) -> Iterator[Sign]:
+def _shows(check: Check, printed: str, code: int | None) -> bool:
+    """Whether what a check printed bears its exit code out: it looked at something, or found something."""
+    if code:
+        return check in _FAILS_OUTRIGHT or SHOWS_FAILURE.search(printed) is not None
+    is_silent = code == 0 and not SHOWS_SUCCESS.search(printed)
+    return check != "the tests" or not (is_silent or _is_old_news(printed))
+
+
+def _signs_of_change(command: str, result: Observation | None, code: int | None) -> Iterator[Sign]:
+    if code and code not in _NO_RESULT and may_check(command):
+        yield "doubt"
     if _REVERTS.match(command):
         yield from () if result is None or result.is_error else ("revert",)
     elif restored := _RESTORES.match(command):

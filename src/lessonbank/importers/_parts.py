@@ -30,8 +30,8 @@ _FOLDERS: Final = re.compile(
 _OF_GO: Final = re.compile(r"(?:^|\s)(?:go\s+(?:test|vet)|golangci-lint\s+run)\s")
 _OF_TERRAFORM: Final = re.compile(r"(?:^|\s)(?:terraform|tofu|terragrunt)\s")
 _TAKES_PATHS: Final = re.compile(
-    r"(?:^|[\s/])(?:flake8|pylint|mypy|pyright|bandit|ruff check|black|isort|eslint|stylelint|prettier|biome \w+|rubocop|phpcs|"
-    r"phpstan analy\w+|shellcheck|yamllint|pytest)(?=\s)(.*)"
+    r"(?:^|[\s/])(?:flake8|pylint|mypy|pyright|bandit|ruff check|black|isort|eslint|stylelint|prettier|biome \w+|"
+    r"rubocop|phpcs|phpstan analy\w+|shellcheck|yamllint|pytest)(?=\s)(.*)"
 )
 """Programs that are given the files and folders to look at."""
 _OPERAND: Final = re.compile(r"\s(\./\S+)")
