@@ -30,6 +30,7 @@ OF_A_PART = {
         ("/srv/shop/web/a.ts", "cd /srv/shop && npm test"),
         ("../hotfix/a.ts", "cd ../hotfix && npm test"),
         ("services/geo/a.py", "pytest services/geo/tests"),
+        ("app/a.py", "ruff check --config x.toml scripts app"),
         ("apps/web/a.ts", "pnpm turbo run build lint test --filter=...@x/shared"),
     ),
     None: (
@@ -48,6 +49,9 @@ OF_A_PART = {
         ("../hotfix/a.ts", "npm test"),
         ("a.ts", "cd ../other && npm test"),
         ("services/geo/a.py", "pytest services/router"),
+        ("scripts/migrate.py", "flake8 app"),
+        ("plugins/loader.py", "cd core && mypy ."),
+        ("internal/a/x.go", "cd cmd && go vet ./..."),
     ),
 }
 OF_A_KIND = {
@@ -59,8 +63,17 @@ OF_A_KIND = {
         ("bin/deploy", "shellcheck bin/deploy"),
         ("infra/a.tf", "terraform validate"),
         ("a.py", "ruff check ."),
+        ("pom.xml", "mvn verify"),
+        ("proto/a.proto", "go build ./..."),
+        ("migrations/1.sql", "pytest"),
     ),
     None: (
+        ("templates/invoice.css", "pytest"),
+        ("ios/Stat.swift", "yarn jest --ci"),
+        ("scripts/backup.sh", "go test ./..."),
+        ("k8s/web.yaml", "npm test"),
+        ("compose.yaml", "cargo test"),
+        ("styles/a.scss", "npm test"),
         ("a.py", "docker compose config -q"),
         (".github/workflows/ci.yml", "npm test"),
         ("Dockerfile", "pytest -q"),
@@ -96,6 +109,8 @@ PRINTS_NOTHING = (
     ("make check", "make: [check] Error 1 (ignored)"),
     ("vendor/bin/phpunit", "No tests executed!"),
     ("pytest", "============ 3 skipped in 0.02s ============"),
+    ("nox -s tests-3.14", "nox > Running session tests-3.14\nnox > Missing interpreters will error by default"),
+    ("nohup npm test", "started 48213"),
     ("pnpm turbo run test", " Tasks:    4 successful, 4 total\n  Time:    90ms >>> FULL TURBO"),
 )
 AFTER_THE_CHECK = {
@@ -177,6 +192,9 @@ LINES = {
         "mvn -o test » 1 [ERROR] Failed to execute goal: Could not resolve dependencies: x",
         "npx jest --frob » 1 error: unknown option '--frob'",
         "ssh pi 'make test'|git push",
+        "npm run build » 1 Could not read the schema",
+        "npx eslint . » 2 Oops! Something went wrong!",
+        "make lint » 2 linter: cannot load its rules",
         "gh pr checks 7 --watch",
         "git push|b.py|gh pr checks 7 --watch",
     ),
@@ -235,6 +253,19 @@ def test_what_changes_files_after_a_check_makes_it_stale_and_a_look_does_not() -
 def test_the_exit_code_of_a_line_is_that_of_its_checks_as_far_as_it_says() -> None:
     for expected, lines in LINES.items():
         assert {line: outcome("a.json", *line.split("|")) for line in lines} == dict.fromkeys(lines, expected)
+
+
+def test_what_failed_is_a_doubt_until_the_same_or_a_wider_check_passes() -> None:
+    assert outcome("make e2e » 2 1 failed", "a.py", "pytest » 0 3 passed") == "unknown"
+    assert outcome("pytest » 1 1 failed", "a.py", "mypy .") == "unknown"
+    assert outcome("a.py", "pytest » 1 1 failed", "pytest tests/test_a.py » 0 1 passed") == "unknown"
+    assert outcome("pytest tests/test_a.py » 1 1 failed", "a.py", "pytest » 0 9 passed") == "success"
+
+
+def test_a_command_that_may_be_a_check_and_fails_takes_a_success_back() -> None:
+    assert outcome("a.php", "phpunit » 0 OK (52 tests)", "composer inspect-code » 8 Found 1 of 31 files") == "unknown"
+    assert outcome("a.py", "pytest", "grep -r x src » 1", "git push » 1 rejected", "frob » 127") == "success"
+    assert outcome("a.py", "pytest » 1 1 failed", "frob --all » 1 no") == "failure"
 
 
 @pytest.mark.parametrize(

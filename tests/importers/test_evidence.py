@@ -11,7 +11,7 @@ import pytest
 from linear import PIECES, too_slow
 
 from lessonbank.importers import Imported, read
-from lessonbank.importers._checks import RAN_NOTHING, SAYS_FAILED, SAYS_PASSED, SHOWS_FAILURE, check_of
+from lessonbank.importers._checks import RAN_NOTHING, SAYS_FAILED, SAYS_PASSED, SHOWS_FAILURE, SHOWS_SUCCESS, check_of
 
 EDIT = ("Edit", {"file_path": "a.py"}, "ok", False)
 DATA = ("Edit", {"file_path": "a.json"}, "ok", False)
@@ -462,7 +462,13 @@ def test_an_edit_and_its_test_may_stand_in_one_command(outcome: Outcome) -> None
 
 def test_the_time_for_what_a_check_printed_grows_as_its_text_does() -> None:
     pieces = [*PIECES, "F", "F!", "a.", "a.py:", "E ", "x: ", "failed ", "Error", "0 passing\n", "\n\n"]
-    signs = {"fails": SAYS_FAILED, "passes": SAYS_PASSED, "shows": SHOWS_FAILURE, "nothing": RAN_NOTHING}
+    signs = {
+        "fails": SAYS_FAILED,
+        "passes": SAYS_PASSED,
+        "shows": SHOWS_FAILURE,
+        "ran": SHOWS_SUCCESS,
+        "nothing": RAN_NOTHING,
+    }
     calls: dict[str, Callable[[str], object]] = {name: sign.search for name, sign in signs.items()}
     assert too_slow(calls, pieces=pieces, size=5_000) == {}
 
