@@ -195,6 +195,8 @@ LINES = {
         "npm run build » 1 Could not read the schema",
         "npx eslint . » 2 Oops! Something went wrong!",
         "make lint » 2 linter: cannot load its rules",
+        'kubectl apply -f x.yaml » 1 error: the path "x.yaml" does not exist',
+        "make test » 2 1 failed so far\nmake: *** [Makefile:3: test] Error 137",
         "gh pr checks 7 --watch",
         "git push|b.py|gh pr checks 7 --watch",
     ),
