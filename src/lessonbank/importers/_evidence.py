@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict, VerdictSource
-from lessonbank.text.shell_commands import runs_nothing
+from lessonbank.text.shell_commands import program_of, runs_nothing
 
 from ._checks import (
     BEFORE,
     CHANGES,
+    CHOSE_NOTHING,
     INTO_FILE,
     RAN_NOTHING,
     SAYS_FAILED,
@@ -93,7 +94,18 @@ class _Edit:
     restores: bool = False
 
 
-Sign: TypeAlias = Literal["revert", "rejection", "interrupt", "delivery", "doubt"] | Opinion | _Checked | _Edit
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A command that is no known check, nor a known change, and that does more than look."""
+
+    program: str
+    failed: bool | None
+    """Whether its exit code says so; `None` where the line does not tell it."""
+    may_change: bool = False
+    """Whether it may have changed files."""
+
+
+Sign: TypeAlias = Literal["revert", "rejection", "interrupt", "delivery", "clean"] | Opinion | _Checked | _Edit | _Ran
 """What happened in a run, in its order."""
 _MOST_OUTPUT: Final = 20_000
 _MOST_COMMANDS: Final = 200
@@ -172,9 +184,18 @@ _FAILS: Final = re.compile(
     re.MULTILINE,
 )
 """Words of a failure, which contradict an exit code of 0."""
+_COVERAGE: Final = re.compile(r"[Cc]overage.* (?:threshold|not met|less than|below|under)")
+"""A gate of the tests themselves."""
 _GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL|---)[ \t]+\S+[ \t]+(.*)$", re.MULTILINE)
 """What became of each package."""
 _CARGO_COUNTS: Final = re.compile(r"^running (\d{1,9}) tests?$", re.MULTILINE)
+_COUNTS: Final = re.compile(
+    r"(?<![.\d])\b(\d{1,9}) (?:tests?|passed|passing|examples?|specs?|scenarios?|assertions?|successes|runs?)\b(?! (?:fail|skip|err))|"
+    r"\b(?:[Rr]an|[Ee]xecuted|[Tt]ests run)\W{1,2}(\d{1,9})\b"
+)
+"""How many ran."""
+_SERVES: Final = re.compile(BEFORE + r"(?:docker|podman|kubectl|helm|systemctl|psql|mysql|sqlite3|pip3?|gem|az|aws|gcloud)\s")
+"""What acts on a service or a machine."""
 _TESTED_NOTHING: Final = re.compile(r"\(cached\)|.*\[no test(?:s to run| files)\]")
 
 
@@ -192,8 +213,10 @@ class _Known:
     """The files of the last edit, and of the one before documents: a check of others proves nothing of it."""
     delivered: bool = False
     """Whether the work was brought to another machine since the last edit."""
-    doubtful: bool = False
-    """Whether a command failed since the last edit that may be a check."""
+    doubts: set[str] = field(default_factory=set[str])
+    """The programs that failed since the last edit, and did not go through since."""
+    changing: bool = False
+    """Whether a command ran since the last check that may have changed files."""
     reverted: bool = False
     rejected: bool = False
     interrupted: bool = False
@@ -213,15 +236,24 @@ class _Known:
             self._check(sign)
         elif sign == "delivery":
             self.delivered = True
-        elif sign == "doubt":
-            self.doubtful = True
+        elif sign == "clean":
+            self.changing = False
+        elif isinstance(sign, _Ran):
+            self._run(sign)
         else:
             self.rejected, self.opinion = sign == "wrong", sign
+
+    def _run(self, done: _Ran) -> None:
+        if done.failed is not None:
+            (set.add if done.failed else set.discard)(self.doubts, done.program)
+        self.changing |= done.may_change and bool(self.checks)
 
     def _check(self, done: _Checked) -> None:
         if (done.away or done.check == "CI") and not self.delivered:
             return
         self.failed = [check for check in self.failed if not (done.passed and done.settles(check))]
+        if done.passed:
+            self.doubts.discard(program_of(done.part.command.strip()))
         if self.edited and not (
             done.is_of(self.edited) and (not done.passed or any(map(done.part.may_have, self.last)))
         ):
@@ -231,7 +263,7 @@ class _Known:
                 check for check in self.checks if done.words == check.words or (done.passed and done.settles(check))
             ]
             self.checks = [*(check for check in self.checks if check not in same), done]
-            self.interrupted = False
+            self.interrupted = self.changing = False
         elif not done.passed:
             self.failed.append(done)
 
@@ -242,15 +274,17 @@ class _Known:
         self.last = done.files | (self.last - {""} if all(map(_DOCUMENT.search, done.files)) else frozenset())
 
     def _begin_again(self, *, edited: set[str], reverted: bool) -> None:
-        self.edited, self.reverted, self.delivered, self.doubtful = edited, reverted, False, False
+        self.edited, self.reverted, self.delivered, self.doubts, self.changing = edited, reverted, False, set(), False
         self.failed += [check for check in self.checks if not check.passed]
         self.checks, self.rejected, self.interrupted, self.opinion = [], False, False, None
 
     def verdict(self) -> Verdict | None:
         """Decide how a session ended, with the rule in `reason`; `None` where nothing was checked and nobody said."""
         checked = _outcome_of(self.checks, self.failed)
-        if self.doubtful and checked and checked.outcome == "success":
-            checked = _verdict_of("unknown", "a command failed that may check the work")
+        if checked and checked.outcome == "success" and self.doubts:
+            checked = _verdict_of("unknown", "a command failed after the last edit")
+        if checked and self.changing:
+            checked = _verdict_of("unknown", "a command ran after the last check that may have changed files")
         if self.opinion == "wrong" and (checked is None or checked.outcome != "failure"):
             return _SAID_WRONG
         if self.interrupted:
@@ -423,6 +457,8 @@ def _signs_of_command(
             code = None
         status = (0 if code else 1) if is_inverted and code is not None else code
         passed = _passed(printed, status) if _shows(check, printed, status) else None
+        if passed is None and code and code not in _NO_RESULT and not is_inverted:
+            yield _Ran(program_of(command.strip()), failed=True)
         if passed is not None and not (passed and code is None and line_failed):
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
             by_code = code is not None or (line_failed and not passed)
@@ -432,14 +468,18 @@ def _signs_of_command(
 def _shows(check: Check, printed: str, code: int | None) -> bool:
     """Whether what a check printed bears its exit code out: it looked at something, or found something."""
     if code:
-        return check in _FAILS_OUTRIGHT or SHOWS_FAILURE.search(printed) is not None
+        is_mixed = SAYS_PASSED.search(printed) and not any(
+            one.search(printed) for one in (SAYS_FAILED, _FAILS, _COVERAGE)
+        )
+        return check in _FAILS_OUTRIGHT or (not is_mixed and SHOWS_FAILURE.search(printed) is not None)
     is_silent = code == 0 and not SHOWS_SUCCESS.search(printed)
     return check != "the tests" or not (is_silent or _is_old_news(printed))
 
 
 def _signs_of_change(command: str, result: Observation | None, code: int | None) -> Iterator[Sign]:
-    if code and code not in _NO_RESULT and may_check(command):
-        yield "doubt"
+    if may_check(command) or _SERVES.match(command):
+        failed = None if code is None or code in _NO_RESULT else bool(code)
+        yield _Ran(program_of(command.strip()), failed, may_check(command))
     if _REVERTS.match(command):
         yield from () if result is None or result.is_error else ("revert",)
     elif restored := _RESTORES.match(command):
@@ -461,4 +501,6 @@ def _passed(printed: str, code: int | None) -> bool | None:
 def _is_old_news(printed: str) -> bool:
     """Whether Go or Cargo tested nothing: there are no tests, or none of what they test has changed."""
     packages, counts = _GO_PACKAGES.findall(printed), _CARGO_COUNTS.findall(printed)
-    return bool(packages or counts) and all(map(_TESTED_NOTHING.match, packages)) and not any(map(int, counts))
+    ran = [one or other for one, other in _COUNTS.findall(printed)]
+    is_nothing = bool(packages or counts) and all(map(_TESTED_NOTHING.match, packages)) and not any(map(int, counts))
+    return is_nothing or CHOSE_NOTHING.search(printed) is not None or (bool(ran) and not any(map(int, ran)))
