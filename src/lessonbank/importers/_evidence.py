@@ -445,7 +445,7 @@ def _signs_of_command(
     if check is None and runs_hooks(command, printed):
         check = "the hooks"
     if check is None:
-        yield from () if away else _signs_of_change(command, result, code)
+        yield from () if away else _signs_of_change(command, result, code, line_failed=line_failed)
         return
     if _REWRITES.search(command) or _RECORDS.match(command):
         yield _Edit()
@@ -457,7 +457,7 @@ def _signs_of_command(
             code = None
         status = (0 if code else 1) if is_inverted and code is not None else code
         passed = _passed(printed, status) if _shows(check, printed, status) else None
-        if passed is None and code and code not in _NO_RESULT and not is_inverted:
+        if passed is None and (line_failed if code is None else code and code not in _NO_RESULT and not is_inverted):
             yield _Ran(program_of(command.strip()), failed=True)
         if passed is not None and not (passed and code is None and line_failed):
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
@@ -476,9 +476,11 @@ def _shows(check: Check, printed: str, code: int | None) -> bool:
     return check != "the tests" or not (is_silent or _is_old_news(printed))
 
 
-def _signs_of_change(command: str, result: Observation | None, code: int | None) -> Iterator[Sign]:
+def _signs_of_change(
+    command: str, result: Observation | None, code: int | None, *, line_failed: bool
+) -> Iterator[Sign]:
     if may_check(command) or _SERVES.match(command):
-        failed = None if code is None or code in _NO_RESULT else bool(code)
+        failed = line_failed or None if code is None else None if code in _NO_RESULT else bool(code)
         yield _Ran(program_of(command.strip()), failed, may_check(command))
     if _REVERTS.match(command):
         yield from () if result is None or result.is_error else ("revert",)
