@@ -76,7 +76,9 @@ class _Checked:
         """Whether it is the same command, or a wider one: one that chooses nothing, or more, or that builds first."""
         words = {word for word in self.words if not _SAME_SCOPE.match(word)}
         if self.check == "the tests" and other.check == "the build" and _BUILDS_FIRST.search(self.part.command):
-            return words - {"test"} <= other.words
+            return words - {"test", "check", "verify", "package", "install"} <= other.words
+        if self.check == "the checks" and len(words) == 2 and not self.part.folder:
+            return True
         return self.check == other.check and (words <= other.words or self._chooses_more(other))
 
     def _chooses_more(self, other: _Checked) -> bool:
@@ -184,8 +186,12 @@ _FAILS: Final = re.compile(
     re.MULTILINE,
 )
 """Words of a failure, which contradict an exit code of 0."""
-_COVERAGE: Final = re.compile(r"[Cc]overage.* (?:threshold|not met|less than|below|under)")
-"""A gate of the tests themselves."""
+_TESTS_FAILED: Final = re.compile(
+    r"\b[1-9]\d* (?:\w+ )?(?:failed|failures?|failing)\b|passed, [1-9]\d* errors?\b|\bFAIL(?:ED|URES?)?\b|"
+    r"(?:failures|errors)=[1-9]|^not ok\b|^# fail [1-9]|[Cc]overage.* (?:threshold|not met|less than|below|under)",
+    re.MULTILINE,
+)
+"""Tests failed, or a gate of theirs: not what else ran beside them."""
 _GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL|---)[ \t]+\S+[ \t]+(.*)$", re.MULTILINE)
 """What became of each package."""
 _CARGO_COUNTS: Final = re.compile(r"^running (\d{1,9}) tests?$", re.MULTILINE)
@@ -194,6 +200,7 @@ _COUNTS: Final = re.compile(
     r"\b(?:[Rr]an|[Ee]xecuted|[Tt]ests run)\W{1,2}(\d{1,9})\b"
 )
 """How many ran."""
+_SEES_CHANGES: Final = re.compile(BEFORE + r"git\s+(?:status|diff)(?=\s|$)")
 _SERVES: Final = re.compile(BEFORE + r"(?:docker|podman|kubectl|helm|systemctl|psql|mysql|sqlite3|pip3?|gem|az|aws|gcloud)\s")
 """What acts on a service or a machine."""
 _TESTED_NOTHING: Final = re.compile(r"\(cached\)|.*\[no test(?:s to run| files)\]")
@@ -468,10 +475,7 @@ def _signs_of_command(
 def _shows(check: Check, printed: str, code: int | None) -> bool:
     """Whether what a check printed bears its exit code out: it looked at something, or found something."""
     if code:
-        is_mixed = SAYS_PASSED.search(printed) and not any(
-            one.search(printed) for one in (SAYS_FAILED, _FAILS, _COVERAGE)
-        )
-        return check in _FAILS_OUTRIGHT or (not is_mixed and SHOWS_FAILURE.search(printed) is not None)
+        return check in _FAILS_OUTRIGHT or (not _shows_passed_tests(printed) and SHOWS_FAILURE.search(printed) is not None)
     is_silent = code == 0 and not SHOWS_SUCCESS.search(printed)
     return check != "the tests" or not (is_silent or _is_old_news(printed))
 
@@ -482,6 +486,8 @@ def _signs_of_change(
     if may_check(command) or _SERVES.match(command):
         failed = line_failed or None if code is None else None if code in _NO_RESULT else bool(code)
         yield _Ran(program_of(command.strip()), failed, may_check(command))
+    if _SEES_CHANGES.match(command) and result and re.fullmatch(r"\s*|[\s\S]*nothing to commit[\s\S]*", result.text):
+        yield "clean"
     if _REVERTS.match(command):
         yield from () if result is None or result.is_error else ("revert",)
     elif restored := _RESTORES.match(command):
@@ -497,7 +503,14 @@ def _passed(printed: str, code: int | None) -> bool | None:
     if code is not None:
         return False if code else None if _FAILS.search(printed) else True
     fails, passes = bool(SAYS_FAILED.search(printed)), bool(SAYS_PASSED.search(printed))
+    if fails and _shows_passed_tests(printed):
+        return None
     return False if fails else True if passes else None
+
+
+def _shows_passed_tests(printed: str) -> bool:
+    """Whether tests passed and none failed: of a line that failed, something else did."""
+    return SAYS_PASSED.search(printed) is not None and _TESTS_FAILED.search(printed) is None
 
 
 def _is_old_news(printed: str) -> bool:
