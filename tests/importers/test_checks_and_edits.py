@@ -111,6 +111,9 @@ PRINTS_NOTHING = (
     ("pytest", "============ 3 skipped in 0.02s ============"),
     ("nox -s tests-3.14", "nox > Running session tests-3.14\nnox > Missing interpreters will error by default"),
     ("nohup npm test", "started 48213"),
+    ("dbt test -s x", "Found 51 models, 98 tests\nThe selection criterion 'x' does not match any nodes\nNothing to do."),
+    ("make test", "Selected suites: none\n0 passed, 0 scenarios"),
+    ("npm test", "0 specs, finished ok"),
     ("pnpm turbo run test", " Tasks:    4 successful, 4 total\n  Time:    90ms >>> FULL TURBO"),
 )
 AFTER_THE_CHECK = {
@@ -123,8 +126,16 @@ AFTER_THE_CHECK = {
         "gofmt -l .",
         "cargo fmt -- --check",
         "sed -n 1,5p a-in.py",
+        "npm run i18n|git status » 0 nothing to commit, working tree clean",
+        "make proto|pytest -q",
+        "fly logs",
+        "exit 0",
     ),
     None: (
+        "make proto",
+        "python scripts/seed.py",
+        "npm run i18n",
+        "make proto|git status » 0  M gen/a.py",
         "npx eslint --fix src",
         "bundle exec rubocop -a app",
         "ktlint -F src",
@@ -166,20 +177,27 @@ LINES = {
         "bun test » 0 ✓ unknown flag exits 2",
         "yarn jest Total » 1 FAIL a.js|a.js|yarn jest Total parse",
         "pytest tests/test_a.py » 1 1 failed|pytest tests/test_a.py tests/test_b.py",
+        "busted spec/a_spec.lua » 1 5 successes / 1 failure|a.lua|make ci",
+        "mvn -q -DskipTests compile » 1 a.java:[3,2] cannot find symbol|pom.xml|mvn verify",
+        "make -C /lib/modules/6.8/build M=$PWD modules",
+        "for f in src/*.php; do sed -i s/a/b/ $f; done|vendor/bin/pest",
     ),
     "failure": (
+        "npm test -- --coverage » 1 Tests:  9 passed, 9 total\nJest: coverage threshold for branches (85%) not met",
         "git rm -q b.py && flake8 x » 1 x/a.py:7:1: F821 undefined name",
         "buf generate && go build ./... » 1 a.go:19:2: undefined: pb.Un",
         "dbt run -s x && dbt test -s x » 1 Failure in test unique_x",
         "terraform fmt -recursive && tflint » 2 2 issue(s) found",
         "helm dep update x && helm upgrade x x » 1 Error: UPGRADE FAILED",
-        "cargo test && cargo fmt --check » 1 test result: ok. 6 passed; 0 failed\nDiff in src/a.rs:41:",
         "git push -q && gh run watch 7 --exit-status » 1 X test (3.9) in 1m2s",
         "git push && sleep 8 && gh run watch 7 --exit-status » 1 X main test · 70017",
         "git add -A && git commit -m x » 1 ✔ Preparing lint-staged...\n✖ eslint:",
         "kubectl apply -f k8s && kubectl rollout status deploy/web » 1 error: timed out",
     ),
     None: (
+        "cargo test && cargo fmt --check » 1 test result: ok. 6 passed; 0 failed\nDiff in src/a.rs:41:",
+        "cargo test -q && cargo clippy -q » 101 test result: ok. 8 passed; 0 failed\nerror: could not compile `x` (lib)",
+        "npm run check » 1 OK (52 tests)\na.ts(9,3): error TS2322: Type 'x'",
         "pytest » 1 Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
         "git push && gh run watch 7 --exit-status » 1 error: failed to push some refs",
         "docker run --rm x:1 pytest -q",
@@ -249,7 +267,8 @@ def test_output_that_says_that_nothing_ran_takes_the_conclusion_back() -> None:
 
 def test_what_changes_files_after_a_check_makes_it_stale_and_a_look_does_not() -> None:
     for expected, commands in AFTER_THE_CHECK.items():
-        assert {one: outcome("a.py", "pytest -q", one) for one in commands} == dict.fromkeys(commands, expected)
+        ends = {one: outcome("a.py", "pytest -q", *one.split("|")) for one in commands}
+        assert {one: end if end == "success" else None for one, end in ends.items()} == dict.fromkeys(commands, expected)
 
 
 def test_the_exit_code_of_a_line_is_that_of_its_checks_as_far_as_it_says() -> None:
@@ -267,7 +286,17 @@ def test_what_failed_is_a_doubt_until_the_same_or_a_wider_check_passes() -> None
 def test_a_command_that_may_be_a_check_and_fails_takes_a_success_back() -> None:
     assert outcome("a.php", "phpunit » 0 OK (52 tests)", "composer inspect-code » 8 Found 1 of 31 files") == "unknown"
     assert outcome("a.py", "pytest", "grep -r x src » 1", "git push » 1 rejected", "frob » 127") == "success"
+    assert outcome("a.rb", "rake test", "gem build x && gem push x.gem » 1 Your OTP code is incorrect") == "unknown"
+    assert outcome("a.py", "pytest", "docker compose up -d » 1 no such image") == "unknown"
+    assert outcome("a.py", "mypy .", "pytest » 1 connection refused") == "unknown"
+    assert outcome("a.py", "mypy .", "pytest » 1 connection refused", "pytest") == "success"
+    assert outcome("a.py", "pytest", "docker compose up -d » 1 no such image", "docker compose up -d") == "success"
+
+
+def test_what_failed_stays_a_failure_beside_a_command_that_is_no_check() -> None:
+    assert outcome("a.py", "pytest » 1 1 failed", "frob » 127") == "failure"
     assert outcome("a.py", "pytest » 1 1 failed", "frob --all » 1 no") == "failure"
+    assert outcome("Dockerfile", "hadolint Dockerfile » 1 Dockerfile:6 DL3008 warning: Pin versions") == "failure"
 
 
 @pytest.mark.parametrize(

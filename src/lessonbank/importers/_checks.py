@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from lessonbank.text.shell_commands import INSTALLS, only_looks, runs_nothing
+from lessonbank.text.shell_commands import INSTALLS, TELLS, only_looks, runs_nothing
 
 Check: TypeAlias = Literal["the tests", "the build", "the linter", "the release", "the checks", "CI", "the hooks"]
 _KINDS: Final[tuple[Check, ...]] = ("the tests", "the linter", "the release", "the build", "CI")
@@ -104,7 +104,7 @@ def _words_of(command: str) -> tuple[list[str], bool]:
     is_own = bool(before and _OF_REPOSITORY.search(before[0]))
     if not words or runs_nothing(whole) or _NO_CHECKS.fullmatch(words[0]) or INSTALLS.match(whole):
         return [], False
-    looks = not is_own and (only_looks(whole) or only_looks(words[0]))
+    looks = not is_own and (only_looks(whole) or only_looks(words[0]) or TELLS.match(whole))
     return ([] if looks else words), bool(before and before.group().strip())
 
 

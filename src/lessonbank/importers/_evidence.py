@@ -101,8 +101,8 @@ class _Ran:
     """A command that is no known check, nor a known change, and that does more than look."""
 
     program: str
-    failed: bool | None
-    """Whether its exit code says so; `None` where the line does not tell it."""
+    failed: bool
+    """Whether its exit code says so, or that of its line, where that is all that is known."""
     may_change: bool = False
     """Whether it may have changed files."""
 
@@ -251,8 +251,7 @@ class _Known:
             self.rejected, self.opinion = sign == "wrong", sign
 
     def _run(self, done: _Ran) -> None:
-        if done.failed is not None:
-            (set.add if done.failed else set.discard)(self.doubts, done.program)
+        self.doubts = self.doubts | {done.program} if done.failed else self.doubts - {done.program}
         self.changing |= done.may_change and bool(self.checks)
 
     def _check(self, done: _Checked) -> None:
@@ -483,9 +482,9 @@ def _shows(check: Check, printed: str, code: int | None) -> bool:
 def _signs_of_change(
     command: str, result: Observation | None, code: int | None, *, line_failed: bool
 ) -> Iterator[Sign]:
-    if may_check(command) or _SERVES.match(command):
-        failed = line_failed or None if code is None else None if code in _NO_RESULT else bool(code)
-        yield _Ran(program_of(command.strip()), failed, may_check(command))
+    if code not in _NO_RESULT and (may_check(command) or _SERVES.match(command)):
+        failed = line_failed if code is None else bool(code)
+        yield _Ran(program_of(command.strip()), failed, not failed and may_check(command))
     if _SEES_CHANGES.match(command) and result and re.fullmatch(r"\s*|[\s\S]*nothing to commit[\s\S]*", result.text):
         yield "clean"
     if _REVERTS.match(command):
