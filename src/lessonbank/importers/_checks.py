@@ -32,8 +32,7 @@ SCRATCH: Final = re.compile(rf"{_TABLES['parts']['scratch']}$")
 """A file that is no part of the work."""
 INTO_FILE: Final = re.compile(rf"(?<![0-9&<>-])>{{1,2}}\s*(?![&\s]|{_TABLES['parts']['scratch']}(?:\s|$))")
 SAYS_FAILED, SAYS_PASSED, SHOWS_FAILURE, SHOWS_SUCCESS, RAN_NOTHING, CHOSE_NOTHING = (
-    re.compile("|".join(_TABLES["output"][name].split("\n")[:-1]), re.MULTILINE)
-    for name in ("says it failed", "says it passed", "shows a failure", "shows a success", "ran nothing", "chose nothing")
+    re.compile("|".join(patterns.split("\n")[:-1]), re.MULTILINE) for patterns in _TABLES["output"].values()
 )
 _COMMITS: Final = re.compile(
     BEFORE + r"git\s+(?:-\S+\s+\S+\s+)?(?:commit|push)(?!.*\s(?:--no-verify|-n)(?=\s|$))(?=\s|$)"

@@ -196,12 +196,12 @@ _GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL|---)[ \t]+\S+[ \t]+(.*)$", re.
 """What became of each package."""
 _CARGO_COUNTS: Final = re.compile(r"^running (\d{1,9}) tests?$", re.MULTILINE)
 _COUNTS: Final = re.compile(
-    r"(?<![.\d])\b(\d{1,9}) (?:tests?|passed|passing|examples?|specs?|scenarios?|assertions?|successes|runs?)\b(?! (?:fail|skip|err))|"
-    r"\b(?:[Rr]an|[Ee]xecuted|[Tt]ests run)\W{1,2}(\d{1,9})\b"
+    r"(?<![.\d])\b(\d{1,9}) (?:tests?|passed|passing|examples?|specs?|scenarios?|assertions?|successes|runs?)\b"
+    r"(?! (?:fail|skip|err))|\b(?:[Rr]an|[Ee]xecuted|[Tt]ests run)\W{1,2}(\d{1,9})\b"
 )
 """How many ran."""
 _SEES_CHANGES: Final = re.compile(BEFORE + r"git\s+(?:status|diff)(?=\s|$)")
-_SERVES: Final = re.compile(BEFORE + r"(?:docker|podman|kubectl|helm|systemctl|psql|mysql|sqlite3|pip3?|gem|az|aws|gcloud)\s")
+_SERVES: Final = re.compile(BEFORE + r"(?:docker|podman|kubectl|helm|systemctl|psql|mysql|sqlite3|gem|az|aws|gcloud)\s")
 """What acts on a service or a machine."""
 _TESTED_NOTHING: Final = re.compile(r"\(cached\)|.*\[no test(?:s to run| files)\]")
 
@@ -474,7 +474,8 @@ def _signs_of_command(
 def _shows(check: Check, printed: str, code: int | None) -> bool:
     """Whether what a check printed bears its exit code out: it looked at something, or found something."""
     if code:
-        return check in _FAILS_OUTRIGHT or (not _shows_passed_tests(printed) and SHOWS_FAILURE.search(printed) is not None)
+        is_shown = SHOWS_FAILURE.search(printed) is not None and not _shows_passed_tests(printed)
+        return check in _FAILS_OUTRIGHT or is_shown
     is_silent = code == 0 and not SHOWS_SUCCESS.search(printed)
     return check != "the tests" or not (is_silent or _is_old_news(printed))
 

@@ -24,8 +24,8 @@ _GATED: Final = tuple(
 )
 """The options by which a program is given packages."""
 _FOLDERS: Final = re.compile(
-    r"^(?!\s*(?:ctest|ninja|meson|cmake)\b).*?\s(?:-C|-?-(?:chdir|directory|prefix|cwd|dir|package-path))[= ]((?!/(?:lib|usr)/)[\w./-]+)"
-    r"|(?:^|\s)(?:\./)?((?:packages|services|apps|libs|crates)/[\w.-]+)"
+    r"^(?!\s*(?:ctest|ninja|meson|cmake)\b).*?\s(?:-C|-?-(?:chdir|directory|prefix|cwd|dir|package-path))[= ]"
+    r"((?!/(?:lib|usr)/)[\w./-]+)|(?:^|\s)(?:\./)?((?:packages|services|apps|libs|crates)/[\w.-]+)"
 )
 _OF_GO: Final = re.compile(r"(?:^|\s)(?:go\s+(?:test|vet)|golangci-lint\s+run)\s")
 _OF_TERRAFORM: Final = re.compile(r"(?:^|\s)(?:terraform|tofu|terragrunt)\s")
