@@ -250,6 +250,13 @@ def test_a_check_proves_nothing_of_a_part_that_it_does_not_look_at(
         assert {case: outcome(*case) for case in cases} == dict.fromkeys(cases, expected)
 
 
+def test_a_target_is_of_what_the_checks_look_at_that_it_says_it_started() -> None:
+    assert outcome("web/A.tsx", "make lint » 0 ruff check backend\nAll checks passed!") is None
+    assert outcome("tools/a.py", "npm run verify » 0 > verify\n> eslint src && vitest run\n\n 9 passed") is None
+    assert outcome("src/a.ts", "npm run verify » 0 > verify\n> eslint src && vitest run\n\n 9 passed") == "success"
+    assert outcome("src/a.py", "make check » 0 npx eslint web\npytest -q\n9 passed") == "success"
+
+
 def test_a_check_that_passed_is_of_the_last_edit() -> None:
     assert outcome("libs/a/x.py", "libs/b/y.py", "cd libs/a && pytest") is None
     assert outcome("libs/a/x.py", ".gitignore", "pytest") == "success"

@@ -54,6 +54,8 @@ def runs_hooks(command: str, printed: str, /) -> bool:
 
 _READERS: Final[Mapping[str, str]] = _TABLES["readers"]
 _WORDS: Final[Mapping[str, Check]] = {word: kind for kind, words in _TABLES["words"].items() for word in words.split()}
+_STARTED: Final = re.compile(r"^(?:[>$+] )?([a-z][\w./-]* [^\n]{1,300})$", re.MULTILINE)
+_MOST_OF_A_START: Final = 2_000
 _NO_CHECKS: Final = re.compile(_any_of(_TABLES["commands"]["no check"]))
 
 
@@ -126,6 +128,13 @@ def _of_name(name: str) -> Check | None:
     """What a name says that it checks: by its first word, or by its last."""
     parts = re.split(r"[-_:.]+", name.casefold())
     return _WORDS.get(parts[0]) or (None if parts[0] in _PREPARES else _WORDS.get(parts[-1]))
+
+
+def started_in(printed: str, /) -> list[str]:
+    """The checks that a target or a script started, where its output begins with their commands."""
+    lines = _STARTED.findall(printed[:_MOST_OF_A_START])
+    commands = (command.strip() for line in lines for command in re.split(r"&&|;", line))
+    return [command for command in commands if any(check.match(command) for check in _checks().values())]
 
 
 def check_of(command: str, /) -> Check | None:

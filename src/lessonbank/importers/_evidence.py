@@ -29,6 +29,7 @@ from ._checks import (
     check_of,
     may_check,
     runs_hooks,
+    started_in,
 )
 from ._opinions import Opinion, objects_to_nothing, opinion_in
 from ._parts import Part
@@ -65,12 +66,17 @@ class _Checked:
     part: Part
     away: bool
     """Whether another machine ran it."""
+    started: tuple[Part, ...] = ()
+    """What a target or a script started, as far as it printed that."""
 
     def is_of(self, edited: set[str]) -> bool:
         """Whether it looks at any of the files that were edited, as far as their names say."""
         if all(map(_DOCUMENT.search, edited)) and (self.check == "the tests" or _OF_CODE.search(self.part.command)):
             return _OF_DOCUMENTS.search(self.part.command) is not None
-        return any(map(self.part.has, edited))
+        starts = (
+            not self.started or not self.passed or any(one.may_have(file) for one in self.started for file in edited)
+        )
+        return starts and any(map(self.part.has, edited))
 
     def settles(self, other: _Checked) -> bool:
         """Whether it is the same command, or a wider one: one that chooses nothing, or more, or that builds first."""
@@ -468,7 +474,8 @@ def _signs_of_command(
         if passed is not None and not (passed and code is None and line_failed):
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
             by_code = code is not None or (line_failed and not passed)
-            yield _Checked(check, words, passed, by_code, part, away)
+            started = () if check == "the hooks" else tuple(Part(one, "") for one in started_in(printed))
+            yield _Checked(check, words, passed, by_code, part, away, started)
 
 
 def _shows(check: Check, printed: str, code: int | None) -> bool:
