@@ -31,7 +31,7 @@ CHANGES: Final = re.compile(f"{BEFORE}(?:{_any_of(_TABLES['commands']['changes']
 SCRATCH: Final = re.compile(rf"{_TABLES['parts']['scratch']}$")
 """A file that is no part of the work."""
 INTO_FILE: Final = re.compile(rf"(?<![0-9&<>-])>{{1,2}}\s*(?![&\s]|{_TABLES['parts']['scratch']}(?:\s|$))")
-SAYS_FAILED, SAYS_PASSED, SHOWS_FAILURE, SHOWS_SUCCESS, RAN_NOTHING, CHOSE_NOTHING = (
+SAYS_FAILED, SAYS_PASSED, SHOWS_FAILURE, SHOWS_SUCCESS, RAN_NOTHING, CHOSE_NOTHING, TESTS_FAILED, FAILS, COUNTS = (
     re.compile("|".join(patterns.split("\n")[:-1]), re.MULTILINE) for patterns in _TABLES["output"].values()
 )
 _COMMITS: Final = re.compile(

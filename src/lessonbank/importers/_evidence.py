@@ -18,6 +18,8 @@ from ._checks import (
     BEFORE,
     CHANGES,
     CHOSE_NOTHING,
+    COUNTS,
+    FAILS,
     INTO_FILE,
     RAN_NOTHING,
     SAYS_FAILED,
@@ -25,6 +27,7 @@ from ._checks import (
     SCRATCH,
     SHOWS_FAILURE,
     SHOWS_SUCCESS,
+    TESTS_FAILED,
     Check,
     check_of,
     may_check,
@@ -73,17 +76,15 @@ class _Checked:
         """Whether it looks at any of the files that were edited, as far as their names say."""
         if all(map(_DOCUMENT.search, edited)) and (self.check == "the tests" or _OF_CODE.search(self.part.command)):
             return _OF_DOCUMENTS.search(self.part.command) is not None
-        starts = (
-            not self.started or not self.passed or any(one.may_have(file) for one in self.started for file in edited)
-        )
-        return starts and any(map(self.part.has, edited))
+        looks = not self.started or any(part.may_have(file) for part in self.started for file in edited)
+        return looks and any(map(self.part.has, edited))
 
     def settles(self, other: _Checked) -> bool:
         """Whether it is the same command, or a wider one: one that chooses nothing, or more, or that builds first."""
         words = {word for word in self.words if not _SAME_SCOPE.match(word)}
         if self.check == "the tests" and other.check == "the build" and _BUILDS_FIRST.search(self.part.command):
             return words - {"test", "check", "verify", "package", "install"} <= other.words
-        if self.check == "the checks" and len(words) == 2 and not self.part.folder:
+        if self.check == "the checks" and len(words) == 2 and words & {"make", "just", "task"} and not self.part.folder:
             return True
         return self.check == other.check and (words <= other.words or self._chooses_more(other))
 
@@ -185,27 +186,8 @@ _RESTORES: Final = re.compile(
     BEFORE + r"git\s+(?:checkout(?:\s+HEAD)?(?:\s+--|(?=\s+\S+\.\w+\s*$))|restore)((?:\s+[\w./@+][\w./@+-]*)+)\s*$"
 )
 """Takes back some files: a step of the work, unless they are all that was edited."""
-_FAILS: Final = re.compile(
-    r"(?<!previous )\b[1-9]\d* (?:tests? )?(?:failed|failures?|errors?|failing)\b(?! \(\d+ fixed, 0 remaining)|"
-    r"(?:failures|errors)=[1-9]|^FAIL(?:ED)?\b|"
-    r"test result: FAILED|^not ok\b",
-    re.MULTILINE,
-)
-"""Words of a failure, which contradict an exit code of 0."""
-_TESTS_FAILED: Final = re.compile(
-    r"\b[1-9]\d* (?:\w+ )?(?:failed|failures?|failing)\b|passed, [1-9]\d* errors?\b|\bFAIL(?:ED|URES?)?\b|"
-    r"(?:failures|errors)=[1-9]|^not ok\b|^# fail [1-9]|[Cc]overage.* (?:threshold|not met|less than|below|under)",
-    re.MULTILINE,
-)
-"""Tests failed, or a gate of theirs: not what else ran beside them."""
 _GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL|---)[ \t]+\S+[ \t]+(.*)$", re.MULTILINE)
 """What became of each package."""
-_CARGO_COUNTS: Final = re.compile(r"^running (\d{1,9}) tests?$", re.MULTILINE)
-_COUNTS: Final = re.compile(
-    r"(?<![.\d])\b(\d{1,9}) (?:tests?|passed|passing|examples?|specs?|scenarios?|assertions?|successes|runs?)\b"
-    r"(?! (?:fail|skip|err))|\b(?:[Rr]an|[Ee]xecuted|[Tt]ests run)\W{1,2}(\d{1,9})\b"
-)
-"""How many ran."""
 _SEES_CHANGES: Final = re.compile(BEFORE + r"git\s+(?:status|diff)(?=\s|$)")
 _SERVES: Final = re.compile(BEFORE + r"(?:docker|podman|kubectl|helm|systemctl|psql|mysql|sqlite3|gem|az|aws|gcloud)\s")
 """What acts on a service or a machine."""
@@ -293,10 +275,8 @@ class _Known:
     def verdict(self) -> Verdict | None:
         """Decide how a session ended, with the rule in `reason`; `None` where nothing was checked and nobody said."""
         checked = _outcome_of(self.checks, self.failed)
-        if checked and checked.outcome == "success" and self.doubts:
-            checked = _verdict_of("unknown", "a command failed after the last edit")
-        if checked and self.changing:
-            checked = _verdict_of("unknown", "a command ran after the last check that may have changed files")
+        if checked and (self.changing or (self.doubts and checked.outcome == "success")):
+            checked = _verdict_of("unknown", "a command failed, or ran after the last check and may have changed files")
         if self.opinion == "wrong" and (checked is None or checked.outcome != "failure"):
             return _SAID_WRONG
         if self.interrupted:
@@ -474,8 +454,8 @@ def _signs_of_command(
         if passed is not None and not (passed and code is None and line_failed):
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
             by_code = code is not None or (line_failed and not passed)
-            started = () if check == "the hooks" else tuple(Part(one, "") for one in started_in(printed))
-            yield _Checked(check, words, passed, by_code, part, away, started)
+            begun = started_in(printed) if passed and check != "the hooks" else []
+            yield _Checked(check, words, passed, by_code, part, away, tuple(Part(text, "") for text in begun))
 
 
 def _shows(check: Check, printed: str, code: int | None) -> bool:
@@ -493,7 +473,7 @@ def _signs_of_change(
     if code not in _NO_RESULT and (may_check(command) or _SERVES.match(command)):
         failed = line_failed if code is None else bool(code)
         yield _Ran(program_of(command.strip()), failed, not failed and may_check(command))
-    if _SEES_CHANGES.match(command) and result and re.fullmatch(r"\s*|[\s\S]*nothing to commit[\s\S]*", result.text):
+    if _SEES_CHANGES.match(command) and result and (not result.text.strip() or "nothing to commit" in result.text):
         yield "clean"
     if _REVERTS.match(command):
         yield from () if result is None or result.is_error else ("revert",)
@@ -508,7 +488,7 @@ def _passed(printed: str, code: int | None) -> bool | None:
     if RAN_NOTHING.search(printed) or (code is not None and (code in _NO_RESULT or code < 0 or 128 < code < 255)):
         return None
     if code is not None:
-        return False if code else None if _FAILS.search(printed) else True
+        return False if code else None if FAILS.search(printed) else True
     fails, passes = bool(SAYS_FAILED.search(printed)), bool(SAYS_PASSED.search(printed))
     if fails and _shows_passed_tests(printed):
         return None
@@ -517,12 +497,12 @@ def _passed(printed: str, code: int | None) -> bool | None:
 
 def _shows_passed_tests(printed: str) -> bool:
     """Whether tests passed and none failed: of a line that failed, something else did."""
-    return SAYS_PASSED.search(printed) is not None and _TESTS_FAILED.search(printed) is None
+    return SAYS_PASSED.search(printed) is not None and TESTS_FAILED.search(printed) is None
 
 
 def _is_old_news(printed: str) -> bool:
-    """Whether Go or Cargo tested nothing: there are no tests, or none of what they test has changed."""
-    packages, counts = _GO_PACKAGES.findall(printed), _CARGO_COUNTS.findall(printed)
-    ran = [one or other for one, other in _COUNTS.findall(printed)]
+    """Whether nothing was tested: there are no tests, none was chosen, or none of what they test has changed."""
+    packages = _GO_PACKAGES.findall(printed)
+    counts = [number for numbers in COUNTS.findall(printed) for number in numbers if number]
     is_nothing = bool(packages or counts) and all(map(_TESTED_NOTHING.match, packages)) and not any(map(int, counts))
-    return is_nothing or CHOSE_NOTHING.search(printed) is not None or (bool(ran) and not any(map(int, ran)))
+    return is_nothing or CHOSE_NOTHING.search(printed) is not None
