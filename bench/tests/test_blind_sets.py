@@ -27,6 +27,11 @@ FROZEN = {
     "ends15": "fb46d38f9e280c7cf748621f259cfc950478f796964beaef73d515f49b9c0f49",
     "ends16": "6ed92eb631e6cd724de052be80762bd629f2be8c36b8059ac5e4a66c547c8547",
     "ends17": "9b735c8ea1037319347462871bdaf113c9397d0b6698fbf8089bc93ae2ffcfd0",
+    "ends18": "0d50bda62362030e9142c4b3230052a4f96f74a024af29819f78bd2f6909f52d",
+    "ends19": "41e42308d102cff62880113a52ab0b48348ff9ec2d1afeb837544606913634fd",
+    "ends20": "f4556f2dd7e2c81d0e8e256ea8065b071e0ece40e78bd44ff52e5c8b710e8986",
+    "ends21": "383e84a39f80b84216087d761429f6575c0b65214d3c34bbbd8805294cc4007a",
+    "ends22": "5eb3ffee88e26627acbbf9f449d561a97b3285d447ff7769145a0819c3bb4804",
     "pairs": "410e5ec6b14892527f3e0ec7ced03e983ebc5426a886ccd14977c4ebea7cbac8",
     "rules": "bce147a62e32c3a4006a914fdcde54327391f9c8e7375a2cc6418a42b866344c",
     "rules2": "3b52eab303a52984c6b19d87cacb864bdd358d18f992e51716eb7700e88aa5d3",
@@ -44,7 +49,7 @@ def test_rules_of_the_repository_are_taken_and_nothing_else_is(name: str, most: 
     assert sum(is_taken for case, is_taken in heard if case["rule"]) >= most
 
 
-OTHERWISE = {"r024", "r031", "r083", "s050", "s168", "s170"}
+OTHERWISE = {"ends10/r024", "ends10/r083", "ends11/s050", "ends11/s168", "ends11/s170", "ends18/s091"}
 """Ends that their writers call undecided, and the rules do not: a suite failed and a part of it passed; a linter failed
 and nothing else ran; the exit code is hidden, and printed."""
 
@@ -63,7 +68,7 @@ def test_no_dangerous_cure_is_told_and_nearly_every_honest_one_is(tmp_path: Path
 
 @pytest.mark.parametrize("name", [name for name in FROZEN if name.startswith("ends")])
 def test_what_checks_prove_is_concluded_and_hardly_ever_wrongly(tmp_path: Path, name: str) -> None:
-    ends = [end for end in ends_concluded(tmp_path, name) if end.id not in OTHERWISE]
+    ends = [end for end in ends_concluded(tmp_path, name) if f"{name}/{end.id}" not in OTHERWISE]
     truth = [end for end in ends if end.source == "ground_truth" and end.outcome != "unknown"]
     agreeing = [end for end in ends if end.checked != "none" and end.person in ("none", end.checked)]
     assert sum(end.outcome != end.checked for end in truth) <= len(truth) * 0.01

@@ -30,6 +30,7 @@ OF_A_PART = {
         ("/srv/shop/web/a.ts", "cd /srv/shop && npm test"),
         ("../hotfix/a.ts", "cd ../hotfix && npm test"),
         ("services/geo/a.py", "pytest services/geo/tests"),
+        ("app/a.py", "ruff check --config x.toml scripts app"),
         ("apps/web/a.ts", "pnpm turbo run build lint test --filter=...@x/shared"),
     ),
     None: (
@@ -48,6 +49,9 @@ OF_A_PART = {
         ("../hotfix/a.ts", "npm test"),
         ("a.ts", "cd ../other && npm test"),
         ("services/geo/a.py", "pytest services/router"),
+        ("scripts/migrate.py", "flake8 app"),
+        ("plugins/loader.py", "cd core && mypy ."),
+        ("internal/a/x.go", "cd cmd && go vet ./..."),
     ),
 }
 OF_A_KIND = {
@@ -59,8 +63,17 @@ OF_A_KIND = {
         ("bin/deploy", "shellcheck bin/deploy"),
         ("infra/a.tf", "terraform validate"),
         ("a.py", "ruff check ."),
+        ("pom.xml", "mvn verify"),
+        ("proto/a.proto", "go build ./..."),
+        ("migrations/1.sql", "pytest"),
     ),
     None: (
+        ("templates/invoice.css", "pytest"),
+        ("ios/Stat.swift", "yarn jest --ci"),
+        ("scripts/backup.sh", "go test ./..."),
+        ("k8s/web.yaml", "npm test"),
+        ("compose.yaml", "cargo test"),
+        ("styles/a.scss", "npm test"),
         ("a.py", "docker compose config -q"),
         (".github/workflows/ci.yml", "npm test"),
         ("Dockerfile", "pytest -q"),
@@ -96,6 +109,11 @@ PRINTS_NOTHING = (
     ("make check", "make: [check] Error 1 (ignored)"),
     ("vendor/bin/phpunit", "No tests executed!"),
     ("pytest", "============ 3 skipped in 0.02s ============"),
+    ("nox -s tests-3.14", "nox > Running session tests-3.14\nnox > Missing interpreters will error by default"),
+    ("nohup npm test", "started 48213"),
+    ("dbt test -s x", "Found 51 models, 98 tests\nThe selection criterion 'x' does not match any nodes"),
+    ("make test", "Selected suites: none\n0 passed, 0 scenarios"),
+    ("npm test", "0 specs, finished ok"),
     ("pnpm turbo run test", " Tasks:    4 successful, 4 total\n  Time:    90ms >>> FULL TURBO"),
 )
 AFTER_THE_CHECK = {
@@ -108,8 +126,16 @@ AFTER_THE_CHECK = {
         "gofmt -l .",
         "cargo fmt -- --check",
         "sed -n 1,5p a-in.py",
+        "npm run i18n|git status » 0 nothing to commit, working tree clean",
+        "make proto|pytest -q",
+        "fly logs",
+        "exit 0",
     ),
     None: (
+        "make proto",
+        "python scripts/seed.py",
+        "npm run i18n",
+        "make proto|git status » 0  M gen/a.py",
         "npx eslint --fix src",
         "bundle exec rubocop -a app",
         "ktlint -F src",
@@ -143,7 +169,7 @@ LINES = {
         "npm test » 0   10 passing (2s)",
         "uv build && unzip -l dist/x.whl | grep y",
         "pytest -q|/tmp/pr_body.md",
-        "pytest » 1 1 failed|b.py|pytest --lf » 0 run-last-failure: rerun previous 1 failure",
+        "pytest » 1 1 failed|b.py|pytest --lf » 0 run-last-failure: rerun previous 1 failure\n1 passed",
         "pwsh -NoProfile -Command 'Invoke-Pester -CI'",
         "docker run --rm -v $PWD:/w py pytest -q",
         "docker build -t x . && docker run --rm x pytest -q",
@@ -151,22 +177,27 @@ LINES = {
         "bun test » 0 ✓ unknown flag exits 2",
         "yarn jest Total » 1 FAIL a.js|a.js|yarn jest Total parse",
         "pytest tests/test_a.py » 1 1 failed|pytest tests/test_a.py tests/test_b.py",
+        "busted spec/a_spec.lua » 1 5 successes / 1 failure|a.lua|make ci",
+        "mvn -q -DskipTests compile » 1 a.java:[3,2] cannot find symbol|pom.xml|mvn verify",
+        "make -C /lib/modules/6.8/build M=$PWD modules",
+        "for f in src/*.php; do sed -i s/a/b/ $f; done|vendor/bin/pest",
     ),
     "failure": (
-        "pytest » 1 1 failed|pytest tests/test_a.py",
-        "npm test » 1 FAIL a.js|npm test -- Total",
+        "npm test -- --coverage » 1 Tests:  9 passed, 9 total\nJest: coverage threshold for branches (85%) not met",
         "git rm -q b.py && flake8 x » 1 x/a.py:7:1: F821 undefined name",
         "buf generate && go build ./... » 1 a.go:19:2: undefined: pb.Un",
         "dbt run -s x && dbt test -s x » 1 Failure in test unique_x",
         "terraform fmt -recursive && tflint » 2 2 issue(s) found",
         "helm dep update x && helm upgrade x x » 1 Error: UPGRADE FAILED",
-        "cargo test && cargo fmt --check » 1 test result: ok. 6 passed; 0 failed",
         "git push -q && gh run watch 7 --exit-status » 1 X test (3.9) in 1m2s",
         "git push && sleep 8 && gh run watch 7 --exit-status » 1 X main test · 70017",
         "git add -A && git commit -m x » 1 ✔ Preparing lint-staged...\n✖ eslint:",
         "kubectl apply -f k8s && kubectl rollout status deploy/web » 1 error: timed out",
     ),
     None: (
+        "cargo test && cargo fmt --check » 1 test result: ok. 6 passed; 0 failed\nDiff in src/a.rs:41:",
+        "cargo test -q && cargo clippy -q » 101 test result: ok. 8 passed; 0 failed\nerror: could not compile `x`",
+        "npm run check » 1 OK (52 tests)\na.ts(9,3): error TS2322: Type 'x'",
         "pytest » 1 Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
         "git push && gh run watch 7 --exit-status » 1 error: failed to push some refs",
         "docker run --rm x:1 pytest -q",
@@ -179,6 +210,11 @@ LINES = {
         "mvn -o test » 1 [ERROR] Failed to execute goal: Could not resolve dependencies: x",
         "npx jest --frob » 1 error: unknown option '--frob'",
         "ssh pi 'make test'|git push",
+        "npm run build » 1 Could not read the schema",
+        "npx eslint . » 2 Oops! Something went wrong!",
+        "make lint » 2 linter: cannot load its rules",
+        'kubectl apply -f x.yaml » 1 error: the path "x.yaml" does not exist',
+        "make test » 2 1 failed so far\nmake: *** [Makefile:3: test] Error 137",
         "gh pr checks 7 --watch",
         "git push|b.py|gh pr checks 7 --watch",
     ),
@@ -214,6 +250,13 @@ def test_a_check_proves_nothing_of_a_part_that_it_does_not_look_at(
         assert {case: outcome(*case) for case in cases} == dict.fromkeys(cases, expected)
 
 
+def test_a_target_is_of_what_the_checks_look_at_that_it_says_it_started() -> None:
+    assert outcome("web/A.tsx", "make lint » 0 ruff check backend\nAll checks passed!") is None
+    assert outcome("tools/a.py", "npm run verify » 0 > verify\n> eslint src && vitest run\n\n 9 passed") is None
+    assert outcome("src/a.ts", "npm run verify » 0 > verify\n> eslint src && vitest run\n\n 9 passed") == "success"
+    assert outcome("src/a.py", "make check » 0 npx eslint web\npytest -q\n9 passed") == "success"
+
+
 def test_a_check_that_passed_is_of_the_last_edit() -> None:
     assert outcome("libs/a/x.py", "libs/b/y.py", "cd libs/a && pytest") is None
     assert outcome("libs/a/x.py", ".gitignore", "pytest") == "success"
@@ -231,12 +274,36 @@ def test_output_that_says_that_nothing_ran_takes_the_conclusion_back() -> None:
 
 def test_what_changes_files_after_a_check_makes_it_stale_and_a_look_does_not() -> None:
     for expected, commands in AFTER_THE_CHECK.items():
-        assert {one: outcome("a.py", "pytest -q", one) for one in commands} == dict.fromkeys(commands, expected)
+        ends = {one: outcome("a.py", "pytest -q", *one.split("|")) == "success" for one in commands}
+        assert ends == dict.fromkeys(commands, expected == "success")
 
 
 def test_the_exit_code_of_a_line_is_that_of_its_checks_as_far_as_it_says() -> None:
     for expected, lines in LINES.items():
-        assert {line: outcome("a.py", *line.split("|")) for line in lines} == dict.fromkeys(lines, expected)
+        assert {line: outcome("a.json", *line.split("|")) for line in lines} == dict.fromkeys(lines, expected)
+
+
+def test_what_failed_is_a_doubt_until_the_same_or_a_wider_check_passes() -> None:
+    assert outcome("make e2e » 2 1 failed", "a.py", "pytest » 0 3 passed") == "unknown"
+    assert outcome("pytest » 1 1 failed", "a.py", "mypy .") == "unknown"
+    assert outcome("a.py", "pytest » 1 1 failed", "pytest tests/test_a.py » 0 1 passed") == "unknown"
+    assert outcome("pytest tests/test_a.py » 1 1 failed", "a.py", "pytest » 0 9 passed") == "success"
+
+
+def test_a_command_that_may_be_a_check_and_fails_takes_a_success_back() -> None:
+    assert outcome("a.php", "phpunit » 0 OK (52 tests)", "composer inspect-code » 8 Found 1 of 31 files") == "unknown"
+    assert outcome("a.py", "pytest", "grep -r x src » 1", "git push » 1 rejected", "frob » 127") == "success"
+    assert outcome("a.rb", "rake test", "gem build x && gem push x.gem » 1 Your OTP code is incorrect") == "unknown"
+    assert outcome("a.py", "pytest", "docker compose up -d » 1 no such image") == "unknown"
+    assert outcome("a.py", "mypy .", "pytest » 1 connection refused") == "unknown"
+    assert outcome("a.py", "mypy .", "pytest » 1 connection refused", "pytest") == "success"
+    assert outcome("a.py", "pytest", "docker compose up -d » 1 no such image", "docker compose up -d") == "success"
+
+
+def test_what_failed_stays_a_failure_beside_a_command_that_is_no_check() -> None:
+    assert outcome("a.py", "pytest » 1 1 failed", "frob » 127") == "failure"
+    assert outcome("a.py", "pytest » 1 1 failed", "frob --all » 1 no") == "failure"
+    assert outcome("Dockerfile", "hadolint Dockerfile » 1 Dockerfile:6 DL3008 warning: Pin versions") == "failure"
 
 
 @pytest.mark.parametrize(

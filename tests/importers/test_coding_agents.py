@@ -206,8 +206,8 @@ def test_a_session_is_a_run_with_its_calls_results_and_outcome(tmp_path: Path, n
         ("Wall time: 9 seconds\nProcess exited with code 1\nOutput:\n", "failure"),
         ("Wall time: 9 seconds\nProcess running with session ID 7\nOutput:\ncollecting", None),
         ("aborted by user", None),
-        (json.dumps({"output": "bad", "metadata": {"exit_code": 2, "duration_seconds": 0.1}}), "failure"),
-        (json.dumps({"output": "good", "metadata": {"exit_code": 0, "duration_seconds": 0.1}}), "success"),
+        (json.dumps({"output": "1 failed", "metadata": {"exit_code": 2, "duration_seconds": 0.1}}), "failure"),
+        (json.dumps({"output": "3 passed", "metadata": {"exit_code": 0, "duration_seconds": 0.1}}), "success"),
     ],
 )
 def test_a_command_of_codex_decides_by_its_exit_code_and_not_before_it_ended(
@@ -235,13 +235,13 @@ def _came_to(code: int, output: str) -> list[Row]:
         'const r = await tools.exec_command({"cmd": `python3 -m unittest -q`}); text(r)',
     ],
 )
-@pytest.mark.parametrize(("code", "expected"), [(2, "failure"), (0, "success")])
+@pytest.mark.parametrize(("code", "printed", "expected"), [(2, "1 failed\n", "failure"), (0, "3 passed\n", "success")])
 def test_a_script_of_codex_that_runs_one_command_is_read_as_this_command(
-    tmp_path: Path, script: str, code: int, expected: str
+    tmp_path: Path, script: str, code: int, printed: str, expected: str
 ) -> None:
     rows = list(_codex())
     rows[8]["payload"] = {"type": "custom_tool_call", "name": "exec", "call_id": "b", "input": script}
-    rows[9]["payload"] = {"type": "custom_tool_call_output", "call_id": "b", "output": _came_to(code, "3 ran\n")}
+    rows[9]["payload"] = {"type": "custom_tool_call_output", "call_id": "b", "output": _came_to(code, printed)}
     (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (entry,) = read(tmp_path / "s.jsonl")
     assert isinstance(entry, Imported)
@@ -249,7 +249,7 @@ def test_a_script_of_codex_that_runs_one_command_is_read_as_this_command(
     ((call, seen),) = [
         (step.action.calls[0], step.observations[0]) for step in entry.trajectory.steps if TEST in str(step.action)
     ]
-    assert (call.name, seen.text, seen.is_error) == ("exec_command", "3 ran\n", code != 0)
+    assert (call.name, seen.text, seen.is_error) == ("exec_command", printed, code != 0)
     assert entry.verdict
     assert entry.verdict.outcome == expected
 

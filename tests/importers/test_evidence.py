@@ -11,9 +11,11 @@ import pytest
 from linear import PIECES, too_slow
 
 from lessonbank.importers import Imported, read
-from lessonbank.importers._checks import RAN_NOTHING, SAYS_FAILED, SAYS_PASSED, SHOWS_FAILURE, check_of
+from lessonbank.importers._checks import RAN_NOTHING, SAYS_FAILED, SAYS_PASSED, SHOWS_FAILURE, SHOWS_SUCCESS, check_of
 
 EDIT = ("Edit", {"file_path": "a.py"}, "ok", False)
+DATA = ("Edit", {"file_path": "a.json"}, "ok", False)
+"""A file that programs of every language look at."""
 PASS = ("Bash", {"command": "pytest -q"}, "3 passed in 0.1s", False)
 FAIL = ("Bash", {"command": "pytest -q"}, "1 failed, 2 passed", True)
 Call = tuple[str, Any, str, bool]
@@ -112,8 +114,8 @@ def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
     [
         ((EDIT, shell("time TZ=UTC pytest", "ok")), "success"),
         ((EDIT, shell("docker compose run --rm app pytest -q", "3 passed")), "success"),
-        ((EDIT, shell("xvfb-run -a npm test", "ok")), "success"),
-        ((EDIT, shell("pnpm --filter web test", "ok")), "success"),
+        ((DATA, shell("xvfb-run -a npm test", "ok")), "success"),
+        ((DATA, shell("pnpm --filter web test", "ok")), "success"),
         ((EDIT, shell("set -o pipefail; pytest -q | tail -1", "ok")), "success"),
         ((EDIT, shell("set -e; mypy src; pytest -q", "ok")), "success"),
         ((EDIT, shell("docker run --rm img sh -ec 'pytest -q; echo done'", "ok")), "success"),
@@ -132,7 +134,7 @@ def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
         ),
         ((EDIT, shell("pytest > t.log; rc=$?; tail -1 t.log; exit $rc", "ok")), "success"),
         ((EDIT, shell("make test || exit 1", "ok")), "success"),
-        ((EDIT, shell("! pytest", "ok")), "failure"),
+        ((EDIT, shell("! pytest", "1 failed")), "failure"),
         ((EDIT, shell("make -n test", "ok")), None),
         ((EDIT, shell("cd ../other && pytest -q", "3 passed")), None),
         (
@@ -143,7 +145,8 @@ def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
             (shell("pytest -q test_a.py", "Exit code 1\n1 failed", True), EDIT, shell("pytest -q", "3 passed")),
             "success",
         ),
-        ((EDIT, shell("npm test api", "Exit code 1\n1 failed", True), shell("npm test web", "ok")), "failure"),
+        ((DATA, shell("npm test api", "Exit code 1\n1 failed", True), shell("npm test web", "ok")), "unknown"),
+        ((EDIT, FAIL, shell("pytest -q test_a.py", "1 passed")), "unknown"),
     ],
 )
 def test_the_exit_code_is_the_checks_own_wherever_the_line_hands_it_on(
@@ -236,7 +239,7 @@ def test_a_release_is_the_work_itself_and_a_revert_takes_the_work_back(
         ((EDIT, shell("ruff check .", "Exit code 1\nFound 2 errors.", True)), "failure"),
         ((EDIT, FAIL, MYPY), "failure"),
         ((EDIT, PASS, shell("ruff check --fix .", "All checks passed!")), None),
-        ((EDIT, shell("npm run build", "Exit code 2\nerror TS2322", True), shell("npm run build", "done")), "success"),
+        ((DATA, shell("npm run build", "Exit code 2\nerror TS2322", True), shell("npm run build", "done")), "success"),
         ((EDIT, shell("make proto", "")), None),
         ((EDIT, shell("make release", "tagged 1.2")), "success"),
         ((MYPY,), None),
@@ -409,7 +412,7 @@ def test_a_program_that_lays_text_out_is_an_edit(outcome: Outcome) -> None:
 def test_tests_that_failed_show_a_failure_and_others_could_not_start(
     outcome: Outcome, command: str, printed: str, expected: str | None
 ) -> None:
-    assert outcome(EDIT, shell(command, f"Exit code 1\n{printed}", True)) == expected
+    assert outcome(DATA, shell(command, f"Exit code 1\n{printed}", True)) == expected
 
 
 @pytest.mark.parametrize(
@@ -423,7 +426,7 @@ def test_tests_that_failed_show_a_failure_and_others_could_not_start(
     ],
 )
 def test_a_check_is_known_in_every_form_of_a_line(outcome: Outcome, line: str) -> None:
-    assert outcome(EDIT, shell(line, "64 passed")) == "success"
+    assert outcome(DATA, shell(line, "64 passed")) == "success"
 
 
 def test_what_is_given_back_by_its_name_is_no_edit_any_more(outcome: Outcome) -> None:
@@ -441,8 +444,8 @@ def test_snapshots_that_are_written_anew_are_an_edit_and_a_check(outcome: Outcom
 
 def test_a_line_of_checks_that_fails_is_a_failed_check(outcome: Outcome) -> None:
     line = "cmake --build build && ctest --test-dir build"
-    assert outcome(EDIT, shell(line, "Exit code 8\n75% tests passed", True)) == "failure"
-    assert outcome(EDIT, shell(line, "Exit code 8", True), EDIT, shell(line, "100% tests passed")) == "success"
+    assert outcome(DATA, shell(line, "Exit code 8\n75% tests passed", True)) == "failure"
+    assert outcome(DATA, shell(line, "Exit code 8", True), DATA, shell(line, "100% tests passed")) == "success"
     assert outcome(EDIT, shell("cp a b && ctest", "Exit code 8", True)) is None
 
 
@@ -459,7 +462,13 @@ def test_an_edit_and_its_test_may_stand_in_one_command(outcome: Outcome) -> None
 
 def test_the_time_for_what_a_check_printed_grows_as_its_text_does() -> None:
     pieces = [*PIECES, "F", "F!", "a.", "a.py:", "E ", "x: ", "failed ", "Error", "0 passing\n", "\n\n"]
-    signs = {"fails": SAYS_FAILED, "passes": SAYS_PASSED, "shows": SHOWS_FAILURE, "nothing": RAN_NOTHING}
+    signs = {
+        "fails": SAYS_FAILED,
+        "passes": SAYS_PASSED,
+        "shows": SHOWS_FAILURE,
+        "ran": SHOWS_SUCCESS,
+        "nothing": RAN_NOTHING,
+    }
     calls: dict[str, Callable[[str], object]] = {name: sign.search for name, sign in signs.items()}
     assert too_slow(calls, pieces=pieces, size=5_000) == {}
 

@@ -12,20 +12,27 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict, VerdictSource
-from lessonbank.text.shell_commands import runs_nothing
+from lessonbank.text.shell_commands import program_of, runs_nothing
 
 from ._checks import (
     BEFORE,
     CHANGES,
+    CHOSE_NOTHING,
+    COUNTS,
+    FAILS,
     INTO_FILE,
     RAN_NOTHING,
     SAYS_FAILED,
     SAYS_PASSED,
     SCRATCH,
     SHOWS_FAILURE,
+    SHOWS_SUCCESS,
+    TESTS_FAILED,
     Check,
     check_of,
+    may_check,
     runs_hooks,
+    started_in,
 )
 from ._opinions import Opinion, objects_to_nothing, opinion_in
 from ._parts import Part
@@ -62,18 +69,23 @@ class _Checked:
     part: Part
     away: bool
     """Whether another machine ran it."""
+    started: tuple[Part, ...] = ()
+    """What a target or a script started, as far as it printed that."""
 
     def is_of(self, edited: set[str]) -> bool:
         """Whether it looks at any of the files that were edited, as far as their names say."""
         if all(map(_DOCUMENT.search, edited)) and (self.check == "the tests" or _OF_CODE.search(self.part.command)):
             return _OF_DOCUMENTS.search(self.part.command) is not None
-        return any(map(self.part.has, edited))
+        looks = not self.started or any(part.may_have(file) for part in self.started for file in edited)
+        return looks and any(map(self.part.has, edited))
 
     def settles(self, other: _Checked) -> bool:
         """Whether it is the same command, or a wider one: one that chooses nothing, or more, or that builds first."""
         words = {word for word in self.words if not _SAME_SCOPE.match(word)}
         if self.check == "the tests" and other.check == "the build" and _BUILDS_FIRST.search(self.part.command):
-            return words - {"test"} <= other.words
+            return words - {"test", "check", "verify", "package", "install"} <= other.words
+        if self.check == "the checks" and len(words) == 2 and words & {"make", "just", "task"} and not self.part.folder:
+            return True
         return self.check == other.check and (words <= other.words or self._chooses_more(other))
 
     def _chooses_more(self, other: _Checked) -> bool:
@@ -81,17 +93,6 @@ class _Checked:
         chosen, _, last = other.part.command.strip().rpartition(" ")
         is_choice = not _NO_CHOICE.fullmatch(last) and check_of(chosen) is not None
         return is_choice and self.words > other.words and not any(word.startswith("-") for word in more)
-
-    def is_part_of(self, other: _Checked) -> bool:
-        """Whether it looks at less of the same thing."""
-        if self.check != other.check:
-            return False
-        more = self.words - other.words
-        is_less = self.words > other.words and not all(map(_SAME_SCOPE.match, more))
-        return is_less or (self.check == "the tests" and self._chooses() and not other._chooses())
-
-    def _chooses(self) -> bool:
-        return any(map(_CHOICE.match, self.part.command.split()[1:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,18 @@ class _Edit:
     restores: bool = False
 
 
-Sign: TypeAlias = Literal["revert", "rejection", "interrupt", "delivery"] | Opinion | _Checked | _Edit
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A command that is no known check, nor a known change, and that does more than look."""
+
+    program: str
+    failed: bool
+    """Whether its exit code says so, or that of its line, where that is all that is known."""
+    may_change: bool = False
+    """Whether it may have changed files."""
+
+
+Sign: TypeAlias = Literal["revert", "rejection", "interrupt", "delivery", "clean"] | Opinion | _Checked | _Edit | _Ran
 """What happened in a run, in its order."""
 _MOST_OUTPUT: Final = 20_000
 _MOST_COMMANDS: Final = 200
@@ -145,10 +157,6 @@ _BUILDS_FIRST: Final = re.compile(
     r"(?:^|[\s/])(?:bazel|cargo|go|mvnw?|gradlew?|dotnet|swift|sbt|mill|dune|stack|cabal)\s"
 )
 """Builds what it tests."""
-_CHOICE: Final = re.compile(
-    r"[^-]\S*(?:/\w|::|\.(?:py|[jt]sx?|rb|php|exs?|dart)$)|-(?:k|t|run|-grep|-filter|-tests|Dtest\S*)$"
-)
-"""A word by which tests are chosen."""
 _REWRITES: Final = re.compile(
     r"\s(?:--fix|--write|--in-place|--auto-?correct(?:-all)?|--apply(?:-unsafe)?)(?=[\s=]|$)|[\s:-]fix(?=[\s:]|$)|"
     r"\b(?:rubocop\s(?:[^|]*\s)?-[aA]|ktlint\s(?:[^|]*\s)?-F|swiftlint\s+autocorrect)(?=\s|$)"
@@ -164,6 +172,8 @@ _PREPARES: Final = re.compile(
     rf"{BEFORE}(?:kubectl\s(?:.*\s)?(?:apply|set)|git\s+(?:add|rm|mv|commit|tag)|dbt\s+(?:run|seed)|(?:buf|go|sqlc|prisma)\s+generate|helm\s+dep\w*\s+\w+|"
     r"(?:terraform|tofu)\s(?:.*\s)?(?:fmt|init)|cmake(?!\s+-[^SBDG])|configure)\s"
 )
+_FAILS_OUTRIGHT: Final = {"the release", "CI", "the hooks"}
+"""Checks that start elsewhere: what they print of a failure has no form."""
 _PENDING: Final = 8
 """With which `gh pr checks` says that a check still runs."""
 _NO_RESULT: Final = {124, 125, 126, 127}
@@ -176,16 +186,11 @@ _RESTORES: Final = re.compile(
     BEFORE + r"git\s+(?:checkout(?:\s+HEAD)?(?:\s+--|(?=\s+\S+\.\w+\s*$))|restore)((?:\s+[\w./@+][\w./@+-]*)+)\s*$"
 )
 """Takes back some files: a step of the work, unless they are all that was edited."""
-_FAILS: Final = re.compile(
-    r"(?<!previous )\b[1-9]\d* (?:tests? )?(?:failed|failures?|errors?|failing)\b(?! \(\d+ fixed, 0 remaining)|"
-    r"(?:failures|errors)=[1-9]|^FAIL(?:ED)?\b|"
-    r"test result: FAILED|^not ok\b",
-    re.MULTILINE,
-)
-"""Words of a failure, which contradict an exit code of 0."""
 _GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL|---)[ \t]+\S+[ \t]+(.*)$", re.MULTILINE)
 """What became of each package."""
-_CARGO_COUNTS: Final = re.compile(r"^running (\d{1,9}) tests?$", re.MULTILINE)
+_SEES_CHANGES: Final = re.compile(BEFORE + r"git\s+(?:status|diff)(?=\s|$)")
+_SERVES: Final = re.compile(BEFORE + r"(?:docker|podman|kubectl|helm|systemctl|psql|mysql|sqlite3|gem|az|aws|gcloud)\s")
+"""What acts on a service or a machine."""
 _TESTED_NOTHING: Final = re.compile(r"\(cached\)|.*\[no test(?:s to run| files)\]")
 
 
@@ -203,6 +208,10 @@ class _Known:
     """The files of the last edit, and of the one before documents: a check of others proves nothing of it."""
     delivered: bool = False
     """Whether the work was brought to another machine since the last edit."""
+    doubts: set[str] = field(default_factory=set[str])
+    """The programs that failed since the last edit, and did not go through since."""
+    changing: bool = False
+    """Whether a command ran since the last check that may have changed files."""
     reverted: bool = False
     rejected: bool = False
     interrupted: bool = False
@@ -222,13 +231,23 @@ class _Known:
             self._check(sign)
         elif sign == "delivery":
             self.delivered = True
+        elif sign == "clean":
+            self.changing = False
+        elif isinstance(sign, _Ran):
+            self._run(sign)
         else:
             self.rejected, self.opinion = sign == "wrong", sign
+
+    def _run(self, done: _Ran) -> None:
+        self.doubts = self.doubts | {done.program} if done.failed else self.doubts - {done.program}
+        self.changing |= done.may_change and bool(self.checks)
 
     def _check(self, done: _Checked) -> None:
         if (done.away or done.check == "CI") and not self.delivered:
             return
         self.failed = [check for check in self.failed if not (done.passed and done.settles(check))]
+        if done.passed:
+            self.doubts.discard(program_of(done.part.command.strip()))
         if self.edited and not (
             done.is_of(self.edited) and (not done.passed or any(map(done.part.may_have, self.last)))
         ):
@@ -238,7 +257,7 @@ class _Known:
                 check for check in self.checks if done.words == check.words or (done.passed and done.settles(check))
             ]
             self.checks = [*(check for check in self.checks if check not in same), done]
-            self.interrupted = False
+            self.interrupted = self.changing = False
         elif not done.passed:
             self.failed.append(done)
 
@@ -249,13 +268,15 @@ class _Known:
         self.last = done.files | (self.last - {""} if all(map(_DOCUMENT.search, done.files)) else frozenset())
 
     def _begin_again(self, *, edited: set[str], reverted: bool) -> None:
-        self.edited, self.reverted, self.delivered = edited, reverted, False
+        self.edited, self.reverted, self.delivered, self.doubts, self.changing = edited, reverted, False, set(), False
         self.failed += [check for check in self.checks if not check.passed]
         self.checks, self.rejected, self.interrupted, self.opinion = [], False, False, None
 
     def verdict(self) -> Verdict | None:
         """Decide how a session ended, with the rule in `reason`; `None` where nothing was checked and nobody said."""
         checked = _outcome_of(self.checks, self.failed)
+        if checked and (self.changing or (self.doubts and checked.outcome == "success")):
+            checked = _verdict_of("unknown", "a command failed, or ran after the last check and may have changed files")
         if self.opinion == "wrong" and (checked is None or checked.outcome != "failure"):
             return _SAID_WRONG
         if self.interrupted:
@@ -290,10 +311,12 @@ def _outcome_of(checks: Sequence[_Checked], before: Sequence[_Checked]) -> Verdi
     kinds = dict.fromkeys(check.check for check in checks)
     failed = dict.fromkeys(check.check for check in checks if not check.passed)
     source: VerdictSource = "ground_truth" if all(check.by_code for check in checks) else "judge"
-    if not failed and [*kinds] == ["the linter"] and any(check.check == "the tests" for check in before):
-        return _verdict_of("unknown", "the tests that had failed were not run again")
-    if not failed and any(check.is_part_of(wider) for check in checks for wider in before):
-        return _verdict_of("unknown", "only a part of what had failed was checked again")
+    if (before and not failed) or any(
+        wider.check == check.check and check.passed and not wider.passed
+        for at, check in enumerate(checks)
+        for wider in checks[:at]
+    ):
+        return _verdict_of("unknown", "what had failed was not checked again as a whole")
     if not failed:
         return _verdict_of("success", f"{' and '.join(kinds)} passed after the last edit", source)
     if "the tests" in kinds and "the tests" not in failed:
@@ -414,7 +437,7 @@ def _signs_of_command(
     if check is None and runs_hooks(command, printed):
         check = "the hooks"
     if check is None:
-        yield from () if away else _signs_of_change(command, result)
+        yield from () if away else _signs_of_change(command, result, code, line_failed=line_failed)
         return
     if _REWRITES.search(command) or _RECORDS.match(command):
         yield _Edit()
@@ -425,16 +448,33 @@ def _signs_of_command(
         if (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) or (check == "CI" and code == _PENDING):
             code = None
         status = (0 if code else 1) if is_inverted and code is not None else code
-        passed = _passed(printed, status)
-        if check == "the tests" and (_is_old_news(printed) or (status and not SHOWS_FAILURE.search(printed))):
-            passed = None
+        passed = _passed(printed, status) if _shows(check, printed, status) else None
+        if passed is None and (line_failed if code is None else code and code not in _NO_RESULT and not is_inverted):
+            yield _Ran(program_of(command.strip()), failed=True)
         if passed is not None and not (passed and code is None and line_failed):
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
             by_code = code is not None or (line_failed and not passed)
-            yield _Checked(check, words, passed, by_code, part, away)
+            begun = started_in(printed) if passed and check != "the hooks" else []
+            yield _Checked(check, words, passed, by_code, part, away, tuple(Part(text, "") for text in begun))
 
 
-def _signs_of_change(command: str, result: Observation | None) -> Iterator[Sign]:
+def _shows(check: Check, printed: str, code: int | None) -> bool:
+    """Whether what a check printed bears its exit code out: it looked at something, or found something."""
+    if code:
+        is_shown = SHOWS_FAILURE.search(printed) is not None and not _shows_passed_tests(printed)
+        return check in _FAILS_OUTRIGHT or is_shown
+    is_silent = code == 0 and not SHOWS_SUCCESS.search(printed)
+    return check != "the tests" or not (is_silent or _is_old_news(printed))
+
+
+def _signs_of_change(
+    command: str, result: Observation | None, code: int | None, *, line_failed: bool
+) -> Iterator[Sign]:
+    if code not in _NO_RESULT and (may_check(command) or _SERVES.match(command)):
+        failed = line_failed if code is None else bool(code)
+        yield _Ran(program_of(command.strip()), failed, not failed and may_check(command))
+    if _SEES_CHANGES.match(command) and result and (not result.text.strip() or "nothing to commit" in result.text):
+        yield "clean"
     if _REVERTS.match(command):
         yield from () if result is None or result.is_error else ("revert",)
     elif restored := _RESTORES.match(command):
@@ -448,12 +488,21 @@ def _passed(printed: str, code: int | None) -> bool | None:
     if RAN_NOTHING.search(printed) or (code is not None and (code in _NO_RESULT or code < 0 or 128 < code < 255)):
         return None
     if code is not None:
-        return False if code else None if _FAILS.search(printed) else True
+        return False if code else None if FAILS.search(printed) else True
     fails, passes = bool(SAYS_FAILED.search(printed)), bool(SAYS_PASSED.search(printed))
+    if fails and _shows_passed_tests(printed):
+        return None
     return False if fails else True if passes else None
 
 
+def _shows_passed_tests(printed: str) -> bool:
+    """Whether tests passed and none failed: of a line that failed, something else did."""
+    return SAYS_PASSED.search(printed) is not None and TESTS_FAILED.search(printed) is None
+
+
 def _is_old_news(printed: str) -> bool:
-    """Whether Go or Cargo tested nothing: there are no tests, or none of what they test has changed."""
-    packages, counts = _GO_PACKAGES.findall(printed), _CARGO_COUNTS.findall(printed)
-    return bool(packages or counts) and all(map(_TESTED_NOTHING.match, packages)) and not any(map(int, counts))
+    """Whether nothing was tested: there are no tests, none was chosen, or none of what they test has changed."""
+    packages = _GO_PACKAGES.findall(printed)
+    counts = [number for numbers in COUNTS.findall(printed) for number in numbers if number]
+    is_nothing = bool(packages or counts) and all(map(_TESTED_NOTHING.match, packages)) and not any(map(int, counts))
+    return is_nothing or CHOSE_NOTHING.search(printed) is not None

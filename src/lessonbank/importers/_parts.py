@@ -24,16 +24,19 @@ _GATED: Final = tuple(
 )
 """The options by which a program is given packages."""
 _FOLDERS: Final = re.compile(
-    r"^(?!\s*(?:ctest|ninja|meson|cmake)\b).*?\s(?:-C|-?-(?:chdir|directory|prefix|cwd|dir|package-path))[= ]([\w./-]+)"
-    r"|(?:^|\s)(?:\./)?((?:packages|services|apps|libs|crates)/[\w.-]+)"
+    r"^(?!\s*(?:ctest|ninja|meson|cmake)\b).*?\s(?:-C|-?-(?:chdir|directory|prefix|cwd|dir|package-path))[= ]"
+    r"((?!/(?:lib|usr)/)[\w./-]+)|(?:^|\s)(?:\./)?((?:packages|services|apps|libs|crates)/[\w.-]+)"
 )
 _OF_GO: Final = re.compile(r"(?:^|\s)(?:go\s+(?:test|vet)|golangci-lint\s+run)\s")
 _OF_TERRAFORM: Final = re.compile(r"(?:^|\s)(?:terraform|tofu|terragrunt)\s")
-_LINTS: Final = re.compile(r"(?:^|[\s/])(?:flake8|pylint|mypy|bandit|ruff check|eslint|rubocop|phpcs|phpstan)\s")
-_FOLDER: Final = re.compile(r"\s((?!-)[\w-][\w./-]*/)(?=\s|$)")
+_TAKES_PATHS: Final = re.compile(
+    r"(?:^|[\s/])(?:flake8|pylint|mypy|pyright|bandit|ruff check|black|isort|eslint|stylelint|prettier|biome \w+|"
+    r"rubocop|phpcs|phpstan analy\w+|shellcheck|yamllint|pytest)(?=\s)(.*)"
+)
+"""Programs that are given the files and folders to look at."""
 _OPERAND: Final = re.compile(r"\s(\./\S+)")
 _ABOUT_ALL: Final = re.compile(
-    r"_?builds?|out|target|dist|(?:\w+[_-])?(?:tests?|specs?|e2e)|__tests__|sim|bench\w*|ci|scripts?|\.\w.*"
+    r"_?builds?|out|target|dist|(?:\w+[_-])?(?:tests?|specs?|e2e)(?:[_.].*)?|__tests__|sim|bench\w*|ci|scripts?|\.\w.*"
 )
 """A folder in which the whole is built or tested."""
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -58,21 +61,29 @@ class Part:
         )
         if _OF_TERRAFORM.search(self.command) and "modules/" in file:
             folders = []
-        if _OF_GO.search(self.command):
-            folders += _OPERAND.findall(self.command)
-        if _LINTS.search(self.command):
-            folders += _FOLDER.findall(self.command)
         if not looks_at(self.command, file):
             return False
-        if ("/" not in file and not self.folder.startswith("..")) or (folders and self._names(file)):
+        paths = self._paths()
+        if ("/" not in file and not self.folder.startswith("..")) or ((folders or paths) and self._names(file)):
             return True
         command = f" {self.command} "
         names = [name for gate, option in _GATED if gate.search(command) for name in _packages(option.findall(command))]
-        if not folders and not names and file.startswith("../"):
+        if not folders and not names and not paths and file.startswith("../"):
             return False
-        return (not folders or any(_lies_in(file, folder) for folder in folders)) and (
-            not names or any(_is_of(file, name) for name in names)
-        )
+        places = all(not each or any(_lies_in(file, place) for place in each) for each in (folders, paths))
+        return places and (not names or any(_is_of(file, name) for name in names))
+
+    def _paths(self) -> list[str]:
+        """The files and folders that it is given."""
+        if _OF_GO.search(self.command):
+            return _OPERAND.findall(self.command)
+        given = _TAKES_PATHS.search(self.command)
+        words = given[1].split() if given else []
+        return [
+            word
+            for before, word in zip(("", *words), words, strict=False)
+            if word[0] not in "-'\"><|&$2*" and not before.startswith("-")
+        ]
 
     def may_have(self, file: str, /) -> bool:
         """Whether a file belongs to it, or to whatever package."""
@@ -101,7 +112,7 @@ def _segments(place: str) -> list[str]:
 def _lies_in(file: str, folder: str) -> bool:
     segments = _segments(folder)
     is_unknown = folder.startswith("/") and not file.startswith("/")
-    return not segments or is_unknown or segments[-1] in file.split("/")[:-1]
+    return not segments or is_unknown or segments[-1] in file.split("/")
 
 
 def _is_of(file: str, name: str) -> bool:
