@@ -342,3 +342,9 @@ def test_programs_and_scripts_of_more_ecosystems_are_checks() -> None:
 @pytest.mark.parametrize("flag", ["'using Pkg; Pkg.test()'", '"import Pkg; Pkg.test()"'])
 def test_the_tests_that_a_language_runs_in_its_own_shell_are_a_check(flag: str) -> None:
     assert outcome("a.jl", f"julia --project -e {flag}") == "success"
+
+
+def test_what_others_wrote_is_no_edit_and_makes_an_earlier_check_stale() -> None:
+    assert outcome("git switch main && git pull -q", "npm test » 1 Tests: 3 failed, 641 passed, 644 total") is None
+    assert outcome("a.py", "pytest -q", "git pull") == "unknown"
+    assert outcome("a.py", "git pull", "pytest -q » 0 3 passed in 0.12s") == "success"

@@ -145,6 +145,7 @@ _DELIVERS: Final = re.compile(
     r"git\s+(?:-\S+\s+\S+\s+)?push)(?=\s|$)"
 )
 """Brings the work to another machine, or into an image."""
+_PULLS: Final = re.compile(rf"{BEFORE}git\s+pull\b")
 _SETS: Final = re.compile(r"^\s*(?:\w+=\S*\s+)+")
 """What a command sets for its program: the same check is run with and without it."""
 _SAME_SCOPE: Final = re.compile(
@@ -481,6 +482,8 @@ def _signs_of_change(
         yield _Edit(frozenset(restored[1].split()), restores=result is not None and not result.is_error)
     elif CHANGES.match(command) or INTO_FILE.search(command):
         yield _Edit()
+    elif _PULLS.match(command):  # the work of others, which no earlier check has seen
+        yield _Ran("git pull", failed=False, may_change=True)
 
 
 def _passed(printed: str, code: int | None) -> bool | None:
