@@ -74,6 +74,8 @@ OF_A_KIND = {
         ("k8s/web.yaml", "npm test"),
         ("compose.yaml", "cargo test"),
         ("styles/a.scss", "npm test"),
+        ("styles/a.scss", "npx tsc --noEmit"),
+        ("styles/a.scss", "npx eslint ."),
         ("a.py", "docker compose config -q"),
         (".github/workflows/ci.yml", "npm test"),
         ("Dockerfile", "pytest -q"),

@@ -403,6 +403,7 @@ def test_a_program_that_lays_text_out_is_an_edit(outcome: Outcome) -> None:
         ("mvn -pl orders test", "[ERROR] Could not find the selected project in the reactor: orders @", None),
         ("dbt test -s dim", "Runtime Error\n  Could not find a profile that is called 'warehouse' here", None),
         ("docker compose run --rm w npm test", "Error response from daemon: Bind for 0.0.0.0:5672 failed", None),
+        ("prove -l t/s.t", "Cannot detect source of 't/s.t'! at /usr/share/perl/5.34/TAP/It.pm line 256.", None),
         ("mvn test", "[ERROR] /w/src/main/java/Ledger.java:[77,14] cannot find the symbol setAmount", "failure"),
         ("pytest -q | cat; exit 1", "..F. and more of what it prints in a line [100%]\n1 failed, 3 passed", "failure"),
         ("pytest -q > /dev/null", "", "failure"),
