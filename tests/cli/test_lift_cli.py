@@ -12,8 +12,8 @@ from running import lessonbank_cli
 
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
+from lessonbank.bank.views.explanation import Explanation
 from lessonbank.evidence import Holdout, Lift
-from lessonbank.evidence.explanation import Explanation
 
 pytestmark = pytest.mark.full
 

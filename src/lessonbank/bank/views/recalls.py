@@ -13,13 +13,13 @@ from lessonbank.bank.preview_settings import PreviewSettings
 from lessonbank.bank.recall_again import shown_before
 from lessonbank.bank.retrieval import Recaller
 from lessonbank.bank.scoped_bank import ScopedBank
+from lessonbank.bank.views.explanation import Explanation, explained, losers
 from lessonbank.contracts.ports import RecallFilter
 from lessonbank.contracts.records import Json, Lesson, Recall, notes_of
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.contracts.store_calls import get_recall, list_recalls, settlement_of
 from lessonbank.errors import ModelError
-from lessonbank.evidence.explanation import Explanation, explained, losers
 from lessonbank.guard.quote import quoted
 from lessonbank.search import TrustFilter, Without
 
