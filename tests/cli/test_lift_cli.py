@@ -55,9 +55,7 @@ def test_the_answer_comes_first_and_the_lessons_after(folder: Path) -> None:
     first, *rest = done.stdout.splitlines()
     assert first.startswith("Does memory help? Likely yes, keep it: success +9")
     assert rest[0].startswith("  Measuring has cost so far: 15 of 24 tasks without memory; about ")
-    shares = re.search(
-        r"with memory ([\d.]+) % \(\d+ of 9 tasks\), without ([\d.]+) % \(\d+ of 15\), chosen at random", rest[1]
-    )
+    shares = re.search(r"with memory ([\d.]+) % of 9 tasks, without ([\d.]+) % of 15 tasks, chosen at random", rest[1])
     assert shares
     assert f"success +{float(shares[1]) - float(shares[2]):.1f} points" in first
     assert rest[2].startswith("  counts tasks since 20")

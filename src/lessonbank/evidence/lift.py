@@ -18,7 +18,6 @@ from .effects import (
     MeasuringCost,
     Point,
     Standing,
-    Tally,
     digits,
     does_nothing,
     given_up,
@@ -27,7 +26,6 @@ from .effects import (
     qualifiers,
     said_of,
     says_nothing,
-    share_of,
     standing_of,
 )
 from .groups import AGAIN
@@ -67,9 +65,6 @@ class Lift(Effect):
     """The share of success with memory, and without. An outcome counts in the inverse proportion of its odds, so that
     their difference is the effect; where there is no effect yet, these are plain shares."""
     success_without: float | None = None
-    with_memory: Tally = Tally()
-    """The same tasks as plain counts: their quotient is another number where odds were uneven."""
-    without: Tally = Tally()
     steps: Estimate = Estimate()
     tokens: Estimate = Estimate()
     cost: Estimate = Estimate()
@@ -286,26 +281,17 @@ def _as_shown(lift: Lift, /) -> Estimate:
 
 
 def _sides(lift: Lift) -> list[str]:
-    if lift.success_with is None or lift.success_without is None:
-        return []
-    task = " task" if lift.with_memory.tasks == 1 else " tasks"
-    ended = "" if lift.settled >= lift.recalls else " with a known outcome"
-    with_it = share_of(lift.success_with, lift.with_memory, f"{task}{ended}")
-    without = share_of(lift.success_without, lift.without)
-    note = weighing(lift)
-    return [f"  with memory {with_it}, without {without}, chosen at random{'; ' if note else ''}{note}"]
+    with_it, without = sides(lift)
+    both = f"  with memory {with_it}, without {without}, chosen at random"
+    return [] if lift.success_with is None or lift.success_without is None else [both]
 
 
-def weighing(lift: Lift, /) -> str:
-    """Why the shares are not those of the counts beside them; nothing where they are."""
-    sides = ((lift.success_with, lift.with_memory), (lift.success_without, lift.without))
-    counts = [tally.successes / tally.tasks if tally.tasks else None for _, tally in sides]
-    shown = [(share, count) for (share, _), count in zip(sides, counts, strict=True) if None not in (share, count)]
-    if all(percent(share) == percent(count) for share, count in shown):
-        return ""
-    return (
-        f"corrected for each task's odds of being shown memory: counts alone give {' and '.join(map(percent, counts))}"
-    )
+def sides(lift: Lift, /) -> tuple[str, str]:
+    """The shares of success with memory and without, as `84.0 % of 50 tasks`; before there is an effect, `84.0 %`."""
+    shares = percent(lift.success_with), percent(lift.success_without)
+    if lift.success.value is None:
+        return shares
+    return f"{shares[0]} of {plural(lift.shown, 'task')}", f"{shares[1]} of {plural(lift.withheld, 'task')}"
 
 
 def measuring_cost(lift: Lift, /) -> str:

@@ -21,15 +21,12 @@ from lessonbank.guard.trust import MERGE
 from ._e_process import gains_by_cell
 from .confidence_sequences import Scores, bounds, truths_of
 from .effects import (
-    Effect,
     Estimate,
     GroupLift,
     LessonLift,
     MeasuringCost,
     Point,
     Standing,
-    Tally,
-    TreatmentLift,
     points,
 )
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints, Placed
@@ -76,7 +73,7 @@ def report(
         **_overall(episodes, findings),
         success_with=series[-1].with_memory if series else None,
         success_without=series[-1].without if series else None,
-        **{name: rows[0][name] for name in Effect.model_fields},
+        **rows[0],
         **running,
         groups=_groups(episodes, rows, found_in, names or {}),
         lessons=_lessons(episodes, rows, found_in, lessons or {}, proposed),
@@ -88,33 +85,26 @@ def report(
 
 def _overall(episodes: Episodes, review: Review) -> dict[str, Any]:
     """What is counted of all recalls together."""
-    draws, known, outcome, without = episodes.draws, episodes.known, episodes.outcome, episodes.without
-    is_settled, whole = ~np.isnan(outcome), draws.treatment == 0
+    draws, known = episodes.draws, episodes.known
+    is_settled, whole = ~np.isnan(episodes.outcome), draws.treatment == 0
     row, shown = draws.row[whole], draws.shown[whole]
-    counted = known  # as plain counts: those of the effect, where there is one
-    if math.isfinite(review.effects.estimate[0]):
-        counted = known & (np.bincount(row, minlength=len(known)) > 0)
-    sides = (counted & ~without, counted & without)
-    tallies = [Tally(successes=round(float(outcome[own].sum()), 6), tasks=int(own.sum())) for own in sides]
     first = episodes.at[row[known[row]]][:1].tolist()
     return {
         "recalls": int((~episodes.again).sum()),
         "settled": int((is_settled & ~episodes.again).sum()),
-        "controls": int((is_settled & without).sum()),
+        "controls": int((is_settled & episodes.without).sum()),
         "truths": truths_of(episodes),
         "opinions": int((known & ~episodes.true).sum()),
         "missing_with": _mean(~is_settled[row], shown),
         "missing_without": _mean(~is_settled[row], ~shown),
         "missing_differs": bool(review.differs[0]),
         "first": datetime.fromtimestamp(first[0], UTC) if first else None,
-        "with_memory": tallies[0],
-        "without": tallies[1],
     }
 
 
 def _rows(episodes: Episodes, review: Review) -> list[dict[str, Any]]:
-    """By treatment: the fields of a `TreatmentLift`."""
-    draws, placed, known, waiting = episodes.draws, episodes.placed, episodes.known, episodes.waiting
+    """By treatment: the fields of an `Effect`."""
+    draws, placed, known = episodes.draws, episodes.placed, episodes.known
     is_lesson = episodes.level == LESSON_LEVEL
 
     def count(drawn: Placed, rows: Flags) -> Ints:
@@ -123,19 +113,17 @@ def _rows(episodes: Episodes, review: Review) -> list[dict[str, Any]]:
     columns = (
         np.where(is_lesson, *(count(each, known[each.row] & each.shown) for each in (placed, draws))),
         count(draws, known[draws.row] & ~draws.shown),
-        np.where(is_lesson, *(count(each, waiting[each.row]) for each in (placed, draws))),
         review.begun,
     )
     return [
         {
             "shown": shown,
             "withheld": withheld,
-            "waiting": waits,
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "success": _estimate(review, treatment),
             "standing": review.standing[treatment],
         }
-        for treatment, (shown, withheld, waits, begun) in enumerate(zip(*map(np.ndarray.tolist, columns), strict=True))
+        for treatment, (shown, withheld, begun) in enumerate(zip(*map(np.ndarray.tolist, columns), strict=True))
     ]
 
 
@@ -203,7 +191,7 @@ def _parts(lessons: Mapping[str, Lesson]) -> Mapping[str, str]:
     return {source: id for source, id in parts.items() if source in lessons and lessons[source].retired}
 
 
-def _order(lift: TreatmentLift) -> tuple[int, int]:
+def _order(lift: LessonLift | GroupLift) -> tuple[int, int]:
     return _RANK[lift.standing], -lift.shown - lift.withheld
 
 
