@@ -244,7 +244,6 @@ def a_usual_bank(**more: Any) -> Lift:
         "recalls": 2000,
         "settled": 1900,
         "controls": 250,
-        "first": "2026-09-01T00:00:00Z",
         "success_with": 0.6,
         "success_without": 0.5,
         "success": sure(0.1),
@@ -261,7 +260,7 @@ def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_and_the
     text = str(a_usual_bank())
     parts = (
         "Does memory help? Likely yes, keep it: success +10.0 points [+6, +14].",
-        "chosen at random\n  counts tasks since 2026-09-01; a task: steps",
+        "chosen at random\n  a task: steps",
         "What to do next: Go on: more outcomes decide it",
         "the decision on each group",
         "4 lessons, undecided, at most 9 points either way: topic 2",
@@ -401,22 +400,3 @@ def test_there_is_always_something_to_do_next_and_what_the_bank_did_is_said() ->
         "1 lesson that harms is taken out already; keep the others.",
     )
     assert advice(lift(success=sure(0.0))) == ("Nothing. Keep going.",)
-
-
-def test_the_effect_that_is_printed_is_the_difference_of_the_shares_beside_it() -> None:
-    found = Lift(
-        scope="t",
-        level=0.05,
-        recalls=80,
-        settled=80,
-        controls=30,
-        shown=50,
-        withheld=30,
-        standing="helps",
-        success=Estimate(value=0.54549, basis="truth", always_low=0.3, always_high=0.8),
-        success_with=0.96361,
-        success_without=0.41812,
-    )
-    assert "with memory 96.4 %" in in_words(found)
-    assert "without 41.8 %" in in_words(found)
-    assert "success +54.6 points" in headline(found)

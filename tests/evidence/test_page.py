@@ -442,7 +442,6 @@ def test_a_real_bank_has_a_page(tmp_path: Path) -> None:
     assert (lift.settled, lift.controls) == (24, 12)
     assert "with memory 100.0 %" in made
     assert "without 0.0 %" in made
-    assert lift.first
     assert lift.groups
     assert all(group.name and "/" not in group.name for group in lift.groups)
     for lesson in lift.lessons:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lessonbank._base.plural import plural
-from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
 from .effects import (
@@ -29,9 +28,6 @@ from .effects import (
     standing_of,
 )
 from .groups import AGAIN
-
-_ROUNDING: Final = 0.0011
-"""What the rounding of two shares to a tenth of a point makes of their difference, at most."""
 
 
 class Lift(Effect):
@@ -59,8 +55,6 @@ class Lift(Effect):
     """Whether these differ by more than chance: then there is no verdict."""
     unlabelled: int = 0
     """Recalls that an audit drew and that wait for a person's label (`runs.unlabelled()`)."""
-    first: Moment | None = None
-    """When the first recall was made that counts for memory as a whole."""
     success_with: float | None = None
     """The share of success with memory, and without. An outcome counts in the inverse proportion of its odds, so that
     their difference is the effect; where there is no effect yet, these are plain shares."""
@@ -129,7 +123,7 @@ def in_words(lift: Lift, /, *, most: int = MOST) -> str:
         headline(lift),
         *([f"  {cost}"] if (cost := measuring_cost(lift)) else []),
         *_sides(lift),
-        *_spent(lift),
+        *([f"  a task: {text}"] if (text := spent(lift)) else []),
         *_next(advice(lift)),
     ]
     if lessons and most > 0:
@@ -154,7 +148,7 @@ def headline(lift: Lift, /) -> str:
     answer = "No, it does nothing" if does_nothing(lift) else _SAYS[lift.standing]
     if lift.success.basis == "judge":  # nothing follows from opinions alone, so they bring no decision
         answer = answer.partition(",")[0]
-    return f"Does memory help? {answer}{qualifiers(lift)}: success {points(_as_shown(lift))}."
+    return f"Does memory help? {answer}{qualifiers(lift)}: success {points(lift.success)}."
 
 
 def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
@@ -249,7 +243,7 @@ def _tell(lift: Lift) -> Iterator[str]:
         yield "Find out why outcomes are missing, and tell those of failures and crashes too: an attempt does."
     elif lift.recalls >= _EARLY and lift.settled < _MANY * lift.recalls:
         have = f"{lift.settled} of {lift.recalls} recalls {'has' if lift.settled == 1 else 'have'} one"
-        yield f"Tell more outcomes: {have}. Hand in each run with its recall, or use an attempt."
+        yield f"Tell more outcomes: {have}, and effects are those in these. Give each run its recall."
     if lift.unlabelled:
         runs = plural(lift.unlabelled, "run")
         yield f"Label {runs} that an audit drew, for what comes after the first does not count yet."
@@ -269,15 +263,6 @@ def _wait(lift: Lift) -> Iterator[str]:
     if out := sum(lesson.retired and lesson.standing in ("harms", "likely harms") for lesson in lessons):
         others = ", and no other is left" if all(lesson.retired for lesson in lessons) else "; keep the others"
         yield f"{plural(out, 'lesson that harms is', 'lessons that harm are')} taken out already{others}."
-
-
-def _as_shown(lift: Lift, /) -> Estimate:
-    """The effect as the difference of the two shares beside it, as they are rounded; else as it is."""
-    value, given, without = lift.success.value, lift.success_with, lift.success_without
-    if value is None or given is None or without is None:
-        return lift.success
-    shown = round(given, 3) - round(without, 3)
-    return lift.success.model_copy(update={"value": shown}) if abs(shown - value) < _ROUNDING else lift.success
 
 
 def _sides(lift: Lift) -> list[str]:
@@ -324,12 +309,6 @@ def spent(lift: Lift, /) -> str:
         for name, e, form in changes(lift)
         if e.value is not None and e.low is not None and e.high is not None
     )
-
-
-def _spent(lift: Lift) -> list[str]:
-    since = f"counts tasks since {lift.first:%Y-%m-%d}" if lift.first and lift.success.value is not None else ""
-    parts = [*filter(None, (since, f"a task: {text}" if (text := spent(lift)) else ""))]
-    return [f"  {'; '.join(parts)}"] if parts else []
 
 
 def _next(sentences: Sequence[str]) -> list[str]:

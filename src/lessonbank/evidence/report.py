@@ -44,8 +44,6 @@ _SHOWN = 3
 """Models that a sentence names."""
 _KNOWN = 20
 """Draws, or outcomes, below which nothing is said of a model, or of outcomes that are all the same."""
-_MANY = 0.1
-"""Outcomes missing, as a share, from which on those that are known may not speak for all."""
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
 
 
@@ -88,7 +86,6 @@ def _overall(episodes: Episodes, review: Review) -> dict[str, Any]:
     draws, known = episodes.draws, episodes.known
     is_settled, whole = ~np.isnan(episodes.outcome), draws.treatment == 0
     row, shown = draws.row[whole], draws.shown[whole]
-    first = episodes.at[row[known[row]]][:1].tolist()
     return {
         "recalls": int((~episodes.again).sum()),
         "settled": int((is_settled & ~episodes.again).sum()),
@@ -98,7 +95,6 @@ def _overall(episodes: Episodes, review: Review) -> dict[str, Any]:
         "missing_with": _mean(~is_settled[row], shown),
         "missing_without": _mean(~is_settled[row], ~shown),
         "missing_differs": bool(review.differs[0]),
-        "first": datetime.fromtimestamp(first[0], UTC) if first else None,
     }
 
 
@@ -264,7 +260,6 @@ def _notes(episodes: Episodes, review: Review, /) -> tuple[str, ...]:
     return (
         *_opinions(episodes, review),
         *_witnesses(episodes),
-        *_missing(episodes, review),
         *_models(episodes, review),
         *_waiting(episodes),
         *_alike(episodes),
@@ -291,13 +286,6 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
     elif left_out(episodes):
         who = episodes.writers[int(writers[0])]
         yield f"all outcomes come from {who}, so all that follows waits for a person, as a proposal"
-
-
-def _missing(episodes: Episodes, review: Review) -> Iterator[str]:
-    """Where outcomes are missing alike on both sides, the others may yet not speak for them."""
-    due, missing = int((~episodes.waiting).sum()), int(episodes.missing.sum())
-    if due >= _KNOWN and missing >= _MANY * due and not review.differs[0]:
-        yield f"{missing / due:.0%} of outcomes are missing: effects are those in tasks whose end was told"
 
 
 def _models(episodes: Episodes, review: Review) -> Iterator[str]:
