@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lessonbank.bank.views.explanation import Explanation, explained, losers
+from lessonbank.bank.explanation import Explanation, explained, losers
 from lessonbank.contracts.records import Candidate, Experience, Lesson, Match, Recall, Settlement
 from lessonbank.evidence.effects import Estimate, LessonLift
 

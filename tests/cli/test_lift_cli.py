@@ -12,7 +12,7 @@ from running import lessonbank_cli
 
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
-from lessonbank.bank.views.explanation import Explanation
+from lessonbank.bank.explanation import Explanation
 from lessonbank.evidence import Holdout, Lift
 
 pytestmark = pytest.mark.full

@@ -30,8 +30,8 @@ from lessonbank import (
     Verdict,
 )
 from lessonbank.bank.attempt import AsyncAttempt, Attempt
+from lessonbank.bank.explanation import Explanation
 from lessonbank.bank.views import Erasing
-from lessonbank.bank.views.explanation import Explanation
 from lessonbank.contracts.events import Event, Hook, Retrieved
 from lessonbank.contracts.ports import Consolidator, Extractor, Judge, Redactor, Store
 from lessonbank.contracts.records import (

@@ -24,7 +24,7 @@ from ._output import show_json, show_table, show_text, warn
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
-    from lessonbank.bank.views.explanation import Explained, Explanation
+    from lessonbank.bank.explanation import Explained, Explanation
     from lessonbank.contracts.records import Recall
 
 

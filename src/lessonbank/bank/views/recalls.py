@@ -9,11 +9,11 @@ from typing import Unpack
 
 from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_instance, maybe_id
 from lessonbank._base.plural import plural
+from lessonbank.bank.explanation import Explanation, explained, losers
 from lessonbank.bank.preview_settings import PreviewSettings
 from lessonbank.bank.recall_again import shown_before
 from lessonbank.bank.retrieval import Recaller
 from lessonbank.bank.scoped_bank import ScopedBank
-from lessonbank.bank.views.explanation import Explanation, explained, losers
 from lessonbank.contracts.ports import RecallFilter
 from lessonbank.contracts.records import Json, Lesson, Recall, notes_of
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
