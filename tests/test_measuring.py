@@ -42,7 +42,7 @@ from lessonbank.errors import NotFound, StoreUnavailable
 from lessonbank.evidence.evidence_table import EvidenceTable
 from lessonbank.evidence.ledger import Acted
 from lessonbank.evidence.lift import Lift
-from lessonbank.evidence.policy import AdaptiveHoldout, Holdout, NoHoldout
+from lessonbank.evidence.policy import AdaptiveHoldout, Holdout
 from lessonbank.evidence.review_snapshot import ReviewSnapshot, TreatmentReview
 from lessonbank.evidence.stored_ledger import WRITER, StoredLedger
 from lessonbank.learning.settlement import settlement_of
@@ -628,7 +628,7 @@ class TestFailing:
         assert (await mine.lift(scope=T, level=0.95)).settled == 31
 
     @pytest.mark.full
-    @pytest.mark.parametrize("policy", [NoHoldout(), Holdout(0.0, 0.0)])
+    @pytest.mark.parametrize("policy", [None, Holdout(0.0, 0.0)])
     async def test_where_nothing_was_drawn_nothing_is_said(self, store: Store, policy: Any) -> None:
         await keep(store, a_lesson("a"))
         mine = ledger(store, policy=policy)

@@ -106,7 +106,7 @@ async def test_a_lesson_is_added_to_what_was_shown() -> None:
     elsewhere = Experience(scope="t", task="Paint the fence", lessons=(other,))
     await bank.store.apply([Add(experience=elsewhere)], scope="t", writer="test")
     told = await ask(bank, numbered(40), world, with_=other.id)
-    assert (told.standing, told.way, told.title) == ("helps", "with", "Lesson b")
+    assert (told.standing, told.title) == ("helps", "Lesson b")
     first = numbered(1)[0]
     without, with_ = sorted({text for task, text in world.asked if task == first}, key=len)
     assert lines(without) == lines((await bank.retrieve(first)).text)
@@ -355,7 +355,7 @@ async def test_a_task_gets_what_a_user_would_see_or_nothing_and_the_bank_stays_a
     open_bank = await bank_of(a_lesson("a"), a_lesson("b"))
     before = (await bank.admin.counts(), await bank.lessons.list())
     told = await bank.trial([f"{TASK} {n}" for n in range(40)], world, verify=lambda run: run.answer == "yes")
-    assert (told.standing, told.way, told.treatment, told.tasks, told.notes) == ("helps", "without", None, 40, ())
+    assert (told.standing, told.treatment, told.tasks, told.notes) == ("helps", None, 40, ())
     assert (await bank.admin.counts(), await bank.lessons.list()) == before
     by_task = {task: sorted(text for asked, text in world.asked if asked == task) for task, _ in world.asked}
     for task, (without, with_) in by_task.items():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lessonbank.contracts.records import Candidate, Recall
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.errors import UsageError
-from lessonbank.evidence import AdaptiveHoldout, Assignment, Holdout, NoHoldout, Rates, Withholding
+from lessonbank.evidence import AdaptiveHoldout, Assignment, Holdout, Rates, Withholding
 from lessonbank.evidence.effects import Standing
 from lessonbank.evidence.review_snapshot import TreatmentReview
 from lessonbank.evidence.treatments import entries
@@ -44,7 +44,7 @@ def test_draws_with_a_seed_follow_from_the_order_of_recalls() -> None:
     assert arms("s") != arms("t")
 
 
-@pytest.mark.parametrize("policy", [NoHoldout(), Holdout(0.0, 0.0)])
+@pytest.mark.parametrize("policy", [Holdout(0.0, 0.0)])
 def test_zero_withholds_nothing(policy: Withholding) -> None:
     drawn = [assigned(policy, "a", "b") for _ in range(200)]
     assert not any(one.withheld or one.control or one.control_probability for one in drawn)

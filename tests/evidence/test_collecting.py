@@ -156,7 +156,7 @@ def test_a_recall_that_had_nothing_to_show_is_no_row() -> None:
 
 def test_a_receipt_is_taken_in_once() -> None:
     made = columns(receipt("a", "x"), receipt("a", "x"))
-    assert (len(made), len(made.episodes().placed)) == (1, 1)
+    assert (len(made), len(made.episodes().placed.row)) == (1, 1)
 
 
 def test_lessons_without_a_place_are_not_there_and_draws_are_as_the_receipt_has_them() -> None:
@@ -343,7 +343,7 @@ class TestTime:
             made.receipt(on(str(day), day, "x"))
             made.settle(settled(str(day), agent="old" if day < 30 else "new"))
         found = made.episodes()
-        assert (len(found.placed), found.models) == (80, ("old", "new"))
+        assert (len(found.placed.row), found.models) == (80, ("old", "new"))
         assert found.model.tolist() == [0] * 30 + [1] * 50
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.errors import UsageError
-from lessonbank.trials.design import Design, PairEvidence, Trial, TrialRun, asked, order
+from lessonbank.trials.design import Design, PairEvidence, Trial, TrialRun, lesson_in_question, order
 from lessonbank.trials.paired_sequential import PairedTest
 
 IDS = [f"{n:032x}" for n in range(20)]
@@ -47,14 +47,13 @@ def test_the_file_of_a_trial_calls_its_treatment_what_older_files_call_it() -> N
 
 
 def test_one_thing_is_compared_at_a_time_and_memory_as_a_whole_where_none_is_named() -> None:
-    assert asked() == ("without", None)
-    assert asked(without="a") == ("without", "a")
-    assert asked(with_="a") == ("with", "a")
+    assert lesson_in_question() is None
+    assert lesson_in_question(without="a") == lesson_in_question(with_="a") == "a"
     with pytest.raises(UsageError, match="one of without=id, with_=id"):
-        asked(without="a", with_="b")
+        lesson_in_question(without="a", with_="b")
     for wrong in ("", True, 3):
         with pytest.raises(UsageError, match="without= takes an id"):
-            asked(without=wrong)  # type: ignore[arg-type]
+            lesson_in_question(without=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +204,7 @@ def test_a_trial_that_runs_out_says_that_there_is_no_evidence_yet() -> None:
     assert (told.wins, told.losses, told.ties) == (1, 1, 1)
     assert told.effect == pytest.approx(0.25)
     assert "No evidence yet that the lesson 'Look twice' changes anything: success +25.0 points" in str(told)
-    assert str(told).endswith("More tasks or rounds= give more runs.")
+    assert "Stopped: nothing left to run." in str(told)
 
 
 def test_a_pair_without_an_outcome_does_not_count_and_is_spoken_of() -> None:

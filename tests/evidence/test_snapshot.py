@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lessonbank.contracts.records.settings import REVIEW
-from lessonbank.evidence.policy import NoHoldout
+from lessonbank.evidence.policy import Holdout
 from lessonbank.evidence.review_snapshot import ReviewSnapshot, TreatmentReview
 from lessonbank.evidence.stored_ledger import StoredLedger
 from lessonbank.stores.sqlite import SqliteStore
@@ -24,7 +24,7 @@ async def test_a_review_that_still_says_the_same_is_not_read_again_and_a_later_o
     store = SqliteStore.in_memory()
     treatment = TreatmentReview(recalls=40, grade="helps")
     await store.put_setting(REVIEW.of("t"), ReviewSnapshot(reviewed=9, treatments={"a": treatment}).text())
-    ledger, seen = StoredLedger(store, NoHoldout()), list[ReviewSnapshot]()
+    ledger, seen = StoredLedger(store, Holdout(0.0, 0.0)), list[ReviewSnapshot]()
     for _ in range(2):
         for _ in range(60):
             seen.append(await ledger._last("t"))

@@ -16,7 +16,7 @@ import lessonbank
 from lessonbank import Evidence
 from lessonbank.contracts.records import Run, Trajectory, Usage, Verdict
 from lessonbank.evidence import Holdout
-from lessonbank.evidence.effects import Estimate, Tally, says_nothing
+from lessonbank.evidence.effects import Estimate, says_nothing
 from lessonbank.evidence.lift import Lift
 from lessonbank.pages.home import lead
 from lessonbank.pages.runs import facts_of
@@ -33,16 +33,16 @@ def table(site: Site, where: str) -> list[dict[str, str]]:
 
 
 def test_home_speaks_as_a_lead_does() -> None:
-    sides = {"with_memory": Tally(successes=42, tasks=50), "without": Tally(successes=7, tasks=20)}
+    sides = {"shown": 50, "withheld": 20}
     sure = Estimate(value=0.49, always_low=0.2, always_high=0.7)
     lift = Lift(scope="t", success=sure, standing="helps", success_with=0.84, success_without=0.35, **sides)
-    said = "with it 84.0 % (42 of 50 tasks) succeed, without it 35.0 % (7 of 20)"
+    said = "with it 84.0 % of 50 tasks succeed, without it 35.0 % of 20 tasks"
     assert lead(lift, waiting=2) == f"Memory helps: {said}. Two decisions wait for you."
     assert lead(lift, waiting=1).endswith("One decision waits for you.")
-    assert lead(lift, waiting=0).endswith("35.0 % (7 of 20).")
+    assert lead(lift, waiting=0).endswith("35.0 % of 20 tasks.")
     assert lead(lift, waiting=240).endswith("240 decisions wait for you.")
     harms = lift.model_copy(update={"standing": "harms", "success_with": 0.2})
-    assert lead(harms, waiting=0) == "Memory harms: with it 20.0 % of 50 tasks succeed, without it 35.0 % of 20."
+    assert lead(harms, waiting=0) == "Memory harms: with it 20.0 % of 50 tasks succeed, without it 35.0 % of 20 tasks."
     opinion = lift.model_copy(update={"success": sure.model_copy(update={"basis": "judge"})})
     assert lead(opinion, waiting=0).startswith("The judge thinks: memory helps: with it 84")
     open_yet = lift.model_copy(update={"standing": "no evidence yet"})

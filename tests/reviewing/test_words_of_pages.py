@@ -11,9 +11,8 @@ from seeding import SCOPE, opened, run_of
 from serving_pages import Site, serving
 
 import lessonbank
-from lessonbank.evidence.effects import Estimate, Tally
-from lessonbank.evidence.lift import Lift, weighing
-from lessonbank.pages.home import lead
+from lessonbank.evidence.effects import Estimate
+from lessonbank.evidence.lift import Lift
 from lessonbank.pages.reports.lift_page import answer
 
 pytestmark = pytest.mark.full
@@ -64,17 +63,6 @@ def test_what_to_do_next_begins_with_what_waits_and_the_brackets_are_explained()
     assert "<ul><li>Decide in the Inbox: 6 lessons and proposals wait.</li>" in told
     assert "Inbox" not in answer(lift, brief=True)
     assert "In brackets: 95 % intervals, right however often you look. At most one in twenty scopes" in told
-
-
-def test_home_names_no_counts_beside_shares_that_are_corrected() -> None:
-    effect = Estimate(value=0.349, basis="truth", always_low=0.03, always_high=0.71)
-    sides = {"with_memory": Tally(successes=63, tasks=75), "without": Tally(successes=20, tasks=40)}
-    lift = Lift(scope="s", success=effect, standing="likely helps", success_with=0.832, success_without=0.483, **sides)
-    assert lead(lift, waiting=0) == "Memory likely helps: with it 83.2 % of 75 tasks succeed, without it 48.3 % of 40."
-    assert weighing(lift).endswith("counts alone give 84.0 % and 50.0 %")
-    plain = lift.model_copy(update={"success_with": 0.84, "success_without": 0.5})
-    assert "with it 84.0 % (63 of 75 tasks) succeed, without it 50.0 % (20 of 40)" in lead(plain, waiting=0)
-    assert not weighing(plain)
 
 
 def test_the_inbox_says_what_follows_from_each_button(site: Site) -> None:

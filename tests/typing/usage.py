@@ -30,6 +30,7 @@ from lessonbank import (
     Verdict,
 )
 from lessonbank.bank.attempt import AsyncAttempt, Attempt
+from lessonbank.bank.explanation import Explanation
 from lessonbank.bank.views import Erasing
 from lessonbank.contracts.events import Event, Hook, Retrieved
 from lessonbank.contracts.ports import Consolidator, Extractor, Judge, Redactor, Store
@@ -49,7 +50,6 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.timeline import Diff, Lineage, State
 from lessonbank.contracts.settings import Caps
 from lessonbank.errors import StoreDamaged
-from lessonbank.evidence.explanation import Explanation
 from lessonbank.evidence.lift import Lift
 from lessonbank.importers import Imported, Skipped, read
 from lessonbank.matts.result import Scaled

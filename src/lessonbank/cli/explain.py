@@ -24,8 +24,8 @@ from ._output import show_json, show_table, show_text, warn
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
+    from lessonbank.bank.explanation import Explained, Explanation
     from lessonbank.contracts.records import Recall
-    from lessonbank.evidence.explanation import Explained, Explanation
 
 
 def explain(

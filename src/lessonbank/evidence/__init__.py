@@ -13,5 +13,4 @@ from .effects import Point as Point
 from .lift import Lift as Lift
 from .policy import AdaptiveHoldout as AdaptiveHoldout
 from .policy import Holdout as Holdout
-from .policy import NoHoldout as NoHoldout
 from .policy import Rates as Rates

@@ -59,8 +59,6 @@ STARTS: Ints = np.unique(np.r_[0, np.round(40 * 1.25 ** np.arange(64)).astype(np
 """After so many draws of a treatment one bets anew that it harms: a turn is found soon after it, wherever it is."""
 _EVEN = 8.0
 _BLOCK = 32_768
-
-
 _LATER = np.arange(len(STARTS) - 1) + _EVEN
 LOG_STARTS: Floats = np.log(np.r_[0.75, 0.25 * _EVEN / (_LATER * (_LATER + 1))])
 """How wealth is spread over the starts: most of it on the first; the rest thins out, and all of it sums to 1."""

@@ -9,8 +9,6 @@ from .episodes import Flags, Floats, Ints
 _FIRST = 0.5
 _LESSON_STRENGTH = 10.0
 _CLUSTER_STRENGTH = 4.0
-
-
 _NO_PAIRS: Ints = np.empty(0, np.int64)
 
 

@@ -27,8 +27,6 @@ from typing import Literal
 
 import numpy as np
 
-from lessonbank.errors import UsageError
-
 from ._e_process import LOG_STARTS, CellGains, least_effect, log_total, log_wealth_for
 from ._e_process import Scores as Scores
 from ._predictions import guesses
@@ -68,11 +66,7 @@ def outcomes_each_way(episodes: Episodes, /) -> tuple[Outcomes, ...]:
 
 
 def outcomes(episodes: Episodes, /) -> Outcomes:
-    """The truth, as far as it was told or drawn for; opinions alone where next to none was.
-
-    Raises:
-        UsageError: an outcome is outside [0, 1], or the columns are not ordered by recall.
-    """
+    """The truth, as far as it was told or drawn for; opinions alone where next to none was."""
     reports, pool, broke = _kinds(episodes)
     basis: Basis = "truth and judge" if pool.any() else "truth"
     if (episodes.known & ~episodes.true).any() and int((reports | pool).sum()) < TRUTHS:
@@ -99,13 +93,14 @@ def _kinds(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
 def _made(episodes: Episodes, rows: Flags, pool: Flags, share: Floats, basis: Basis) -> Outcomes:
     outcome, opinion = episodes.outcome[rows], episodes.judged[rows]
     known = ~np.isnan(outcome)
-    _checked(outcome[known], "outcome")
     odds, asked = np.where(known, share, 0.0), known
     if pool.any():
         odds = np.where(pool, episodes.audit_odds[rows], odds)
         asked = np.where(pool, episodes.audited[rows], known)
         outcome = np.where(asked | np.isnan(opinion), outcome, opinion)
-    guess = _guessed(episodes, rows, outcome)
+    placed, number = episodes.placed, np.cumsum(rows) - 1
+    pairs = np.flatnonzero(rows[placed.row])
+    guess = guesses(outcome, episodes.cluster[rows], number[placed.row[pairs]], placed.treatment[pairs])
     change, lowest, highest = np.where(known, odds * (outcome - guess), 0.0), -odds * guess, odds * (1 - guess)
     if pool.any():
         truth = np.where(known, episodes.outcome[rows] - guess, 0.0)
@@ -123,29 +118,15 @@ def _trust(products: Floats, squares: Floats) -> Floats:
     return np.clip((np.cumsum(products) - products) / (np.cumsum(squares) - squares + _WEIGHT), 0.0, 1.0)
 
 
-def _guessed(episodes: Episodes, rows: Flags, outcome: Floats) -> Floats:
-    """What each row's outcome may be guessed to be, by its template and the lessons that were found for it."""
-    placed = episodes.placed
-    for ordered in (placed.row, episodes.draws.row):
-        if (ordered[1:] < ordered[:-1]).any():
-            raise UsageError("the draws are not ordered by recall, so none is known to be earlier; sort them by `row`")
-    positions, number = np.flatnonzero(rows[placed.row]), np.cumsum(rows) - 1
-    return guesses(outcome, episodes.cluster[rows], number[placed.row[positions]], placed.treatment[positions])
-
-
 _BLOCK = 32_768
 
 
 def scores(episodes: Episodes, of: Outcomes, /) -> Scores:
-    """The scores of all treatments: memory as a whole, groups, lessons.
-
-    Raises:
-        UsageError: a chance is outside [0, 1].
-    """
+    """The scores of all treatments: memory as a whole, groups, lessons."""
     draws, rows = episodes.draws, of.rows
     every = bool(rows.all())  # nothing is copied then
     own = slice(None) if every else np.flatnonzero(rows[draws.row])
-    row, chance, shown = draws.row[own], _checked(draws.chance[own], "chance of being shown"), draws.shown[own]
+    row, chance, shown = draws.row[own], draws.chance[own], draws.shown[own]
     at, made = row if every else (np.cumsum(rows) - 1)[row], np.empty((5, len(row)))
     for begin in range(0, len(row), _BLOCK):  # in blocks that fit into the processor's cache
         block = slice(begin, begin + _BLOCK)
@@ -176,13 +157,6 @@ def missing_scores(episodes: Episodes, /) -> Scores:
     return scores(episodes, Outcomes(rows, known - guess, every, -guess, 1 - guess, guess, "truth"))
 
 
-def _checked(values: Floats, what: str) -> Floats:
-    if len(values) and not (values.min() >= 0 and values.max() <= 1):
-        wrong = values[~((values >= 0) & (values <= 1))][0]
-        raise UsageError(f"{what} {wrong:g} is outside [0, 1]; bring it into that range first")
-    return values
-
-
 def log_e(cells: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
     """(groups,): the log of the e-value at present, against "does not help", or "does not harm", on average so far.
 
@@ -197,12 +171,7 @@ def bounds(cells: CellGains, /, *, level: float = 0.95, start: Ints | None = Non
     With probability `level` or more that is so at every moment at once. Its lower end is above zero only if the e-value
     for "helps" is above 2 / (1 - level). Where outcomes are missing, it reaches over what every way to fill them in
     would say. `start`: of each group, the one that `restarted` chose; such a choice costs width.
-
-    Raises:
-        UsageError: `level` is not between 0 and 1.
     """
-    if not 0 < level < 1:
-        raise UsageError(f"level is {level:g}; give a number between 0 and 1, such as 0.95")
     paid, bar = np.zeros(cells.groups), math.log(2 / (1 - level))
     if start is not None and start.any():
         cells, paid = cells.where(cells.start >= start[cells.group]), np.where(start > 0, -LOG_STARTS[start], 0.0)

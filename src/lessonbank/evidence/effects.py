@@ -58,15 +58,8 @@ class Effect(Record):
     """Since when it harms, where it did not from the first. The estimate is of the time since then."""
 
 
-class TreatmentLift(Effect):
-    """The effect of a lesson, or a group of lessons, in the tasks it is found for."""
-
-    waiting: int = 0
-    """Recalls that showed it or left it out and do not count yet: an outcome, theirs or an earlier one, is awaited."""
-
-
-class LessonLift(TreatmentLift):
-    """The effect of one lesson."""
+class LessonLift(Effect):
+    """The effect of one lesson, in the tasks it is found for."""
 
     lesson_id: str
     title: str = ""
@@ -87,7 +80,7 @@ class LessonLift(TreatmentLift):
     """The runs it was drawn from."""
 
 
-class GroupLift(TreatmentLift):
+class GroupLift(Effect):
     """The effect of the lessons of one group together: those of a source, or of a topic."""
 
     group: str
@@ -104,14 +97,6 @@ class Point(Record):
     with_memory: float | None = None
     """The share of success so far with memory, and without, weighted as the effect is."""
     without: float | None = None
-
-
-class Tally(Record):
-    """How many tasks succeeded, of those whose outcome counts."""
-
-    successes: float = 0.0
-    """Whole numbers, but where rewards lie between 0 and 1."""
-    tasks: int = 0
 
 
 class MeasuringCost(Record):
@@ -140,7 +125,7 @@ def says_nothing(effect: Effect, /) -> bool:
     return not known or (effect.standing == "no evidence yet" and _at_most(effect.success) == _TOO_FEW)
 
 
-def standing_of(lift: TreatmentLift, /) -> str:
+def standing_of(lift: Effect, /) -> str:
     """The decision in one sentence: keep, take out, or undecided, and then how large the effect is at most."""
     decision = f"{'keep' if 'helps' in lift.standing else 'take out'}: {lift.standing}"
     if lift.standing == "no evidence yet":
@@ -183,12 +168,6 @@ def said_of(lesson: LessonLift, /) -> str:
     return ", ".join([standing_of(lesson), *(word for word, is_so in states.items() if is_so)])
 
 
-def times_of(lift: TreatmentLift, /) -> str:
-    """How often it was shown and left out, and how often that does not count yet."""
-    waiting = f"; {lift.waiting:,} more {'does' if lift.waiting == 1 else 'do'} not count yet" if lift.waiting else ""
-    return f"shown {plural(lift.shown, 'time')}, left out {plural(lift.withheld, 'time')}{waiting}"
-
-
 def points(estimate: Estimate, /) -> str:
     """An effect on a rate in percentage points, with the interval that is right however often one looks."""
     if estimate.value is None:
@@ -202,13 +181,6 @@ def points(estimate: Estimate, /) -> str:
 def percent(share: float | None, /) -> str:
     """A share in hundredths with one digit behind the point, as precise as effects are printed."""
     return "not known" if share is None else f"{100 * share:.1f} %"
-
-
-def share_of(share: float | None, tally: Tally, /, what: str = "") -> str:
-    """`84.0 % (42 of 50)`, with `what` behind the number of tasks; without counts where there are none."""
-    if share is None or not tally.tasks:
-        return percent(share)
-    return f"{percent(share)} ({round(tally.successes, 1):,.10g} of {tally.tasks:,}{what})"
 
 
 def digits(low: float | None, high: float | None, /) -> str:

@@ -26,9 +26,6 @@ class Placed:
     """Memory as a whole, a group or a lesson, as a position in `Episodes.treatments`."""
     shown: Flags
 
-    def __len__(self) -> int:
-        return len(self.row)
-
 
 @dataclass(frozen=True, slots=True)
 class Draws(Placed):

@@ -52,7 +52,7 @@ class EvidenceTable:
         self.imported = set[str]()
         """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
         self._rows = dict[str, int]()
-        self._bare, self._astray = set[str](), set[str]()
+        self.bare, self._astray = set[str](), set[str]()
         """Ids of receipts that had nothing to show, and of those that a run of another task settled."""
         self._parents = dict[int, tuple[int, ...]]()
         self._told = {name: array("d") for name in (*_UNTOLD, "again", "at", "cluster")}
@@ -62,21 +62,16 @@ class EvidenceTable:
     def __len__(self) -> int:
         return len(self._rows)
 
-    @property
-    def empty(self) -> int:
-        """How many recalls found nothing to show."""
-        return len(self._bare)
-
     def knows(self, recall_id: str, /) -> bool:
         """Whether a receipt was taken in, had nothing to show, or was imported."""
-        return recall_id in self._rows or recall_id in self._bare or recall_id in self.imported
+        return recall_id in self._rows or recall_id in self.bare or recall_id in self.imported
 
     def receipt(self, recall: Recall, /) -> None:
         """Take in a receipt that was made here, if it had anything to show. A known one is passed over."""
         if recall.imported:
             self.imported.add(recall.id)
         elif not any(c.placed for c in recall.candidates):
-            self._bare.add(recall.id)
+            self.bare.add(recall.id)
         elif recall.id not in self._rows:
             self._take(recall)
 

@@ -6,20 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from lessonbank._base.checks import short_repr
 from lessonbank.contracts.records import Experience, Lesson
-from lessonbank.errors import NotFound
 from lessonbank.guard import canonical_line
 
 SOURCE: Final = "source/"
 TOPIC: Final = "topic/"
 AGAIN: Final = "again/"
 """How the groups of recalls in the middle of a run begin; the reason follows. A lesson belongs to none of them."""
-BY: Final = "source/by/"
-"""How the groups of writers begin that receipts of an earlier version name."""
 _BY: Final = {"llm": "model", "merge": "model", "extractive": "extractive"}
-_NAMED: Final = 12
-"""Topics that an error names."""
 _WORDS: Final = {
     "strategy": "strategies",
     "guardrail": "guardrails",
@@ -52,13 +46,11 @@ def source_of(lesson: Lesson, /, *, imported: bool = False) -> str:
 
 def group_label(group: str, /, names: Mapping[str, str] | None = None) -> str:
     """A group's name for people. `names`: those of topics (see `topic_names`)."""
-    if group.startswith(BY):
-        return f"written by writer {canonical_line(group.removeprefix(BY), limit=40)}"
     if group.startswith(AGAIN):
         return f"shown in the middle of a run: {group.removeprefix(AGAIN)}"
     if group.startswith(SOURCE):
-        kind, *rest = (_WORDS.get(part, "other") for part in group.removeprefix(SOURCE).split("/"))
-        return ", ".join((kind, *rest))
+        parts = group.removeprefix(SOURCE).split("/")
+        return ", ".join(_WORDS.get(part) or canonical_line(part, limit=40) for part in parts)
     id = group.removeprefix(TOPIC)
     name = (names or {}).get(id, id)
     return canonical_line(f"a topic without a name ({id})" if name == id else name, limit=60)
@@ -81,13 +73,3 @@ def topic_names(lessons: Iterable[Lesson], /) -> dict[str, str]:
         if lesson.topic:
             counts[lesson.topic.id].update([lesson.topic.name] if lesson.topic.name else ())
     return {id: names.most_common(1)[0][0] if names else id for id, names in counts.items()}
-
-
-def topics_called(asked: str, names: Mapping[str, str], /) -> frozenset[str]:
-    """The ids of the topics with this id or name; `names` is what `topic_names` says. Raises NotFound: none has it."""
-    text, people = asked.casefold(), topics_named(names)
-    ids = frozenset(id for id, name in names.items() if text in (id, name.casefold(), people[id].casefold()))
-    if not ids:
-        known = ", ".join(map(repr, sorted(set(people.values()))[:_NAMED]))
-        raise NotFound(f"no topic {short_repr(asked)} in this scope; it has: {known or 'none yet'}")
-    return ids

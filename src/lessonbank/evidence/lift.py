@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lessonbank._base.plural import plural
-from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
 from .effects import (
@@ -18,7 +17,6 @@ from .effects import (
     MeasuringCost,
     Point,
     Standing,
-    Tally,
     digits,
     does_nothing,
     given_up,
@@ -27,13 +25,9 @@ from .effects import (
     qualifiers,
     said_of,
     says_nothing,
-    share_of,
     standing_of,
 )
 from .groups import AGAIN
-
-_ROUNDING: Final = 0.0011
-"""What the rounding of two shares to a tenth of a point makes of their difference, at most."""
 
 
 class Lift(Effect):
@@ -61,15 +55,10 @@ class Lift(Effect):
     """Whether these differ by more than chance: then there is no verdict."""
     unlabelled: int = 0
     """Recalls that an audit drew and that wait for a person's label (`runs.unlabelled()`)."""
-    first: Moment | None = None
-    """When the first recall was made that counts for memory as a whole."""
     success_with: float | None = None
     """The share of success with memory, and without. An outcome counts in the inverse proportion of its odds, so that
     their difference is the effect; where there is no effect yet, these are plain shares."""
     success_without: float | None = None
-    with_memory: Tally = Tally()
-    """The same tasks as plain counts: their quotient is another number where odds were uneven."""
-    without: Tally = Tally()
     steps: Estimate = Estimate()
     tokens: Estimate = Estimate()
     cost: Estimate = Estimate()
@@ -134,7 +123,7 @@ def in_words(lift: Lift, /, *, most: int = MOST) -> str:
         headline(lift),
         *([f"  {cost}"] if (cost := measuring_cost(lift)) else []),
         *_sides(lift),
-        *_spent(lift),
+        *([f"  a task: {text}"] if (text := spent(lift)) else []),
         *_next(advice(lift)),
     ]
     if lessons and most > 0:
@@ -159,7 +148,7 @@ def headline(lift: Lift, /) -> str:
     answer = "No, it does nothing" if does_nothing(lift) else _SAYS[lift.standing]
     if lift.success.basis == "judge":  # nothing follows from opinions alone, so they bring no decision
         answer = answer.partition(",")[0]
-    return f"Does memory help? {answer}{qualifiers(lift)}: success {points(_as_shown(lift))}."
+    return f"Does memory help? {answer}{qualifiers(lift)}: success {points(lift.success)}."
 
 
 def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
@@ -254,7 +243,7 @@ def _tell(lift: Lift) -> Iterator[str]:
         yield "Find out why outcomes are missing, and tell those of failures and crashes too: an attempt does."
     elif lift.recalls >= _EARLY and lift.settled < _MANY * lift.recalls:
         have = f"{lift.settled} of {lift.recalls} recalls {'has' if lift.settled == 1 else 'have'} one"
-        yield f"Tell more outcomes: {have}. Hand in each run with its recall, or use an attempt."
+        yield f"Tell more outcomes: {have}, and effects are those in these. Give each run its recall."
     if lift.unlabelled:
         runs = plural(lift.unlabelled, "run")
         yield f"Label {runs} that an audit drew, for what comes after the first does not count yet."
@@ -276,36 +265,18 @@ def _wait(lift: Lift) -> Iterator[str]:
         yield f"{plural(out, 'lesson that harms is', 'lessons that harm are')} taken out already{others}."
 
 
-def _as_shown(lift: Lift, /) -> Estimate:
-    """The effect as the difference of the two shares beside it, as they are rounded; else as it is."""
-    value, given, without = lift.success.value, lift.success_with, lift.success_without
-    if value is None or given is None or without is None:
-        return lift.success
-    shown = round(given, 3) - round(without, 3)
-    return lift.success.model_copy(update={"value": shown}) if abs(shown - value) < _ROUNDING else lift.success
-
-
 def _sides(lift: Lift) -> list[str]:
-    if lift.success_with is None or lift.success_without is None:
-        return []
-    task = " task" if lift.with_memory.tasks == 1 else " tasks"
-    ended = "" if lift.settled >= lift.recalls else " with a known outcome"
-    with_it = share_of(lift.success_with, lift.with_memory, f"{task}{ended}")
-    without = share_of(lift.success_without, lift.without)
-    note = weighing(lift)
-    return [f"  with memory {with_it}, without {without}, chosen at random{'; ' if note else ''}{note}"]
+    with_it, without = sides(lift)
+    both = f"  with memory {with_it}, without {without}, chosen at random"
+    return [] if lift.success_with is None or lift.success_without is None else [both]
 
 
-def weighing(lift: Lift, /) -> str:
-    """Why the shares are not those of the counts beside them; nothing where they are."""
-    sides = ((lift.success_with, lift.with_memory), (lift.success_without, lift.without))
-    counts = [tally.successes / tally.tasks if tally.tasks else None for _, tally in sides]
-    shown = [(share, count) for (share, _), count in zip(sides, counts, strict=True) if None not in (share, count)]
-    if all(percent(share) == percent(count) for share, count in shown):
-        return ""
-    return (
-        f"corrected for each task's odds of being shown memory: counts alone give {' and '.join(map(percent, counts))}"
-    )
+def sides(lift: Lift, /) -> tuple[str, str]:
+    """The shares of success with memory and without, as `84.0 % of 50 tasks`; before there is an effect, `84.0 %`."""
+    shares = percent(lift.success_with), percent(lift.success_without)
+    if lift.success.value is None:
+        return shares
+    return f"{shares[0]} of {plural(lift.shown, 'task')}", f"{shares[1]} of {plural(lift.withheld, 'task')}"
 
 
 def measuring_cost(lift: Lift, /) -> str:
@@ -338,12 +309,6 @@ def spent(lift: Lift, /) -> str:
         for name, e, form in changes(lift)
         if e.value is not None and e.low is not None and e.high is not None
     )
-
-
-def _spent(lift: Lift) -> list[str]:
-    since = f"counts tasks since {lift.first:%Y-%m-%d}" if lift.first and lift.success.value is not None else ""
-    parts = [*filter(None, (since, f"a task: {text}" if (text := spent(lift)) else ""))]
-    return [f"  {'; '.join(parts)}"] if parts else []
 
 
 def _next(sentences: Sequence[str]) -> list[str]:

@@ -56,7 +56,8 @@ def uniform(*names: str) -> float:
 class Holdout:
     """The same probabilities for ever: of leaving out each lesson, and of leaving out the whole recall.
 
-    Groups have no draws of their own. They are measured by the recalls in which they are all that was found.
+    At 0 nothing is measured. Groups have no draws of their own: they are measured by the recalls in which they are all
+    that was found.
     """
 
     lessons: float = BASE_RATE
@@ -84,13 +85,6 @@ class Holdout:
 
         rates = {WHOLE: self.recalls, **dict.fromkeys(lessons, self.lessons)}
         return draw(lessons, rates, base_rate=self.base_rate, luck=luck)
-
-
-class NoHoldout(Holdout):
-    """Withholds nothing: nothing is measured."""
-
-    def __init__(self) -> None:
-        super().__init__(0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +245,7 @@ def _expected_of_all(
 def described(policy: Withholding, /) -> str:
     """For people: what is withheld."""
     match policy:
-        case NoHoldout():
+        case Holdout(lessons=0.0, recalls=0.0):
             return "off"
         case Holdout(lessons=lessons, recalls=recalls):
             return f"{lessons:g}" if lessons == recalls else f"{lessons:g}, whole {recalls:g}"

@@ -21,15 +21,12 @@ from lessonbank.guard.trust import MERGE
 from ._e_process import gains_by_cell
 from .confidence_sequences import Scores, bounds, truths_of
 from .effects import (
-    Effect,
     Estimate,
     GroupLift,
     LessonLift,
     MeasuringCost,
     Point,
     Standing,
-    Tally,
-    TreatmentLift,
     points,
 )
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints, Placed
@@ -47,8 +44,6 @@ _SHOWN = 3
 """Models that a sentence names."""
 _KNOWN = 20
 """Draws, or outcomes, below which nothing is said of a model, or of outcomes that are all the same."""
-_MANY = 0.1
-"""Outcomes missing, as a share, from which on those that are known may not speak for all."""
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
 
 
@@ -76,7 +71,7 @@ def report(
         **_overall(episodes, findings),
         success_with=series[-1].with_memory if series else None,
         success_without=series[-1].without if series else None,
-        **{name: rows[0][name] for name in Effect.model_fields},
+        **rows[0],
         **running,
         groups=_groups(episodes, rows, found_in, names or {}),
         lessons=_lessons(episodes, rows, found_in, lessons or {}, proposed),
@@ -88,33 +83,24 @@ def report(
 
 def _overall(episodes: Episodes, review: Review) -> dict[str, Any]:
     """What is counted of all recalls together."""
-    draws, known, outcome, without = episodes.draws, episodes.known, episodes.outcome, episodes.without
-    is_settled, whole = ~np.isnan(outcome), draws.treatment == 0
+    draws, known = episodes.draws, episodes.known
+    is_settled, whole = ~np.isnan(episodes.outcome), draws.treatment == 0
     row, shown = draws.row[whole], draws.shown[whole]
-    counted = known  # as plain counts: those of the effect, where there is one
-    if math.isfinite(review.effects.estimate[0]):
-        counted = known & (np.bincount(row, minlength=len(known)) > 0)
-    sides = (counted & ~without, counted & without)
-    tallies = [Tally(successes=round(float(outcome[own].sum()), 6), tasks=int(own.sum())) for own in sides]
-    first = episodes.at[row[known[row]]][:1].tolist()
     return {
         "recalls": int((~episodes.again).sum()),
         "settled": int((is_settled & ~episodes.again).sum()),
-        "controls": int((is_settled & without).sum()),
+        "controls": int((is_settled & episodes.without).sum()),
         "truths": truths_of(episodes),
         "opinions": int((known & ~episodes.true).sum()),
         "missing_with": _mean(~is_settled[row], shown),
         "missing_without": _mean(~is_settled[row], ~shown),
         "missing_differs": bool(review.differs[0]),
-        "first": datetime.fromtimestamp(first[0], UTC) if first else None,
-        "with_memory": tallies[0],
-        "without": tallies[1],
     }
 
 
 def _rows(episodes: Episodes, review: Review) -> list[dict[str, Any]]:
-    """By treatment: the fields of a `TreatmentLift`."""
-    draws, placed, known, waiting = episodes.draws, episodes.placed, episodes.known, episodes.waiting
+    """By treatment: the fields of an `Effect`."""
+    draws, placed, known = episodes.draws, episodes.placed, episodes.known
     is_lesson = episodes.level == LESSON_LEVEL
 
     def count(drawn: Placed, rows: Flags) -> Ints:
@@ -123,19 +109,17 @@ def _rows(episodes: Episodes, review: Review) -> list[dict[str, Any]]:
     columns = (
         np.where(is_lesson, *(count(each, known[each.row] & each.shown) for each in (placed, draws))),
         count(draws, known[draws.row] & ~draws.shown),
-        np.where(is_lesson, *(count(each, waiting[each.row]) for each in (placed, draws))),
         review.begun,
     )
     return [
         {
             "shown": shown,
             "withheld": withheld,
-            "waiting": waits,
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "success": _estimate(review, treatment),
             "standing": review.standing[treatment],
         }
-        for treatment, (shown, withheld, waits, begun) in enumerate(zip(*map(np.ndarray.tolist, columns), strict=True))
+        for treatment, (shown, withheld, begun) in enumerate(zip(*map(np.ndarray.tolist, columns), strict=True))
     ]
 
 
@@ -203,7 +187,7 @@ def _parts(lessons: Mapping[str, Lesson]) -> Mapping[str, str]:
     return {source: id for source, id in parts.items() if source in lessons and lessons[source].retired}
 
 
-def _order(lift: TreatmentLift) -> tuple[int, int]:
+def _order(lift: LessonLift | GroupLift) -> tuple[int, int]:
     return _RANK[lift.standing], -lift.shown - lift.withheld
 
 
@@ -276,7 +260,6 @@ def _notes(episodes: Episodes, review: Review, /) -> tuple[str, ...]:
     return (
         *_opinions(episodes, review),
         *_witnesses(episodes),
-        *_missing(episodes, review),
         *_models(episodes, review),
         *_waiting(episodes),
         *_alike(episodes),
@@ -303,13 +286,6 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
     elif left_out(episodes):
         who = episodes.writers[int(writers[0])]
         yield f"all outcomes come from {who}, so all that follows waits for a person, as a proposal"
-
-
-def _missing(episodes: Episodes, review: Review) -> Iterator[str]:
-    """Where outcomes are missing alike on both sides, the others may yet not speak for them."""
-    due, missing = int((~episodes.waiting).sum()), int(episodes.missing.sum())
-    if due >= _KNOWN and missing >= _MANY * due and not review.differs[0]:
-        yield f"{missing / due:.0%} of outcomes are missing: effects are those in tasks whose end was told"
 
 
 def _models(episodes: Episodes, review: Review) -> Iterator[str]:

@@ -183,7 +183,7 @@ class StoredLedger(Ledger):
             imported = f"imported recalls: {len(table.imported)}; they and their outcomes do not count here"
             update = {
                 "unlabelled": len(table.audits.waiting),
-                "empty": table.empty,
+                "empty": len(table.bare),
                 "unfinished": len(await self._store.runs(unfinished, scope=scope)),
                 "notes": (*lift.notes, *([imported] if table.imported else ())),
             }

@@ -27,7 +27,7 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.store_calls import get_trajectory
 from lessonbank.errors import ExtractionError
-from lessonbank.evidence.groups import topic_names, topics_called
+from lessonbank.evidence.groups import topic_names
 from lessonbank.guard import canonical_line, fence, nonce
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.text.prompts import load
@@ -35,6 +35,7 @@ from lessonbank.text.rendering import estimate_tokens, render
 
 from .extraction._forms import GeneralLessons
 from .extraction.parsing import Draft, parse_lessons
+from .topics import topics_called
 
 LEAST_RUNS: Final = 4
 """Runs of a topic, with both outcomes, below which there is nothing to compare."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import sqrt
@@ -14,12 +14,13 @@ from anyio import to_thread
 from pydantic import BaseModel
 
 from lessonbank._base.aio import read_reply
+from lessonbank._base.checks import short_repr
 from lessonbank.contracts.ports import LanguageModel, LessonFilter, Store
 from lessonbank.contracts.records import EXTRACTIVE, Change, Experience, Lesson, Topic, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.usage import NO_USAGE
-from lessonbank.errors import ModelError
-from lessonbank.evidence.groups import topic_names
+from lessonbank.errors import ModelError, NotFound
+from lessonbank.evidence.groups import topic_names, topics_named
 from lessonbank.guard import canonical_line, fence, nonce
 from lessonbank.guard.gate.run_values import RunValues, unusual
 from lessonbank.guard.quote import quoted
@@ -38,6 +39,8 @@ _READ: Final = 20_000
 _QUICK: Final = 2_000
 """Characters that are read faster than a thread starts."""
 _NAMED: Final = 4
+_MOST_NAMES: Final = 12
+"""Topics that an error names."""
 _LONGEST: Final = 60
 _LATELY: Final = 200
 _CHOICES: Final = 40
@@ -323,3 +326,13 @@ def _without(private: frozenset[str], name: str) -> str:
 def _speaks_of(text: str, name: str) -> bool:
     stems = {word[:_STEM] for word in words(text)}
     return all(word[:_STEM] in stems for word in words(name))
+
+
+def topics_called(asked: str, names: Mapping[str, str], /) -> frozenset[str]:
+    """The ids of the topics with this id or name; `names` is what `topic_names` says. Raises NotFound: none has it."""
+    text, people = asked.casefold(), topics_named(names)
+    ids = frozenset(id for id, name in names.items() if text in (id, name.casefold(), people[id].casefold()))
+    if not ids:
+        known = ", ".join(map(repr, sorted(set(people.values()))[:_MOST_NAMES]))
+        raise NotFound(f"no topic {short_repr(asked)} in this scope; it has: {known or 'none yet'}")
+    return ids

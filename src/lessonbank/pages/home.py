@@ -8,9 +8,8 @@ from typing import Any, Final
 from markupsafe import Markup
 from starlette.responses import Response
 
-from lessonbank._base.plural import plural
-from lessonbank.evidence.effects import Standing, percent, share_of
-from lessonbank.evidence.lift import Lift, spent, weighing
+from lessonbank.evidence.effects import Standing
+from lessonbank.evidence.lift import Lift, sides, spent
 
 from .absence import title_in
 from .journal import is_taken_back, latest, line_of
@@ -61,7 +60,6 @@ async def _told_of_memory(visit: Visit) -> dict[str, Any]:
     context: dict[str, Any] = {"lead": lead(lift, waiting=waiting)}
     context |= {"answer": Markup(answer(lift, waiting=waiting, brief=True)), "figure": drawn, "unasked": unasked}
     context |= {"recalls": lift.recalls, "known": lift.settled, "ends": where_it_ends(lift)}
-    context["weighing"] = weighing(lift)
     return context | {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None}
 
 
@@ -74,20 +72,12 @@ def lead(lift: Lift, /, *, waiting: int) -> str:
         return f"It is too early to say whether memory helps.{waits}"
     by_judge = "By what was told and what the judge thinks: " if lift.truths else "The judge thinks: "
     judged = by_judge if lift.success.basis == "judge" else ""
-    sides = f"with it {_sides(lift)}"
+    with_it, without = sides(lift)
+    shares = f"with it {with_it} succeed, without it {without}"
     if lift.standing == "no evidence yet":
-        return f"It is too early to say whether memory helps; so far {sides}.{waits}"
+        return f"It is too early to say whether memory helps; so far {shares}.{waits}"
     sentence = _LEAD[lift.standing]
-    return f"{judged}{sentence[0].lower() + sentence[1:] if judged else sentence}: {sides}.{waits}"
-
-
-def _sides(lift: Lift) -> str:
-    """How often tasks succeed with memory and without; beside shares that are corrected, counts would look wrong."""
-    if weighing(lift):
-        with_it = f"{percent(lift.success_with)} of {plural(lift.with_memory.tasks, 'task')}"
-        return f"{with_it} succeed, without it {percent(lift.success_without)} of {lift.without.tasks:,}"
-    with_it = share_of(lift.success_with, lift.with_memory, " tasks")
-    return f"{with_it} succeed, without it {share_of(lift.success_without, lift.without)}"
+    return f"{judged}{sentence[0].lower() + sentence[1:] if judged else sentence}: {shares}.{waits}"
 
 
 def _number(count: int) -> str:

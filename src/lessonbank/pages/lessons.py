@@ -10,8 +10,9 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from lessonbank._base.aio import get_or_none
+from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
-from lessonbank.evidence.effects import Estimate, LessonLift, points, said_of, says_nothing, times_of
+from lessonbank.evidence.effects import Estimate, LessonLift, points, said_of, says_nothing
 from lessonbank.evidence.groups import topics_named
 
 from .evidence_steps import deciding_steps
@@ -163,7 +164,8 @@ def _place(lift: LessonLift | None) -> tuple[bool, float]:
 
 def _write_effect(lift: LessonLift) -> str:
     effect = "" if says_nothing(lift) else f"{minus(points(lift.success))}: "
-    return f"{SIGN[lift.standing]} {effect}{said_of(lift)}; {times_of(lift)}"
+    times = f"shown {plural(lift.shown, 'time')}, left out {plural(lift.withheld, 'time')}"
+    return f"{SIGN[lift.standing]} {effect}{said_of(lift)}; {times}"
 
 
 def _row(lesson: Lesson, lift: LessonLift | None, topics: Mapping[str, str]) -> Sequence[object]:

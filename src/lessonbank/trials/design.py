@@ -20,24 +20,18 @@ from lessonbank.guard import one_line
 
 from .paired_sequential import PairedTest
 
-Way = Literal["without", "with"]
 Arm = Literal["with", "without"]
 Stopped = Literal["effect shown", "too small to matter", "nothing left to run", "max_runs", "max_cost", "max_seconds"]
 OTHER: Final[dict[Arm, Arm]] = {"with": "without", "without": "with"}
 _BLIND: Final = "the budget in money could not be kept: no run says what it cost (usage.cost)"
 
 
-def asked(*, without: str | None = None, with_: str | None = None) -> tuple[Way, str | None]:
-    """What is compared: memory as it is shown, with a lesson and without it; `None` for the id: all that is shown.
-
-    Raises:
-        UsageError: both, or something that is no id.
-    """
+def lesson_in_question(*, without: str | None = None, with_: str | None = None) -> str | None:
+    """The id of the lesson that is left out or added; `None`: all that is shown. Raises UsageError: both, or no id."""
     if without is not None and with_ is not None:
         raise UsageError("trial compares one thing: give one of without=id, with_=id")
-    if with_ is not None:
-        return "with", an_id(with_, "with_=")
-    return "without", None if without is None else an_id(without, "without=")
+    name, id = ("without=", without) if with_ is None else ("with_=", with_)
+    return None if id is None else an_id(id, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +116,6 @@ class Trial(Record):
     """What memory, or a part of it, changed when the same tasks were done with and without it. `print` it."""
 
     scope: str
-    way: Way = "without"
     treatment: str | None = Field(default=None, validation_alias="unit", serialization_alias="unit")
     """The id of the lesson in question; `None`: memory as a whole."""
     title: str = ""
@@ -224,7 +217,7 @@ def _notes(rows: Sequence[TrialRun]) -> Iterator[str]:
 
 def in_words(trial: Trial, /) -> str:
     """The result as plain text. Nothing that strangers wrote can drive a terminal."""
-    return "\n".join(one_line(line) for line in (*_verdict(trial), _cost(trial), *_next(trial), *trial.notes))
+    return "\n".join(one_line(line) for line in (*_verdict(trial), _cost(trial), *trial.notes))
 
 
 def _verdict(trial: Trial) -> Iterator[str]:
@@ -265,10 +258,3 @@ def _cost(trial: Trial) -> str:
 
 def _tokens(usage: Usage) -> int:
     return usage.input_tokens + usage.output_tokens
-
-
-def _next(trial: Trial) -> Iterator[str]:
-    """What to do where a trial ended without an answer."""
-    ended = trial.stopped in ("nothing left to run", "max_runs", "max_cost", "max_seconds")
-    if ended and trial.min_effect and trial.standing == "no evidence yet":
-        yield "More tasks or rounds= give more runs."

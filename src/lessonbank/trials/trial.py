@@ -23,7 +23,7 @@ from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import UsageError
 from lessonbank.text.messages import trajectory_from
 
-from .design import OTHER, Arm, Design, PairEvidence, Planned, Stopped, Trial, TrialRun, Way, asked, order
+from .design import OTHER, Arm, Design, PairEvidence, Planned, Stopped, Trial, TrialRun, lesson_in_question, order
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Store
@@ -111,7 +111,7 @@ async def trial(
     check_calls(agent, progress=progress)
     if not callable(verify):
         raise argument_error("verify=", "takes a function of a run", verify)
-    way, lesson = asked(without=without, with_=with_)
+    lesson = lesson_in_question(without=without, with_=with_)
     if lesson:  # the two texts differ by a lesson, and a model would choose anew for each of them
         options = {**options, "fit": "none"}
     design = Design(
@@ -126,7 +126,7 @@ async def trial(
     )
     # A step of the loop and no call for users, who retrieve.
     recaller = partial(bank._recall_for_trial, asked=RetrieveOptions(**options))  # pyright: ignore[reportPrivateUsage]
-    about, arms = await _Texts(bank, way, lesson).of(tasks, design, recaller)
+    about, arms = await _Texts(bank, lesson, is_added=with_ is not None).of(tasks, design, recaller)
     play = _Play(
         agent=as_awaitable(agent, threads=design.concurrency),
         verify=as_awaitable(verify, threads=design.concurrency),
@@ -158,9 +158,9 @@ class _Texts:
     """The texts of one trial, made from what one search found: what is shown beside a lesson is the same."""
 
     bank: Bank
-    way: Way
     lesson: str | None
     """The id of the lesson in question; `None`: everything that is shown."""
+    is_added: bool
     added: tuple[Match, ...] = ()
     """The lesson, where it is shown besides."""
 
@@ -174,7 +174,7 @@ class _Texts:
         each = list(dict.fromkeys(a_text(text, "a task", blank=False) for text in texts))
         recalls = await gather([partial(recaller, text) for text in each])
         alone = await self._alone(self.lesson) if self.lesson else None
-        self.added = (alone,) if alone and self.way == "with" else ()
+        self.added = (alone,) if alone and self.is_added else ()
         made = [self._arms(*recall) for recall in recalls]
         arms = dict[str, _Arms]()
         for pair in made:
@@ -185,7 +185,6 @@ class _Texts:
             raise UsageError(f"there is nothing to compare in these tasks: {made[0]}")
         about = Trial(
             scope=self.bank.scope,
-            way=self.way,
             treatment=self.lesson,
             title=alone.experience.lessons[0].title if alone else "",
             tasks=len(arms),

@@ -38,7 +38,7 @@ from lessonbank.contracts.settings import (
     TrustPolicy,
     chosen,
 )
-from lessonbank.evidence.policy import NoHoldout, described
+from lessonbank.evidence.policy import Holdout, described
 from lessonbank.guard import check_scope
 from lessonbank.guard.identity import warn_unprotected
 
@@ -210,9 +210,7 @@ async def connect_async(
         search, consolidator = trusting(
             safety.trust, search, bare, consolidator, store=store if profile != "paper" else None
         )
-        topics = choose_topics(
-            learning.topics, store, roles.extractor, profile, measured=not isinstance(policy, NoHoldout)
-        )
+        topics = choose_topics(learning.topics, store, roles.extractor, profile, measured=policy != Holdout(0.0, 0.0))
         place = "" if off else await to_thread.run_sync(spool_place, where)
     except BaseException:
         with CancelScope(shield=True):

@@ -45,7 +45,7 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.repeats import repeats_in, split_off
 from lessonbank.contracts.store_calls import experience_of_lesson, get_experience
 from lessonbank.errors import Conflict, UsageError
-from lessonbank.evidence.groups import topic_names, topics_called
+from lessonbank.evidence.groups import topic_names
 from lessonbank.guard import canonical, canonical_line
 from lessonbank.guard.gate import CONTENT
 from lessonbank.guard.identity import key_names
@@ -53,7 +53,7 @@ from lessonbank.guard.reviewed import asks
 from lessonbank.learning.consolidation.additions import adds_to, joined
 from lessonbank.learning.consolidation.lineage import descent, in_common, merging, unmerge
 from lessonbank.learning.outcome import taught_by
-from lessonbank.learning.topics import in_topics
+from lessonbank.learning.topics import in_topics, topics_called
 from lessonbank.search.trusted import task_words
 
 from .proposals import changes_of, edit_to, file_proposals, pair_proposals

@@ -9,6 +9,7 @@ from typing import Unpack
 
 from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_instance, maybe_id
 from lessonbank._base.plural import plural
+from lessonbank.bank.explanation import Explanation, explained, losers
 from lessonbank.bank.preview_settings import PreviewSettings
 from lessonbank.bank.recall_again import shown_before
 from lessonbank.bank.retrieval import Recaller
@@ -19,7 +20,6 @@ from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOpti
 from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.contracts.store_calls import get_recall, list_recalls, settlement_of
 from lessonbank.errors import ModelError
-from lessonbank.evidence.explanation import Explanation, explained, losers
 from lessonbank.guard.quote import quoted
 from lessonbank.search import TrustFilter, Without
 

@@ -14,7 +14,6 @@ from lessonbank.evidence.effects import (
     Point,
     is_open,
     percent,
-    share_of,
 )
 from lessonbank.evidence.lift import (
     NOT_COUNTED,
@@ -26,7 +25,7 @@ from lessonbank.evidence.lift import (
     headline,
     measuring_cost,
     promise,
-    weighing,
+    sides,
 )
 from lessonbank.guard.sanitise import canonical_line
 
@@ -138,8 +137,7 @@ def _overall(lift: Lift) -> str:
     rows = [
         (
             "success",
-            share_of(lift.success_with, lift.with_memory),
-            share_of(lift.success_without, lift.without),
+            *sides(lift),
             _points(effect.value),
             write_interval(effect.low, effect.high),
             write_interval(effect.always_low, effect.always_high),
@@ -148,8 +146,7 @@ def _overall(lift: Lift) -> str:
         *(_running(*change) for change in changes(lift)),
     ]
     drawn = table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))
-    why = f'\n<p class="soft">The shares of success are {escape(sentence)}.</p>' if (sentence := weighing(lift)) else ""
-    return f"<h2>Overall</h2>\n{drawn}{why}"
+    return f"<h2>Overall</h2>\n{drawn}"
 
 
 def _running(name: str, effect: Estimate, form: str) -> tuple[str, ...]:

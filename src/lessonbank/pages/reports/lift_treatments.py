@@ -12,7 +12,6 @@ from lessonbank.evidence.effects import (
     NOT_YET,
     GroupLift,
     LessonLift,
-    TreatmentLift,
     fits_anything,
     points,
     said_of,
@@ -112,17 +111,15 @@ def _ruler(forest: Forest) -> str:
     return f'\n<div class="treatment row ruler"><span class="soft">points of success</span>{forest.ruler()}</div>'
 
 
-def _write_effect(standing: str, lift: TreatmentLift) -> str:
+def _write_effect(standing: str, lift: LessonLift | GroupLift) -> str:
     effect = "" if says_nothing(lift) else f", {minus(points(lift.success))}"
     return f"{SIGN[lift.standing]} {standing}{effect}"
 
 
-def numbers(lift: TreatmentLift, /) -> Iterable[tuple[str, str]]:
+def numbers(lift: LessonLift | GroupLift, /) -> Iterable[tuple[str, str]]:
     """What is known of a lesson or a group, by name."""
     effect = lift.success
     yield "shown, left out", f"{plural(lift.shown, 'time')}, {plural(lift.withheld, 'time')} (with an outcome)"
-    if lift.waiting:
-        yield "do not count yet", f"{plural(lift.waiting, 'time')}: an outcome is waited for"
     yield f"{NAMES[0]}, in points", write_interval(effect.low, effect.high)
     yield f"{NAMES[1]}, in points", write_interval(effect.always_low, effect.always_high)
 

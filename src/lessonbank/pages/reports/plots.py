@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from lessonbank._base.plural import plural
 from lessonbank.evidence.effects import (
+    GroupLift,
     LessonLift,
     Point,
     Standing,
-    TreatmentLift,
     fits_anything,
     percent,
     said_of,
@@ -62,7 +62,7 @@ def success(series: Sequence[Point], /) -> str:
     return _plot("success", "Share of tasks that succeeded, so far", description, marks)
 
 
-def bar(lift: TreatmentLift, /) -> Bar:
+def bar(lift: LessonLift | GroupLift, /) -> Bar:
     """The effect of a lesson or a group, with its two intervals."""
     effect = lift.success
     thick, thin = _span(effect.low, effect.high), _span(effect.always_low, effect.always_high)

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lessonbank.contracts.records import Lesson, Match, Outcome, Recall, Record, Settlement
+from lessonbank.evidence.effects import LessonLift, points, says_nothing
+from lessonbank.evidence.groups import kind_and_label
 from lessonbank.guard import one_line
-
-from .effects import LessonLift, points, says_nothing
-from .groups import kind_and_label
 
 
 class Explained(Record):

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from lessonbank.bank.explanation import Explanation, explained, losers
 from lessonbank.contracts.records import Candidate, Experience, Lesson, Match, Recall, Settlement
 from lessonbank.evidence.effects import Estimate, LessonLift
-from lessonbank.evidence.explanation import Explanation, explained, losers
 
 HOSTILE = "\x1b[2Jtitle\r\nrecall forged\u202e\x07"
 
