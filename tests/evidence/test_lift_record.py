@@ -400,3 +400,22 @@ def test_there_is_always_something_to_do_next_and_what_the_bank_did_is_said() ->
         "1 lesson that harms is taken out already; keep the others.",
     )
     assert advice(lift(success=sure(0.0))) == ("Nothing. Keep going.",)
+
+
+def test_the_effect_that_is_printed_is_the_difference_of_the_shares_beside_it() -> None:
+    found = Lift(
+        scope="t",
+        level=0.05,
+        recalls=80,
+        settled=80,
+        controls=30,
+        shown=50,
+        withheld=30,
+        standing="helps",
+        success=Estimate(value=0.54549, basis="truth", always_low=0.3, always_high=0.8),
+        success_with=0.96361,
+        success_without=0.41812,
+    )
+    assert "with memory 96.3 %" in in_words(found)
+    assert "without 41.8 %" in in_words(found)
+    assert "success +54.5 points" in headline(found)

@@ -273,10 +273,12 @@ def _sides(lift: Lift) -> list[str]:
 
 def sides(lift: Lift, /) -> tuple[str, str]:
     """The shares of success with memory and without, as `84.0 % of 50 tasks`; before there is an effect, `84.0 %`."""
-    shares = percent(lift.success_with), percent(lift.success_without)
-    if lift.success.value is None:
-        return shares
-    return f"{shares[0]} of {plural(lift.shown, 'task')}", f"{shares[1]} of {plural(lift.withheld, 'task')}"
+    with_it, without, value = lift.success_with, lift.success_without, lift.success.value
+    if value is None or with_it is None or without is None:
+        return percent(with_it), percent(without)
+    if abs(with_it - without - value) < 0.0011:  # rounded to a tenth of a point, the three must add up
+        with_it = round(without, 3) + round(value, 3)
+    return f"{percent(with_it)} of {plural(lift.shown, 'task')}", f"{percent(without)} of {plural(lift.withheld, 'task')}"
 
 
 def measuring_cost(lift: Lift, /) -> str:
