@@ -349,11 +349,11 @@ WRITES = "cat <<'E' > {}/a.md\n# A title\nE"
                 ok("git reset HEAD d && git status"),
                 ok("git commit -m x"),
             ),
-            ("git commit -m '…'", "git reset HEAD d"),
+            ("git commit -m x", "git reset HEAD d"),
         ),
         (  # it acts by its options
             (bad("git fetch && git branch -d old", "not fully merged", 1), ok("git branch -D old && git push")),
-            ("git branch -d old", "git branch -D <branch>"),
+            ("git branch -d old", "git branch -D old"),
         ),
         (  # the same file by its whole path
             (bad("conv a.pdf > a.md", "no pdf", 1), ok("pip install 'conv[pdf]'"), ok("conv /srv/a.pdf > /srv/a.md")),
@@ -385,7 +385,7 @@ WRITES = "cat <<'E' > {}/a.md\n# A title\nE"
                 ok("git config user.email a@b.example"),
                 ok("git commit -m x"),
             ),
-            ("git commit -m '…'", "git config user.email a@b.example"),
+            ("git commit -m x", "git config user.email a@b.example"),
         ),
         (  # a try that may not have been run at all is passed over
             (

@@ -75,6 +75,7 @@ _TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[
 _WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
+_FILE: Final = re.compile(r"[\w./~][^\s=@'\"]*\.(?!com$)[a-z]\w{1,5}")
 _ITS_FOLDER: Final = "<folder>"
 _PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
 _SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)")
@@ -136,8 +137,9 @@ class Failure:
 
     def lesson(self, run: str, /) -> Lesson:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
+        command = self.command if self.is_instead else _of_any_file(self.command)
         return Lesson(
-            title=f"`{_shortened(self.command, _BOTH - len(self.cure))}` failed here before",
+            title=f"`{_shortened(command, _BOTH - len(self.cure))}` failed here before",
             content=self._advice,
             place=self.program,
             provenance=Provenance(
@@ -213,6 +215,16 @@ def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
             place, pattern = _ITS_PATH if {"/", "\\"} & {*word} else "<value>", rf"(?<![^\s=]){re.escape(word)}(?!\S)"
             failed, cure = (re.sub(pattern, place, text) for text in (failed, cure))
     return failed, cure
+
+
+def _of_any_file(text: str) -> str:
+    """A command without the names of the files that it was run on."""
+    words = text.split(" ")
+    pairs = zip(("-", *words), words, strict=False)
+    is_script = RUNS.match(text)
+    return " ".join(
+        _ITS_PATH if not is_script and before[:1] != "-" and _FILE.fullmatch(w) else w for before, w in pairs
+    )
 
 
 def _shortened(text: str, most: int) -> str:

@@ -154,7 +154,7 @@ class Command:
     def can_teach(self) -> bool:
         """Whether it failed, and that is of no one task: what a look does not find it will not find again."""
         is_act = not self.looks or SAYS.fullmatch(self.text)
-        is_silent = _NAMES_ITSELF.fullmatch(self.program) and self.program not in self.printed
+        is_silent = _NAMES_ITSELF.fullmatch(self.program) and f"{self.program}: " not in self.printed
         is_read = _NAMED.fullmatch(self.program) and not _NESTS.match(self.text)
         return self.failed and not self.is_own and not is_silent and bool(is_act and is_read)
 
@@ -251,7 +251,8 @@ class Command:
         started = start_of(self.text, other.program)
         is_act = not self.looks and not INSTALLS.match(self.text) and not ENDINGS.search(self.text)
         if self.code == 0 and started and is_act:  # by what starts it
-            return not other.text.startswith(started)
+            is_set, its = " " not in started or "=" in started, {*words_of(other.text)[1:]}
+            return not other.text.startswith(started) and (is_set or its <= self.words)
         if not other.is_absent:  # what it was for is done by another runner
             return self.code == 0 and are_alike(self.text, other.text)
         same = operands_of(self.text) & operands_of(other.text)
