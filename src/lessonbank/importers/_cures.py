@@ -199,8 +199,9 @@ def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[
     )
     if in_error or len(in_all) == 1:
         return in_error or in_all
-    alike = cured if len({failure.cure for _, failure in cured}) == 1 else []
-    return [one for one in alike if one[0].program != "git add"] or alike
+    if len({failure.cure for _, failure in cured}) > 1:
+        return []
+    return [one for one in cured if one[0].program != "git add"] or cured
 
 
 def _is_usual(failure: Failure) -> bool:
