@@ -75,7 +75,7 @@ _TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[
 _WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
-_FILE: Final = re.compile(r"[\w./~][^\s=@'\"]*\.(?!com$)[a-z]\w{1,5}")
+_FILE: Final = re.compile(r"(?<!-\w )(?<= )[\w./~][^\s=@'\"]*\.(?!com\b)[a-z]\w{1,5}(?!\S)")
 _ITS_FOLDER: Final = "<folder>"
 _PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
 _SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)")
@@ -220,12 +220,7 @@ def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
 
 def _of_any_file(text: str) -> str:
     """A command without the names of the files that it was run on."""
-    words = text.split(" ")
-    pairs = zip(("-", *words), words, strict=False)
-    is_script = RUNS.match(text)
-    return " ".join(
-        _ITS_PATH if not is_script and before[:1] != "-" and _FILE.fullmatch(w) else w for before, w in pairs
-    )
+    return text if RUNS.match(text) else _FILE.sub(_ITS_PATH, text)
 
 
 def _shortened(text: str, most: int) -> str:

@@ -68,8 +68,6 @@ _PREPARES: Final = re.compile(
     r"(?:export\s+|\$env:)?\w+\s*=\s*(?:\"[^\"`$]{1,80}\"|'[^']{1,80}'|\S{1,60}))\s*$"
 )
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
-NOTHING_TO_RUN: Final = {("pytest", 4), ("pytest", 5)}
-"""Exit codes that say that what was named is not there."""
 _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe|task|todo|ask|skill|agent|tool|"
     r"kill|bash|enter|exit|update_plan|web|monitor|think|write_stdin)(?![a-z])"
@@ -161,8 +159,7 @@ class Command:
     def is_again(self, other: Command) -> bool:
         """Whether it is the next try: the same command, or with more words, or with others about the same."""
         is_there = not self.folder or not other.folder or self.folder == other.folder or self.is_placed(other)
-        is_more = self.words >= other.words or (other.program, other.code) in NOTHING_TO_RUN
-        is_same = self.words == other.words or (is_more and self.got_past(other))
+        is_same = self.words == other.words or (self.words >= other.words and self.got_past(other))
         mine, its = (
             command.program.replace(" run ", " ") for command in (self, other)
         )  # `bun test` is not always its script
@@ -242,17 +239,16 @@ class Command:
 
     def got_past(self, other: Command) -> bool:
         """Whether it went through, or at least ran where the other try did not."""
-        ran = self.code == 1 and (other.program, other.code) in NOTHING_TO_RUN
         is_it = self.words == other.words or other.is_absent
-        return self.code == 0 or ran or (other.is_missing and not self.is_missing and is_it)
+        return self.code == 0 or (other.is_missing and not self.is_missing and is_it)
 
     def replaces(self, other: Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
-        started = start_of(self.text, other.program)
+        started, its = start_of(self.text, other.program), {*words_of(other.text)[1:]}
         is_act = not self.looks and not INSTALLS.match(self.text) and not ENDINGS.search(self.text)
         if self.code == 0 and started and is_act:  # by what starts it
-            is_set, its = " " not in started or "=" in started, {*words_of(other.text)[1:]}
-            return not other.text.startswith(started) and (is_set or its <= self.words)
+            is_it = " " not in started or "=" in started or its <= self.words
+            return is_it and not other.text.startswith(started)
         if not other.is_absent:  # what it was for is done by another runner
             return self.code == 0 and are_alike(self.text, other.text)
         same = operands_of(self.text) & operands_of(other.text)
