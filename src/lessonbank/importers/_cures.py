@@ -15,7 +15,7 @@ from typing import Final
 from lessonbank.contracts.records import Lesson, Provenance, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.guard.hazards import CHECKS_LESS, is_hazard, may_loosen
-from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, SAYS_ERROR, WALLED, error_in
+from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, PLACELESS, SAYS_ERROR, WALLED, error_in
 from lessonbank.text.shell_commands import (
     INSTALLS,
     RUNS,
@@ -75,6 +75,7 @@ _TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[
 _WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
+_FILE: Final = re.compile(r"(?<!-\w )(?<= )[\w./~][^\s=@'\"]*\.(?!com\b)[a-z]\w{1,5}(?!\S)")
 _ITS_FOLDER: Final = "<folder>"
 _PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
 _SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)")
@@ -136,8 +137,9 @@ class Failure:
 
     def lesson(self, run: str, /) -> Lesson:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
+        command = self.command if self.is_instead else _of_any_file(self.command)
         return Lesson(
-            title=f"`{_shortened(self.command, _BOTH - len(self.cure))}` failed here before",
+            title=f"`{_shortened(command, _BOTH - len(self.cure))}` failed here before",
             content=self._advice,
             place=self.program,
             provenance=Provenance(
@@ -181,13 +183,25 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collectio
     tries = [(command, _followed(command, later, beside)) for command in failed]
     cured = [(command, failure) for command, failure in tries if failure.cure]
     if len([failure for _, failure in cured if failure.cure not in _OF_LINE]) > 1:
-        error = error_in(failed[0].printed)
-        cured = [(command, failure) for command, failure in cured if command.is_named_in(error)]
+        cured = _likely(cured, failed[0].printed)
         tries[-1] = (failed[-1], replace(tries[-1][1], cure=""))
     command, failure = cured[0] if cured else tries[-1]
     failure = failure if failure.cure else _with_what_it_lacked(failed[0], later) or failure
     for each in (failure, *_replaced(command, later)):
         yield replace(each, cure="") if command.is_absent and _is_usual(each) else each
+
+
+def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[tuple[Command, Failure]]:
+    """Of several commands that were cured, the one that the output names; any where the same cured them all."""
+    in_error, in_all = (
+        [(command, failure) for command, failure in cured if command.is_named_in(text)]
+        for text in (error_in(printed), printed)
+    )
+    if in_error or len(in_all) == 1:
+        return in_error or in_all
+    if len({failure.cure for _, failure in cured}) > 1:
+        return []
+    return [one for one in cured if one[0].program != "git add"] or cured
 
 
 def _is_usual(failure: Failure) -> bool:
@@ -204,6 +218,11 @@ def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
     return failed, cure
 
 
+def _of_any_file(text: str) -> str:
+    """A command without the names of the files that it was run on."""
+    return text if RUNS.match(text) else _FILE.sub(_ITS_PATH, text)
+
+
 def _shortened(text: str, most: int) -> str:
     text = re.sub(r"\w+://[^\s\"']+", "<address>", text)
     if len(text) <= most:
@@ -216,8 +235,9 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
     """What became of a command; those of its own line, `beside` it, are no cure when they are run again."""
     shown = failed.text if failed.is_plain else f"{failed.program} …"
     failure = Failure(failed.program, error_in(failed.printed), shown, failed.at)
-    tries = ((n, deed) for n, deed in enumerate(later) if isinstance(deed, Command) and deed.is_again(failed))
-    others = ((n, deed) for n, deed in tries if not deed.failed or error_in(deed.printed) != failure.error)
+    done = ((n, deed.spelled_as(failed)) for n, deed in enumerate(later) if isinstance(deed, Command))
+    tries = ((n, command) for n, command in done if command.is_again(failed))
+    others = ((n, command) for n, command in tries if not (command.part.is_doubtful or command.says_again(failed)))
     place, again = next(others, (0, None))
     if again is None or not again.got_past(failed):
         return failure
@@ -256,8 +276,8 @@ def _added(failed: Command, again: Command) -> str:
     """A command with the words that another one had not, and those of its program."""
     shown, known = again.program.split(), {*failed.words}
     words = _WORDS.findall(again.text)
-    words = [w if w.rpartition("/")[2] in shown or w.strip("\"'") not in known else "…" for w in words]
-    return re.sub(r"…(?: …)+", "…", " ".join(words))
+    rest = [w if w.rpartition("/")[2] in shown or w.strip("\"'") not in known else "…" for w in words[1:]]
+    return re.sub(r"…(?: …)+", "…", " ".join((*words[:1], *rest)))
 
 
 def _brings(text: str, failed: Command) -> bool:
@@ -324,7 +344,10 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
     if is_same and again.is_free and not failed.is_free and (WALLED.search(failed.printed) or not (acted or edited)):
         return _FREED
     if again.quotes(failed):
-        return _QUOTED
+        is_shown = again.text != failed.text and len(again.text) <= LONGEST and is_plain(again.text)
+        return again.text if is_shown else _QUOTED
+    if failed.is_absent and again.prepared not in ("", failed.prepared):
+        return _prepared(again)
     if not is_same and again.text != failed.text:
         return again.text if _is_changed(failed, again, acted, edited) else ""
     if edited:
@@ -348,20 +371,25 @@ def _is_changed(failed: Command, again: Command, acted: Sequence[Command], edite
 
 def _act(failed: Command, acted: Sequence[Command]) -> str:
     """What was done before the same command went through: of several what the error names, else the last."""
-    if len(acted) > _MOST_BETWEEN:
-        return ""
     named = [command for command in acted if command.is_named_in(failed.printed)]
+    if len(acted) > _MOST_BETWEEN and not any(" " in command.program for command in named):
+        return ""
     act = (named or [command for command in acted if command.program != "git add"] or acted)[-1].text
     act = _TO_BRANCH.sub(rf"\1{ITS_BRANCH}", act)
     short = act if len(act) <= LONGEST else _shortened(act, LONGEST)
     return short if is_hazard(short) == is_hazard(act) else ""
 
 
+def _prepared(again: Command) -> str:
+    return f"{again.prepared}{'; ' if again.prepared.startswith('$') else ' && '}{again.text}"
+
+
 def _same(failed: Command, again: Command, between: Sequence[Deed]) -> str:
     """Why the same command went through, where nothing was done but to prepare it in its line, to enter or to wait."""
     if again.prepared != failed.prepared:
-        joint = "; " if again.prepared.startswith("$") else " && "
-        return f"{again.prepared}{joint}{again.text}" if again.prepared else ""
+        return _prepared(again) if again.prepared else ""
+    if again.text != failed.text:  # the same thing by another name
+        return again.text if PLACELESS.search(failed.printed) else ""
     if again.folder not in ("", failed.folder):
         name = again.folder.rpartition("/")[2]
         place = name if name == again.folder else f"…/{name}"

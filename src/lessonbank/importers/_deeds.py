@@ -22,6 +22,7 @@ from lessonbank.text.shell_commands import (
     apart,
     differ_in_options,
     differ_in_start,
+    is_respelled,
     name_of,
     only_looks,
     operands_of,
@@ -67,8 +68,6 @@ _PREPARES: Final = re.compile(
     r"(?:export\s+|\$env:)?\w+\s*=\s*(?:\"[^\"`$]{1,80}\"|'[^']{1,80}'|\S{1,60}))\s*$"
 )
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
-NOTHING_TO_RUN: Final = {("pytest", 4), ("pytest", 5)}
-"""Exit codes that say that what was named is not there."""
 _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe|task|todo|ask|skill|agent|tool|"
     r"kill|bash|enter|exit|update_plan|web|monitor|think|write_stdin)(?![a-z])"
@@ -76,6 +75,8 @@ _READS: Final = re.compile(
 NAME: Final = re.compile(r"[\w.-]{1,60}")
 _INTO: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*(\"[^\"]+\"|'[^']+'|[^\s&|;<>]+)|\s[0-9&]>{1,2}\s*(?:&[0-9]|[^\s&]+)")
 """Where what a command prints goes."""
+_NAMES_ITSELF: Final = re.compile(r"rm|ln|cp|mv|mkdir|touch|tee")
+"""Programs that begin what they say with their name: where it is not there, another of the line has failed."""
 _NOWHERE: Final = re.compile(r"/dev/null|\$null|nul", re.IGNORECASE)
 _WRITES: Final = re.compile(r"(?:cat|echo|printf|tee)\b(?=.*(?:>|<<))|tee\s|(?:Set|Add)-Content\b|Out-File\b")
 _SET_FIRST: Final = re.compile(r"(?:\w+=(?:\"[^\"]*\"|'[^']*'|[^\s'\"]*)\s+)+")
@@ -151,19 +152,28 @@ class Command:
     def can_teach(self) -> bool:
         """Whether it failed, and that is of no one task: what a look does not find it will not find again."""
         is_act = not self.looks or SAYS.fullmatch(self.text)
+        is_silent = _NAMES_ITSELF.fullmatch(self.program) and f"{self.program}: " not in self.printed
         is_read = _NAMED.fullmatch(self.program) and not _NESTS.match(self.text)
-        return self.failed and not self.is_own and bool(is_act and is_read)
+        return self.failed and not self.is_own and not is_silent and bool(is_act and is_read)
 
     def is_again(self, other: Command) -> bool:
         """Whether it is the next try: the same command, or with more words, or with others about the same."""
         is_there = not self.folder or not other.folder or self.folder == other.folder or self.is_placed(other)
-        is_more = self.words >= other.words or (other.program, other.code) in NOTHING_TO_RUN
-        is_same = self.words == other.words or (is_more and self.got_past(other))
+        is_same = self.words == other.words or (self.words >= other.words and self.got_past(other))
         mine, its = (
             command.program.replace(" run ", " ") for command in (self, other)
         )  # `bun test` is not always its script
         is_next = (is_same and mine == its and self.has_script_of(other)) or self.varies(other) or self.quotes(other)
         return is_there and is_next
+
+    def spelled_as(self, other: Command) -> Command:
+        """This command with the words of another one that it only spells in another way, such as a full path."""
+        if self.program != other.program or self.words == other.words:
+            return self
+        starts = {*words_of(self.text)[:1], *words_of(other.text)[:1]}
+        ours, its = self.words - other.words - starts, other.words - self.words - starts
+        same = {word: named for word in ours for named in its if is_respelled(word, named)}
+        return replace(self, words=frozenset(same.get(word, word) for word in self.words)) if same else self
 
     def is_placed(self, other: Command) -> bool:
         """Whether it ran above or below the folder in which the other try did not find something."""
@@ -220,20 +230,25 @@ class Command:
         """Whether nothing of it ran: its program is not there, or the shell could not read the line."""
         return self.is_absent or (self.code > 0 and UNREAD.search(self.printed) is not None)
 
+    def says_again(self, other: Command) -> bool:
+        """Whether it went wrong in the same way, also where its exit code is hidden."""
+        error = error_in(other.printed)
+        if self.part.is_hidden:
+            return error in map(error_in, self.printed[-_PRINTED:].splitlines())
+        return self.failed and error_in(self.printed) == error
+
     def got_past(self, other: Command) -> bool:
         """Whether it went through, or at least ran where the other try did not."""
-        if self.part.is_hidden and error_in(other.printed) in map(error_in, self.printed[-_PRINTED:].splitlines()):
-            return False  # it says the same again
-        ran = self.code == 1 and (other.program, other.code) in NOTHING_TO_RUN
         is_it = self.words == other.words or other.is_absent
-        return self.code == 0 or ran or (other.is_missing and not self.is_missing and is_it)
+        return self.code == 0 or (other.is_missing and not self.is_missing and is_it)
 
     def replaces(self, other: Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
-        started = start_of(self.text, other.program)
+        started, its = start_of(self.text, other.program), {*words_of(other.text)[1:]}
         is_act = not self.looks and not INSTALLS.match(self.text) and not ENDINGS.search(self.text)
         if self.code == 0 and started and is_act:  # by what starts it
-            return not other.text.startswith(started)
+            is_it = " " not in started or "=" in started or its <= self.words
+            return is_it and not other.text.startswith(started)
         if not other.is_absent:  # what it was for is done by another runner
             return self.code == 0 and are_alike(self.text, other.text)
         same = operands_of(self.text) & operands_of(other.text)

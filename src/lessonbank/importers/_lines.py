@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lessonbank.text.error_line import SAYS_ERROR
-from lessonbank.text.shell_commands import name_of, only_looks, program_of
+from lessonbank.text.shell_commands import name_of, program_of
 
 from ._checks import SAYS_FAILED
 from ._shell import ENDS_AT_ERROR, ENTERS, PIPEFAIL, own_code
@@ -26,7 +26,7 @@ _TOKEN: Final = re.compile(
 """What a shell reads as one, and in brackets what stands between two commands."""
 _COMMENT: Final = re.compile(r"(?m)^\s*#.*$")
 _MESSAGE: Final = re.compile(
-    r"(?ms)(\s(?:-\w?m|-s|--(?:message|reason|title|body|comment|notes?|subject|summary|description|text|content))[\s=])"
+    r"(?ms)(\s(?:-\w?m|-s|--(?:message|reason|title|body|comment|notes?|subject|summary|description|text|content|value|password|token|secret))[\s=])"
     r"(?:\"\$\(cat <<-?\s*['\"]?(\w+)['\"]?\n.*?^\s*\2\s*\)\"|'[^']*'|\"(?:[^\"\\]|\\.)*\")",
 )
 """What a command says to people: another text in each task."""
@@ -42,7 +42,10 @@ _GIVES: Final = re.compile(r"\s-[ceq]\s$")
 _MARK: Final = re.compile("\ue000(\\d+)\ue000")
 _OPENS: Final = re.compile(r"^(?:(?:try|finally|else|do|then|time|!)(?:\s+|$)|\(\s*)+")
 _DECIDES: Final = re.compile(r"(?:if|elif|for|foreach|while|until|case|catch|function|fi|done|esac)\b")
-_NEVER_FAILS: Final = re.compile(r"(?:head|tail|cat|wc|sort|tee|echo|true|Out-\w+|Select-Object)\b")
+_FINDS: Final = re.compile(
+    r"(?:git\s+)?(?:[ef]?grep|diff)\b|(?:rg|ag|test|which|type|command|cmp|pgrep|jq|ls|find|ps|lsof|curl)\b|\["
+)
+"""What ends with 1 where it finds nothing."""
 _CALLS: Final = re.compile(r"(?:curl|wget|nc)\s.*\b(?:localhost|127\.0\.0\.1)\b")
 _SHELL_LACKS: Final = re.compile(
     r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found|\S{0,80}python[\d.]*(?:\.exe)?: No module named|"
@@ -65,6 +68,8 @@ class Part:
     """Whether the line's exit code does not tell of it."""
     is_fed: bool = False
     """Whether it stands behind a pipe."""
+    is_doubtful: bool = False
+    """Whether it failed, or another of its line did."""
     is_left: bool = False
     """Whether it was left to run, as a server."""
 
@@ -93,6 +98,7 @@ def parts_in_line(line: str, code: int, printed: str, /) -> list[Part]:
             script="".join(texts[int(number)] for number in _MARK.findall(command)),
             is_hidden=own is None,
             is_fed=before[n] == "|",
+            is_doubtful=code > 0 and own == code and codes.count(code) > 1,
             is_left=joints[n : n + 1] == ["&"],
         )
         for n, (command, own) in enumerate(zip(commands, codes, strict=True))
@@ -147,7 +153,7 @@ def _failing(commands: Sequence[str], joints: Sequence[str], code: int) -> list[
     leads = ("&&", "|", ";") if ends_at_error else ("&&", "|")
     start = max((n for n, joint in enumerate(joints, 1) if joint not in leads), default=0)
     last = commands[-1] if commands else ""
-    if code == 1 and only_looks(last) and not _NEVER_FAILS.match(last) and start < len(commands) - 1:
+    if code == 1 and _FINDS.match(last) and start < len(commands) - 1:
         return [_UNKNOWN] * len(commands)  # it found nothing
     piped = [joint == "|" and not has_pipefail for joint in (*joints, "")]
     return [code if n >= start and not piped[n] else _UNKNOWN for n in range(len(commands))]

@@ -34,7 +34,7 @@ _FAMILIES: Final = tuple(
 )
 """Programs that stand for each other: a repository uses one of them."""
 EDITS: Final = re.compile(
-    r"\s*(?:sed\s(?:.*\s)?-\w*i|perl\s+-\w*i|(?:apply_patch\b|patch\s)|git\s+(?:apply|restore|reset|revert|clean|checkout\s.*[./])|(?:cat|tee)\s*<<)"
+    r"\s*(?:sed\s(?:.*\s)?-\w*i|perl\s+-\w*i|(?:apply_patch\b|patch\s)|git\s+(?:apply|restore|reset\s.*--hard|revert|clean|checkout\s.*[./])|(?:cat|tee)\s*<<)"
 )
 """A command that changes files of the task at hand."""
 INSTALLS: Final = re.compile(
@@ -43,11 +43,15 @@ INSTALLS: Final = re.compile(
     r"dotnet\s+restore"
 )
 _READS: Final = re.compile(
-    r"ls|cat|[ef]?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|"
+    r"ls|cat|[ef]?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|where|type|test|\[|diff|cmp|stat|tree|file|sed|awk|"
     r"sort|nl|cut|command|man|uniq|less|jq|true|false|Get-\w+|Test-Path|Select-String|(?:Where|Select|Sort|Group|Measure)-Object|(?:Format|Out(?!-File))-\w+|Write-(?:Output|Host)|"
     r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
 )
 """Programs that tell what stands in files."""
+_ACTS: Final = re.compile(
+    r"git\s+(?:branch\s+(?:.*\s)?-[dDmMcCfu]\b|branch\s+[^-\s]|remote\s+(?:add|set|re|prune|update))"
+)
+"""What else such a program does by its arguments."""
 _ASKS: Final = re.compile(
     r"pip3? (?:list|show|freeze)|npm (?:ls|list|view)|curl|wget|env|ps|df|du|sleep|date|whoami|"
     r"pg_isready|lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
@@ -90,7 +94,8 @@ REFUSED: Final = re.compile(
 def only_reads(text: str, /) -> bool:
     """Whether a command only tells what stands in files, or something about a program."""
     # `bin/test` of a repository is not `test` of the shell.
-    reads = not _OWN.match(text) and not EDITS.match(text) and _READS.fullmatch(program_of(text))
+    is_other = _OWN.match(text) or EDITS.match(text) or _ACTS.match(text)
+    reads = not is_other and _READS.fullmatch(program_of(text))
     return bool(reads or SAYS.fullmatch(text.strip()))
 
 
@@ -172,6 +177,15 @@ def apart(text: str, /) -> tuple[list[str], list[str]]:
     """The words and values of a command, and its options."""
     words = parts_in(text)
     return [word for word in words if word[0] != "-"], [word for word in words if word[0] == "-"]
+
+
+def is_respelled(word: str, other: str, /) -> bool:
+    """Whether two words of commands name the same: one file by its path or its name, or a name in other letters."""
+    if "-" in (word[:1], other[:1]):
+        return False
+    short, long = sorted((word, other), key=len)
+    mine, its = (re.sub(r"[\W_]", "", name).casefold() for name in (word, other))
+    return long.endswith(f"/{short}") or (mine == its and re.search(r"[^\W\d]{3}", mine) is not None)
 
 
 def start_of(text: str, program: str, /) -> str:
