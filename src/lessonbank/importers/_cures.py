@@ -201,7 +201,7 @@ def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[
         return in_error or in_all
     if len({failure.cure for _, failure in cured}) > 1:
         return []
-    return [one for one in cured if one[0].program != "git add"] or cured
+    return [(command, failure) for command, failure in cured if command.program != "git add"] or cured
 
 
 def _is_usual(failure: Failure) -> bool:
