@@ -273,12 +273,12 @@ def _sides(lift: Lift) -> list[str]:
 
 def sides(lift: Lift, /) -> tuple[str, str]:
     """The shares of success with memory and without, as `84.0 % of 50 tasks`; before there is an effect, `84.0 %`."""
-    with_it, without, value = lift.success_with, lift.success_without, lift.success.value
-    if value is None or with_it is None or without is None:
-        return percent(with_it), percent(without)
-    if abs(with_it - without - value) < 0.0011:  # rounded to a tenth of a point, the three must add up
-        with_it = round(without, 3) + round(value, 3)
-    return f"{percent(with_it)} of {plural(lift.shown, 'task')}", f"{percent(without)} of {plural(lift.withheld, 'task')}"
+    on, off, value = lift.success_with, lift.success_without, lift.success.value
+    if value is None or on is None or off is None:
+        return percent(on), percent(off)
+    if abs(on - off - value) < 0.0011:  # rounded to a tenth of a point, the three must add up
+        on = round(off, 3) + round(value, 3)
+    return f"{percent(on)} of {plural(lift.shown, 'task')}", f"{percent(off)} of {plural(lift.withheld, 'task')}"
 
 
 def measuring_cost(lift: Lift, /) -> str:

@@ -140,7 +140,7 @@ class StoredLedger(Ledger):
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         await self._last(scope)
         assigned = self.policy(lessons, recall_id=recall_id, task=task, scope=scope)
-        odds = (assigned.control_probability, *assigned.probability.values(), *(d.probability for d in assigned.groups))
+        odds = (assigned.control_probability, *assigned.probability.values(), *[d.probability for d in assigned.groups])
         if not all(0.0 <= odd <= 1.0 for odd in odds):
             raise UsageError("the policy of holdout= returned a probability outside 0 to 1: correct the policy")
         return assigned
@@ -174,7 +174,7 @@ class StoredLedger(Ledger):
         async with self._locks.of(scope):
             state = await self._read(scope)
             proposed = {proposal.lesson.id for proposal in await self._proposals(state, scope)}
-            lessons = await self._lessons(state.table.treatments, scope)
+            lessons = await self._lessons([*state.table.treatments][1:], scope)  # the first is memory as a whole
             topics = topic_names(lessons.values())
             names = {id: group_label(id, topics) for id in state.table.treatments if "/" in id}
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)

@@ -2,7 +2,7 @@
 
     python -m lessonbank_bench.measure.blind_sets pairs [--list]
     python -m lessonbank_bench.measure.blind_sets rules [--list]                # or rules2 to rules4
-    python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends23, which others wrote later
+    python -m lessonbank_bench.measure.blind_sets ends [--list]     # or ends2 to ends25, which others wrote later
 
 `bench/blind/README.md` says who wrote the sets, and how the labels are meant. `--list` names every case that is not as
 its label says.
