@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, NumberParseException, is_possible_number, is_valid_number, parse
 
+from lessonbank._base.patterns import compiled
+
 from ._numbers import telephone
-from ._spans import Page, Span, compiled, positions
+from ._spans import Page, Span, positions
 
 _END = r"(?![\w-])(?!\.\d)"
 _BEGINS = {
