@@ -1,8 +1,8 @@
 """ReasoningBank for Python: agents that learn from finished tasks, and measure whether it helps."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ._base.first_use import on_first_use
 from ._version import VERSION
 from .contracts.records import Action as Action
 from .contracts.records import Experience as Experience
@@ -69,22 +69,18 @@ __all__ = [
 
 __version__ = VERSION
 
-_ON_FIRST_USE = {
-    "AsyncReasoningBank": ".bank.loop",
-    "ReasoningBank": ".bank.sync",
-    "connect": ".wiring",
-    "connect_async": ".wiring",
-    "restore": ".wiring",
-    "salvage": ".wiring",
-}
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "AsyncReasoningBank": ".bank.loop",
+        "ReasoningBank": ".bank.sync",
+        "connect": ".wiring",
+        "connect_async": ".wiring",
+        "restore": ".wiring",
+        "salvage": ".wiring",
+    },
+)
 """The loop and asyncio under it are loaded when first asked for, so that records alone import fast."""
-
-
-def __getattr__(name: str) -> object:
-    if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module 'lessonbank' has no attribute {name!r}")
-    globals()[name] = value = getattr(import_module(_ON_FIRST_USE[name], __name__), name)
-    return value
 
 
 def __dir__() -> list[str]:

@@ -33,7 +33,17 @@ MAX_MODULES = 260
 MAX_FILE_BYTES = 1_000_000
 
 HEAVY_FOR_IMPORT = ("numpy", "httpx2", "openai", "anthropic", "pydantic_ai", "typer", "rich", "starlette")
-HEAVY_FOR_HELP = ("numpy", "pydantic_ai", "openai", "anthropic", "httpx2")
+HEAVY_FOR_HELP = (
+    "numpy",
+    "pydantic_ai",
+    "openai",
+    "anthropic",
+    "httpx2",
+    "lessonbank.importers._formats",
+    "lessonbank.guard.redact",
+)
+HEAVY_FOR_RECALL = ("lessonbank.importers._formats", "lessonbank.importers._evidence", "numpy.ma", "phonenumbers")
+"""What only some runs need, and no bank that is opened and asked once."""
 RECORD_HEADINGS = ("Context", "Decision", "Consequences", "What would change our mind")
 MAX_RECORD_WORDS = 600
 
@@ -395,6 +405,13 @@ def help_cost(root: Path) -> list[str]:
     run += "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): main()"
     loaded = _loaded(root, run)
     return [f"lessonbank --help loads {name}" for name in HEAVY_FOR_HELP if name in loaded]
+
+
+def recall_cost(root: Path) -> list[str]:
+    """A bank that is opened and asked once loads nothing of what reads the runs of other programs."""
+    run = "import lessonbank\nwith lessonbank.connect(':memory:', scope='t') as bank: bank.retrieve('Ship a box')"
+    loaded = _loaded(root, run)
+    return [f"a recall loads {name}" for name in HEAVY_FOR_RECALL if name in loaded]
 
 
 def _loaded(root: Path, code: str, first: str = "''") -> list[str]:

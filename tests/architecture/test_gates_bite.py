@@ -261,6 +261,11 @@ def test_a_heavy_import_and_one_of_too_many_modules_are_caught_behind_a_public_n
     assert one_that_names(problems, "modules, at most 260")
 
 
+def test_a_recall_that_loads_the_readers_of_runs_is_caught(copy: Path) -> None:
+    plant(copy, "bank/attempt.py", "\nimporters.FORMATS\n")
+    check(gates.recall_cost, copy, "a recall loads lessonbank.importers._formats")
+
+
 def test_a_help_page_that_needs_numpy_is_caught(copy: Path) -> None:
     plant(copy, "cli/__init__.py", "\nimport numpy\n")
     check(gates.help_cost, copy, "--help loads numpy")

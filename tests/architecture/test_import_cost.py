@@ -15,3 +15,8 @@ def test_importing_lessonbank_loads_little() -> None:
 def test_help_loads_neither_arrays_nor_providers() -> None:
     problems = gates.help_cost(gates.ROOT)
     assert not problems, "\n".join(problems)
+
+
+def test_a_recall_loads_no_reader_of_runs() -> None:
+    problems = gates.recall_cost(gates.ROOT)
+    assert not problems, "\n".join(problems)

@@ -17,6 +17,9 @@ from typing import IO, Any
 COMMAND = (sys.executable, "-m", "lessonbank.cli")
 _PACKAGE = "lessonbank.cli"
 _PACKAGES = ("lessonbank.cli.", "lessonbank_bench.cli.")
+_READ_AT_IMPORT = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TERM", "COLORTERM")
+_IMPORTED: dict[tuple[str | None, ...], dict[str, Any]] = {}
+"""The command line's modules, by what they read."""
 
 RUNS: list[dict[str, Any]] = [
     {
@@ -43,8 +46,8 @@ RUNS: list[dict[str, Any]] = [
 def lessonbank_cli(*words: object, cwd: Path, stdin: int | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     """What the console script does, with these words, in this folder, away from a terminal; only sooner.
 
-    Each call gets modules of its own, as a process does: what they read of streams and environment at their import
-    holds for that call. `stdin` is a descriptor, otherwise there is nothing to read.
+    Calls share the command line's modules as long as what these read of the environment at their import is the same.
+    `stdin` is a descriptor, otherwise there is nothing to read.
     """
     argv = ["lessonbank", *map(str, words)]
     with _appended() as out, _appended() as err, _read(stdin) as given, _as_a_process(cwd, argv, env, given, out, err):
@@ -87,6 +90,8 @@ def _as_a_process(
     modules = _taken_out()
     os.environ.update(env)
     sys.argv, sys.stdin = argv, given
+    read = tuple(map(os.environ.get, _READ_AT_IMPORT))
+    sys.modules.update(_IMPORTED.get(read, {}))
     try:
         with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             yield
@@ -95,7 +100,7 @@ def _as_a_process(
         if dict(os.environ) != environment:
             os.environ.clear()
             os.environ.update(environment)
-        _taken_out()
+        _IMPORTED[read] = _taken_out()
         sys.modules.update(modules)
         if _PACKAGE in modules:
             setattr(sys.modules["lessonbank"], "cli", modules[_PACKAGE])  # noqa: B010 - no attribute of the package's type

@@ -153,7 +153,7 @@ def test_an_archive_out_of_proportion_and_lines_without_end_are_given_up(
 ) -> None:
     monkeypatch.setattr(LIMIT, 2**14)
     monkeypatch.setattr("lessonbank.importers._files._PASSED_OVER", 2**20)
-    monkeypatch.setattr("lessonbank.importers._MOST_IN_VAIN", 2**20)
+    monkeypatch.setattr("lessonbank.importers._formats._MOST_IN_VAIN", 2**20)
     monkeypatch.setattr("lessonbank.importers._files._MOST_BLANK", 2**14)
     noise = b'"%s"\n' % random.Random(0).randbytes(512).hex().encode()  # some Pythons unpack 128 KB at once
     files = {

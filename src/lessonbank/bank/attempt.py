@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar, Unpack, cast
 
 import anyio
 
+from lessonbank import importers
 from lessonbank._base.aio import within
 from lessonbank._base.checks import a_flag, a_mapping, a_text, is_instance, kind, short_repr
 from lessonbank.contracts.records import (
@@ -32,7 +33,6 @@ from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.retrieve_options import PATIENCE, RetrieveKeywords, check_names, some_patience
 from lessonbank.errors import FormatError, StoreUnavailable, UsageError
 from lessonbank.guard.quote import quoted
-from lessonbank.importers import doing_of
 from lessonbank.text.messages.runs import runs_from
 
 from .outbox import InSpool, keep_or_spool
@@ -128,7 +128,7 @@ class AsyncAttempt:
         arguments: dict[str, Any] = {"recall": self._receipt, "reason": reason, "step": len(self.steps), "cured": cured}
         options, began = {**self._options, "patience": self._left}, monotonic()
         try:
-            again = await self._bank.recall_again(observation, doing=doing_of(last), **arguments, **options)
+            again = await self._bank.recall_again(observation, doing=importers.doing_of(last), **arguments, **options)
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             self._spend(began, problem)
             note = self._failed("the agent goes on without a second look", problem)

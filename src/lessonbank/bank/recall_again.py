@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from lessonbank import importers
 from lessonbank._base.aio import get_or_none
 from lessonbank._base.iterate import every_record
 from lessonbank.contracts.ports import RecallFilter, Records
@@ -16,7 +17,6 @@ from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.contracts.store_calls import get_recall, list_recalls, list_scopes
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import AGAIN
-from lessonbank.importers import Failure, error_in, failure_of
 
 from .retrieval import Recaller
 from .scoped_bank import ScopedBank
@@ -67,14 +67,14 @@ class Situation:
             raise UsageError(f"reason= is one word in small letters, such as 'error' or 'stuck'; got {self.reason!r}")
 
     @property
-    def failure(self) -> Failure | None:
+    def failure(self) -> importers.Failure | None:
         """The failure of a command, by whose key its cure is kept; `None` where it is none."""
-        return failure_of(self.doing, self.observation) if self.reason == "error" and self.doing else None
+        return importers.failure_of(self.doing, self.observation) if self.reason == "error" and self.doing else None
 
     @property
     def text(self) -> str:
         """What lessons are compared with."""
-        excerpt = error_in(self.observation) if self.reason == "error" else self.observation[-_STATE:]
+        excerpt = importers.error_in(self.observation) if self.reason == "error" else self.observation[-_STATE:]
         return "\n".join(filter(None, (self.doing[:_STATE], excerpt)))
 
 
@@ -118,7 +118,13 @@ async def _by_situation(
 
 
 async def _cure_of(
-    bank: ScopedBank, failure: Failure, first: Recall | None, asked: RetrieveOptions, /, *, metadata: dict[str, Json]
+    bank: ScopedBank,
+    failure: importers.Failure,
+    first: Recall | None,
+    asked: RetrieveOptions,
+    /,
+    *,
+    metadata: dict[str, Json],
 ) -> tuple[Recall, Found] | None:
     """The cure of this failure; else of another sub-command with the same words, or the program used instead.
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from lessonbank import importers
 from lessonbank._base.plural import plural
 from lessonbank.errors import FormatError, printable
-from lessonbank.importers import Imported, Skipped
 
 from ._output import say, show_json, show_table, warn, warn_of_skipped
 from ._report import WIDEST, names
@@ -29,7 +28,7 @@ class Account:
     outcomes: Counter[str] = field(default_factory=Counter[str])
     left: Counter[str] = field(default_factory=Counter[str])
 
-    def add(self, run: Imported, /) -> None:
+    def add(self, run: importers.Imported, /) -> None:
         """Take a run in."""
         account = run.account
         self.sums.update({"runs": 1} | {name: getattr(account, name) for name in _SUMS})
@@ -44,7 +43,7 @@ class Accounts:
     """The accounts of several files."""
 
     files: dict[tuple[Path, str], Account] = field(default_factory=dict[tuple[Path, str], Account])
-    skipped: list[Skipped] = field(default_factory=list[Skipped])
+    skipped: list[importers.Skipped] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list[str])
 
     def read(self, file: Path, /, *, format: str, success_at: float, follow_links: bool, alone: bool) -> None:
@@ -55,10 +54,10 @@ class Accounts:
         except FormatError as error:
             if alone and not self.skipped and not self.passed_over:
                 raise
-            self.skipped.append(Skipped(file, 1, str(error)))
+            self.skipped.append(importers.Skipped(file, 1, str(error)))
 
     def _add(self, entry: importers.Entry) -> None:
-        if isinstance(entry, Imported):
+        if isinstance(entry, importers.Imported):
             self.files.setdefault((entry.path, entry.format), Account(entry.format)).add(entry)
         elif entry.unknown:
             self.passed_over.append(str(entry.path))

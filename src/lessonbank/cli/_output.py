@@ -7,11 +7,10 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +19,9 @@ from lessonbank.errors import printable
 from lessonbank.guard import clean, one_line
 
 from ._ids import short
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _PIPED = 1000
 """Columns of an output that is no terminal: one lesson stays on one line, for `grep` and `wc`."""
@@ -46,6 +48,8 @@ progress_console = Console(stderr=True, highlight=False)
 
 def progress_bar() -> Progress:
     """What is done so far, on stderr, where it is a terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     hidden = not progress_console.is_terminal
     return Progress(SpinnerColumn(), *columns, console=progress_console, transient=True, disable=hidden)

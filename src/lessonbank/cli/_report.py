@@ -8,10 +8,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lessonbank import importers
 from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Learned, Lesson
 from lessonbank.errors import ModelUnavailable
-from lessonbank.importers import Skipped
 
 from ._output import GAP, console, say, show_json, show_table, warn, warn_of_skipped
 
@@ -72,7 +72,7 @@ class Report:
         elif not learned.known:
             self.unanswered = 0
 
-    def note(self, entry: Skipped, /) -> None:
+    def note(self, entry: importers.Skipped, /) -> None:
         """Note what gave no run. A sound file in a folder without runs, such as one of settings, is nothing amiss."""
         if entry.unknown:
             self.passed_over.append(str(entry.path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import webbrowser
 from functools import partial
 from typing import Annotated, Any
 
@@ -45,6 +44,8 @@ def review(
     def ready(address: str) -> None:
         say(f"the pages are at {address} (the link works once; end with Ctrl-C)", to=progress_console)
         if browser:
+            import webbrowser
+
             webbrowser.open(address)
 
     name = by or getpass.getuser()

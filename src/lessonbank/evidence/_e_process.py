@@ -55,7 +55,7 @@ LOG_PRIOR: Floats = _log_prior(0.45)
 BOLD: Floats = _log_prior(0.8)
 """For groups. A topic has few recalls, and only a large effect shows in few: larger stakes find 20 points sooner, and
 10 points no later."""
-STARTS: Ints = np.unique(np.r_[0, np.round(40 * 1.25 ** np.arange(64)).astype(np.int64)])
+STARTS: Ints = np.r_[0, np.round(40 * 1.25 ** np.arange(64)).astype(np.int64)]
 """After so many draws of a treatment one bets anew that it harms: a turn is found soon after it, wherever it is."""
 _EVEN = 8.0
 _BLOCK = 32_768

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from lessonbank._base.patterns import compiled
 from lessonbank.text.shell_commands import TELLS, unwrapped, words_of
 
 CHECKS_LESS: Final = "it may check less"
@@ -47,7 +48,7 @@ _PATTERNS: Final = (
     r"\w://(?!localhost\b|127\.0\.0\.1\b)|\bgit@|\|\s*(?:\S*/)?(?:ba|z|da|k|c)?sh\b|\|\s*(?:python|perl|ruby|node)|\beval\s|\bbase64\s|\bnc\s|"
     r"\b(?:curl|wget|ssh|scp|rsync|iwr|irm|iex|Invoke-(?:WebRequest|RestMethod|Expression))\s|\b(?:printenv|export)\s+\w*(?:TOKEN|SECRET|KEY|PASSWORD)",
 )
-_HAZARD: Final = re.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS), re.IGNORECASE)
+_HAZARD: Final = "|".join(f"(?:{pattern})" for pattern in _PATTERNS)
 _MOST: Final = 2_000
 _ADDS_TO_A_CHECK: Final = re.compile(
     r"-{1,2}(?:tags|features|all-features|import-mode|config|rootdir|workspace|project|filter|package|profile|env|"
@@ -68,7 +69,7 @@ _CHECKS_SOMETHING: Final = re.compile(
 
 def is_hazard(text: str, /) -> bool:
     """Whether a command, or a lesson that holds one, is of a kind that only a person may let out."""
-    return len(text) > _MOST or bool(_HAZARD.search(text))
+    return len(text) > _MOST or bool(compiled(_HAZARD, re.IGNORECASE).search(text))
 
 
 def may_loosen(failed: str, cure: str, /, *, is_check: bool) -> bool:

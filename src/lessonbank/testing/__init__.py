@@ -1,8 +1,8 @@
 """What a test of code that uses this package needs: fakes to call, and contracts to pass, which need pytest."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from lessonbank._base.first_use import on_first_use
 from lessonbank.errors import UsageError
 
 from .fakes import Call as Call
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from .store_contract import QueueContract as QueueContract
     from .store_contract import StoreContract as StoreContract
 
-_ON_FIRST_USE = {
-    "AdapterContract": ".adapter_contract",
-    "Calls": ".adapter_contract",
-    "Program": ".adapter_contract",
-    "Request": ".adapter_contract",
-    "Says": ".adapter_contract",
-    "ScriptedAgentModel": ".adapter_contract",
-    "BankContract": ".bank_contract",
-    "CareContract": ".store_contract",
-    "EmbedderContract": ".embedder_contract",
-    "ImporterContract": ".importer_contract",
-    "LanguageModelContract": ".model_contract",
-    "QueueContract": ".store_contract",
-    "StoreContract": ".store_contract",
-}
+_load = on_first_use(
+    __name__,
+    {
+        "AdapterContract": ".adapter_contract",
+        "Calls": ".adapter_contract",
+        "Program": ".adapter_contract",
+        "Request": ".adapter_contract",
+        "Says": ".adapter_contract",
+        "ScriptedAgentModel": ".adapter_contract",
+        "BankContract": ".bank_contract",
+        "CareContract": ".store_contract",
+        "EmbedderContract": ".embedder_contract",
+        "ImporterContract": ".importer_contract",
+        "LanguageModelContract": ".model_contract",
+        "QueueContract": ".store_contract",
+        "StoreContract": ".store_contract",
+    },
+)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module 'lessonbank.testing' has no attribute {name!r}")
     try:
-        globals()[name] = value = getattr(import_module(_ON_FIRST_USE[name], __name__), name)
+        return _load(name)
     except ModuleNotFoundError as error:
         if error.name != "pytest":
             raise
         raise UsageError(f"lessonbank.testing.{name} runs under pytest: pip install pytest") from error
-    return value

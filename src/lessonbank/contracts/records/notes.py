@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import Any, Final, Literal
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
+
+from lessonbank._base.patterns import compiled
 
 NoteLevel = Literal["info", "warning", "error"]
 """`info`: all is well. `warning`: look at it. `error`: memory did not do what it was asked to."""
@@ -53,7 +54,7 @@ _KINDS: Final[tuple[tuple[str, NoteLevel, str], ...]] = (
     ("not_learned", "error", "nothing was learned|no lesson was drawn, the run is kept|the attempt could not be kept"),
     ("unreadable", "error", "the messages could not be read|a step was not noted|a note is not in the inbox"),
 )
-_OPENINGS: Final = re.compile("|".join(f"({opening})" for _, _, opening in _KINDS))
+_OPENINGS: Final = "|".join(f"({opening})" for _, _, opening in _KINDS)
 _LEVELS: Final[dict[str, NoteLevel]] = {code: level for code, level, _ in _KINDS}
 _READ: Final = 400
 
@@ -69,7 +70,7 @@ class Note(str):
     @cached_property
     def code(self) -> str:
         """The note's subject, such as `taught_again`; `other` for what a part of somebody else's says."""
-        match = _OPENINGS.match(self[:_READ])
+        match = compiled(_OPENINGS).match(self[:_READ])
         return _KINDS[match.lastindex - 1][0] if match and match.lastindex else _OTHER[0]
 
     @property

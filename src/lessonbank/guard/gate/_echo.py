@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from lessonbank._base.patterns import compiled
 from lessonbank.contracts.lesson_block import codes_in, lessons_in, without_citations
 
 from ._empty import DENSE, STOP, stem
@@ -157,7 +158,7 @@ def _specific(text: str, read: Callable[[str], str]) -> set[str]:
 def _words(text: str) -> list[str]:
     words: list[str] = []
     for word in _WORD.findall(text[:20_000].casefold()):
-        words += list(word) if DENSE.search(word) else [_beginning(word)]
+        words += list(word) if compiled(DENSE).search(word) else [_beginning(word)]
     return words
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from lessonbank._base.patterns import compiled
 from lessonbank._base.tables import read_once
 
 from ._phrases import phrases
@@ -17,7 +18,7 @@ _CODE = re.compile(
     r"`[^`\n]+`|(?<!\w)\w+[_.(/\\:=<>{}\[\]|$#@]+\w|(?<![\w-])--?\w[\w-]+|\b\w*\d\w*\b|[\"“][^\"“”\n]{3,}+[\"”]"
 )
 # Letters of scripts in which a word is a character or two, or that put no blanks between words.
-DENSE = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+DENSE = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
 _GENERIC: Final = "platitudes.txt"
 """Words that are in every platitude and in most lessons: what is left without them is what a lesson is about."""
@@ -45,7 +46,7 @@ def says_nothing(title: str, content: str, /) -> bool:
         or _pattern("is a placeholder").fullmatch(bare)
     ):
         return True
-    if len(_WORD.findall(bare)) >= 7 or DENSE.search(bare) or _CODE.search(content):
+    if len(_WORD.findall(bare)) >= 7 or compiled(DENSE).search(bare) or _CODE.search(content):
         return False
     return _folded(bare) in _folded(title)
 
@@ -57,7 +58,7 @@ def is_vague(title: str, content: str, /, *, task: str) -> bool:
     """
     if _CODE.search(content):
         return False
-    if len(DENSE.findall(content)) >= _LEAST_DENSE:
+    if len(compiled(DENSE).findall(content)) >= _LEAST_DENSE:
         return len(_pattern("is a platitude of a script without blanks").findall(content)) >= _LEAST
     if 2 * len(_LATIN.findall(content)) < sum(map(str.isalpha, content)):
         return False  # the platitudes are in languages of Latin script

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from lessonbank._base.patterns import compiled
 from lessonbank._base.tables import read_once
 from lessonbank.guard.redact import personal_in
 
@@ -44,24 +45,31 @@ _ALSO_NAMES = frozenset(
 
 
 _CASELESS = "\u0590-\u08ff\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_FOREIGN = re.compile(rf"[^\x00-\x7f](?<=[\w\s{_CASELESS}])")
+_FOREIGN = rf"[^\x00-\x7f](?<=[\w\s{_CASELESS}])"
 
 
 @lru_cache(maxsize=8)
 def is_ascii(text: str, /) -> bool:
     """Whether all letters, digits and blanks of `text` are ASCII: other signs, such as dashes, change no word."""
-    return text.isascii() or not _FOREIGN.search(text)
+    return text.isascii() or not compiled(_FOREIGN).search(text)
 
 
 class Sought:
     """A pattern in two forms: for any text, and, several times as fast, for a text whose letters are ASCII."""
 
     def __init__(self, source: str, /, *, any_case: bool = False) -> None:
-        self.any_case = any_case
-        self.general = re.compile(source, re.IGNORECASE if any_case else 0)
+        self.source, self.any_case = source, any_case
+
+    @cached_property
+    def general(self) -> re.Pattern[str]:
+        return re.compile(self.source, re.IGNORECASE if self.any_case else 0)
+
+    @cached_property
+    def ascii(self) -> re.Pattern[str]:
+        source = self.source
         for general, plain in _PLAIN:
             source = source.replace(general, plain)
-        self.ascii = re.compile(source, re.ASCII)
+        return re.compile(source, re.ASCII)
 
 
 def sought_in(text: str, /, *patterns: Sought) -> list[Iterator[re.Match[str]]]:
@@ -102,28 +110,25 @@ _GERMANIC_END = "(?:stra(?:ß|ss)e|weg|gasse|allee|platz|gatan|vägen|laan|straa
 _ROMANCE = r"(?:rue|calle|via|avenida|rua|ulica|ul\.|улица|ул\.|plaza|piazza|viale|chemin|quai)\s"
 _FRENCH = "(?:rue|avenue|boulevard|chemin|place|quai|allée)"
 # What an address of each form must have, in small letters, and the form.
-_ADDRESSES = tuple(
-    (re.compile(hint), re.compile(pattern))
-    for hint, pattern in (
-        (
-            rf"\s(?:{_STREET})\b",
-            rf"(?i:\d(?<![\w.].)\d{{0,4}}[a-z]?(?:[-/]\d{{1,4}})?\s+(?:[^\W\d][\w'’.-]{{0,30}}\s+){{1,4}}?(?:{_STREET})\b\.?"
-            rf"(?:,?\s*(?:apt|apartment|suite|unit|flat|ste|no)\b\.?\s*#?\w{{1,8}})?){_CITY}",
-        ),
-        (_GERMANIC, rf"(?i:\b[^\W\d_][\w.-]{{0,30}}{_GERMANIC}\d{{0,4}}(?:\s?[a-z]\b)?){_CITY}"),
-        (rf"{_GERMANIC_END}\b", rf"\d(?<![\w.].)\d{{0,4}}[a-z]?,?\s+[^\W\d_a-z][\w.-]{{0,30}}{_GERMANIC_END}\b{_CITY}"),
-        (_ROMANCE, rf"(?i:\b{_ROMANCE}\s*(?:[\w'’.-]{{1,30}}\s+){{0,4}}?[\w'’.-]{{1,30}},?\s+\d{{1,5}}\b){_CITY}"),
-        (
-            rf"\s{_FRENCH}\s",
-            rf"(?i:\d(?<![\w.].)\d{{0,4}},?\s+(?:bis\s+)?{_FRENCH}\s+"
-            rf"(?:(?:de|du|des|la|le|les)\s+|[ld]['’]){{0,3}}[\w'’-]{{2,30}})(?:\s[^\W\d_a-z][\w'’-]{{1,30}}){{0,2}}{_CITY}",
-        ),
-        (r"box\s+\d", r"(?i:\bp\.?\s?o\.?\s?box\s+\d+)"),
-        (
-            "[丁目番号號室路区區市街町]",
-            r"[\u3040-\u30ff\u3400-\u9fff]{2,20}\d[\d‐－-]*(?:[丁目番地号號室楼樓]+[\d-]*)*",
-        ),
-    )
+_ADDRESSES = (
+    (
+        rf"\s(?:{_STREET})\b",
+        rf"(?i:\d(?<![\w.].)\d{{0,4}}[a-z]?(?:[-/]\d{{1,4}})?\s+(?:[^\W\d][\w'’.-]{{0,30}}\s+){{1,4}}?(?:{_STREET})\b\.?"
+        rf"(?:,?\s*(?:apt|apartment|suite|unit|flat|ste|no)\b\.?\s*#?\w{{1,8}})?){_CITY}",
+    ),
+    (_GERMANIC, rf"(?i:\b[^\W\d_][\w.-]{{0,30}}{_GERMANIC}\d{{0,4}}(?:\s?[a-z]\b)?){_CITY}"),
+    (rf"{_GERMANIC_END}\b", rf"\d(?<![\w.].)\d{{0,4}}[a-z]?,?\s+[^\W\d_a-z][\w.-]{{0,30}}{_GERMANIC_END}\b{_CITY}"),
+    (_ROMANCE, rf"(?i:\b{_ROMANCE}\s*(?:[\w'’.-]{{1,30}}\s+){{0,4}}?[\w'’.-]{{1,30}},?\s+\d{{1,5}}\b){_CITY}"),
+    (
+        rf"\s{_FRENCH}\s",
+        rf"(?i:\d(?<![\w.].)\d{{0,4}},?\s+(?:bis\s+)?{_FRENCH}\s+"
+        rf"(?:(?:de|du|des|la|le|les)\s+|[ld]['’]){{0,3}}[\w'’-]{{2,30}})(?:\s[^\W\d_a-z][\w'’-]{{1,30}}){{0,2}}{_CITY}",
+    ),
+    (r"box\s+\d", r"(?i:\bp\.?\s?o\.?\s?box\s+\d+)"),
+    (
+        "[丁目番号號室路区區市街町]",
+        r"[\u3040-\u30ff\u3400-\u9fff]{2,20}\d[\d‐－-]*(?:[丁目番地号號室楼樓]+[\d-]*)*",
+    ),
 )
 _MONTH = (
     "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
@@ -163,19 +168,16 @@ _NAMED_THING = re.compile(
     r"|variable|branch|command|test|key|label)s?\s$"
 )
 """What stands before `named` where no person is told: `No module named x`."""
-_NAMED_DENSE = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"(?:我叫|我是|名字是|姓名[是:：]?|私は|名前は|客户|顾客|客戶)\s*(?P<it>[\u3040-\u30ff\u3400-\u9fff・]{2,8}?)"
-        r"(?=[，,。、.!\s]|です|と申|さん|様|$)",
-        r"(?P<it>[\u3400-\u9fff\u30a0-\u30ff・]{2,6}?)(?=さん|様|さま|先生|女士|小姐|氏)",
-        r"(?:저는\s*)?(?P<it>[\uac00-\ud7a3]{2,4})(?=님|씨|입니다|이라고)",
-        r"(?:اسمي|שמי|قسمي)\s+(?P<it>\w{2,20}(?:\s\w{2,20})?)",
-        r"ชื่อ\s*(?P<it>[\u0e00-\u0e7f]{2,20}(?:\s[\u0e00-\u0e7f]{2,20})?)",
-        r"नाम\s+(?P<it>[\u0900-\u097f]{2,20}(?:\s[\u0900-\u097f]{2,20})?)(?=\s+है)",
-    )
+_NAMED_DENSE = (
+    r"(?:我叫|我是|名字是|姓名[是:：]?|私は|名前は|客户|顾客|客戶)\s*(?P<it>[\u3040-\u30ff\u3400-\u9fff・]{2,8}?)"
+    r"(?=[，,。、.!\s]|です|と申|さん|様|$)",
+    r"(?P<it>[\u3400-\u9fff\u30a0-\u30ff・]{2,6}?)(?=さん|様|さま|先生|女士|小姐|氏)",
+    r"(?:저는\s*)?(?P<it>[\uac00-\ud7a3]{2,4})(?=님|씨|입니다|이라고)",
+    r"(?:اسمي|שמי|قسمي)\s+(?P<it>\w{2,20}(?:\s\w{2,20})?)",
+    r"ชื่อ\s*(?P<it>[\u0e00-\u0e7f]{2,20}(?:\s[\u0e00-\u0e7f]{2,20})?)",
+    r"नाम\s+(?P<it>[\u0900-\u097f]{2,20}(?:\s[\u0900-\u097f]{2,20})?)(?=\s+है)",
 )
-_CASELESS_RUN = re.compile(rf"[{_CASELESS}]+(?:[ ・·]+[{_CASELESS}]+)*")
+_CASELESS_RUN = rf"[{_CASELESS}]+(?:[ ・·]+[{_CASELESS}]+)*"
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]+")
 
 
@@ -232,8 +234,8 @@ def find_entities(text: str, /, *, names: bool = True) -> Sequence[Entity]:
         return alike
     low = text.lower()
     for hints, pattern in _ADDRESSES:
-        if hints.search(low):
-            alike += [Entity(*match.span(), "address") for match in pattern.finditer(text)]
+        if compiled(hints).search(low):
+            alike += [Entity(*match.span(), "address") for match in compiled(pattern).finditer(text)]
     *known, numbers = sought_in(text, _AMOUNT, _MONTH_DATE, _DATE_SLASHED, _NUMBERED)
     for kind, matches in zip(("amount", "date", "date"), known, strict=True):
         alike += [Entity(*match.span(), kind) for match in matches]
@@ -266,8 +268,8 @@ def people(text: str, /) -> list[Entity]:
     if is_ascii(text):
         return names
     for pattern in _NAMED_DENSE:
-        names += [Entity(*name.span("it"), "name") for name in pattern.finditer(text)]
-    caseless = [run.span() for run in _CASELESS_RUN.finditer(text)]
+        names += [Entity(*name.span("it"), "name") for name in compiled(pattern).finditer(text)]
+    caseless = [run.span() for run in compiled(_CASELESS_RUN).finditer(text)]
     if sum(end - start for start, end in caseless) < sum(len(word) for word in _LATIN.findall(text)):
         names += [Entity(*span, "name") for span in caseless]
     return names

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from lessonbank._base.patterns import compiled
 from lessonbank.contracts.records import Json, Lesson, Trajectory
 
 from ._named_entities import names_after_cues, people, unusual
@@ -23,17 +24,14 @@ _KIND = (
     "product|device|software|application|app|module|framework|library|plugin|extension|program|database|browser"
     "|operating system|programming language"
 )
-_SAID: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        # What is ordered in a number: order 3 "Zephyr Lamp".
-        rf"\b(?i:order|buy|purchase)\s+(?:\d{{1,4}}|an?|one|two|three)\s+[\"“](?P<it>{_NAME})[\"”]",
-        # A name in quotes with its kind: the "Zephyr Lamp" application, the product 'Zephyr Lamp'.
-        rf"[\"“'](?P<it>{_NAME})[\"”']\s+(?i:{_KIND})\b",
-        rf"\b(?i:{_KIND})\s+(?:named\s+|called\s+)?[\"“'](?P<it>{_NAME})[\"”']",
-        # A kind that is said of programs alone needs no quotes: the Zephyr Lamp framework.
-        r"\b[Tt]he (?P<it>[^\W\d_a-z]\w{1,30}(?: [^\W\d_a-z]\w{1,30}){0,3}) (?:framework|library|plugin|API|SDK|IDE)\b",
-    )
+_SAID: Final = (
+    # What is ordered in a number: order 3 "Zephyr Lamp".
+    rf"\b(?i:order|buy|purchase)\s+(?:\d{{1,4}}|an?|one|two|three)\s+[\"“](?P<it>{_NAME})[\"”]",
+    # A name in quotes with its kind: the "Zephyr Lamp" application, the product 'Zephyr Lamp'.
+    rf"[\"“'](?P<it>{_NAME})[\"”']\s+(?i:{_KIND})\b",
+    rf"\b(?i:{_KIND})\s+(?:named\s+|called\s+)?[\"“'](?P<it>{_NAME})[\"”']",
+    # A kind that is said of programs alone needs no quotes: the Zephyr Lamp framework.
+    r"\b[Tt]he (?P<it>[^\W\d_a-z]\w{1,30}(?: [^\W\d_a-z]\w{1,30}){0,3}) (?:framework|library|plugin|API|SDK|IDE)\b",
 )
 _IMPORTED = re.compile(
     r"^[ \t>+-]{0,8}(?:from (?P<it>[A-Za-z_]\w{2,40})[\w.]{0,80} import |import (?P<that>[A-Za-z_]\w{2,40})"
@@ -156,7 +154,7 @@ def _with_stand_ins(text: str, spans: Sequence[tuple[int, int]]) -> str:
 def _things_in(run: Trajectory) -> Iterator[str]:
     for text in map(nfc, texts_of(run)):
         text = ends(text)
-        yield from (match["it"] for pattern in _SAID for match in pattern.finditer(text))
+        yield from (match["it"] for pattern in _SAID for match in compiled(pattern).finditer(text))
         yield from (value for key, value in pairs_in(text) if _FIELD.fullmatch(key))
     for key, parent, value in _fields(run):
         if isinstance(value, str) and len(value) < 80 and _FIELD.fullmatch(f"{parent} {key}" if key == "name" else key):

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, islice, pairwise
 from typing import Final, Literal
 
+from lessonbank._base.patterns import compiled
 from lessonbank.contracts.records import Json, Trajectory
 from lessonbank.guard.sanitise import SLOT
 
@@ -38,7 +39,7 @@ _ARGUMENT: Final = 20_000
 """Characters of an argument whose words are looked at."""
 _INSTRUCTIONS: Final = 100_000
 """Characters of a run's instructions that are looked at."""
-_TOKEN = re.compile(rf"\d+(?:[.,]\d+)*(?![^\W_])|{DENSE.pattern}|(?:(?!{DENSE.pattern})[^\W_])+")
+_TOKEN = rf"\d+(?:[.,]\d+)*(?![^\W_])|{DENSE}|(?:(?!{DENSE})[^\W_])+"
 _ASCII_TOKEN = re.compile(r"\d+(?:[.,]\d+)*(?![0-9A-Za-z])|[0-9A-Za-z]+", re.ASCII)
 """The same for a text of ASCII, several times as fast."""
 _DIGIT = re.compile(r"\d")
@@ -157,7 +158,7 @@ class RunValues:
             new = set(ends(part.text).lower().split()) - read if part.source else set[str]()
             read |= new
             text = " ".join(new)
-            for token in (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text):
+            for token in (_ASCII_TOKEN if text.isascii() else compiled(_TOKEN)).findall(text):
                 brought.setdefault(token, (part.step, part.source))
         return brought
 
@@ -339,7 +340,7 @@ def _repeated(read: Sequence[Sequence[Part]]) -> set[tuple[str, str]]:
 def tokens(text: str, /) -> list[tuple[str, int, int]]:
     """The words of `text` without case, accents and signs, each with its place."""
     read: list[tuple[str, int, int]] = []
-    for match in (_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text):
+    for match in (_ASCII_TOKEN if text.isascii() else compiled(_TOKEN)).finditer(text):
         word = match[0]
         if word[0].isdigit() and not word.isdigit():
             word = _number(word) if "." in word or "," in word else word.casefold()
@@ -477,7 +478,7 @@ def _looks_private(text: str, read: Sequence[str], key: str) -> bool:
 def _tells(read: Sequence[str]) -> bool:
     """Whether a value is long enough to be somebody's: three letters, two digits, two signs of a dense script."""
     size = sum(map(len, read))
-    return size >= 3 or (size == 2 and (read[0].isdigit() or bool(DENSE.match(read[0]))))
+    return size >= 3 or (size == 2 and (read[0].isdigit() or bool(compiled(DENSE).match(read[0]))))
 
 
 def _cells(text: str) -> Iterator[tuple[str, str]]:

@@ -6,8 +6,10 @@ import base64
 import re
 from collections.abc import Iterator
 
+from lessonbank._base.patterns import compiled
+
 from ._rules import cut_off_secret
-from ._spans import Detector, Page, Span, compiled
+from ._spans import Detector, Page, Span
 
 _WINDOW = 400
 """Characters at the end of a text that are looked at, so that hostile text costs no more."""

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from lessonbank._base.patterns import compiled
+
 from ._spans import Detector, Page, Span, places
 from ._words import (
     CORE,
@@ -32,12 +34,11 @@ _LONG = 512
 """The closing quote must come within so many characters."""
 _LEAST = 4
 """Characters of the shortest password; keys and tokens are never so short."""
-_NAME = re.compile(rf"(?P<core>{CORE})(?:(?<=[码碼令ド호])|(?P<rest>[\w.-]{{0,32}}))")
+_NAME = rf"(?P<core>{CORE})(?:(?<=[码碼令ド호])|(?P<rest>[\w.-]{{0,32}}))"
 _IS = r"""
     \s (?: [—–] (?=\s) | is | was | are | to | be | as | ist | lautet | est | es | é | är | это ) (?!\w)
     (?: \s (?: now | set \s to | changed \s to) )? (?: \s? : )?"""
-_SIGN = re.compile(
-    r"""(?x) (?:
+_SIGN = r"""(?x) (?:
       \\{0,3}["'] \s{0,4} : \s{0,24} \{ [^{}\[\]]{0,120}? \\{0,3}["'] value \\{0,3}["'] \s{0,4} :
     | [\\"'`*_\])]{0,6} [ \t]{0,4} (?: : [ ]{0,2} [A-Za-z_][\w.\[\]|, ]{0,32}? [ ]{1,4} = (?!=)   # password: str =
         | (?P<soft> \| | -> | > ) | :?==? | => | : )
@@ -53,7 +54,6 @@ _SIGN = re.compile(
     | (?P<beside> [ ] (?= [^\s"'`<>(\[{]{6} ) )
     ) [ \t]{0,24} (?: \n[ \t]{1,24} )? (?: \\?[rbfu](?=["']) )?
     """.replace("IS", _IS)
-)
 _QUOTES = frozenset("\"'`\\")
 _QUOTE = re.compile(r"(\\{0,3})([\"'`])")
 _CLOSING = re.compile(r"\s*[,:\]}]")
@@ -92,8 +92,8 @@ def find_named_values(page: Page, /) -> Iterator[Span]:
     """Find values next to the name of a secret, if they look like one."""
     done = 0
     for at in _cores(page):
-        name = _NAME.match(page.low, at) if at >= done else None
-        sign = _SIGN.match(page.low, name.end()) if name else None
+        name = compiled(_NAME).match(page.low, at) if at >= done else None
+        sign = compiled(_SIGN).match(page.low, name.end()) if name else None
         value = _value(page.text, sign.end()) if sign else None
         if not (name and sign and value):
             continue

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from lessonbank._base.patterns import compiled
+
 from ._phones import phones
 from ._rules import iban_lengths
-from ._spans import Detector, Page, Span, compiled, found_on
+from ._spans import Detector, Page, Span, found_on
 
 _CARD = (
     r"[2-6](?<![\w.$-][2-6])(?<!\d[ -][2-6])\d{3}"

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, NumberParseException, is_possible_number, is_valid_number, parse
+from lessonbank._base.patterns import compiled
 
 from ._numbers import telephone
-from ._spans import Page, Span, compiled, positions
+from ._spans import Page, Span, positions
 
 _END = r"(?![\w-])(?!\.\d)"
 _BEGINS = {
@@ -87,38 +87,22 @@ def _end_abroad(text: str, start: int, digits: int, asks: Iterator[int]) -> int 
     if text[start] == "0":
         digits = _OUTGOING.match(text, digits).end()  # type: ignore[union-attr]  # it matches nothing, too
     body = _BODY.match(text, digits)
-    if body is None or not _has_country(body[0]):
+    if body is None:
+        return None
+    from ._countries import has_country, is_number  # noqa: PLC0415 - loads the numbers of all countries
+
+    if not has_country(body[0]):
         return None
     number = body[0]
     doubtful = text[start] == "0" or text[max(0, start - 1) : start] == "\n"
     for _ in range(_TRIES):
-        if _LEAST <= sum(map(str.isdigit, number)) <= 15 and _is_number(number, asks, doubtful=doubtful):
+        if _LEAST <= sum(map(str.isdigit, number)) <= 15 and is_number(number, asks, doubtful=doubtful):
             return digits + len(number)
         shorter = _LAST_GROUP.sub("", number)
         if shorter == number or not shorter:
             return None
         number = shorter
     return None
-
-
-def _has_country(number: str) -> bool:
-    """Whether a number begins with the code of a country."""
-    first = re.sub(r"\D", "", number[:6])
-    return any(first[:size].isdigit() and int(first[:size]) in COUNTRY_CODE_TO_REGION_CODE for size in (1, 2, 3))
-
-
-def _is_number(number: str, asks: Iterator[int], *, doubtful: bool) -> bool:
-    """Whether a country has such numbers; where counts begin with zeros, and lines of a patch with the sign, it must be
-    one in use."""
-    if number.isdigit() and doubtful:
-        return False
-    if next(asks, None) is None:
-        return True
-    try:
-        phone = parse(f"+{number}", None)
-    except NumberParseException:
-        return False
-    return is_valid_number(phone) or (is_possible_number(phone) and not number.isdigit() and not doubtful)
 
 
 def _span(text: str, start: int, end: int) -> Span:

@@ -15,9 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from lessonbank._base.patterns import compiled
 from lessonbank._base.tables import read_once
 
-from ._spans import Page, Span, compiled, places
+from ._spans import Page, Span, places
 from ._words import expression, harmless, is_unpronounceable, looks_like_password, random_looking
 
 _LINE = 160

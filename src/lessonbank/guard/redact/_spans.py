@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from typing import Literal, NamedTuple
 
 PLACEHOLDER = re.compile(r"\[([a-z](?:[a-z-]| (?=[a-z])){1,23}) (\d{1,6})\]")
@@ -73,12 +72,6 @@ def found_on(page: Page, detectors: Iterable[Detector], /) -> list[Span]:
         if any(map(getattr(page, read).__contains__, signs))
         for span in find(page)
     ]
-
-
-@cache
-def compiled(source: str, /) -> re.Pattern[str]:
-    """`source` as a pattern, made when it is first needed: most texts need few of them."""
-    return re.compile(source)
 
 
 def merged(spans: Iterable[Span], /) -> list[Span]:

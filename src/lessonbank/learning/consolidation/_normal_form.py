@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from lessonbank._base.patterns import compiled
 from lessonbank.contracts.records import Lesson
 from lessonbank.text.bm25 import STOP_WORDS
 
@@ -35,7 +36,7 @@ _WHOLE: Final = FILLERS | TURNING | _set("always news customs goods means")
 """Words that keep their endings: some say something else without."""
 _LINKS: Final = frozenset(("and", "then"))
 _CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_TOKEN: Final = re.compile(
+_TOKEN: Final = (
     rf"(?P<code>(?<![\w-])--?[A-Za-z][\w-]*)"
     rf"|(?P<number>(?<![\w.])[-+]?\d+(?:,\d{{3}})*(?:\.\d+)?(?=[A-Za-z%]{{1,2}}(?!\w)|(?![\w:/-]*\w)(?!\.\d)))"
     rf"|[{_CJK}]"
@@ -112,7 +113,9 @@ def _sentences(text: str, facts: set[str], *, titled: bool = False) -> tuple[Sen
         lambda match: f"{(match[1] and 'can') or match[2] or (match[3] and 'will') or match[4]} not", text
     )
     text = _RATHER.sub("instead of", text.lower() if text.isupper() else text)
-    quoted = {token[0].casefold() for q in _QUOTED.finditer(text) for token in _TOKEN.finditer(q[0].strip('`"“”'))}
+    quoted = {
+        token[0].casefold() for q in _QUOTED.finditer(text) for token in compiled(_TOKEN).finditer(q[0].strip('`"“”'))
+    }
     read = (_sentence(part, quoted, facts, titled=titled) for part in _STOPS.split(text) if part and part.strip())
     return tuple(sentence for sentence in read if any(sentence))
 
@@ -120,7 +123,7 @@ def _sentences(text: str, facts: set[str], *, titled: bool = False) -> tuple[Sen
 def _sentence(text: str, quoted: set[str], facts: set[str], *, titled: bool) -> Sentence:
     clauses: list[list[str]] = [[]]
     opens = True
-    for match in _TOKEN.finditer(text):
+    for match in compiled(_TOKEN).finditer(text):
         token = match[0]
         if match.lastgroup == "comma":
             clauses.append([])
