@@ -7,6 +7,7 @@ RULES = (
     "In this project no unwrap outside of tests, return a Result",
     "always run make fmt before you commit",
     "use pnpm, not npm",
+    "In this repository never use datetime.now(), always timezone.now()",
     "no, we use pnpm here. Never npm.",
     "Never commit directly to main",
     "please never edit the generated files by hand, run make proto",

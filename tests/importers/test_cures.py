@@ -111,6 +111,14 @@ def bad(command: str, printed: str = PROTO, code: int = 2) -> Call:
             ("git push", "git push origin main", "git pull --rebase origin main"),
         ),
         (
+            (bad("git push"), ok("tools/format.sh"), ok("git commit -aq --amend --no-edit"), ok("git push")),
+            ("git push", "git push", "tools/format.sh"),
+        ),
+        (
+            (bad("cmake --build build"), ok("cmake -S . -B build"), ok("cmake --build build")),
+            ("cmake --build", "cmake --build build", "cmake -S . -B build"),
+        ),
+        (
             (bad("npm test", "Missing script: test", 1), ok("cd web && npm test")),
             ("npm test", "npm test", "cd web && npm test"),
         ),
@@ -633,6 +641,16 @@ def test_a_failure_is_found_by_what_was_wrong_and_not_by_the_line_that_sums_up()
     summed = "error: could not compile `tide` (lib) due to 1 previous error"
     assert key("cargo build", "error: no cached data for this query", summed) != key("cargo build", "error: x", summed)
     assert key("bin/dev", "A server is already running.", "Exiting").endswith("A server is already running.")
+    assert key(
+        "ctest", "a.tif: bad magic number, failed", "The following tests FAILED:", "  3 - read (Failed)"
+    ).endswith("a.tif: bad magic number, failed")
+
+
+def test_what_an_error_names_in_brackets_is_another_each_time() -> None:
+    said = "CommandError: Conflicting migrations detected: ({} in bookings)."
+    keys = [failure_of("manage.py migrate", said.format(names)) for names in ("0014_a, 0014_b", "0016_c, 0016_d")]
+    assert keys[0]
+    assert keys[0] == keys[1]
 
 
 SERVED = "bin/dev & sleep 6; curl -s -o /dev/null localhost:3000/"

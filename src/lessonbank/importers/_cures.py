@@ -369,12 +369,16 @@ def _is_changed(failed: Command, again: Command, acted: Sequence[Command], edite
     return is_more and check_of(failed.text) is None if edited else is_more or not acted
 
 
+_RECORDS: Final = ("git add", "git commit")
+"""What keeps a change, and is not what got another command through."""
+
+
 def _act(failed: Command, acted: Sequence[Command]) -> str:
     """What was done before the same command went through: of several what the error names, else the last."""
     named = [command for command in acted if command.is_named_in(failed.printed)]
     if len(acted) > _MOST_BETWEEN and not any(" " in command.program for command in named):
         return ""
-    act = (named or [command for command in acted if command.program != "git add"] or acted)[-1].text
+    act = (named or [command for command in acted if command.program not in _RECORDS] or acted)[-1].text
     act = _TO_BRANCH.sub(rf"\1{ITS_BRANCH}", act)
     short = act if len(act) <= LONGEST else _shortened(act, LONGEST)
     return short if is_hazard(short) == is_hazard(act) else ""

@@ -18,7 +18,8 @@ _NOISE: Final = re.compile(
 )
 _SUMS_UP: Final = re.compile(
     r"error: failed to push some refs.*|error: (?:could not compile|aborting due to) .*|"
-    r"For more information about this error.*|\d+ examples?, .* outside of examples"
+    r"For more information about this error.*|\d+ examples?, .* outside of examples|\d+ - \S+ \(Failed\)|"
+    r"The following tests FAILED:|Errors while running CTest|\d+% tests passed.*"
 )
 """What is said at the end whatever was wrong."""
 ABSENT: Final = re.compile(
@@ -52,6 +53,7 @@ _VALUES: Final = (
     (re.compile(r"(?:/[\w.+-]+){2,}/?|(?<!\S)[\w.-]+(?:/[\w.+-]+)+(?=: [Nn]o such file)"), "/…"),
     (re.compile(r"\b[0-9a-f]{7,40}\b"), "#"),
     (re.compile(r"\d+"), "#"),
+    (re.compile(r"\([^()]*[#_][^()]*\)"), "(…)"),
 )
 
 

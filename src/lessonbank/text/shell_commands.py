@@ -143,6 +143,8 @@ def program_of(text: str, /) -> str:
     if not words:
         return ""
     name = words[0].rpartition("/")[2]
+    if name == "cmake" and words[1:2] in (["--build"], ["--install"]):
+        return " ".join((name, words[1]))
     plain = _plain(words[1:])
     most = 2 if plain[:1] == ["run"] else 1
     return " ".join((name, *plain[:most])) if _WITH_SUB.fullmatch(name) else name

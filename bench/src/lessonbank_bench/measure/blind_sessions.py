@@ -189,7 +189,7 @@ def _with_own_words(turns: list[Turn]) -> Iterator[Turn]:
 def main() -> None:
     """Print what each session was given, and what all of it comes to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("set", choices=("set1", "set2"))
+    parser.add_argument("set", choices=("set1", "set2", "set3"))
     parser.add_argument("--host", choices=tuple(_FILES), default="claude-code")
     parser.add_argument("--holdout", type=float, default=None)
     parser.add_argument("--list", action="store_true")
