@@ -19,6 +19,8 @@ git commit --no-verify -m x
 git commit -n -m x
 git reset --hard
 git reset --hard HEAD~1
+git reset HEAD docs/
+docker compose -f a.yml down
 git clean -fdx
 git checkout -- .
 git checkout .

@@ -298,13 +298,6 @@ WRITES = "cat <<'E' > {}/a.md\n# A title\nE"
             ),
             ("git checkout main", "again"),
         ),
-        (  # the shell had not read the line
-            (
-                bad("$d = @'A feature\nand more\n'@; ./new.ps1 -Json $d", "ParserError: here-string header", 1),
-                ok(f"$d = {HERE};\n./new.ps1 -Json $d"),
-            ),
-            ("./new.ps1 -Json $d", "quote"),
-        ),
         (
             (bad(WRITES.format("a/b"), PLACED, 1), ok("mkdir -p a/b"), ok(WRITES.format("a/b"))),
             ("cat > <folder>/…", "mkdir -p <folder>"),
@@ -322,7 +315,7 @@ WRITES = "cat <<'E' > {}/a.md\n# A title\nE"
         ),
         (
             (bad("npm run x", "no form of it", 1), ok("rmdir a && npm run y"), ok("npm run x")),
-            ("npm run x", "npm run y"),
+            ("npm run x", "rmdir a && npm run y"),
         ),
         (
             (bad("./setup.sh", "not on a feature branch", 1), ok("git checkout -b 005-totals"), ok("./setup.sh")),
@@ -432,6 +425,11 @@ def test_every_command_of_a_line_may_be_what_failed_or_what_went_through(
         (bad("make db", "A"), ok("make proto"), bad("make db", "B"), "a.py", ok("make db")),
         (bad("make db"), ok("make proto || true"), ok("make db")),
         (bad("make db"), ok("make `x`"), ok("make db")),
+        (  # its line end was amiss, and no quotes
+            bad("$d = @'A feature\nand more\n'@; ./new.ps1 -Json $d", "ParserError: here-string header", 1),
+            ok(f"$d = {HERE};\n./new.ps1 -Json $d"),
+        ),
+        (bad("tee a.log", "tee: a.log: No such file or directory"), ok("./run x"), ok("tee a.log")),
     ],
 )
 def test_a_look_another_text_and_what_nothing_tells_is_no_cure(calls: tuple[Call, ...]) -> None:

@@ -17,11 +17,11 @@ _PATTERNS: Final = (
     # Moves out of the way.
     r"\bmv\s[^`\n]*(?:\s(?:(?:/var)?/tmp|/dev/null|~|\$\{?(?:HOME|TMPDIR)\b)|"
     r"\.(?:bak|old|off|orig|disabled|skip\w*)\b)",
-    r"\bgit\s.*(?:\breset\b.*--hard|\bclean\b|\brestore\b|\bcheckout\s+(?:--\s|\.)|\bstash\s+(?:drop|clear)|\bbranch\s+-D|"
+    r"\bgit\s.*(?:\breset\b|\bclean\b|\brestore\b|\bcheckout\s+(?:--\s|\.)|\bstash\s+(?:drop|clear)|\bbranch\s+-D|"
     r"\bpush\b.*(?:\s\+\S|--delete|--mirror)|\bfilter-branch\b|(?<!-)\brebase\b(?!\s+--continue)|\breflog\s+expire|\bgc\b|\brevert\b|"
     r"\badd\s+(?:-A\b|--all\b|\.(?=[\s`]|$)))",  # whatever lies there
     r"\b(?:drop|truncate)\s+(?:table|database|schema|index)\b|\bdelete\s+from\b|\b(?:dropdb|flushall|flushdb)\b",
-    r"\b(?:docker|podman)\s.*(?:\bprune\b|\brm\b|\brmi\b|\bdown\b.*(?:-v\b|--volumes))|\bkubectl\s+delete\b|"
+    r"\b(?:docker|podman)\s.*(?:\bprune\b|\brm\b|\brmi\b|\bdown\b)|\bkubectl\s+delete\b|"
     r"\bterraform\s+destroy\b|\b(?:migrate|db)[:\s]+(?:reset|drop|rollback|fresh)\b|\bnpm\s+unpublish\b",
     # Forces, or takes rights.
     r"\boutside of the sandbox\b|"
@@ -65,6 +65,18 @@ _SETS_A_PLACE: Final = re.compile(r"(?:TZ|LANG|LC_\w+|\w*(?:HOME|URL|PATH|HOST|P
 _CHECKS_SOMETHING: Final = re.compile(
     r"\b(?:test|check(?!out)|lint|vet|audit|verify|validate|analy[sz]e|plan|diff|cov)"
 )
+
+
+_USUAL: Final = re.compile(
+    r"`(?:git (?:-C \S+ )?(?:stash|pull|checkout|push (?:--set-upstream|-u))(?=[ `])|mkdir (?:-p )?<folder>[ `]|"
+    r"(?:pip3?|npm|brew) install (?:-[gq] )?[a-z][\w-]*(?: -q)?`)"
+)
+"""How cures begin that an agent tries without being told."""
+
+
+def is_usual(cure: str, /) -> bool:
+    """Whether a cure is what any agent does: it is told where that had to be found out twice."""
+    return _USUAL.match(cure) is not None
 
 
 def is_hazard(text: str, /) -> bool:

@@ -8,7 +8,7 @@ from lessonbank.contracts.records import Experience, Lesson
 from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.contracts.settings import TrustPolicy as TrustPolicy
 
-from .hazards import is_hazard
+from .hazards import is_hazard, is_usual
 from .identity import is_separate_writer
 
 MERGE: Final = "merge"
@@ -41,13 +41,15 @@ def _is_shown(lesson: Lesson, policy: TrustPolicy) -> bool:
 def is_own(lesson: Lesson, experience: Experience, identity: str, /) -> bool:
     """Whether runs of `identity` taught a lesson in words that neither another person nor a tool nor a page wrote.
 
-    Rules that quote nothing write an agent's own commands: those that weaken a check or destroy wait all the same. A
-    model may repeat what it read: a model has to have checked its lesson for harm.
+    Rules that quote nothing write an agent's own commands: those that weaken a check or destroy wait all the same, and
+    those that any agent tries, for a second run. A model may repeat what it read: one has to have checked its lesson.
     """
     source = lesson.provenance
     if experience.imported or source.identity != identity or not source.trajectory_ids or lesson.is_doubted:
         return False
     if source.method == EXTRACTIVE:
+        if is_usual(lesson.content) and len(source.trajectory_ids) == 1:
+            return False
         return _QUOTE not in lesson.content and not is_hazard(f"{lesson.title}\n{lesson.content}")
     return source.method == "llm" and not lesson.risk
 

@@ -235,6 +235,8 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
     """What became of a command; those of its own line, `beside` it, are no cure when they are run again."""
     shown = failed.text if failed.is_plain else f"{failed.program} …"
     failure = Failure(failed.program, error_in(failed.printed), shown, failed.at)
+    if failed.program in ("tee", "rm"):
+        return failure
     done = ((n, deed.spelled_as(failed)) for n, deed in enumerate(later) if isinstance(deed, Command))
     tries = ((n, command) for n, command in done if command.is_again(failed))
     others = ((n, command) for n, command in tries if not (command.part.is_doubtful or command.says_again(failed)))
@@ -345,7 +347,7 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
         return _FREED
     if again.quotes(failed):
         is_shown = again.text != failed.text and len(again.text) <= LONGEST and is_plain(again.text)
-        return again.text if is_shown else _QUOTED
+        return again.text if is_shown and not _HERE.search(failed.text) else ""
     if failed.is_absent and again.prepared not in ("", failed.prepared):
         return _prepared(again)
     if not is_same and again.text != failed.text:
@@ -369,6 +371,8 @@ def _is_changed(failed: Command, again: Command, acted: Sequence[Command], edite
     return is_more and check_of(failed.text) is None if edited else is_more or not acted
 
 
+_HERE: Final = re.compile("@['\"]")
+"""A text of PowerShell, of which quotes are not what was amiss."""
 _RECORDS: Final = ("git add", "git commit")
 """What keeps a change, and is not what got another command through."""
 
@@ -378,7 +382,9 @@ def _act(failed: Command, acted: Sequence[Command]) -> str:
     named = [command for command in acted if command.is_named_in(failed.printed)]
     if len(acted) > _MOST_BETWEEN and not any(" " in command.program for command in named):
         return ""
-    act = (named or [command for command in acted if command.program not in _RECORDS] or acted)[-1].text
+    acts = named or [command for command in acted if command.program not in _RECORDS] or acted
+    both = " && ".join(command.text for command in acts)
+    act = both if len(acts) == 2 and len(both) <= LONGEST else acts[-1].text
     act = _TO_BRANCH.sub(rf"\1{ITS_BRANCH}", act)
     short = act if len(act) <= LONGEST else _shortened(act, LONGEST)
     return short if is_hazard(short) == is_hazard(act) else ""
