@@ -254,9 +254,9 @@ WROTE = "cat > docs/{}.md <<'E'\n# {}\nE"
         (
             WROTE.format("a", "A"),
             "bash: docs/a.md: No such file or directory",
-            ["mkdir -p docs", WROTE.format("a", "A")],
+            ["cp -r skeleton docs", WROTE.format("a", "A")],
             WROTE.format("b", "Another"),
-            "mkdir -p",
+            "cp -r skeleton",
         ),
     ],
 )

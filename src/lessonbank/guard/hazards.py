@@ -68,7 +68,7 @@ _CHECKS_SOMETHING: Final = re.compile(
 
 
 _USUAL: Final = re.compile(
-    r"`(?:git (?:-C \S+ )?(?:stash|pull|checkout|push (?:--set-upstream|-u))(?=[ `])|mkdir (?:-p )?<folder>[ `]|"
+    r"`(?:git (?:-C \S+ )?(?:stash|pull|checkout)(?=[ `])|mkdir (?:-p )?<folder>[ `]|"
     r"(?:pip3?|npm|brew) install (?:-[gq] )?[a-z][\w-]*(?: -q)?`)"
 )
 """How cures begin that an agent tries without being told."""
