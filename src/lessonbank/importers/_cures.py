@@ -63,7 +63,7 @@ _SAYS: Final = {
     _QUOTED: "It went through with quotes around what the shell had misread.",
     _AGAIN: "It went through when it was run again, and nothing else was done.",
 }
-"""Cures that are no command."""
+"""Cures that are no command. `quote` stands in episodes of before alone."""
 _OF_LINE: Final = {_FREED, _AGAIN}
 """Cures of a whole line, whichever of its commands failed."""
 _WAITS: Final = re.compile(r"\.lock\b|\block(?:ed|ing)?\b|resource busy|timed? ?out|try again later", re.IGNORECASE)
@@ -72,6 +72,8 @@ _OPENS: Final = re.compile(
 )
 _TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[\w./-]+$")
 """A command that goes to a branch with a number: that of one task."""
+_RECORDS: Final = ("git add", "git commit")
+"""What keeps a change, and is not what got another command through."""
 _WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
@@ -235,7 +237,7 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
     """What became of a command; those of its own line, `beside` it, are no cure when they are run again."""
     shown = failed.text if failed.is_plain else f"{failed.program} …"
     failure = Failure(failed.program, error_in(failed.printed), shown, failed.at)
-    if failed.program in ("tee", "rm"):
+    if failed.program in ("tee", "rm"):  # what comes before them is fed to them, or makes what they take away
         return failure
     done = ((n, deed.spelled_as(failed)) for n, deed in enumerate(later) if isinstance(deed, Command))
     tries = ((n, command) for n, command in done if command.is_again(failed))
@@ -347,7 +349,7 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
         return _FREED
     if again.quotes(failed):
         is_shown = again.text != failed.text and len(again.text) <= LONGEST and is_plain(again.text)
-        return again.text if is_shown and not _HERE.search(failed.text) else ""
+        return again.text if is_shown else ""
     if failed.is_absent and again.prepared not in ("", failed.prepared):
         return _prepared(again)
     if not is_same and again.text != failed.text:
@@ -371,14 +373,8 @@ def _is_changed(failed: Command, again: Command, acted: Sequence[Command], edite
     return is_more and check_of(failed.text) is None if edited else is_more or not acted
 
 
-_HERE: Final = re.compile("@['\"]")
-"""A text of PowerShell, of which quotes are not what was amiss."""
-_RECORDS: Final = ("git add", "git commit")
-"""What keeps a change, and is not what got another command through."""
-
-
 def _act(failed: Command, acted: Sequence[Command]) -> str:
-    """What was done before the same command went through: of several what the error names, else the last."""
+    """What was done before it went through: what the error names, else all: of two both, else the last."""
     named = [command for command in acted if command.is_named_in(failed.printed)]
     if len(acted) > _MOST_BETWEEN and not any(" " in command.program for command in named):
         return ""
