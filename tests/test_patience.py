@@ -192,10 +192,13 @@ import sys, sqlite3, threading, lessonbank
 bank = lessonbank.connect(sys.argv[1], scope="t", embedder="lexical")
 bank.submit("Done.", task="Ship a parcel", outcome="success")
 bank.drain()
+calls = bank.aio.store._database._writing._calls
+while calls:  # a commit answers those who wait for it just before it ends
+    pass
 held = sqlite3.connect(sys.argv[1], isolation_level=None)
 held.execute("BEGIN IMMEDIATE")
 threading.Thread(target=bank.submit, args=("Done again.",), kwargs={"task": "Ship it"}, daemon=True).start()
-while not bank.aio.store._database._writing._calls:
+while not calls:
     pass
 """
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "bank.db")], capture_output=True, text=True)
