@@ -13,6 +13,7 @@ from lessonbank.evidence.effects import (
     Point,
     Standing,
     fits_anything,
+    nameless,
     percent,
     said_of,
     says_nothing,
@@ -72,8 +73,8 @@ def bar(lift: LessonLift | GroupLift, /) -> Bar:
 
 
 def title_of(lesson: LessonLift, /) -> str:
-    """A lesson's title, inert; its id where nothing of the title can be read."""
-    return canonical_line(lesson.title, limit=_READ) or canonical_line(lesson.lesson_id, limit=_READ)
+    """A lesson's title, inert, or what stands for it."""
+    return canonical_line(lesson.title, limit=_READ) or canonical_line(nameless(lesson), limit=_READ)
 
 
 def _span(low: float | None, high: float | None) -> _Span | None:
