@@ -63,15 +63,15 @@ class OwnRetriever(RetrieverWrapper):
 
     @property
     def name(self) -> str:
-        """What it calls itself."""
+        """The name of the inner retriever."""
         return self.inner.name
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
-        """What it finds. Raises UsageError."""
+        """What the inner retriever finds. Raises UsageError."""
         find = partial(self.inner, scope=scope, limit=limit)
         return await promised_answer(find, task, "retriever=", "Found", lambda a: is_instance(a, Found))
 
     async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
-        """Its vectors. Raises UsageError."""
+        """The vectors of the inner retriever. Raises UsageError."""
         make, what = self.inner.index, "a mapping from ids to vectors"
         return await promised_answer(make, experiences, "retriever.index", what, lambda a: issubclass(type(a), Mapping))
