@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Final, Literal
 
-from lessonbank._base.ids import short
 from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Kind, Record
 from lessonbank.contracts.records.record import Moment
@@ -112,11 +111,6 @@ class MeasuringCost(Record):
     """Tasks that found lessons of which a draw left out all, whether or not their outcome is known."""
     tasks_with_less: int = 0
     """Tasks that found lessons of which a draw left out some."""
-
-
-def nameless(lesson: LessonLift, /) -> str:
-    """What stands for the title of a lesson that is erased, or whose title nobody can read."""
-    return f"{'lesson' if lesson.title else 'an erased lesson,'} {short(lesson.lesson_id)}"
 
 
 def does_nothing(effect: Effect, /) -> bool:

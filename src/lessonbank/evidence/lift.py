@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from lessonbank._base.ids import nameless
 from lessonbank._base.plural import plural
 from lessonbank.guard.sanitise import one_line
 
@@ -20,7 +21,6 @@ from .effects import (
     digits,
     does_nothing,
     given_up,
-    nameless,
     percent,
     points,
     qualifiers,
@@ -327,7 +327,8 @@ def _table(what: str, lifts: Sequence[LessonLift | GroupLift], most: int) -> lis
 
 def _row(lift: LessonLift | GroupLift) -> str:
     if isinstance(lift, LessonLift):
-        title, standing = one_line(lift.title, limit=_READ) or one_line(nameless(lift)), said_of(lift)
+        title = one_line(lift.title, limit=_READ) or one_line(nameless(lift.title, lift.lesson_id))
+        standing = said_of(lift)
     else:
         count = "" if lift.group.startswith(AGAIN) else f"{plural(lift.lessons, 'lesson')}, "
         title, standing = one_line(lift.name, limit=_READ) or one_line(lift.group), f"{count}{standing_of(lift)}"

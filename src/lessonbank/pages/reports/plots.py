@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lessonbank._base.ids import nameless
 from lessonbank._base.plural import plural
 from lessonbank.evidence.effects import (
     GroupLift,
@@ -13,7 +14,6 @@ from lessonbank.evidence.effects import (
     Point,
     Standing,
     fits_anything,
-    nameless,
     percent,
     said_of,
     says_nothing,
@@ -74,7 +74,7 @@ def bar(lift: LessonLift | GroupLift, /) -> Bar:
 
 def title_of(lesson: LessonLift, /) -> str:
     """A lesson's title, inert, or what stands for it."""
-    return canonical_line(lesson.title, limit=_READ) or canonical_line(nameless(lesson), limit=_READ)
+    return canonical_line(lesson.title, limit=_READ) or canonical_line(nameless(lesson.title, lesson.lesson_id))
 
 
 def _span(low: float | None, high: float | None) -> _Span | None:
