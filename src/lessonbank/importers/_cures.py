@@ -38,6 +38,7 @@ from ._deeds import (
     Spoke,
     commands_in,
     is_plain,
+    lacked_by,
     lines_of,
     missing_modules,
 )
@@ -203,7 +204,7 @@ def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[
         return in_error or in_all
     if len({failure.cure for _, failure in cured}) > 1:
         return []
-    return [(command, failure) for command, failure in cured if command.program != "git add"] or cured
+    return [(command, failure) for command, failure in cured if command.program not in _RECORDS] or cured
 
 
 def _is_usual(failure: Failure) -> bool:
@@ -284,8 +285,8 @@ def _added(failed: Command, again: Command) -> str:
     return re.sub(r"…(?: …)+", "…", " ".join((*words[:1], *rest)))
 
 
-def _brings(text: str, failed: Command) -> bool:
-    """Whether a command installs what an error names, or all that the repository names."""
+def _brings(text: str, failed: Command, before: Sequence[Deed]) -> bool:
+    """Whether a command installs what an error names, or all that the repository names and named before."""
     installs = INSTALLS.match(text)
     if installs is None or (failed.text.startswith("/") and not text.startswith("/")):  # of another interpreter
         return False
@@ -294,25 +295,22 @@ def _brings(text: str, failed: Command) -> bool:
         return False  # no package brings an interpreter, or what installs packages
     words = {word.strip("'\"") for word in text[installs.end() :].split() if not word.startswith((".", "-"))}
     named = {re.split(r"[<>=\[]|(?<=.)@", word)[0].replace("-", "_").casefold() for word in words}
-    lacked = {*re.sub(r"\W", " ", error_in(failed.printed).replace("-", "_")).split(), *missing_modules(failed)}
-    is_named = not lacked.isdisjoint({part for word in named for part in (word, word.rpartition("/")[2])})
+    is_named = not lacked_by(failed).isdisjoint({part for word in named for part in (word, word.rpartition("/")[2])})
     is_in = any(len(name) > 3 and name in word for name in missing_modules(failed) for word in named)
-    return not named or " -r " in text or is_named or is_in
+    is_all = (not named or " -r " in text) and not any(isinstance(deed, Edit) or _edits(deed) for deed in before)
+    return is_named or is_in or is_all
 
 
 def _with_what_it_lacked(failed: Command, later: Sequence[Deed]) -> Failure | None:
-    """What installed a module or a program that was not there, where no later try says so any more."""
-    error, done = error_in(failed.printed), [deed for deed in later if isinstance(deed, Command)]
-    place = next((n for n, command in enumerate(done) if command.code == 0 and _brings(command.text, failed)), None)
-    if (
-        not failed.lacks
-        or place is None
-        or not (tries := [command for command in done[place + 1 :] if not command.looks])
-    ):
+    """What installed a module or a program that was not there, where the next try that needs it went through."""
+    error, done = error_in(failed.printed), [(n, deed) for n, deed in enumerate(later) if isinstance(deed, Command)]
+    found = next(((n, deed) for n, deed in done if deed.code == 0 and _brings(deed.text, failed, later[:n])), None)
+    if not failed.lacks or found is None:
         return None
-    if any(command.code and error_in(command.printed) == error for command in tries):
+    tries = [command for n, command in done if n > found[0] and command.shows(failed)]
+    if not tries or not tries[0].ran or any(command.code and error_in(command.printed) == error for command in tries):
         return None
-    return Failure(failed.program, error, failed.text, failed.at, tries[0].at, done[place].text)
+    return Failure(failed.program, error, failed.text, failed.at, tries[0].at, found[1].text)
 
 
 def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
@@ -353,6 +351,8 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
     if failed.is_absent and again.prepared not in ("", failed.prepared):
         return _prepared(again)
     if not is_same and again.text != failed.text:
+        if again.folder not in ("", failed.folder) and PLACELESS.search(failed.printed):
+            return _entered(again)
         return again.text if _is_changed(failed, again, acted, edited) else ""
     if edited:
         file = next(iter(edited))
@@ -378,7 +378,9 @@ def _act(failed: Command, acted: Sequence[Command]) -> str:
     named = [command for command in acted if command.is_named_in(failed.printed)]
     if len(acted) > _MOST_BETWEEN and not any(" " in command.program for command in named):
         return ""
-    acts = named or [command for command in acted if command.program not in _RECORDS] or acted
+    acts = [command for command in acted if command.program not in _RECORDS] or acted
+    is_pair = len(acts) == 2 and len({name_of(command.program) for command in acts}) == 1
+    acts = acts if is_pair else named or acts
     both = " && ".join(command.text for command in acts)
     act = both if len(acts) == 2 and len(both) <= LONGEST else acts[-1].text
     act = _TO_BRANCH.sub(rf"\1{ITS_BRANCH}", act)
@@ -390,6 +392,12 @@ def _prepared(again: Command) -> str:
     return f"{again.prepared}{'; ' if again.prepared.startswith('$') else ' && '}{again.text}"
 
 
+def _entered(again: Command) -> str:
+    name = again.folder.rpartition("/")[2]
+    place = name if name == again.folder else f"…/{name}"
+    return f"cd {place} && {again.text}" if NAME.fullmatch(name) else ""
+
+
 def _same(failed: Command, again: Command, between: Sequence[Deed]) -> str:
     """Why the same command went through, where nothing was done but to prepare it in its line, to enter or to wait."""
     if again.prepared != failed.prepared:
@@ -397,9 +405,7 @@ def _same(failed: Command, again: Command, between: Sequence[Deed]) -> str:
     if again.text != failed.text:  # the same thing by another name
         return again.text if PLACELESS.search(failed.printed) else ""
     if again.folder not in ("", failed.folder):
-        name = again.folder.rpartition("/")[2]
-        place = name if name == again.folder else f"…/{name}"
-        return f"cd {place} && {again.text}" if NAME.fullmatch(name) else ""
+        return _entered(again)
     if check_of(failed.text) not in (None, "the release"):
         return ""  # a test may only be flaky
     if any(isinstance(deed, Spoke) for deed in between):

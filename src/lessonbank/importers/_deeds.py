@@ -32,7 +32,7 @@ from lessonbank.text.shell_commands import (
     words_of,
 )
 
-from ._checks import SCRATCH, check_of
+from ._checks import SCRATCH, check_of, started_in
 from ._lines import NOT_THERE, Part, parts_in_line
 from ._shell import ENTERS, as_printed, calls_of, command_of, is_shell
 
@@ -61,6 +61,8 @@ _FREES: Final = {
 """How the call of an agent's shell asks the person to let it out of the sandbox."""
 ENDINGS: Final = re.compile(r"dos2unix\s|s/\\r")
 """An edit of line endings alone."""
+_IMPORTS: Final = re.compile(r"(?:\bfrom|\bimport|require\(|\bimport\()\s*['\"]?([\w-]+)")
+"""What a script takes from elsewhere: the name with which it begins."""
 _ITS_SCRIPT: Final = "<script>"
 _ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
 _PREPARES: Final = re.compile(
@@ -184,7 +186,7 @@ class Command:
         """Whether both run the same script, or one that needs what the other lacked."""
         if self.script == other.script or other.is_missing:
             return True
-        return not missing_modules(other).isdisjoint(re.findall(r"\w+", self.script.casefold()))
+        return not missing_modules(other).isdisjoint(_IMPORTS.findall(self.script.casefold()))
 
     def quotes(self, other: Command) -> bool:
         """Whether it went on with other quotes around the same, where the shell could not read the other try."""
@@ -210,6 +212,20 @@ class Command:
             and not (self.looks or self.script or self.edits or self.part.is_fed)
         )
         return acts and not is_check and not is_twin and not TELLS.match(self.text)
+
+    @property
+    def ran(self) -> bool:
+        """Whether it went through, or is a check that says what it found."""
+        return self.code == 0 or (check_of(self.text) is not None and not self.lacks)
+
+    def shows(self, other: Command) -> bool:
+        """Whether it tells if what another one lacked is there: it is started in the same way, or names that."""
+        mine, its = (_SET_FIRST.sub("", command.text) for command in (self, other))
+        if mine.split()[:1] == its.split()[:1] and (self.program == other.program or RUNS.match(its)):
+            return True
+        is_itself = other.is_absent and name_of(other.program) in other.printed
+        named = {word for text in (mine, *started_in(self.printed)) for word in text.split()}
+        return not (is_itself or self.looks or INSTALLS.match(mine)) and not named.isdisjoint(lacked_by(other))
 
     @property
     def lacks(self) -> bool:
@@ -239,7 +255,7 @@ class Command:
 
     def got_past(self, other: Command) -> bool:
         """Whether it went through, or at least ran where the other try did not."""
-        is_it = self.words == other.words or other.is_absent
+        is_it = self.words == other.words or (other.is_absent and self.ran)
         return self.code == 0 or (other.is_missing and not self.is_missing and is_it)
 
     def replaces(self, other: Command) -> bool:
@@ -263,6 +279,11 @@ def is_plain(text: str) -> bool:
     return bool(_CALL.fullmatch(text)) or not _SHAPED.search(
         _INTO.sub("", _PLAINLY_QUOTED.sub("''", text.replace(" && ", " ").replace("; ", " ")))
     )
+
+
+def lacked_by(failed: Command) -> set[str]:
+    """The words of the error of a command that lacked something, and the names of the module."""
+    return {*re.sub(r"\W", " ", error_in(failed.printed).replace("-", "_")).split(), *missing_modules(failed)}
 
 
 def missing_modules(failed: Command) -> set[str]:
