@@ -14,7 +14,7 @@ from typing import Final
 
 from lessonbank.contracts.records import Lesson, Provenance, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
-from lessonbank.guard.hazards import CHECKS_LESS, is_hazard, may_loosen
+from lessonbank.guard.hazards import CHECKS_LESS, OUTPUT, is_hazard, may_loosen
 from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, PLACELESS, SAYS_ERROR, WALLED, error_in
 from lessonbank.text.shell_commands import (
     INSTALLS,
@@ -25,6 +25,7 @@ from lessonbank.text.shell_commands import (
     program_of,
     stands_for,
     start_of,
+    words_of,
 )
 
 from ._checks import check_of
@@ -73,6 +74,8 @@ _OPENS: Final = re.compile(
 )
 _TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[\w./-]+$")
 """A command that goes to a branch with a number: that of one task."""
+_NO_UPSTREAM: Final = "has no upstream branch"
+"""What git says at the first push of each branch. How to go on is told at once, although git says that, too."""
 _RECORDS: Final = ("git add", "git commit")
 """What keeps a change, and is not what got another command through."""
 _WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
@@ -103,6 +106,8 @@ class Failure:
     """The command that got it through; empty where that cannot be told."""
     is_instead: bool = False
     """Whether the cure did what the command was for, and not what had to come before it."""
+    is_said: bool = False
+    """Whether the output of the command named the cure: any agent tries that."""
     others: frozenset[str] = frozenset()
     """The programs of its line of which each may be the one that failed."""
 
@@ -145,6 +150,7 @@ class Failure:
             title=f"`{_shortened(command, _BOTH - len(self.cure))}` failed here before",
             content=self._advice,
             place=self.program,
+            rests_on=OUTPUT if self.is_said else "",
             provenance=Provenance(
                 method=EXTRACTIVE, trajectory_ids=(run,), verdict="success", verdict_source="ground_truth"
             ),
@@ -191,7 +197,7 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collectio
     command, failure = cured[0] if cured else tries[-1]
     failure = failure if failure.cure else _with_what_it_lacked(failed[0], later) or failure
     for each in (failure, *_replaced(command, later)):
-        yield replace(each, cure="") if command.is_absent and _is_usual(each) else each
+        yield replace(each, cure="") if command.is_absent and _is_renamed(each) else each
 
 
 def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[tuple[Command, Failure]]:
@@ -207,8 +213,8 @@ def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[
     return [(command, failure) for command, failure in cured if command.program not in _RECORDS] or cured
 
 
-def _is_usual(failure: Failure) -> bool:
-    """Whether the cure is the next try of any agent: the same interpreter by its other name."""
+def _is_renamed(failure: Failure) -> bool:
+    """Whether the cure is the same interpreter by its other name."""
     return _SPELLED.sub("", failure.command) == _SPELLED.sub("", failure.cure)
 
 
@@ -248,12 +254,12 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
         return failure
     between = [deed for deed in later[:place] if getattr(deed, "words", None) not in beside]
     cure = _cure(failed, again, between, failure.error)
-    is_instead = cure.endswith(again.text)
+    is_instead, is_said = cure.endswith(again.text), _is_said(failed, cure)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
     shown, cure = _fitted(failed, again, shown, cure)
     cure = cure if len(cure) <= LONGEST and is_plain(cure) else ""
-    return replace(failure, command=shown, through_at=again.at, cure=cure, is_instead=is_instead)
+    return replace(failure, command=shown, through_at=again.at, cure=cure, is_instead=is_instead, is_said=is_said)
 
 
 def _fitted(failed: Command, again: Command, shown: str, cure: str) -> tuple[str, str]:
@@ -285,6 +291,31 @@ def _added(failed: Command, again: Command) -> str:
     return re.sub(r"…(?: …)+", "…", " ".join((*words[:1], *rest)))
 
 
+def _is_said(failed: Command, cure: str) -> bool:
+    """Whether an output names all that is new in a cure, or nothing is: any agent tries that."""
+    if not cure or cure in _SAYS or _NO_UPSTREAM in failed.printed:
+        return False
+    if failed.words >= {*words_of(cure)}:
+        return True
+    new = {word.partition("=")[0] for part in cure.split(" && ") for word in _news(part, failed)} - {"", "…"}
+    options = {word for word in new if word.startswith("-")}
+    return any(words and all(_names(failed.printed, word) for word in words) for words in (new - options, options))
+
+
+def _news(part: str, failed: Command) -> set[str]:
+    """The words of one command of a cure that say something: of one of git that was done before, its name."""
+    program, installs = program_of(part), INSTALLS.match(part)
+    if program.startswith("git ") and program != failed.program:
+        return {program.removeprefix("git ")}
+    words = words_of(part[installs.end() :]) if installs else words_of(part)[1:]
+    return {*words} - failed.words
+
+
+def _names(printed: str, word: str) -> bool:
+    word, printed = (text.replace("_", "-").casefold() for text in (word, printed))
+    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", printed) is not None
+
+
 def _brings(text: str, failed: Command, before: Sequence[Deed]) -> bool:
     """Whether a command installs what an error names, or all that the repository names and named before."""
     installs = INSTALLS.match(text)
@@ -310,7 +341,8 @@ def _with_what_it_lacked(failed: Command, later: Sequence[Deed]) -> Failure | No
     tries = [command for n, command in done if n > found[0] and command.shows(failed)]
     if not tries or not tries[0].ran or any(command.code and error_in(command.printed) == error for command in tries):
         return None
-    return Failure(failed.program, error, failed.text, failed.at, tries[0].at, found[1].text)
+    is_said = _is_said(failed, found[1].text)
+    return Failure(failed.program, error, failed.text, failed.at, tries[0].at, found[1].text, is_said=is_said)
 
 
 def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
@@ -351,7 +383,7 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
     if failed.is_absent and again.prepared not in ("", failed.prepared):
         return _prepared(again)
     if not is_same and again.text != failed.text:
-        if again.folder not in ("", failed.folder) and PLACELESS.search(failed.printed):
+        if again.folder not in ("", failed.folder) and PLACELESS.search(failed.printed) and not failed.is_absent:
             return _entered(again)
         return again.text if _is_changed(failed, again, acted, edited) else ""
     if edited:
