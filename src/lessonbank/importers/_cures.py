@@ -197,7 +197,8 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collectio
     command, failure = cured[0] if cured else tries[-1]
     failure = failure if failure.cure else _with_what_it_lacked(failed[0], later) or failure
     for each in (failure, *_replaced(command, later)):
-        yield replace(each, cure="") if command.is_absent and _is_renamed(each) else each
+        is_renamed = command.is_absent and _SPELLED.sub("", each.command) == _SPELLED.sub("", each.cure)
+        yield replace(each, cure="") if is_renamed else each  # any agent tries an interpreter's other name
 
 
 def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[tuple[Command, Failure]]:
@@ -211,11 +212,6 @@ def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[
     if len({failure.cure for _, failure in cured}) > 1:
         return []
     return [(command, failure) for command, failure in cured if command.program not in _RECORDS] or cured
-
-
-def _is_renamed(failure: Failure) -> bool:
-    """Whether the cure is the same interpreter by its other name."""
-    return _SPELLED.sub("", failure.command) == _SPELLED.sub("", failure.cure)
 
 
 def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
@@ -306,9 +302,9 @@ def _news(part: str, failed: Command) -> set[str]:
     """The words of one command of a cure that say something: of one of git that was done before, its name."""
     program, installs = program_of(part), INSTALLS.match(part)
     if program.startswith("git ") and program != failed.program:
-        return {program.removeprefix("git ")}
+        return {"branch" if ITS_BRANCH in part else program.removeprefix("git ")}
     words = words_of(part[installs.end() :]) if installs else words_of(part)[1:]
-    return {*words} - failed.words
+    return {*words} - (failed.words if program == failed.program or not installs else frozenset())
 
 
 def _names(printed: str, word: str) -> bool:
