@@ -76,6 +76,7 @@ _TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[
 """A command that goes to a branch with a number: that of one task."""
 _NO_UPSTREAM: Final = "has no upstream branch"
 """What git says at the first push of each branch. How to go on is told at once, although git says that, too."""
+_BRINGS: Final = re.compile(r"(?:(?:\S*python\S* -m |uv )?pip3?|npm|pnpm|brew) (?:install|i|add) |mkdir ")
 _RECORDS: Final = ("git add", "git commit")
 """What keeps a change, and is not what got another command through."""
 _WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
@@ -288,28 +289,20 @@ def _added(failed: Command, again: Command) -> str:
 
 
 def _is_said(failed: Command, cure: str) -> bool:
-    """Whether an output names all that is new in a cure, or nothing is: any agent tries that."""
-    if not cure or cure in _SAYS or _NO_UPSTREAM in failed.printed:
-        return False
-    if failed.words >= {*words_of(cure)}:
-        return True
-    new = {word.partition("=")[0] for part in cure.split(" && ") for word in _news(part, failed)} - {"", "…"}
-    options = {word for word in new if word.startswith("-")}
-    return any(words and all(_names(failed.printed, word) for word in words) for words in (new - options, options))
-
-
-def _news(part: str, failed: Command) -> set[str]:
-    """The words of one command of a cure that say something: of one of git that was done before, its name."""
-    program, installs = program_of(part), INSTALLS.match(part)
-    if program.startswith("git ") and program != failed.program:
-        return {"branch" if ITS_BRANCH in part else program.removeprefix("git ")}
-    words = words_of(part[installs.end() :]) if installs else words_of(part)[1:]
-    return {*words} - (failed.words if program == failed.program or not installs else frozenset())
-
-
-def _names(printed: str, word: str) -> bool:
-    word, printed = (text.replace("_", "-").casefold() for text in (word, printed))
-    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", printed) is not None
+    """Whether the output named what the same command lacked or had too much, what git does, or what was not there."""
+    program, known, words = program_of(cure), failed.words, words_of(cure)
+    brings, is_same = _BRINGS.match(cure), program == failed.program and {*words[:1]} <= failed.words
+    if is_same:
+        new = {*words} - known
+        asked = {word for word in new if word.startswith("-")} or new or known - {*words}
+    elif program.startswith("git ") and program != failed.program:
+        asked = {"branch" if ITS_BRANCH in cure else program.removeprefix("git ")}
+    else:
+        asked = {word for word in words_of(cure[brings.end() :]) if word[:1] not in "-…"} if brings else set[str]()
+    printed = failed.printed.replace("_", "-").casefold()
+    names = (re.escape(word.partition("=")[0].replace("_", "-").casefold()) for word in asked)
+    is_named = all(re.search(rf"(?<![\w-]){name}(?![\w-])", printed) for name in names)
+    return is_named and (is_same or bool(asked)) and _NO_UPSTREAM not in printed
 
 
 def _brings(text: str, failed: Command, before: Sequence[Deed]) -> bool:
