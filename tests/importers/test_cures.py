@@ -647,7 +647,9 @@ def test_of_commands_that_lead_to_one_another_the_last_is_looked_up() -> None:
 def test_what_a_script_of_the_run_lacked_is_found_by_any_other_script() -> None:
     wrote, installs = ok("cat > try.py <<'EOF'\nimport x\nEOF"), ok("pip install asgiref")
     lacks = "Traceback\nModuleNotFoundError: No module named 'asgiref'"
-    assert [one.cure for one in failures_in(*run(wrote, bad("python try.py", lacks, 1), installs, ok("make x")))] == [""]
+    assert [one.cure for one in failures_in(*run(wrote, bad("python try.py", lacks, 1), installs, ok("make x")))] == [
+        ""
+    ]
     (found,) = failures_in(*run(wrote, bad("python try.py", lacks, 1), installs, ok("python other.py")))
     assert found.lesson("r").title == "`python <script>` failed here before"
     assert found.lesson("r").content == "`pip install asgiref` brought what was not there."

@@ -66,8 +66,6 @@ _SAYS: Final = {
     _AGAIN: "It went through when it was run again, and nothing else was done.",
 }
 """Cures that are no command. `quote` stands in episodes of before alone."""
-_OF_LINE: Final = {_FREED, _AGAIN}
-"""Cures of a whole line, whichever of its commands failed."""
 _WAITS: Final = re.compile(r"\.lock\b|\block(?:ed|ing)?\b|resource busy|timed? ?out|try again later", re.IGNORECASE)
 _OPENS: Final = re.compile(
     r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
@@ -192,7 +190,7 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collectio
     """What became of the commands of a line of which one failed: the next try tells which."""
     tries = [(command, _followed(command, later, beside)) for command in failed]
     cured = [(command, failure) for command, failure in tries if failure.cure]
-    if len([failure for _, failure in cured if failure.cure not in _OF_LINE]) > 1:
+    if len([failure for _, failure in cured if failure.cure not in (_FREED, _AGAIN)]) > 1:  # these are of a whole line
         cured = _likely(cured, failed[0].printed)
         tries[-1] = (failed[-1], replace(tries[-1][1], cure=""))
     command, failure = cured[0] if cured else tries[-1]
@@ -204,10 +202,8 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collectio
 
 def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[tuple[Command, Failure]]:
     """Of several commands that were cured, the one that the output names; any where the same cured them all."""
-    in_error, in_all = (
-        [(command, failure) for command, failure in cured if command.is_named_in(text)]
-        for text in (error_in(printed), printed)
-    )
+    texts = (error_in(printed), printed)
+    in_error, in_all = ([pair for pair in cured if pair[0].is_named_in(text)] for text in texts)
     if in_error or len(in_all) == 1:
         return in_error or in_all
     if len({failure.cure for _, failure in cured}) > 1:

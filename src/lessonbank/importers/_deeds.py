@@ -34,7 +34,7 @@ from lessonbank.text.shell_commands import (
 
 from ._checks import SCRATCH, check_of, started_in
 from ._lines import NOT_THERE, Part, parts_in_line
-from ._shell import ENTERS, as_printed, calls_of, command_of, is_shell
+from ._shell import ENTERS, as_printed, calls_of, command_of, file_of, is_shell
 
 LONGEST: Final = 100
 """Characters of a command that a cure tells."""
@@ -93,6 +93,7 @@ _TAKES: Final = re.compile(r"^\$\w+\s*=\s*(?=[\w.&])")
 """What PowerShell puts before a command whose result it keeps."""
 _WAITS: Final = re.compile(r"Start-Sleep\b")
 _WHOLE: Final = Part("", 0)
+Deed: TypeAlias = "Command | Edit | Spoke"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +104,6 @@ class Edit:
 @dataclass(frozen=True, slots=True)
 class Spoke:
     """The person said something."""
-
-
-Deed: TypeAlias = "Command | Edit | Spoke"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +204,8 @@ class Command:
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         is_read = _NAMED.fullmatch(self.program) is not None and is_plain(self.text)
-        acts = (
-            (self.code == 0 or self.part.is_left)
-            and is_read
-            and not (self.looks or self.script or self.edits or self.part.is_fed)
-        )
-        return acts and not is_check and not is_twin and not TELLS.match(self.text)
+        is_left_out = is_check or is_twin or self.looks or self.script or self.edits or self.part.is_fed
+        return (self.code == 0 or self.part.is_left) and is_read and not (is_left_out or TELLS.match(self.text))
 
     @property
     def ran(self) -> bool:
@@ -397,12 +391,8 @@ def _file_name(path: str) -> str:
 def _edited_file(call: ToolCall) -> str:
     """The name of the one file that a call edits; empty where that is not plain."""
     given = call.arguments
-    if isinstance(given, dict):
-        named = next((given[name] for name in ("file_path", "path", "filePath") if name in given), None)
-        text = str(given.get("input") or given.get("patch") or "")
-    else:
-        named, text = None, given
-    files = [named] if isinstance(named, str) else _PATCHED.findall(text)
+    text = given if isinstance(given, str) else str(given.get("input") or given.get("patch") or "")
+    files = [named] if (named := file_of(call)) else _PATCHED.findall(text)
     return files[0].rstrip("/").rpartition("/")[2] if len(files) == 1 else ""
 
 
