@@ -144,7 +144,8 @@ class Failure:
 
     def lesson(self, run: str, /) -> Lesson:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
-        command = self.command if self.is_instead else _of_any_file(self.command)
+        is_as_run = self.is_instead or RUNS.match(self.command)
+        command = self.command if is_as_run else _FILE.sub(_ITS_PATH, self.command)
         return Lesson(
             title=f"`{_shortened(command, _BOTH - len(self.cure))}` failed here before",
             content=self._advice,
@@ -218,11 +219,6 @@ def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
             place, pattern = _ITS_PATH if {"/", "\\"} & {*word} else "<value>", rf"(?<![^\s=]){re.escape(word)}(?!\S)"
             failed, cure = (re.sub(pattern, place, text) for text in (failed, cure))
     return failed, cure
-
-
-def _of_any_file(text: str) -> str:
-    """A command without the names of the files that it was run on."""
-    return text if RUNS.match(text) else _FILE.sub(_ITS_PATH, text)
 
 
 def _shortened(text: str, most: int) -> str:

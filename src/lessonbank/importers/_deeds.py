@@ -63,7 +63,6 @@ ENDINGS: Final = re.compile(r"dos2unix\s|s/\\r")
 """An edit of line endings alone."""
 _IMPORTS: Final = re.compile(r"(?:\bfrom|\bimport|require\(|\bimport\()\s*['\"]?([\w-]+)")
 """What a script takes from elsewhere: the name with which it begins."""
-_ITS_SCRIPT: Final = "<script>"
 _ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
 _PREPARES: Final = re.compile(
     r"\s*(?:(?:source|\.|export)\s+\S{1,60}|"
@@ -160,9 +159,8 @@ class Command:
         """Whether it is the next try: the same command, or with more words, or with others about the same."""
         is_there = not self.folder or not other.folder or self.folder == other.folder or self.is_placed(other)
         is_same = self.words == other.words or (self.words >= other.words and self.got_past(other))
-        mine, its = (
-            command.program.replace(" run ", " ") for command in (self, other)
-        )  # `bun test` is not always its script
+        # `bun test` is not always its script
+        mine, its = (command.program.replace(" run ", " ") for command in (self, other))
         is_next = (is_same and mine == its and self.has_script_of(other)) or self.varies(other) or self.quotes(other)
         return is_there and is_next
 
@@ -348,7 +346,7 @@ def _command(part: Part, values: Mapping[str, str], *, at: int, folder: str, pri
     script, program = "".join((part.script, *used)), program_of(text)
     is_own = not {_file_name(word) for word in words_of(unwrapped(text))[:2]}.isdisjoint(made)
     if runs := _script_in(text, is_own=is_own and LACKS.search(printed) is not None):
-        script, text, is_own = f"{text} {script}", f"{runs} {_ITS_SCRIPT}", False
+        script, text, is_own = f"{text} {script}", f"{runs} <script>", False
         program = re.split(r"[/\\]", words_of(runs)[-1])[-1].removesuffix(".exe")
     text = text.replace(" <<", "")
     is_of_run = not only_looks(text) and not made.isdisjoint(map(_file_name, text.split()))
