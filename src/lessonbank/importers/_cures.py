@@ -316,14 +316,14 @@ def _brings(text: str, failed: Command, before: Sequence[Deed]) -> bool:
 def _with_what_it_lacked(failed: Command, later: Sequence[Deed]) -> Failure | None:
     """What installed a module or a program that was not there, where the next try that needs it went through."""
     error, done = error_in(failed.printed), [(n, deed) for n, deed in enumerate(later) if isinstance(deed, Command)]
-    found = next(((n, deed) for n, deed in done if deed.code == 0 and _brings(deed.text, failed, later[:n])), None)
-    if not failed.lacks or found is None:
+    install = next(((n, deed) for n, deed in done if deed.code == 0 and _brings(deed.text, failed, later[:n])), None)
+    if not failed.lacks or install is None:
         return None
-    tries = [command for n, command in done if n > found[0] and command.shows(failed)]
+    tries = [command for n, command in done if n > install[0] and command.shows(failed)]
     if not tries or not tries[0].ran or any(command.code and error_in(command.printed) == error for command in tries):
         return None
-    is_said = _is_said(failed, found[1].text)
-    return Failure(failed.program, error, failed.text, failed.at, tries[0].at, found[1].text, is_said=is_said)
+    is_said = _is_said(failed, install[1].text)
+    return Failure(failed.program, error, failed.text, failed.at, tries[0].at, install[1].text, is_said=is_said)
 
 
 def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
