@@ -242,7 +242,7 @@ def test_qwen_code_tells_its_exit_code_in_the_error(hooks: Hooks, resident: Resi
 PUSH = "git add a.md && git commit -m 'A page' && git push origin fix-1"
 NO_UPSTREAM = "fatal: The current branch fix-1 has no upstream branch."
 MAKES = "codegen schema > /tmp/s.json && rg -n x /tmp/s.json | head -3"
-NO_FOLDER = "error: the argument --out <DIR> is required"
+NO_FOLDER = "error: the folder is not known"
 WROTE = "cat > docs/{}.md <<'E'\n# {}\nE"
 
 

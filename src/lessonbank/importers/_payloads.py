@@ -27,6 +27,8 @@ _KNOWN: Final = {*_ROLES.split("|"), "model", "environment", "instructions"}
 _WRAPS: Final = ("messages", "message", "prompt", "input", "output", "text", "content", "result", "response")
 _SYSTEMS: Final = ("system", "system_instruction", "systemInstruction", "instructions")
 _SEALED: Final = {"protectedData", "thoughtSignature", "thought_signature", "signature", "encrypted_content"}
+_BROKEN: Final[Data] = {"role": "user", "content": "role"}
+"""What an exporter of 2025 wrote in place of a list of messages."""
 _NOTHING: Final = ("", "None", "null", "undefined")
 
 
@@ -127,10 +129,6 @@ class Payloads:
             return message
         open_parts: list[Json] = [_opened(mapping(part)) if _is_sealed(part) else part for part in parts]
         return {**message, "parts" if listing(message.get("parts")) else "content": open_parts}
-
-
-_BROKEN: Final[Data] = {"role": "user", "content": "role"}
-"""What an exporter of 2025 wrote in place of a list of messages."""
 
 
 def _systems(row: Data) -> list[str]:

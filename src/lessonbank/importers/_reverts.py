@@ -65,11 +65,8 @@ def reverts_in(run: Trajectory, /) -> Reverts:
     for command, printed in went_through(run):
         if match := _REVERTS.match(command):
             hashes |= {*_HASH.findall(match.group(1))}
-            subjects |= {
-                revert.group(1)
-                for _, made in _MADE.findall(printed[:_MOST_OUTPUT])
-                if (revert := _REVERTED.match(made))
-            }
+            made = (subject for _, subject in _MADE.findall(printed[:_MOST_OUTPUT]))
+            subjects |= {revert[1] for revert in map(_REVERTED.match, made) if revert}
         elif match := _RESETS.match(command):
             last += len(match.group(1)) if "^" in match.group(1) else int(match.group(1)[1:] or 1)
     of_own = {commit.subject for commit in own}

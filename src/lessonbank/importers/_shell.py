@@ -12,6 +12,7 @@ _SHELLS: Final = {
     *("bash", "shell", "exec_command", "local_shell", "run_shell_command", "run_commands", "execute_command"),
     *("container.exec", "execute_bash", "run_terminal_cmd", "shell_command", "powershell"),
 }
+_FILE: Final = ("file_path", "path", "filePath", "absolute_path", "notebook_path")
 _MOST_COMMAND: Final = 10_000
 _WRAPPED: Final = re.compile(r"^\s*(?:/\S*/)?(?:ba|z)?sh\s+(-\w*o\s+pipefail\s+)?-\w*c\s+(['\"])(.*)\2\s*$", re.DOTALL)
 _TAKES_TEXT: Final = re.compile(r"-\w*c|-command|/[ck]", re.IGNORECASE)
@@ -70,6 +71,12 @@ def calls_of(step: Step, /) -> Iterator[tuple[ToolCall, Observation | None]]:
     unnamed = [seen for seen in step.observations if seen.source == "tool" and not seen.call_id]
     for call in step.action.calls:
         yield call, results.get(call.id or "") or (unnamed.pop(0) if unnamed else None)
+
+
+def file_of(call: ToolCall, /) -> str:
+    """The file that a call names; empty where it names none."""
+    named = call.arguments if isinstance(call.arguments, dict) else {}
+    return next((file for key in _FILE if isinstance(file := named.get(key), str)), "")
 
 
 def is_shell(call: ToolCall, /) -> bool:
