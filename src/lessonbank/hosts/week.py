@@ -15,6 +15,7 @@ from lessonbank._base.plural import plural
 from lessonbank.bank.recall_again import is_of_cures
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Add, Experience, Json, Lesson, Recall, Retire, Usage, Verdict
+from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import NotFound
 from lessonbank.guard.identity import of_process
 from lessonbank.guard.trust import is_own
@@ -127,7 +128,7 @@ def _count(week: Week, bank: ReasoningBank, since: datetime) -> None:
         _count_recall(week, recall, is_cures=is_cures)
     for kinds in _ends(bank, recalls) if is_cures else ():
         week.through.update(kinds)
-    if waits := waiting(bank, own=True, most=_PAGE):
+    if waits := waiting(bank, RetrieveOptions(own=True), most=_PAGE):
         week.waiting[bank.scope] = waits
 
 
@@ -187,18 +188,18 @@ def _ends(bank: ReasoningBank, recalls: Sequence[Recall]) -> Iterator[list[str]]
             yield [kind, f"{kind} went through"] if run.verdict.outcome == "success" else [kind]
 
 
-def is_shown(bank: ReasoningBank, lesson: Lesson, /, *, own: bool) -> bool:
-    """Whether agents are shown a lesson; with `own` also a new one that only one's own runs taught."""
-    if lesson.state != "probation":
-        return lesson.state == "active"
-    return own and is_own(lesson, bank.lessons.experience(lesson.id), of_process())
+def is_shown(bank: ReasoningBank, lesson: Lesson, /, asked: RetrieveOptions) -> bool:
+    """Whether agents are shown a lesson that fits, where they ask like this; of others they are told no cure."""
+    if lesson.state != "probation" or not (asked.trusted or asked.own or is_of_cures(bank.scope)):
+        return lesson.state in ("active", "probation")
+    return not asked.trusted and is_own(lesson, bank.lessons.experience(lesson.id), of_process())
 
 
-def waiting(bank: ReasoningBank, /, *, own: bool, most: int) -> int:
+def waiting(bank: ReasoningBank, /, asked: RetrieveOptions, *, most: int) -> int:
     """How many lessons wait; of those that are new and those in quarantine `most` each, at most."""
     held = bank.lessons.list(state="quarantined", limit=most)
     new = bank.lessons.list(state="probation", limit=most)
-    return len(held) + sum(not is_shown(bank, lesson, own=own) for lesson in new)
+    return len(held) + sum(not is_shown(bank, lesson, asked) for lesson in new)
 
 
 def spent_since(since: datetime, banks: Sequence[ReasoningBank], /) -> str:
