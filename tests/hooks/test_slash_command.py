@@ -41,6 +41,7 @@ def said(hooks: Hooks, resident: Resident) -> Any:
 def test_lessons_are_listed_in_one_line_each_with_what_they_cost_today(said: Any, bank: ReasoningBank) -> None:
     bank.lessons.add(task="Sail", title="Sail by night", content="Light the\nlamps " + "x" * 300, by="Ana")
     lines = said().splitlines()
+    assert "shown  Sail by night: Light the lamps xxx" in lines[1]
     (first, second) = bank.lessons.list()
     assert lines[0].startswith("lessonbank: 2 lessons of team, ")
     assert [line.split()[0] for line in lines[1:3]] == [first.id[-8:], second.id[-8:]]

@@ -139,5 +139,5 @@ class SlashCommand:
 
 
 def _line(lesson: Lesson) -> str:
-    text = printable(f"{lesson.title}: {lesson.content}", most=400)
+    text = printable(": ".join(filter(None, (lesson.title, lesson.content))), most=400)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
