@@ -249,12 +249,9 @@ def _answered(messages: list[Data]) -> list[Json]:
         call = match[1] if match else None
         if role == "tool" and not id and not message.get("parts"):
             call = waiting.first()
-        conversation.append(message if id or call is None else _result(message, call))
+        of_call = {} if id or call is None else {"role": "tool", "tool_call_id": call.id, "name": call.name}
+        conversation.append({**message, **of_call})
     return conversation
-
-
-def _result(message: Data, call: ToolCall) -> Data:
-    return {**message, "role": "tool", "tool_call_id": call.id, "name": call.name}
 
 
 def result_text(value: Json, /) -> str:

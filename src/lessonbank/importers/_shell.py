@@ -213,10 +213,11 @@ def as_printed(command: str, printed: str, /) -> tuple[str, int] | None:
     return (of_first + command[: match.start()], int(codes[0])) if len(codes) == 1 else None
 
 
-def went_through(run: Trajectory, /) -> Iterator[tuple[str, str]]:
-    """Each command of a run whose call was no error, without what it quotes, with what the call printed."""
+def went_through(run: Trajectory, /) -> Iterator[tuple[str, str, str]]:
+    """Each command of a run whose call was no error, without what it quotes; what the call printed, and all of it."""
     for step in run.steps:
         for call, result in calls_of(step):
             if result is not None and not result.is_error and is_shell(call):
-                for command in parts_of(bare(command_of(call.arguments)))[0]:
-                    yield command, result.text
+                line = command_of(call.arguments)
+                for command in parts_of(bare(line))[0]:
+                    yield command, result.text, line

@@ -169,12 +169,8 @@ def _text(content: Json) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _spoken(messages: list[Data]) -> list[Json]:
-    """The messages with what the program says in the user's name as its own, and a command as the user typed it."""
-    return [_as_spoken(message, messages, place) for place, message in enumerate(messages)]
-
-
 def _as_spoken(message: Data, messages: list[Data], place: int) -> Data:
+    """A message: what the program says in the user's name as its own, and a command as the user typed it."""
     text = _text(message["content"]) if message["role"] == "user" else ""
     if not _WRAPPER.match(text):
         return message
@@ -202,7 +198,7 @@ def _task(messages: list[Json]) -> str | None:
 
 def _run(session: _Session) -> Run:
     spent = session.usage.values()
-    messages = _spoken(session.messages)
+    messages: list[Json] = [_as_spoken(m, session.messages, place) for place, m in enumerate(session.messages)]
     session.messages.clear()
     return Run(
         messages=messages,
