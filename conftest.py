@@ -38,14 +38,14 @@ _OFFLINE = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
-_LONGEST = {
+_LONGEST = (
     "test_types.py",
     "test_reproduce.py",
     "test_chaos.py",
     "test_failing_memory.py",
     "test_two_sessions.py",
     "test_long_lessons.py",
-}
+)
 _OPEN_HOSTS = {"", "localhost", "localhost.localdomain", "ip6-localhost"}
 
 
@@ -141,13 +141,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _usual))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests, which wait for other programs, begin first: nothing is to wait for them at the end."""
-    items.sort(key=lambda item: item.path.name not in _LONGEST)
+    """Each worker gets a part of the list as it is ordered, and begins with some of the longest: none ends with one."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    rest = [item for item in items if item.path.name not in _LONGEST]
+    ordered: list[pytest.Item] = []
+    for number in range(workers):
+        first = [item for item in items if item.path.name in _LONGEST[number::workers]]
+        others = max(0, (len(items) - len(ordered)) // (workers - number) - len(first))
+        ordered += [*first, *rest[:others]]
+        del rest[:others]
+    items[:] = [*ordered, *rest]
 
 
 def pytest_collection_finish() -> None:
     """Thousands of collected tests stay to the end: the garbage collector need not look at them again and again."""
-    gc.collect()
     gc.freeze()
     gc.enable()
     gc.set_threshold(20_000, 20, 20)
