@@ -43,7 +43,7 @@ _LONGEST = (
     *("test_reproduce.py", "test_damage.py", "test_site.py", "test_plots.py", "test_fair_arms.py", "test_examples.py"),
     *("test_blind_sessions.py", "test_report_pngs.py", "test_tryout.py", "test_mcp_processes.py", "test_chaos.py"),
     *("test_fairness.py", "test_hostile_files.py", "test_sqlite_trouble.py", "test_schema.py", "test_scale.py"),
-    *("test_failing_memory.py", "test_long_lessons.py"),
+    *("test_failing_memory.py", "test_long_lessons.py", "test_packets.py"),
 )
 """In turn given to one worker after another."""
 _OPEN_HOSTS = {"", "localhost", "localhost.localdomain", "ip6-localhost"}
