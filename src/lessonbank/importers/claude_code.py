@@ -11,7 +11,7 @@ from typing import Final
 
 from lessonbank.contracts.records import Json, Usage
 from lessonbank.errors import FormatError
-from lessonbank.text.messages import first_request, trajectory_from
+from lessonbank.text.messages import first_request, run_of_messages
 
 from ._files import Row, Skipped, Source
 from ._reading import Data, Entry, Format, Run, at, attempts, count, listing, mapping, words
@@ -109,7 +109,7 @@ def _message(line: Data, keys: dict[str, str]) -> Data:
     if isinstance(content, list):
         content = [_with_keys(part, keys) if isinstance(part, dict) else part for part in content]
     turn: Data = {"role": words(message.get("role")) or words(line.get("type")), "content": content}
-    trajectory_from([turn], task="readable?")
+    run_of_messages([turn], task="readable?")
     if line.get("isMeta") is True or line.get("isCompactSummary") is True:
         turn = {**turn, "role": "environment", "name": "claude-code"}
     return turn
