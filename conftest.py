@@ -38,14 +38,14 @@ _OFFLINE = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
-_LONGEST = {
-    "test_types.py",
-    "test_reproduce.py",
-    "test_chaos.py",
-    "test_failing_memory.py",
-    "test_two_sessions.py",
-    "test_long_lessons.py",
-}
+_LONGEST = (
+    *("test_types.py", "test_kills.py", "test_pages_in_a_browser.py", "test_two_sessions.py", "test_experiment.py"),
+    *("test_reproduce.py", "test_damage.py", "test_site.py", "test_plots.py", "test_fair_arms.py", "test_examples.py"),
+    *("test_blind_sessions.py", "test_report_pngs.py", "test_tryout.py", "test_mcp_processes.py", "test_chaos.py"),
+    *("test_fairness.py", "test_hostile_files.py", "test_sqlite_trouble.py", "test_schema.py", "test_scale.py"),
+    *("test_failing_memory.py", "test_long_lessons.py", "test_packets.py"),
+)
+"""In turn given to one worker after another."""
 _OPEN_HOSTS = {"", "localhost", "localhost.localdomain", "ip6-localhost"}
 
 
@@ -141,13 +141,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _usual))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests, which wait for other programs, begin first: nothing is to wait for them at the end."""
-    items.sort(key=lambda item: item.path.name not in _LONGEST)
+    """Each worker gets a part of the list as it is ordered, and begins with some of the longest: none ends with one."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    rest = [item for item in items if item.path.name not in _LONGEST]
+    ordered: list[pytest.Item] = []
+    for number in range(workers):
+        first = [item for item in items if item.path.name in _LONGEST[number::workers]]
+        others = max(0, (len(items) - len(ordered)) // (workers - number) - len(first))
+        ordered += [*first, *rest[:others]]
+        del rest[:others]
+    items[:] = [*ordered, *rest]
 
 
 def pytest_collection_finish() -> None:
     """Thousands of collected tests stay to the end: the garbage collector need not look at them again and again."""
-    gc.collect()
     gc.freeze()
     gc.enable()
     gc.set_threshold(20_000, 20, 20)

@@ -15,6 +15,7 @@ import anyio
 import pytest
 
 import lessonbank
+from lessonbank import Trajectory
 from lessonbank.contracts.ports import RecallFilter, Store
 from lessonbank.contracts.records import (
     Add,
@@ -46,6 +47,7 @@ from lessonbank.evidence.policy import AdaptiveHoldout, Holdout
 from lessonbank.evidence.review_snapshot import ReviewSnapshot, TreatmentReview
 from lessonbank.evidence.stored_ledger import WRITER, StoredLedger
 from lessonbank.learning.settlement import settlement_of
+from lessonbank.pages.reports.lift_page import page
 from lessonbank.stores.sqlite import SqliteStore
 
 pytestmark = pytest.mark.anyio
@@ -882,3 +884,17 @@ async def test_a_recall_that_is_erased_while_later_ones_are_read_ends_no_report(
     assert (await measured.lift(scope=T, level=0.9)).recalls == 221  # the lost one was read before it was erased
     assert len(losing.lost) == 1
     assert (await measured.lift(scope=T, level=0.9)).recalls == 220
+
+
+def test_an_erased_lesson_is_called_erased_in_words_and_on_the_page() -> None:
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical") as bank:
+        for title, task in (("Weigh it", "Ship it"), ("Tie it", "Ship it fast")):
+            lesson = bank.lessons.add(title=title, content=f"{title} first.", task=task, by="Ana")
+        for _ in range(3):
+            bank.learn(Trajectory(task="Ship it"), recall=bank.retrieve("Ship it"), outcome="success")
+        bank.admin.purge(lesson=lesson.id, reason="asked to")
+        lift = bank.lift()
+    name = f"an erased lesson, {lesson.id[-8:]}"
+    assert str(lift).count(name) == 1
+    assert lesson.id not in str(lift)
+    assert name in page(lift)

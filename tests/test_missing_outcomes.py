@@ -64,7 +64,7 @@ async def acts(
 async def test_no_bank_acts_or_has_a_verdict_where_outcomes_of_one_kind_are_missing(seed: int, lost: str) -> None:
     async with await opened() as bank:
         await with_a_lesson(bank)
-        assert await acts(bank, seed=seed, lost=lost, tasks=400, also=None) == []
+        assert await acts(bank, seed=seed, lost=lost, tasks=250, also=None) == []
         lift = await bank.lift()
         assert lift.missing_differs
         assert [(one.standing, one.retired) for one in lift.lessons] == [("no evidence yet", False)]

@@ -17,7 +17,7 @@ import pytest
 import lessonbank
 from lessonbank import Evidence, Experience, Lesson, Parts, Trajectory
 from lessonbank.contracts.ports import Store
-from lessonbank.contracts.records import Add, Change
+from lessonbank.contracts.records import Add, Change, Found
 from lessonbank.errors import Conflict, FormatError, SpaceMismatch, StoreUnavailable, UsageError
 from lessonbank.importers import Imported, read
 from lessonbank.learning.consolidation import CappedConsolidator, Caps, append
@@ -264,3 +264,69 @@ def test_what_consolidate_keeps_without_a_vector_that_fits_is_in_the_log_once(
         with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder=_Embedder(dimensions=size)) as bank:
             bank.consolidate(_weighed(word))
     assert len([text for text in caplog.messages if text.startswith("kept, but not embedded")]) == 1
+
+
+class _Retriever:
+    """A retriever of somebody's own, one of whose calls gives `answer`."""
+
+    name = "mine"
+
+    def __init__(self, call: str, answer: object, *, space: Any = None) -> None:
+        self.space = space
+        self._answers = {"find": Found(), "index": {}, "catch_up": 0} | {call: answer}
+
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Any:
+        return self._answers["find"]
+
+    async def index(self, experiences: Sequence[Experience], /) -> Any:
+        return self._answers["index"]
+
+    async def catch_up(self, *, scope: str, most: int) -> Any:
+        return self._answers["catch_up"]
+
+
+NONSENSE = (None, 7, "text", ["x"], object())
+
+
+@pytest.mark.parametrize("answer", [*NONSENSE, {}])
+def test_a_retriever_that_gives_no_matches_is_one_sentence_and_breaks_no_attempt(answer: object) -> None:
+    parts = Parts(retriever=_Retriever("find", answer))
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=parts) as bank:
+        for call in (bank.retrieve, bank.recalls.preview):
+            with pytest.raises(
+                UsageError, match="retriever= takes an async function that returns Found; this one gave"
+            ):
+                call("Ship it")
+        with bank.attempt("Ship it") as attempt:
+            attempt.finish(answer="sent", outcome="success")
+        assert not attempt.text
+        assert any("retriever= takes" in note for note in attempt.notes)
+
+
+@pytest.mark.parametrize("answer", NONSENSE)
+def test_a_retriever_that_gives_no_vectors_is_one_sentence(answer: object) -> None:
+    parts = Parts(retriever=_Retriever("index", answer, space="mine-1"))
+    with (
+        lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=parts) as bank,
+        pytest.raises(UsageError, match=r"retriever\.index takes .* a mapping from ids to vectors; this one gave"),
+    ):
+        bank.lessons.add(title="Weigh", content="Weigh the parcel first.", task="Ship it", by="Ana")
+
+
+@pytest.mark.parametrize("answer", [None, "x", -1, 0.5])
+def test_a_retriever_that_miscounts_what_it_indexed_is_one_sentence(answer: object) -> None:
+    parts = Parts(retriever=_Retriever("catch_up", answer))
+    with (
+        lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=parts) as bank,
+        pytest.raises(UsageError, match="what the retriever's catch_up returns is a whole number of at least 0; got"),
+    ):
+        bank.admin.reindex()
+
+
+@pytest.mark.parametrize("wrong", [{"name": 7}, {"name": None}, {"space": 7}, {"index": None}, {"catch_up": 1}])
+def test_a_retriever_whose_parts_are_of_wrong_types_is_refused_at_once(wrong: dict[str, object]) -> None:
+    retriever = _Retriever("find", Found())
+    for name, value in wrong.items():
+        setattr(retriever, name, value)
+    with pytest.raises(UsageError, match=r"Parts\(retriever=\) takes an object with name \(text\), space"):
+        Parts(retriever=retriever)

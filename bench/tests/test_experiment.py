@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -78,25 +79,31 @@ from lessonbank_bench.experiment.journal import Journal
 from lessonbank_bench.experiment.records import made
 from lessonbank_bench.experiment.runner import run
 
-asked, folder, way, when = made(json.loads(Path(sys.argv[1]).read_text()), source="test"), *sys.argv[2:]
-left, keep = float(when), Journal.add
+asked, folder, keep = made(json.loads(sys.argv[1]), source="test"), Path(sys.argv[2]), Journal.add
 
-def add(self, row):
-    global left
-    left -= 1
-    if left == 0 and way == "torn":
-        self._file.write(row.model_dump_json().encode()[:700])
-        self._file.flush()
-    if left == 0 and way != "seconds":
-        os.kill(os.getpid(), signal.SIGKILL)
-    keep(self, row)
+def play(way, left):
+    def add(self, row):
+        nonlocal left
+        left -= 1
+        if left == 0 and way == "torn":
+            self._file.write(row.model_dump_json().encode()[:700])
+            self._file.flush()
+        if left == 0 and way != "seconds":
+            os.kill(os.getpid(), signal.SIGKILL)
+        keep(self, row)
 
-Journal.add = add
-if way == "seconds":  # wherever it is then, within a recall, an attempt, a lesson or a line
-    signal.setitimer(signal.ITIMER_PROF, float(when))
-run(asked, DeskEnvironment(), Path(folder), resume=True)
+    Journal.add = add
+    if way == "seconds":  # wherever it is then, within a recall, an attempt, a lesson or a line
+        signal.setitimer(signal.ITIMER_PROF, left)
+    run(asked, DeskEnvironment(), folder, resume=True)
+
+for way, left in json.loads(sys.argv[3]):
+    if not (child := os.fork()):
+        play(way, left)
+        break
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""A process that dies after so many lines, within one, or after so many seconds of work."""
+"""Processes that die after so many lines, within one, or after so many seconds of work, one after another."""
 
 
 class Killed(BaseException):
@@ -138,21 +145,19 @@ def test_the_repetition_of_the_baseline_differs_by_chance_alone(uninterrupted: P
 def test_a_process_that_is_killed_again_and_again_leaves_what_an_uninterrupted_one_does(
     uninterrupted: Path, tmp_path: Path
 ) -> None:
-    config = tmp_path / "experiment.json"
-    config.write_text(json.dumps(ASKED), encoding="utf-8")
-    draw, folder, kills = random.Random(7), tmp_path / "out", 0
+    draw, folder = random.Random(7), tmp_path / "out"
     ways = [
         ("lines", draw.randint(2, 20)),
         ("torn", draw.randint(2, 20)),
         ("seconds", draw.uniform(0.01, 0.2)),
         ("", 0),
     ]
-    for way, when in ways:
-        words = (sys.executable, "-c", KILLED, str(config), str(folder), way, str(when))
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode <= 0, done.stderr
-        kills += done.returncode < 0
-    assert kills >= 2
+    words = (sys.executable, "-c", KILLED, json.dumps(ASKED), str(folder), json.dumps(ways))
+    done = subprocess.run(words, capture_output=True, text=True, timeout=240, check=False)
+    codes = [int(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stderr
+    assert codes[:2] == [-signal.SIGKILL] * 2
+    assert codes[2:] in ([-signal.SIGPROF, 0], [0, 0]), done.stderr
     assert facts(folder) == facts(uninterrupted)
     banks = sorted(path.name for path in (uninterrupted / BANKS).iterdir())
     assert len(banks) == 8

@@ -55,7 +55,7 @@ class Writer:
 
 
 def played(preset: str, arm: dict[str, Any]) -> Writer:
-    """What a model is asked while one arm of a preset plays three tasks of the desk, beside an arm without memory."""
+    """What a model is asked while one arm of a preset plays two tasks of the desk, beside an arm without memory."""
     named = {**arm, "memory": arm.get("memory", arm["name"]), "name": "played"}
     return _played(json.dumps(named, sort_keys=True), judged=preset_values(preset)["judged"])
 
@@ -65,7 +65,7 @@ def _played(arm: str, *, judged: bool) -> Writer:
     """Several presets have an arm in common: it is played once."""
     chosen: dict[str, Any] = {"judged": judged, "share": False, "leave_out": [], "seeds": [5]}
     arms = [{"name": "beside", "memory": "none"}, json.loads(arm)]
-    asked = {**chosen, "model": "openai:gpt-4o", "tasks": 3, "arms": arms, "baseline": "beside"}
+    asked = {**chosen, "model": "openai:gpt-4o", "tasks": 2, "arms": arms, "baseline": "beside"}
     experiment: Experiment = made(asked, source="test")
     writer = Writer()
     with ModelServer(default=writer) as server, TemporaryDirectory() as folder:

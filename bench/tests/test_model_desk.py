@@ -16,14 +16,19 @@ import pytest
 
 from lessonbank_bench.model_desk import Desk, key, main, role, server
 
-PATIENCE, SHORT = 20.0, 3.2
-"""Seconds: the desk waits three for a run that goes on before it hands out another."""
+PATIENCE, SHORT, PAUSE = 20.0, 0.4, 0.3
+"""Seconds: the desk waits for a run that goes on before it hands out another, here for the last of these."""
 AGENT = "You change small repositories with bash. `echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT` hands in."
 
 
 def asked(*said: str, system: str = AGENT) -> dict[str, Any]:
     turns = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(said)]
     return {"model": "desk", "messages": [{"role": "system", "content": system}, *turns]}
+
+
+@pytest.fixture(autouse=True)
+def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lessonbank_bench.model_desk._PAUSE", PAUSE)
 
 
 @contextmanager
@@ -101,7 +106,7 @@ def test_whoever_acts_meets_a_world_in_one_run_and_follows_that_run(tmp_path: Pa
     assert (desk.take("one", patience=PATIENCE) or {})["follows"] is False
     desk.reply(other, world="w1", patience=0)
     desk.reply(second, world="w1", patience=0)
-    again = desk.take("one", patience=1)
+    again = desk.take("one", patience=PAUSE / 2)
     assert again is not None
     assert (again["body"], again["follows"]) == (second, True)
     assert desk.take("one", patience=SHORT) is None

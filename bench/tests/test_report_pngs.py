@@ -69,27 +69,18 @@ def test_there_is_one_picture_for_each_number_that_is_known(tmp_path: Path) -> N
         width, height = size(path)
         assert 1000 < width < 2000
         assert 300 < height < 2000
+    assert "matplotlib.pyplot" not in sys.modules, "a window would be opened, or a display needed"
 
 
 @DRAWS
-def test_what_is_not_known_is_not_drawn(tmp_path: Path) -> None:
-    names = [path.stem for path in pngs(asked(), rows_of(asked()), tmp_path)]
+def test_many_arms_and_one_seed_can_be_drawn_and_what_is_not_known_is_not(tmp_path: Path) -> None:
+    arms = [{"name": f"arm {n}", "memory": "random"} for n in range(9)]
+    experiment = asked(arms=arms, seeds=[5], environment="webarena", model="openai:any")
+    names = [path.stem for path in pngs(experiment, rows_of(experiment), tmp_path)]
+    assert names[0] == "success"
     assert "cost" not in names
     assert "tokens" not in names
-    assert pngs(asked(), [], tmp_path) == []
-
-
-@DRAWS
-def test_many_arms_and_one_seed_can_be_drawn_too(tmp_path: Path) -> None:
-    arms = [{"name": f"arm {n}", "memory": "random"} for n in range(14)]
-    experiment = asked(arms=arms, seeds=[5], environment="webarena", model="openai:any")
-    assert pngs(experiment, rows_of(experiment), tmp_path)[0].stem == "success"
-
-
-@DRAWS
-def test_no_window_is_opened_and_no_display_is_needed(tmp_path: Path) -> None:
-    pngs(asked(), rows_of(asked()), tmp_path)
-    assert "matplotlib.pyplot" not in sys.modules
+    assert pngs(experiment, [], tmp_path) == []
 
 
 @DRAWS

@@ -60,7 +60,8 @@ def test_salvage_lists_what_is_lost_and_says_so_with_its_exit_code(tmp_path: Pat
 
 
 def test_restore_and_salvage_take_the_bank_by_the_option_that_all_commands_have(tmp_path: Path) -> None:
-    lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical").close()
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        bank.retrieve("open the gate")
     where = ("--bank", "bank.db")
     assert lessonbank_cli("backup", "copy.db", *where, cwd=tmp_path).returncode == 0
     assert lessonbank_cli("restore", "copy.db", *where, cwd=tmp_path).returncode == 0

@@ -321,8 +321,8 @@ def test_the_page_says_why_its_curves_end_before_the_last_outcome() -> None:
 
 def test_a_lesson_without_a_readable_title_goes_by_its_id() -> None:
     lift = rich(lessons=(a_lesson(1, title="\u202e\x07"),))
-    assert f"[−6, +10] {1:032x} When" in Reading(page(lift)).text
-    assert f": {1:032x}" in str(lift)
+    assert f"[−6, +10] lesson {1:08x} When" in Reading(page(lift)).text
+    assert f": lesson {1:08x}" in str(lift)
 
 
 def test_harm_that_was_avoided_is_no_negative_price() -> None:

@@ -14,6 +14,7 @@ from lessonbank import ReasoningBank
 from lessonbank.bank.recall_again import cures_of
 from lessonbank.contracts.records import Recall
 from lessonbank.hosts import client
+from lessonbank.hosts.cures import Cures
 from lessonbank.hosts.resident import Resident
 from lessonbank.hosts.sessions import Sessions
 
@@ -133,6 +134,20 @@ def test_what_became_of_the_command_settles_the_recall(
     assert len(runs[settled.id].trajectory.steps) == (3 if outcome == "success" else 1)
 
 
+def test_the_person_is_told_of_a_cure_that_is_kept_back_to_measure_it(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    sessions = resident._sessions  # pyright: ignore[reportPrivateUsage]
+    with Cures.of({"bank": str(hooks.folder / "bank.db"), "holdout": "0.95"}, hooks.spool) as sessions.cures:
+        answers = [json.loads(hooks(failed(session=f"s-{number}"))) for number in range(2, 8)]
+    held = [answer for answer in answers if "hookSpecificOutput" not in answer]
+    line = "lessonbank: a cure is known, and kept back this time to measure what it does: make test"
+    assert held
+    assert all(answer == {"systemMessage": line} for answer in held)
+
+
 def test_a_cure_that_was_not_printed_is_told_at_the_next_failure(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
@@ -158,7 +173,7 @@ def test_commands_that_fail_at_once_in_a_session_are_told_their_cure_once(
     events = [failed(command) for command in ("make test", "make lint") * 6]
     answers = [hooks.finished(process) for process in [hooks.start(event) for event in events]]
     assert sorted(json.loads(one)["systemMessage"].rpartition(" ")[2] for one in answers if one) == ["lint", "test"]
-    assert len(json.loads((hooks.spool / "s-2.cures").read_bytes())) == 2
+    assert until(lambda: len(json.loads((hooks.spool / "s-2.cures").read_bytes())) == 2)  # after the hooks ended
 
 
 def test_an_erased_session_leaves_no_receipt_of_a_cure(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
@@ -242,7 +257,7 @@ def test_qwen_code_tells_its_exit_code_in_the_error(hooks: Hooks, resident: Resi
 PUSH = "git add a.md && git commit -m 'A page' && git push origin fix-1"
 NO_UPSTREAM = "fatal: The current branch fix-1 has no upstream branch."
 MAKES = "codegen schema > /tmp/s.json && rg -n x /tmp/s.json | head -3"
-NO_FOLDER = "error: the argument --out <DIR> is required"
+NO_FOLDER = "error: the folder is not known"
 WROTE = "cat > docs/{}.md <<'E'\n# {}\nE"
 
 

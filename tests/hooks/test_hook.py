@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import resource
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -75,7 +77,7 @@ def test_lessons_nobody_approved_are_shown_only_where_they_are_no_instructions(
 ) -> None:
     for lesson in bank.lessons.list():
         bank.lessons.quarantine(lesson.id, by="Ana", reason="not checked")
-    assert hooks(prompt(SHIP, session="a")) == ""
+    assert "0 lessons shown, 1 waits for you" in json.loads(hooks(prompt(SHIP, session="a")))["systemMessage"]
     hooks.options = {"trusted": "yes"}
     assert json.loads(hooks(prompt(SHIP, session="b"))).keys() == {"systemMessage"}
 
@@ -180,12 +182,13 @@ def test_a_session_that_goes_on_is_given_its_lessons_again_once(
     assert hooks(begins) == ""
 
 
+@pytest.mark.parametrize("written", [str, html.escape])
 def test_a_session_that_still_has_its_lessons_is_not_given_them_again(
-    hooks: Hooks, resident: Resident, tmp_path: Path
+    hooks: Hooks, resident: Resident, tmp_path: Path, written: Callable[[str], str]
 ) -> None:
     shown = context(hooks(prompt(SHIP)))
     transcript = tmp_path / "s-1.jsonl"
-    told = {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [shown]}}
+    told = {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [written(shown)]}}
     transcript.write_text(json.dumps(told) + "\n")
     begins = {"hook_event_name": "SessionStart", "session_id": "s-1", "source": "resume", "cwd": "/"}
     begins["transcript_path"] = str(transcript)

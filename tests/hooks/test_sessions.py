@@ -228,14 +228,24 @@ def commits(folder: Path, session: str, *calls: tuple[str, str], said: str = "")
         ("git revert --no-edit HEAD", '[main 2b3c4d5] Revert "Add a discount"\n 1 file changed'),
         ("git revert --no-edit 1a2b3c4", "1 file changed"),
         ("git reset --hard HEAD~1", "HEAD is now at 0f0f0f0 Add a cart"),
+        ("git reset --hard 0f0f0f0", "HEAD is now at 0f0f0f0 Add a cart"),
+    ],
+)
+@pytest.mark.parametrize(
+    "commit",
+    [
+        ("git commit -am 'Add a discount'", "[main 1a2b3c4] Add a discount"),
+        ("git add . && git commit -qm 'Add a discount'", ""),
+        ('git commit -am "Add a discount" | tail -1', " 1 file changed, 1 insertion(+)"),
+        ("git commit -q -m \"$(cat <<'EOF'\nAdd a discount\n\nFor all.\nEOF\n)\"", ""),
     ],
 )
 def test_a_session_that_reverts_what_another_committed_leaves_no_success_of_it(
-    tmp_path: Path, bank: ReasoningBank, command: str, printed: str
+    tmp_path: Path, bank: ReasoningBank, commit: tuple[str, str], command: str, printed: str
 ) -> None:
     sessions = Sessions(tmp_path)
     other = commits(tmp_path, "s-0", ("git commit -am 'Add a cart'", "[main 0f0f0f0] Add a cart"))
-    first = commits(tmp_path, "s-1", ("git commit -am 'Add a discount'", "[main 1a2b3c4] Add a discount"))
+    first = commits(tmp_path, "s-1", commit)
     for session, path in (("s-0", other), ("s-1", first)):
         note(tmp_path, path, session=session)
         sessions.learn(bank)
@@ -244,7 +254,8 @@ def test_a_session_that_reverts_what_another_committed_leaves_no_success_of_it(
     note(tmp_path, commits(tmp_path, "s-2", (command, printed)), session="s-2")
     sessions.learn(bank)
     ended = {run.trajectory.metadata["run_id"]: run.verdict.outcome for run in bank.runs.list()}
-    assert (ended["s-0"], ended["s-1"]) == ("success", "unknown")
+    is_known = "1a2b3c4" not in command or commit[1].startswith("[")  # a quiet commit told nobody its hash
+    assert (ended["s-0"], ended["s-1"]) == ("success", "unknown" if is_known else "success")
 
 
 def test_what_a_person_said_is_stored_as_a_persons_word(tmp_path: Path, bank: ReasoningBank) -> None:

@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
-from lessonbank import ReasoningBank, Step, Trajectory
+from lessonbank import Evidence, Parts, ReasoningBank, Step, Trajectory, connect
+from lessonbank.bank.recall_again import cures_of
+from lessonbank.contracts.records import Observation, ToolCall
+from lessonbank.contracts.records.runs import Action
 from lessonbank.hosts import client
 from lessonbank.hosts.resident import Resident
+from lessonbank.hosts.session_lessons import SessionExtractor
 from lessonbank.hosts.sessions import Sessions
+from lessonbank.importers import Imported
 
 from .conftest import KEY, Hooks, prompt
 
@@ -36,6 +41,7 @@ def said(hooks: Hooks, resident: Resident) -> Any:
 def test_lessons_are_listed_in_one_line_each_with_what_they_cost_today(said: Any, bank: ReasoningBank) -> None:
     bank.lessons.add(task="Sail", title="Sail by night", content="Light the\nlamps " + "x" * 300, by="Ana")
     lines = said().splitlines()
+    assert "shown  Sail by night: Light the lamps xxx" in lines[1]
     (first, second) = bank.lessons.list()
     assert lines[0].startswith("lessonbank: 2 lessons of team, ")
     assert [line.split()[0] for line in lines[1:3]] == [first.id[-8:], second.id[-8:]]
@@ -74,6 +80,52 @@ def test_a_lesson_is_removed_unless_a_person_approved_it(said: Any, hooks: Hooks
     assert len(bank.lessons.list()) == 2
     assert "not shown any more" in said(f"remove {drawn.id[-4:]}")
     assert bank.lessons.list() == (approved,)
+
+
+@pytest.fixture
+def cured(hooks: Hooks, bank: ReasoningBank) -> Imported:
+    """A session in which a command failed, and another one got it through; it taught a lesson for prompts."""
+    steps = list[Step]()
+    for number, (command, code) in enumerate((("make test", 2), ("make proto", 0), ("make test", 0))):
+        call = ToolCall(name="Bash", arguments={"command": command}, id=f"c{number}")
+        printed, flags = "error: no rates" if code else "ok", {"is_error": bool(code), "is_success": not code}
+        seen = Observation(text=printed, source="tool", call_id=call.id, **flags)
+        steps.append(Step(action=Action(calls=(call,)), observations=(seen,)))
+    run, parts = Trajectory(task="Speed up", steps=tuple(steps)), Parts(extractor=SessionExtractor())
+    with connect(hooks.folder / "bank.db", scope="team", evidence=Evidence(holdout=None), parts=parts) as own:
+        own.learn(run, outcome="success")
+    assert len(bank.lessons.list()) == 2
+    return Imported(run, exit_codes={"c0": 2, "c1": 0, "c2": 0})
+
+
+def test_a_lesson_for_prompts_that_is_a_cure_too_is_one_line_and_is_removed_as_one(
+    said: Any, bank: ReasoningBank, resident: Resident, cured: Imported
+) -> None:
+    cures = resident._sessions.cures  # pyright: ignore[reportPrivateUsage]
+    assert cures
+    cures.learn("team", [cured], session="s-9", host="codex")
+    assert len(bank.scoped(cures_of("team")).lessons.list()) == 1
+    (line,) = [line for line in said().splitlines() if "make proto" in line]
+    assert "`make test` failed here before: `make proto` went through" in line
+    assert "not shown any more" in said(f"remove {line.split()[0]}")
+    assert "make proto" not in said()
+
+
+@pytest.mark.parametrize(
+    ("options", "state"),
+    [
+        ({"own": "true"}, "shown"),
+        ({"own": "true", "trusted": "true"}, "waits"),
+        ({"own": "false", "trusted": "false"}, "shown"),
+    ],
+)
+def test_what_waits_is_what_the_agent_is_not_shown_as_it_was_installed(
+    said: Any, hooks: Hooks, cured: Imported, options: dict[str, str | None], state: str
+) -> None:
+    hooks.options = {"trusted": None, **options}
+    lines = said().splitlines()
+    assert [line.split()[1] for line in lines if "make proto" in line] == [state]
+    assert f"{int(state == 'waits')} of them wait" in lines[0]
 
 
 @pytest.mark.parametrize("word", ["off", "off here"])

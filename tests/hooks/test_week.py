@@ -74,6 +74,13 @@ def test_the_week_is_counted_by_what_it_saw_learned_showed_helped_and_cost(bank:
     assert lines[3] == "helped   failed commands, told: 1 of 1 went through"
 
 
+def test_what_waits_is_what_the_agents_are_not_shown(bank: ReasoningBank, tmp_path: Path) -> None:
+    a_week(bank, tmp_path)
+    for trusted, waits in ((False, None), (True, 1)):
+        bank.scoped(SHOP).retrieve("Speed up report s-3", own=True, trusted=trusted)
+        assert week_of(bank, NOW - timedelta(days=7)).waiting.get(f"{SHOP}/@cures") == waits
+
+
 def test_what_was_before_the_week_does_not_count(bank: ReasoningBank, tmp_path: Path) -> None:
     a_week(bank, tmp_path)
     told = week_of(bank, NOW + timedelta(days=1))

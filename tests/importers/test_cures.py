@@ -142,8 +142,8 @@ def bad(command: str, printed: str = PROTO, code: int = 2) -> Call:
             ("pytest", "pytest <path>", "bin/test <path>"),
         ),
         (
-            (bad("make db", "No module named 'x'"), ok("pip install x"), bad("make db", "KeyError")),  # it ran on
-            ("make db", "make db", "pip install x"),
+            (bad("make test", "No module named 'x'"), ok("pip install x"), bad("make test", "1 failed")),  # it ran on
+            ("make test", "make test", "pip install x"),
         ),
         (
             (bad("bd ready --epic=hq-12", "unknown flag: --epic", 1), ok("bd ready --mol=hq-12")),
@@ -392,6 +392,24 @@ WRITES = "cat <<'E' > {}/a.md\n# A title\nE"
             ),
             ("git push", "git pull --rebase"),
         ),
+        (  # another command shows that what was not there is there now
+            (bad("npm run site", "sh: 1: vite: not found", 127), ok("npm install"), ok("npx vite build")),
+            ("npm run site", "npm install"),
+        ),
+        (  # of two steps both
+            (
+                bad("git push origin main", "! [rejected] main (fetch first)", 1),
+                ok("git fetch origin && git merge origin/main && git push origin main"),
+            ),
+            ("git push origin main", "git fetch origin && git merge origin/main"),
+        ),
+        (  # another folder did it, and not the option less
+            (
+                bad("git add -v docs/", "fatal: pathspec 'docs/' did not match any files", 128),
+                ok("cd /srv/shop && git add docs/"),
+            ),
+            ("git add -v <path>", "cd …/shop && git add <path>"),
+        ),
         (  # what failed in the same way meanwhile is passed over
             (bad("make db", "no schema"), bad("pwd; make db 2>&1", "no schema", 1), ok("make proto"), ok("make db")),
             ("make db", "make proto"),
@@ -430,6 +448,7 @@ def test_every_command_of_a_line_may_be_what_failed_or_what_went_through(
             ok(f"$d = {HERE};\n./new.ps1 -Json $d"),
         ),
         (bad("tee a.log", "tee: a.log: No such file or directory"), ok("./run x"), ok("tee a.log")),
+        (bad("nc -z box 22", "Connection refused", 1), ok("make up"), ok("nc -z box 22")),
     ],
 )
 def test_a_look_another_text_and_what_nothing_tells_is_no_cure(calls: tuple[Call, ...]) -> None:
@@ -485,6 +504,20 @@ def test_a_command_of_a_line_that_failed_is_found_when_the_line_ends_otherwise()
         (bad("make test"), ok("make proto > src/a.py"), ok("make test")),
         (ok("cat > try.py <<'EOF'\nx\nEOF"), bad("python try.py"), ok("make proto"), ok("python try.py")),
         (bad("make db", "No module named 'x'"), ok("pip install y"), bad("make db", "KeyError")),
+        (bad("conv a.pdf", "conv: command not found", 127), ok("pip install conv"), bad("conv a.pdf", "no pdf", 1)),
+        (bad("conv test.pdf", "conv: command not found", 127), ok("pip install conv"), bad("conv test.pdf", "x", 1)),
+        (
+            bad("pytest", "pytest: command not found", 127),
+            ok("pip install -r dev.txt"),
+            bad("python -m pytest", "1 failed", 1),
+        ),
+        (bad("fire up", "fire: command not found", 127), bad("npx fire up", "could not determine executable", 1)),
+        (bad("pytest", "No module named 'x'", 1), "pyproject.toml", ok("uv sync"), ok("pytest")),  # it was edited in
+        (
+            bad("python -c 'import code.a'", "No module named 'code.a'", 1),
+            ok("cp a.json b.json"),
+            ok("python - <<'E'\nopen('/srv/code/a.json')\nprint(1)\nE"),  # it only names the folder
+        ),
         (bad("make db", "No module named 'x'"), ok("pip install x"), bad("make db", "No module named 'x'")),
         (bad("pytest a/t.py", "No module named pytest", 127), ok("python a/t.py")),  # it runs no tests
         (
@@ -541,6 +574,39 @@ def test_more_words_for_a_check_wait_for_a_person_unless_it_then_looks_at_more(
     assert is_hazard(found.lesson("r").content) is waits
 
 
+@pytest.mark.parametrize(
+    ("calls", "is_said"),
+    [
+        ((bad("gen ts", "required: --out <DIR>"), ok("gen ts --out /tmp/ts")), True),
+        ((bad("git push", "hint: git push origin HEAD:main", 128), ok("git push origin HEAD:main")), True),
+        ((bad("git push", "hint: use 'git pull' first", 1), ok("git pull --rebase"), ok("git push")), True),
+        ((bad("git pull", "commit or stash them", 1), ok("git stash push -m 'A b'"), ok("git pull")), True),
+        ((bad("./new.sh", "Not on a feature branch"), ok("git checkout -b 005-totals"), ok("./new.sh")), True),
+        ((bad(WRITES.format("a/b"), "a/b/a.md: " + PLACED, 1), ok("mkdir -p a/b"), ok(WRITES.format("a/b"))), True),
+        ((bad("gh x", "gh: command not found", 127), ok("brew install gh"), ok("gh x")), True),
+        ((bad("python a.py", "No module named 'my_lib'", 1), ok("pip install -q my-lib"), ok("python a.py")), True),
+        ((bad("Set-It -Raw x", "no parameter is called -Raw", 1), ok("Set-It x")), True),  # a word less
+        ((bad("pip install a[b]", "no matches found: a[b]", 1), ok("pip install 'a[b]'")), True),
+        ((bad("python a.py", "No module named 'my_lib'", 1), ok("pip install 'my-lib<4'"), ok("python a.py")), False),
+        ((bad("make db", "run `make proto` first"), ok("make proto"), ok("make db")), False),  # the project's own
+        ((bad("cargo fmt --check", "differs", 1), ok("cargo fmt")), False),
+        ((bad("make rel", "no entry in NEWS.md"), "NEWS.md", ok("make rel")), False),
+        ((bad("docker start web", "port 80 is taken"), ok("docker stop proxy"), ok("docker start web")), False),
+        ((bad("uv run ruff a.py", "Failed to spawn: ruff"), ok("uv run --with ruff ruff a.py")), False),
+        ((bad("pnpm --version", "is set to use yarn"), ok("SPEC=0 pnpm --version")), False),
+        ((bad("python a.py", "cannot import"), ok("/opt/venv/bin/python a.py")), False),
+        ((bad(".venv/bin/python a.py", ".venv/bin/python: not there", 127), ok("python a.py")), False),
+        ((bad("make all", "no"), ok("./setup.sh"), ok("make all")), False),  # a name alone
+        ((bad("git checkout main", ".git/index.lock: File exists", 128), ok("git checkout main")), False),
+        ((bad("git push", "The current branch a has no upstream branch", 128), ok("git push -u origin a")), False),
+    ],
+)
+def test_what_the_output_of_a_command_names_is_told_apart(calls: tuple[Call, ...], *, is_said: bool) -> None:
+    found = [one for one in failures_in(*run(*calls)) if one.cure]
+    assert {one.is_said for one in found} == {is_said}
+    assert bool(found[0].lesson("r").rests_on) is is_said
+
+
 def test_what_another_program_did_instead_is_found_by_the_name_of_the_program() -> None:
     found = failures_in(*run(bad("npm install", "npm ERR! code X", 1), ok("pnpm install"), ok("pnpm test")))
     (told,) = [one for one in found if one.cure]
@@ -581,7 +647,10 @@ def test_of_commands_that_lead_to_one_another_the_last_is_looked_up() -> None:
 def test_what_a_script_of_the_run_lacked_is_found_by_any_other_script() -> None:
     wrote, installs = ok("cat > try.py <<'EOF'\nimport x\nEOF"), ok("pip install asgiref")
     lacks = "Traceback\nModuleNotFoundError: No module named 'asgiref'"
-    (found,) = failures_in(*run(wrote, bad("python try.py", lacks, 1), installs, ok("make test")))
+    assert [one.cure for one in failures_in(*run(wrote, bad("python try.py", lacks, 1), installs, ok("make x")))] == [
+        ""
+    ]
+    (found,) = failures_in(*run(wrote, bad("python try.py", lacks, 1), installs, ok("python other.py")))
     assert found.lesson("r").title == "`python <script>` failed here before"
     assert found.lesson("r").content == "`pip install asgiref` brought what was not there."
     for line in ("python other.py", 'python -c "import x"'):
@@ -611,6 +680,7 @@ def test_what_went_through_after_the_person_had_done_something_is_asked_for() ->
 
     assert told("git push", "Permission denied (publickey).") == ["ask"]
     assert told("pytest -q", "1 failed") == [""]  # it may be flaky
+    assert told("nc -z box 22", "Connection refused") == []  # it only looks
 
 
 def test_the_same_failure_has_the_same_key_live_and_in_the_session_file() -> None:

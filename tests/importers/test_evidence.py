@@ -471,7 +471,7 @@ def test_the_time_for_what_a_check_printed_grows_as_its_text_does() -> None:
         "nothing": RAN_NOTHING,
     }
     calls: dict[str, Callable[[str], object]] = {name: sign.search for name, sign in signs.items()}
-    assert too_slow(calls, pieces=pieces, size=5_000) == {}
+    assert too_slow(calls, pieces=pieces, size=2_000) == {}
 
 
 def test_huge_commands_and_outputs_are_read_in_linear_time(outcome: Outcome) -> None:

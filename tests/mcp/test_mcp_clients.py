@@ -68,11 +68,9 @@ async def test_an_agent_of_pydantic_ai_recalls_and_records(bank_file: Path) -> N
 
 
 CALL, ARG = ("tools/call", "--tool-name"), "--tool-arg"
-OFTEN = [
-    ((*CALL, "recall", ARG, f"task={TASK}"), ("structuredContent", "Customs form")),
-    (("resources/read", "--uri", "lessonbank://lessons"), ("Customs form first",)),
-]
+OFTEN = [((*CALL, "recall", ARG, f"task={TASK}"), ("structuredContent", "Customs form"))]
 RARELY = [
+    (("resources/read", "--uri", "lessonbank://lessons"), ("Customs form first",)),
     (("tools/list",), ('"recall"', '"record"', '"why"', '"outputSchema"')),
     ((*CALL, "recall", ARG, "task= "), ('"isError": true', "[usage]")),
     ((*CALL, "record", ARG, "task=a", ARG, 'steps=[{"did": "look"}]'), ("run_id", "Kept.")),

@@ -464,3 +464,17 @@ def test_a_contradiction_is_proposed_over_http_with_the_id_of_the_other_lesson(
         (new.id, old.id, "choose"),
     }
     assert {one["lesson"]["id"]: one["lesson"]["against"] for one in found}[new.id]["stand"] == "contradicts"
+
+
+def test_a_bank_whose_file_was_replaced_asks_for_a_restart_in_each_answer_and_once_in_the_log(
+    http: httpx2.Client, keys: Keys, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lessonbank.connect(tmp_path / "other.db", scope="t", embedder="lexical").close()
+    (tmp_path / "other.db").replace(tmp_path / "bank.db")
+    for answer in (http.get("/readyz"), http.get("/v1", headers=keys["agent"])):
+        assert answer.status_code == 503
+        assert "replaced: restart the server" in answer.json()["detail"]
+        assert str(tmp_path) not in answer.text
+    told = [line.getMessage() for line in caplog.records if line.levelname == "ERROR"]
+    assert len(told) == 1
+    assert str(tmp_path / "bank.db") in told[0]

@@ -19,10 +19,12 @@ pytest.importorskip("fastapi", reason="needs the extra server")
 
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.http.client.bank import RemoteBank
-from lessonbank.http.client.operations import ON_THIS_SIDE, OPERATIONS, VIEWS
+from lessonbank.http.client.operations import OPERATIONS, VIEWS
 from lessonbank.http.service.serving import running
 
 pytestmark = pytest.mark.full
+ON_THIS_SIDE = frozenset({"attempt", "scale", "trial", "scoped", "in_background", "drain", "close", "admin.sync"})
+"""Calls that run the caller's own code or read the caller's own files: the client does them, with the operations."""
 
 
 class TestInMemory(BankContract):

@@ -217,7 +217,8 @@ def test_what_cannot_be_sent_is_refused_in_one_sentence(what: str) -> None:
     assert len(str(refused.value)) <= 500
 
 
-def test_a_call_is_tried_for_its_whole_time_while_the_server_is_away() -> None:
+def test_a_call_is_tried_for_its_whole_time_while_the_server_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lessonbank.http.client.connection._LONGEST_PAUSE", 0.2)
     busy = problem("store_unavailable", 503)
     with answering(*[busy] * 6, COUNTS) as (url, asked), connected(url, timeout=60.0) as bank:
         assert bank.admin.counts().lessons == 3

@@ -76,8 +76,8 @@ async def test_events_without_a_change_stay_open_by_their_sign_of_life_alone(
     monkeypatch: pytest.MonkeyPatch, server: Running
 ) -> None:
     assert 3 * events._ALIVE * events._LOOKS < connection._QUIET, "two signs may be lost on a busy machine"
-    monkeypatch.setattr(connection, "_QUIET", 5.0)
-    monkeypatch.setattr(events, "_LOOKS", 0.1)
+    monkeypatch.setattr(connection, "_QUIET", 3.0)
+    monkeypatch.setattr(events, "_LOOKS", 0.05)
     caller = connection.Connection(server.url, key=server.key("Ana", scope="acme", role="reader"), timeout=30)
     signs = 0
     async with caller.stream("GET", "/events", headers={}, query={}) as answer:
@@ -85,7 +85,7 @@ async def test_events_without_a_change_stay_open_by_their_sign_of_life_alone(
             signs += line == ": still here"
             if signs == 5:
                 break
-    assert signs == 5, "7.5 seconds of nothing else"
+    assert signs == 5, "3.75 seconds of nothing else"
     await caller.close()
 
 

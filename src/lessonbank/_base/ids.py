@@ -13,3 +13,8 @@ LEAST: Final = 4
 def short(id: str, /) -> str:
     """The end of an id: ids begin with the time, so those of one minute begin alike."""
     return id[-SHOWN:]
+
+
+def nameless(title: str, id: str, /) -> str:
+    """What stands for the title of a lesson that is erased, or whose title nobody can read."""
+    return f"{'lesson' if title else 'an erased lesson,'} {short(id)}"

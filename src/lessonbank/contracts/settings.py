@@ -351,9 +351,6 @@ def _note_witnessed() -> None:
     )
 
 
-_OF_RETRIEVERS = ("name", "space", "index", "catch_up")
-
-
 @dataclass(frozen=True, slots=True)
 class Parts:
     """Parts of your own in the place of the standard ones. Each takes what its protocol in `contracts.ports` says.
@@ -376,12 +373,13 @@ class Parts:
     def __post_init__(self) -> None:
         for name in ("judge", "extractor", "retriever", "consolidator"):
             a_call(getattr(self, name), f"Parts({name}=)")
-        if self.retriever is not None and any(
-            safe_getattr(self.retriever, name, UNSET) is UNSET for name in _OF_RETRIEVERS
+        if (own := self.retriever) is not None and not (
+            is_instance(safe_getattr(own, "name"), str)
+            and is_instance(safe_getattr(own, "space", UNSET), (str, type(None)))
+            and all(callable(safe_getattr(own, name)) for name in ("index", "catch_up"))
         ):
-            raise argument_error(
-                "Parts(retriever=)", f"takes an object with {', '.join(_OF_RETRIEVERS)}", self.retriever
-            )
+            takes = "takes an object with name (text), space (text or None), index and catch_up"
+            raise argument_error("Parts(retriever=)", takes, own)
         hooks = cast("tuple[object, ...]", self.hooks) if is_instance(self.hooks, (list, tuple)) else (None,)
         if not all(callable(hook) and not is_async(hook) for hook in hooks):
             takes = "takes a list of functions of one event that are not async, as in hooks=[print]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from lessonbank._base.ids import nameless
 from lessonbank._base.plural import plural
 from lessonbank.guard.sanitise import one_line
 
@@ -326,11 +327,11 @@ def _table(what: str, lifts: Sequence[LessonLift | GroupLift], most: int) -> lis
 
 def _row(lift: LessonLift | GroupLift) -> str:
     if isinstance(lift, LessonLift):
-        title, standing = one_line(lift.title, limit=_READ) or lift.lesson_id, said_of(lift)
+        title = one_line(lift.title, limit=_READ) or one_line(nameless(lift.title, lift.lesson_id))
+        standing = said_of(lift)
     else:
         count = "" if lift.group.startswith(AGAIN) else f"{plural(lift.lessons, 'lesson')}, "
-        title, standing = one_line(lift.name, limit=_READ) or lift.group, f"{count}{standing_of(lift)}"
+        title, standing = one_line(lift.name, limit=_READ) or one_line(lift.group), f"{count}{standing_of(lift)}"
     effect = "too few to say" if says_nothing(lift) else points(lift.success)
-    title = one_line(title, limit=_READ)
     title = title if len(title) <= _TITLE else f"{title[: _TITLE - 1].rstrip()}…"
     return f"  {lift.shown:5d}  {lift.withheld:8d}  {effect:26s}  {standing}: {title}"

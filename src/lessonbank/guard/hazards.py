@@ -10,6 +10,8 @@ from lessonbank.text.shell_commands import TELLS, unwrapped, words_of
 
 CHECKS_LESS: Final = "it may check less"
 """What a cure says of itself that gave a check more words, where they may be why it passes."""
+OUTPUT: Final = "the output"
+"""What a cure rests on that the output of the failed command named: it is told where two runs had to find it out."""
 _PATTERNS: Final = (
     # Destroys, or cannot be undone.
     r"\b(?:rm|rmdir|shred|unlink|mkfs\S*|dd|truncate|killall|pkill|kill|taskkill|reboot|shutdown|uninstall|"
@@ -65,18 +67,6 @@ _SETS_A_PLACE: Final = re.compile(r"(?:TZ|LANG|LC_\w+|\w*(?:HOME|URL|PATH|HOST|P
 _CHECKS_SOMETHING: Final = re.compile(
     r"\b(?:test|check(?!out)|lint|vet|audit|verify|validate|analy[sz]e|plan|diff|cov)"
 )
-
-
-_USUAL: Final = re.compile(
-    r"`(?:git (?:-C \S+ )?(?:stash|pull|checkout)(?=[ `])|mkdir (?:-p )?<folder>[ `]|"
-    r"(?:pip3?|npm|brew) install (?:-[gq] )?[a-z][\w-]*(?: -q)?`)"
-)
-"""How cures begin that an agent tries without being told."""
-
-
-def is_usual(cure: str, /) -> bool:
-    """Whether a cure is what any agent does: it is told where that had to be found out twice."""
-    return _USUAL.match(cure) is not None
 
 
 def is_hazard(text: str, /) -> bool:

@@ -8,7 +8,7 @@ from lessonbank.contracts.records import Experience, Lesson
 from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.contracts.settings import TrustPolicy as TrustPolicy
 
-from .hazards import is_hazard, is_usual
+from .hazards import OUTPUT, is_hazard
 from .identity import is_separate_writer
 
 MERGE: Final = "merge"
@@ -48,7 +48,7 @@ def is_own(lesson: Lesson, experience: Experience, identity: str, /) -> bool:
     if experience.imported or source.identity != identity or not source.trajectory_ids or lesson.is_doubted:
         return False
     if source.method == EXTRACTIVE:
-        if is_usual(lesson.content) and len(source.trajectory_ids) == 1:
+        if lesson.rests_on == OUTPUT and len(source.trajectory_ids) == 1:
             return False
         return _QUOTE not in lesson.content and not is_hazard(f"{lesson.title}\n{lesson.content}")
     return source.method == "llm" and not lesson.risk

@@ -337,9 +337,9 @@ def ask(key: str, request: dict[str, object], *, event: str = "") -> dict[str, o
 
 def _line(connection: socket.socket) -> bytes:
     got = b""
-    while not got.endswith(b"\n") and len(got) < MOST_SHOWN * 8 and (more := connection.recv(65_536)):
+    while b"\n" not in got and len(got) < MOST_SHOWN * 8 and (more := connection.recv(65_536)):
         got += more
-    return got
+    return got.partition(b"\n")[0]  # a second answer may have come with it
 
 
 def _ask(options: dict[str, str], request: dict[str, object], *, event: str = "", session: str = "") -> None:

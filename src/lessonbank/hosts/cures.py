@@ -72,7 +72,8 @@ def _lesson(episode: Trajectory) -> Lesson | None:
     if not isinstance(record, dict):
         return None
     failed, cure, program = (str(record.get(name, "")) for name in ("failed", "cure", "program"))
-    return Failure(program, "", failed, 0, cure=cure, is_instead=record.get("instead") is True).lesson(episode.id)
+    is_instead, is_said = (record.get(name) is True for name in ("instead", "said"))
+    return Failure(program, "", failed, 0, cure=cure, is_instead=is_instead, is_said=is_said).lesson(episode.id)
 
 
 class Cures:
@@ -175,7 +176,7 @@ def _episode(run: Trajectory, failure: Failure) -> Trajectory:
     about: dict[str, Any] = {"run_id": session}
     if failure.cure:
         record = {"failed": failure.command, "cure": failure.cure, "program": failure.program}
-        about[_CURE] = {**record, "instead": failure.is_instead}
+        about[_CURE] = {**record, "instead": failure.is_instead, "said": failure.is_said}
     return Trajectory(
         id=hashlib.sha256(f"{session} {failure.key} {failure.at} {last}".encode()).hexdigest()[:32],
         task=failure.key,

@@ -184,9 +184,8 @@ class Resident:
         """What the person is told who wrote `/lessonbank`."""
         session = str(request["session"])
         scope = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", "")).scope
-        bank, asked = self._bank.scoped(scope, writer=request["host"]), _asked(request)
-        forget, switches = partial(self._sessions.forget, session), self._sessions.switches
-        command = SlashCommand(bank, self._name, session, forget, switches, own=bool(asked.own))
+        bank, forget = self._bank.scoped(scope, writer=request["host"]), partial(self._sessions.forget, session)
+        command = SlashCommand(bank, self._name, session, forget, self._sessions.switches, _asked(request))
         return command.answer(str(request["words"]))
 
     def _line(
@@ -197,8 +196,8 @@ class Resident:
         if self._is_greeted(session) and not (shown or question):
             return ""
         waits = list[str]()
-        for memory in (bank, bank.scoped(cures_of(bank.scope))) if asked.trusted or asked.own else ():
-            if count := waiting(memory, own=not asked.trusted, most=_MOST_COUNTED):
+        for memory in (bank, bank.scoped(cures_of(bank.scope))):
+            if count := waiting(memory, asked, most=_MOST_COUNTED):
                 many = f"{count}{'' if count < _MOST_COUNTED else ' or more'} wait{'s' if count == 1 else ''}"
                 waits.append(f"{many} for you: lessonbank review {quote(self._name)} --scope {memory.scope}")
         parts = [f"{plural(shown, 'lesson')} shown", *waits] if shown or waits else []

@@ -249,7 +249,8 @@ def _may_retire(lesson: Lesson) -> bool:
 
 def holds(transcript: str, block: str, /) -> bool:
     """Whether the conversation in a file has a block of lessons since it was last compacted."""
-    fence = next((line for line in block.splitlines() if line.startswith("<<<")), "").encode()
+    # Gemini CLI writes a `<` as `&lt;`.
+    fence = next((line.strip("<>") for line in block.splitlines() if line.startswith("<<<")), "").encode()
     try:
         with Path(transcript).open("rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - _MOST_SEARCHED, 0))

@@ -19,6 +19,7 @@ from lessonbank._base.plural import plural
 from lessonbank.bank.recall_again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Lesson
+from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import LessonbankError, NotFound, printable
 
 from .switches import Switches
@@ -45,13 +46,13 @@ class SlashCommand:
     forget: Callable[[], None]
     """Forgets what the session was given."""
     switches: Switches
-    own: bool = True
-    """Whether lessons of one's own sessions are shown before somebody approves them."""
+    asked: RetrieveOptions
+    """How the agent asks for lessons."""
 
     def answer(self, words: str, /) -> str:
         """What the person is told."""
         first, _, rest = words.strip().partition(" ")
-        act = self._acts().get((first + (" here" if rest.strip() == "here" else "")).casefold())
+        act = self._acts().get((first + (" here" if rest.strip() == "here" else "")).casefold() or "list")
         if act is None:
             return f"lessonbank has no `{printable(words.strip(), most=60)}`: write /lessonbank {_HELP}"
         try:
@@ -62,7 +63,6 @@ class SlashCommand:
     def _acts(self) -> dict[str, Callable[[str], str]]:
         switch = self.switches
         return {
-            "": lambda _: self._list(),
             "list": lambda _: self._list(),
             "keep": lambda id: self._in_a_terminal("approve", id),
             "edit": lambda id: self._in_a_terminal("edit", id),
@@ -75,7 +75,8 @@ class SlashCommand:
         }
 
     def _list(self) -> str:
-        lessons = [(lesson, is_shown(bank, lesson, own=self.own)) for bank, lesson in self._lessons()]
+        known = ((lesson, is_shown(bank, lesson, self.asked)) for bank, lesson in self._lessons())
+        lessons = [*{(lesson.text, shown): (lesson, shown) for lesson, shown in known}.values()]
         lines = [f"{row.id[-8:]}  {'shown' if shown else 'waits'}  {_line(row)}" for row, shown in lessons[:_MOST]]
         if len(lessons) > _MOST:
             more = f"--bank {quote(self.name)} --scope {quote(self.bank.scope)}"
@@ -112,10 +113,12 @@ class SlashCommand:
         return f"only you can do that: lessonbank lessons {act} {lesson.id[-8:]} {where} --by YOU | or: {page}"
 
     def _remove(self, id: str) -> str:
-        bank, lesson = self._find(id)
+        _, lesson = self._find(id)
         if lesson.approved:
             return f"somebody approved it: {self._in_a_terminal('retire', id)}"
-        bank.lessons.retire(lesson.id, reason="removed with /lessonbank")
+        for memory, same in self._lessons():  # a cure may also be a lesson for prompts
+            if same.text == lesson.text and not same.approved:
+                memory.lessons.retire(same.id, reason="removed with /lessonbank")
         return f"it is not shown any more: {_line(lesson)}"
 
     def _erase(self, what: str) -> str:
@@ -125,7 +128,7 @@ class SlashCommand:
         count = 0
         for bank in (self.bank, self._cures):
             runs = [run.trajectory for run in bank.runs.list(limit=_ERASED)]
-            ids = [run.id for run in runs if _is_of(str(run.metadata.get("run_id", "")), self.session)]
+            ids = [run.id for run in runs if f"{run.metadata.get('run_id', '')}/".startswith(f"{self.session}/")]
             given = each(partial(bank.recalls.list, metadata={SESSION: self.session}), attrgetter("id"))
             recalls = [recall.id for recall in given]
             if ids or recalls:
@@ -135,10 +138,6 @@ class SlashCommand:
         return f"erased: {plural(count, 'run')} with their lessons; nothing more is kept of this session"
 
 
-def _is_of(run: str, session: str) -> bool:
-    return run == session or run.startswith(f"{session}/")
-
-
 def _line(lesson: Lesson) -> str:
-    text = printable(f"{lesson.title}: {lesson.content}" if lesson.place else lesson.content, most=400)
+    text = printable(": ".join(filter(None, (lesson.title, lesson.content))), most=400)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -14,7 +14,8 @@ from lessonbank._base.iterate import each
 from lessonbank._base.plural import plural
 from lessonbank.bank.recall_again import is_of_cures
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.records import Add, Experience, Json, Lesson, Recall, Retire, Usage, Verdict
+from lessonbank.contracts.records import Add, Experience, Json, Lesson, Recall, Retire, Usage
+from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import NotFound
 from lessonbank.guard.identity import of_process
 from lessonbank.guard.trust import is_own
@@ -101,17 +102,22 @@ class Week:
 
 def week_of(bank: ReasoningBank, since: datetime, /) -> Week:
     """What memory did for coding agents since then. Raises LessonbankError."""
-    week = Week()
-    for scope in bank.admin.scopes():
-        memory = bank.scoped(scope)
-        if scope == COMMON or scope.startswith(f"{COMMON}/") or _is_of_agents(memory):
-            _count(week, memory, since)
+    week, memories = Week(), [memory for memory in map(bank.scoped, bank.admin.scopes()) if _is_of_agents(memory)]
+    latest = [recall for memory in memories for recall in memory.recalls.list(limit=1) if not is_of_cures(memory.scope)]
+    newest = max(latest, key=attrgetter("created_at"), default=None)
+    # The agents ask as they were installed.
+    asked = RetrieveOptions(own=True, trusted=newest is not None and newest.retriever.endswith("+corroborated"))
+    for memory in memories:
+        _count(week, memory, since)
+        if waits := waiting(memory, asked, most=_PAGE):
+            week.waiting[memory.scope] = waits
     return week
 
 
 def _is_of_agents(bank: ReasoningBank) -> bool:
-    """Whether sessions of coding agents were learned in a scope that a person named."""
-    return any(bank.runs.list(metadata={"host": host}, limit=1) for host in HOSTS)
+    """Whether it is the scope of a repository, or sessions were learned in a scope that a person named."""
+    is_named = bank.scope == COMMON or bank.scope.startswith(f"{COMMON}/")
+    return is_named or any(bank.runs.list(metadata={"host": host}, limit=1) for host in HOSTS)
 
 
 def _count(week: Week, bank: ReasoningBank, since: datetime) -> None:
@@ -127,8 +133,6 @@ def _count(week: Week, bank: ReasoningBank, since: datetime) -> None:
         _count_recall(week, recall, is_cures=is_cures)
     for kinds in _ends(bank, recalls) if is_cures else ():
         week.through.update(kinds)
-    if waits := waiting(bank, own=True, most=_PAGE):
-        week.waiting[bank.scope] = waits
 
 
 def _count_tasks(week: Week, bank: ReasoningBank, experience: Experience, *, is_cures: bool) -> None:
@@ -150,11 +154,8 @@ def _count_tasks(week: Week, bank: ReasoningBank, experience: Experience, *, is_
         week.sessions.add(str(run.metadata.get("run_id", ref.trajectory_id)).partition("/")[0])
         if run.verdict.reason != WENT_ON:
             week.tasks += 1
-            week.outcomes[_ended(run.verdict)] += 1
-
-
-def _ended(verdict: Verdict) -> str:
-    return "unknown" if verdict.outcome == "unknown" else f"{verdict.outcome} by {_SOURCES[verdict.source]}"
+            by = "" if run.verdict.outcome == "unknown" else f" by {_SOURCES[run.verdict.source]}"
+            week.outcomes[run.verdict.outcome + by] += 1
 
 
 def _count_recall(week: Week, recall: Recall, *, is_cures: bool) -> None:
@@ -187,18 +188,18 @@ def _ends(bank: ReasoningBank, recalls: Sequence[Recall]) -> Iterator[list[str]]
             yield [kind, f"{kind} went through"] if run.verdict.outcome == "success" else [kind]
 
 
-def is_shown(bank: ReasoningBank, lesson: Lesson, /, *, own: bool) -> bool:
-    """Whether agents are shown a lesson; with `own` also a new one that only one's own runs taught."""
-    if lesson.state != "probation":
-        return lesson.state == "active"
-    return own and is_own(lesson, bank.lessons.experience(lesson.id), of_process())
+def is_shown(bank: ReasoningBank, lesson: Lesson, /, asked: RetrieveOptions) -> bool:
+    """Whether agents are shown a lesson that fits, where they ask like this; of others they are told no cure."""
+    if lesson.state != "probation" or not (asked.trusted or asked.own or is_of_cures(bank.scope)):
+        return lesson.state in ("active", "probation")
+    return not asked.trusted and is_own(lesson, bank.lessons.experience(lesson.id), of_process())
 
 
-def waiting(bank: ReasoningBank, /, *, own: bool, most: int) -> int:
+def waiting(bank: ReasoningBank, /, asked: RetrieveOptions, *, most: int) -> int:
     """How many lessons wait; of those that are new and those in quarantine `most` each, at most."""
     held = bank.lessons.list(state="quarantined", limit=most)
     new = bank.lessons.list(state="probation", limit=most)
-    return len(held) + sum(not is_shown(bank, lesson, own=own) for lesson in new)
+    return len(held) + sum(not is_shown(bank, lesson, asked) for lesson in new)
 
 
 def spent_since(since: datetime, banks: Sequence[ReasoningBank], /) -> str:

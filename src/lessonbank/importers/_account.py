@@ -134,8 +134,5 @@ def program_of(value: Json, /) -> str:
 def changed_shape(value: Json, /) -> tuple[str, ...]:
     """The sentence about a known program's file that was read as plain messages."""
     program = program_of(value)
-    return (
-        (f"it looks like a file of {program} in a shape that is not known, and only its messages were read",)
-        if program
-        else ()
-    )
+    sentence = f"it looks like a file of {program} in a shape that is not known, and only its messages were read"
+    return (sentence,) if program else ()

@@ -34,6 +34,18 @@ INTO_FILE: Final = re.compile(rf"(?<![0-9&<>-])>{{1,2}}\s*(?![&\s]|{_TABLES['par
 SAYS_FAILED, SAYS_PASSED, SHOWS_FAILURE, SHOWS_SUCCESS, RAN_NOTHING, CHOSE_NOTHING, TESTS_FAILED, FAILS, COUNTS = (
     re.compile("|".join(patterns.split("\n")[:-1]), re.MULTILINE) for patterns in _TABLES["output"].values()
 )
+_READERS: Final[Mapping[str, str]] = _TABLES["readers"]
+_WORDS: Final[Mapping[str, Check]] = {word: kind for kind, words in _TABLES["words"].items() for word in words.split()}
+_STARTED: Final = re.compile(r"^(?:[>$+] )?([a-z][\w./-]* [^\n]{1,300})$", re.MULTILINE)
+_MOST_OF_A_START: Final = 2_000
+_NO_CHECKS: Final = re.compile(_any_of(_TABLES["commands"]["no check"]))
+_INTERPRETERS: Final = re.compile(
+    r"(?:python|ruby|node|tsx|ts-node|bun|deno|(?:ba|z|da)?sh|php|perl|Rscript|pwsh|elixir)[\d.]*"
+)
+_SCRIPT: Final = re.compile(r"(?:[\w./~-]*[./~])?([\w-]+)\.(?:sh|bash|py|rb|m?[jt]s|pl|R|ps1|php|exs?)")
+_OF_REPOSITORY: Final = re.compile(r"(?:^|\s)(?:\./)?\w[\w./-]*/$")
+_PREPARES: Final = frozenset({"clean", "fix", "gen", "generate", "install", "list", "setup", "update", "watch"})
+_STARTS: Final = frozenset({"run", "exec", "xtask", "task", "make", "x"})
 _COMMITS: Final = re.compile(
     BEFORE + r"git\s+(?:-\S+\s+\S+\s+)?(?:commit|push)(?!.*\s(?:--no-verify|-n)(?=\s|$))(?=\s|$)"
 )
@@ -50,13 +62,6 @@ _PROGRAMS: Final = re.compile(
 def runs_hooks(command: str, printed: str, /) -> bool:
     """Whether a commit or a push ran checks of its own: what it printed names the hooks and a program that checks."""
     return bool(_COMMITS.match(command) and _HOOKS.search(printed) and _PROGRAMS.search(printed))
-
-
-_READERS: Final[Mapping[str, str]] = _TABLES["readers"]
-_WORDS: Final[Mapping[str, Check]] = {word: kind for kind, words in _TABLES["words"].items() for word in words.split()}
-_STARTED: Final = re.compile(r"^(?:[>$+] )?([a-z][\w./-]* [^\n]{1,300})$", re.MULTILINE)
-_MOST_OF_A_START: Final = 2_000
-_NO_CHECKS: Final = re.compile(_any_of(_TABLES["commands"]["no check"]))
 
 
 @cache
@@ -86,15 +91,6 @@ def looks_at(command: str, file: str, /) -> bool:
     )
     kind = next(kinds, None)
     return not file or kind is None or kind.search(f"/{file}") is not None
-
-
-_INTERPRETERS: Final = re.compile(
-    r"(?:python|ruby|node|tsx|ts-node|bun|deno|(?:ba|z|da)?sh|php|perl|Rscript|pwsh|elixir)[\d.]*"
-)
-_SCRIPT: Final = re.compile(r"(?:[\w./~-]*[./~])?([\w-]+)\.(?:sh|bash|py|rb|m?[jt]s|pl|R|ps1|php|exs?)")
-_OF_REPOSITORY: Final = re.compile(r"(?:^|\s)(?:\./)?\w[\w./-]*/$")
-_PREPARES: Final = frozenset({"clean", "fix", "gen", "generate", "install", "list", "setup", "update", "watch"})
-_STARTS: Final = frozenset({"run", "exec", "xtask", "task", "make", "x"})
 
 
 def _words_of(command: str) -> tuple[list[str], bool]:

@@ -14,7 +14,7 @@ from typing import Final
 
 from lessonbank.contracts.records import Lesson, Provenance, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
-from lessonbank.guard.hazards import CHECKS_LESS, is_hazard, may_loosen
+from lessonbank.guard.hazards import CHECKS_LESS, OUTPUT, is_hazard, may_loosen
 from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, PLACELESS, SAYS_ERROR, WALLED, error_in
 from lessonbank.text.shell_commands import (
     INSTALLS,
@@ -25,6 +25,7 @@ from lessonbank.text.shell_commands import (
     program_of,
     stands_for,
     start_of,
+    words_of,
 )
 
 from ._checks import check_of
@@ -38,6 +39,7 @@ from ._deeds import (
     Spoke,
     commands_in,
     is_plain,
+    lacked_by,
     lines_of,
     missing_modules,
 )
@@ -64,14 +66,15 @@ _SAYS: Final = {
     _AGAIN: "It went through when it was run again, and nothing else was done.",
 }
 """Cures that are no command. `quote` stands in episodes of before alone."""
-_OF_LINE: Final = {_FREED, _AGAIN}
-"""Cures of a whole line, whichever of its commands failed."""
 _WAITS: Final = re.compile(r"\.lock\b|\block(?:ed|ing)?\b|resource busy|timed? ?out|try again later", re.IGNORECASE)
 _OPENS: Final = re.compile(
     r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
 )
 _TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[\w./-]+$")
 """A command that goes to a branch with a number: that of one task."""
+_NO_UPSTREAM: Final = "has no upstream branch"
+"""What git says at the first push of each branch. How to go on is told at once, although git says that, too."""
+_BRINGS: Final = re.compile(r"(?:(?:\S*python\S* -m |uv )?pip3?|npm|pnpm|brew) (?:install|i|add) |mkdir ")
 _RECORDS: Final = ("git add", "git commit")
 """What keeps a change, and is not what got another command through."""
 _WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
@@ -102,6 +105,8 @@ class Failure:
     """The command that got it through; empty where that cannot be told."""
     is_instead: bool = False
     """Whether the cure did what the command was for, and not what had to come before it."""
+    is_said: bool = False
+    """Whether the output of the command named the cure: any agent tries that."""
     others: frozenset[str] = frozenset()
     """The programs of its line of which each may be the one that failed."""
 
@@ -139,11 +144,13 @@ class Failure:
 
     def lesson(self, run: str, /) -> Lesson:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
-        command = self.command if self.is_instead else _of_any_file(self.command)
+        is_as_run = self.is_instead or RUNS.match(self.command)
+        command = self.command if is_as_run else _FILE.sub(_ITS_PATH, self.command)
         return Lesson(
             title=f"`{_shortened(command, _BOTH - len(self.cure))}` failed here before",
             content=self._advice,
             place=self.program,
+            rests_on=OUTPUT if self.is_said else "",
             provenance=Provenance(
                 method=EXTRACTIVE, trajectory_ids=(run,), verdict="success", verdict_source="ground_truth"
             ),
@@ -184,31 +191,25 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collectio
     """What became of the commands of a line of which one failed: the next try tells which."""
     tries = [(command, _followed(command, later, beside)) for command in failed]
     cured = [(command, failure) for command, failure in tries if failure.cure]
-    if len([failure for _, failure in cured if failure.cure not in _OF_LINE]) > 1:
+    if len([failure for _, failure in cured if failure.cure not in (_FREED, _AGAIN)]) > 1:  # these are of a whole line
         cured = _likely(cured, failed[0].printed)
         tries[-1] = (failed[-1], replace(tries[-1][1], cure=""))
     command, failure = cured[0] if cured else tries[-1]
     failure = failure if failure.cure else _with_what_it_lacked(failed[0], later) or failure
     for each in (failure, *_replaced(command, later)):
-        yield replace(each, cure="") if command.is_absent and _is_usual(each) else each
+        is_renamed = command.is_absent and _SPELLED.sub("", each.command) == _SPELLED.sub("", each.cure)
+        yield replace(each, cure="") if is_renamed else each  # any agent tries an interpreter's other name
 
 
 def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[tuple[Command, Failure]]:
     """Of several commands that were cured, the one that the output names; any where the same cured them all."""
-    in_error, in_all = (
-        [(command, failure) for command, failure in cured if command.is_named_in(text)]
-        for text in (error_in(printed), printed)
-    )
+    texts = (error_in(printed), printed)
+    in_error, in_all = ([pair for pair in cured if pair[0].is_named_in(text)] for text in texts)
     if in_error or len(in_all) == 1:
         return in_error or in_all
     if len({failure.cure for _, failure in cured}) > 1:
         return []
-    return [(command, failure) for command, failure in cured if command.program != "git add"] or cured
-
-
-def _is_usual(failure: Failure) -> bool:
-    """Whether the cure is the next try of any agent: the same interpreter by its other name."""
-    return _SPELLED.sub("", failure.command) == _SPELLED.sub("", failure.cure)
+    return [(command, failure) for command, failure in cured if command.program not in _RECORDS] or cured
 
 
 def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
@@ -218,11 +219,6 @@ def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
             place, pattern = _ITS_PATH if {"/", "\\"} & {*word} else "<value>", rf"(?<![^\s=]){re.escape(word)}(?!\S)"
             failed, cure = (re.sub(pattern, place, text) for text in (failed, cure))
     return failed, cure
-
-
-def _of_any_file(text: str) -> str:
-    """A command without the names of the files that it was run on."""
-    return text if RUNS.match(text) else _FILE.sub(_ITS_PATH, text)
 
 
 def _shortened(text: str, most: int) -> str:
@@ -247,12 +243,12 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
         return failure
     between = [deed for deed in later[:place] if getattr(deed, "words", None) not in beside]
     cure = _cure(failed, again, between, failure.error)
-    is_instead = cure.endswith(again.text)
+    is_instead, is_said = cure.endswith(again.text), _is_said(failed, cure)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
     shown, cure = _fitted(failed, again, shown, cure)
     cure = cure if len(cure) <= LONGEST and is_plain(cure) else ""
-    return replace(failure, command=shown, through_at=again.at, cure=cure, is_instead=is_instead)
+    return replace(failure, command=shown, through_at=again.at, cure=cure, is_instead=is_instead, is_said=is_said)
 
 
 def _fitted(failed: Command, again: Command, shown: str, cure: str) -> tuple[str, str]:
@@ -284,8 +280,25 @@ def _added(failed: Command, again: Command) -> str:
     return re.sub(r"…(?: …)+", "…", " ".join((*words[:1], *rest)))
 
 
-def _brings(text: str, failed: Command) -> bool:
-    """Whether a command installs what an error names, or all that the repository names."""
+def _is_said(failed: Command, cure: str) -> bool:
+    """Whether the output named what the same command lacked or had too much, what git does, or what was not there."""
+    program, known, words = program_of(cure), failed.words, words_of(cure)
+    brings, is_same = _BRINGS.match(cure), program == failed.program and {*words[:1]} <= failed.words
+    if is_same:
+        new = {*words} - known
+        asked = {word for word in new if word.startswith("-")} or new or known - {*words}
+    elif program.startswith("git ") and program != failed.program:
+        asked = {"branch" if ITS_BRANCH in cure else program.removeprefix("git ")}
+    else:
+        asked = {word for word in words_of(cure[brings.end() :]) if word[:1] not in "-…"} if brings else set[str]()
+    printed = failed.printed.replace("_", "-").casefold()
+    names = (re.escape(word.partition("=")[0].replace("_", "-").casefold()) for word in asked)
+    is_named = all(re.search(rf"(?<![\w-]){name}(?![\w-])", printed) for name in names)
+    return is_named and (is_same or bool(asked)) and _NO_UPSTREAM not in printed
+
+
+def _brings(text: str, failed: Command, before: Sequence[Deed]) -> bool:
+    """Whether a command installs what an error names, or all that the repository names and named before."""
     installs = INSTALLS.match(text)
     if installs is None or (failed.text.startswith("/") and not text.startswith("/")):  # of another interpreter
         return False
@@ -294,25 +307,23 @@ def _brings(text: str, failed: Command) -> bool:
         return False  # no package brings an interpreter, or what installs packages
     words = {word.strip("'\"") for word in text[installs.end() :].split() if not word.startswith((".", "-"))}
     named = {re.split(r"[<>=\[]|(?<=.)@", word)[0].replace("-", "_").casefold() for word in words}
-    lacked = {*re.sub(r"\W", " ", error_in(failed.printed).replace("-", "_")).split(), *missing_modules(failed)}
-    is_named = not lacked.isdisjoint({part for word in named for part in (word, word.rpartition("/")[2])})
+    is_named = not lacked_by(failed).isdisjoint({part for word in named for part in (word, word.rpartition("/")[2])})
     is_in = any(len(name) > 3 and name in word for name in missing_modules(failed) for word in named)
-    return not named or " -r " in text or is_named or is_in
+    is_all = (not named or " -r " in text) and not any(isinstance(deed, Edit) or _edits(deed) for deed in before)
+    return is_named or is_in or is_all
 
 
 def _with_what_it_lacked(failed: Command, later: Sequence[Deed]) -> Failure | None:
-    """What installed a module or a program that was not there, where no later try says so any more."""
-    error, done = error_in(failed.printed), [deed for deed in later if isinstance(deed, Command)]
-    place = next((n for n, command in enumerate(done) if command.code == 0 and _brings(command.text, failed)), None)
-    if (
-        not failed.lacks
-        or place is None
-        or not (tries := [command for command in done[place + 1 :] if not command.looks])
-    ):
+    """What installed a module or a program that was not there, where the next try that needs it went through."""
+    error, done = error_in(failed.printed), [(n, deed) for n, deed in enumerate(later) if isinstance(deed, Command)]
+    install = next(((n, deed) for n, deed in done if deed.code == 0 and _brings(deed.text, failed, later[:n])), None)
+    if not failed.lacks or install is None:
         return None
-    if any(command.code and error_in(command.printed) == error for command in tries):
+    tries = [command for n, command in done if n > install[0] and command.shows(failed)]
+    if not tries or not tries[0].ran or any(command.code and error_in(command.printed) == error for command in tries):
         return None
-    return Failure(failed.program, error, failed.text, failed.at, tries[0].at, done[place].text)
+    is_said = _is_said(failed, install[1].text)
+    return Failure(failed.program, error, failed.text, failed.at, tries[0].at, install[1].text, is_said=is_said)
 
 
 def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
@@ -353,6 +364,8 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
     if failed.is_absent and again.prepared not in ("", failed.prepared):
         return _prepared(again)
     if not is_same and again.text != failed.text:
+        if again.folder not in ("", failed.folder) and PLACELESS.search(failed.printed) and not failed.is_absent:
+            return _entered(again)
         return again.text if _is_changed(failed, again, acted, edited) else ""
     if edited:
         file = next(iter(edited))
@@ -378,7 +391,9 @@ def _act(failed: Command, acted: Sequence[Command]) -> str:
     named = [command for command in acted if command.is_named_in(failed.printed)]
     if len(acted) > _MOST_BETWEEN and not any(" " in command.program for command in named):
         return ""
-    acts = named or [command for command in acted if command.program not in _RECORDS] or acted
+    acts = [command for command in acted if command.program not in _RECORDS] or acted
+    is_pair = len(acts) == 2 and len({name_of(command.program) for command in acts}) == 1
+    acts = acts if is_pair else named or acts
     both = " && ".join(command.text for command in acts)
     act = both if len(acts) == 2 and len(both) <= LONGEST else acts[-1].text
     act = _TO_BRANCH.sub(rf"\1{ITS_BRANCH}", act)
@@ -390,6 +405,12 @@ def _prepared(again: Command) -> str:
     return f"{again.prepared}{'; ' if again.prepared.startswith('$') else ' && '}{again.text}"
 
 
+def _entered(again: Command) -> str:
+    name = again.folder.rpartition("/")[2]
+    place = name if name == again.folder else f"…/{name}"
+    return f"cd {place} && {again.text}" if NAME.fullmatch(name) else ""
+
+
 def _same(failed: Command, again: Command, between: Sequence[Deed]) -> str:
     """Why the same command went through, where nothing was done but to prepare it in its line, to enter or to wait."""
     if again.prepared != failed.prepared:
@@ -397,9 +418,7 @@ def _same(failed: Command, again: Command, between: Sequence[Deed]) -> str:
     if again.text != failed.text:  # the same thing by another name
         return again.text if PLACELESS.search(failed.printed) else ""
     if again.folder not in ("", failed.folder):
-        name = again.folder.rpartition("/")[2]
-        place = name if name == again.folder else f"…/{name}"
-        return f"cd {place} && {again.text}" if NAME.fullmatch(name) else ""
+        return _entered(again)
     if check_of(failed.text) not in (None, "the release"):
         return ""  # a test may only be flaky
     if any(isinstance(deed, Spoke) for deed in between):

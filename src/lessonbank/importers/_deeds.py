@@ -32,9 +32,9 @@ from lessonbank.text.shell_commands import (
     words_of,
 )
 
-from ._checks import SCRATCH, check_of
+from ._checks import SCRATCH, check_of, started_in
 from ._lines import NOT_THERE, Part, parts_in_line
-from ._shell import ENTERS, as_printed, calls_of, command_of, is_shell
+from ._shell import ENTERS, as_printed, calls_of, command_of, file_of, is_shell
 
 LONGEST: Final = 100
 """Characters of a command that a cure tells."""
@@ -61,7 +61,8 @@ _FREES: Final = {
 """How the call of an agent's shell asks the person to let it out of the sandbox."""
 ENDINGS: Final = re.compile(r"dos2unix\s|s/\\r")
 """An edit of line endings alone."""
-_ITS_SCRIPT: Final = "<script>"
+_IMPORTS: Final = re.compile(r"(?:\bfrom|\bimport|require\(|\bimport\()\s*['\"]?([\w-]+)")
+"""What a script takes from elsewhere: the name with which it begins."""
 _ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
 _PREPARES: Final = re.compile(
     r"\s*(?:(?:source|\.|export)\s+\S{1,60}|"
@@ -91,6 +92,7 @@ _TAKES: Final = re.compile(r"^\$\w+\s*=\s*(?=[\w.&])")
 """What PowerShell puts before a command whose result it keeps."""
 _WAITS: Final = re.compile(r"Start-Sleep\b")
 _WHOLE: Final = Part("", 0)
+Deed: TypeAlias = "Command | Edit | Spoke"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +103,6 @@ class Edit:
 @dataclass(frozen=True, slots=True)
 class Spoke:
     """The person said something."""
-
-
-Deed: TypeAlias = "Command | Edit | Spoke"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +159,8 @@ class Command:
         """Whether it is the next try: the same command, or with more words, or with others about the same."""
         is_there = not self.folder or not other.folder or self.folder == other.folder or self.is_placed(other)
         is_same = self.words == other.words or (self.words >= other.words and self.got_past(other))
-        mine, its = (
-            command.program.replace(" run ", " ") for command in (self, other)
-        )  # `bun test` is not always its script
+        # `bun test` is not always its script
+        mine, its = (command.program.replace(" run ", " ") for command in (self, other))
         is_next = (is_same and mine == its and self.has_script_of(other)) or self.varies(other) or self.quotes(other)
         return is_there and is_next
 
@@ -184,7 +182,7 @@ class Command:
         """Whether both run the same script, or one that needs what the other lacked."""
         if self.script == other.script or other.is_missing:
             return True
-        return not missing_modules(other).isdisjoint(re.findall(r"\w+", self.script.casefold()))
+        return not missing_modules(other).isdisjoint(_IMPORTS.findall(self.script.casefold()))
 
     def quotes(self, other: Command) -> bool:
         """Whether it went on with other quotes around the same, where the shell could not read the other try."""
@@ -204,12 +202,23 @@ class Command:
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         is_read = _NAMED.fullmatch(self.program) is not None and is_plain(self.text)
-        acts = (
-            (self.code == 0 or self.part.is_left)
-            and is_read
-            and not (self.looks or self.script or self.edits or self.part.is_fed)
-        )
-        return acts and not is_check and not is_twin and not TELLS.match(self.text)
+        is_left_out = is_check or is_twin or self.looks or self.script or self.edits or self.part.is_fed
+        return (self.code == 0 or self.part.is_left) and is_read and not (is_left_out or TELLS.match(self.text))
+
+    @property
+    def ran(self) -> bool:
+        """Whether it went through, or is a check that says what it found."""
+        command = " ".join(word for word in words_of(self.text) if word not in operands_of(self.text))
+        return self.code == 0 or (check_of(command) is not None and not self.lacks)
+
+    def shows(self, other: Command) -> bool:
+        """Whether it tells if what another one lacked is there: it is started in the same way, or names that."""
+        mine, its = (_SET_FIRST.sub("", command.text) for command in (self, other))
+        if mine.split()[:1] == its.split()[:1] and (self.program == other.program or RUNS.match(its)):
+            return True
+        is_itself = other.is_absent and name_of(other.program) in other.printed
+        named = {word for text in (mine, *started_in(self.printed)) for word in text.split()}
+        return not (is_itself or self.looks or INSTALLS.match(mine)) and not named.isdisjoint(lacked_by(other))
 
     @property
     def lacks(self) -> bool:
@@ -239,7 +248,7 @@ class Command:
 
     def got_past(self, other: Command) -> bool:
         """Whether it went through, or at least ran where the other try did not."""
-        is_it = self.words == other.words or other.is_absent
+        is_it = self.ran if other.is_absent else self.words == other.words
         return self.code == 0 or (other.is_missing and not self.is_missing and is_it)
 
     def replaces(self, other: Command) -> bool:
@@ -263,6 +272,11 @@ def is_plain(text: str) -> bool:
     return bool(_CALL.fullmatch(text)) or not _SHAPED.search(
         _INTO.sub("", _PLAINLY_QUOTED.sub("''", text.replace(" && ", " ").replace("; ", " ")))
     )
+
+
+def lacked_by(failed: Command) -> set[str]:
+    """The words of the error of a command that lacked something, and the names of the module."""
+    return {*re.sub(r"\W", " ", error_in(failed.printed).replace("-", "_")).split(), *missing_modules(failed)}
 
 
 def missing_modules(failed: Command) -> set[str]:
@@ -332,7 +346,7 @@ def _command(part: Part, values: Mapping[str, str], *, at: int, folder: str, pri
     script, program = "".join((part.script, *used)), program_of(text)
     is_own = not {_file_name(word) for word in words_of(unwrapped(text))[:2]}.isdisjoint(made)
     if runs := _script_in(text, is_own=is_own and LACKS.search(printed) is not None):
-        script, text, is_own = f"{text} {script}", f"{runs} {_ITS_SCRIPT}", False
+        script, text, is_own = f"{text} {script}", f"{runs} <script>", False
         program = re.split(r"[/\\]", words_of(runs)[-1])[-1].removesuffix(".exe")
     text = text.replace(" <<", "")
     is_of_run = not only_looks(text) and not made.isdisjoint(map(_file_name, text.split()))
@@ -375,12 +389,8 @@ def _file_name(path: str) -> str:
 def _edited_file(call: ToolCall) -> str:
     """The name of the one file that a call edits; empty where that is not plain."""
     given = call.arguments
-    if isinstance(given, dict):
-        named = next((given[name] for name in ("file_path", "path", "filePath") if name in given), None)
-        text = str(given.get("input") or given.get("patch") or "")
-    else:
-        named, text = None, given
-    files = [named] if isinstance(named, str) else _PATCHED.findall(text)
+    text = given if isinstance(given, str) else str(given.get("input") or given.get("patch") or "")
+    files = [named] if (named := file_of(call)) else _PATCHED.findall(text)
     return files[0].rstrip("/").rpartition("/")[2] if len(files) == 1 else ""
 
 

@@ -35,7 +35,6 @@ from ._checks import (
     started_in,
 )
 from ._opinions import Opinion, objects_to_nothing, opinion_in
-from ._parts import Part
 from ._rejections import INTERRUPTED, is_rejection
 from ._reverts import reverted, reverts_in
 from ._shell import (
@@ -45,6 +44,7 @@ from ._shell import (
     bare,
     calls_of,
     command_of,
+    file_of,
     folder_of,
     goes_elsewhere,
     handed_on,
@@ -52,6 +52,7 @@ from ._shell import (
     own_code,
     parts_of,
 )
+from ._targets import Target
 
 WENT_ON: Final = "the session went on after that"
 """The reason of the verdict on what was learned of a task before its session went on."""
@@ -66,31 +67,36 @@ class _Checked:
     passed: bool
     by_code: bool
     """Whether its exit code says so, and not its output alone."""
-    part: Part
+    target: Target
     away: bool
     """Whether another machine ran it."""
-    started: tuple[Part, ...] = ()
+    started: tuple[Target, ...] = ()
     """What a target or a script started, as far as it printed that."""
 
     def is_of(self, edited: set[str]) -> bool:
         """Whether it looks at any of the files that were edited, as far as their names say."""
-        if all(map(_DOCUMENT.search, edited)) and (self.check == "the tests" or _OF_CODE.search(self.part.command)):
-            return _OF_DOCUMENTS.search(self.part.command) is not None
-        looks = not self.started or any(part.may_have(file) for part in self.started for file in edited)
-        return looks and any(map(self.part.has, edited))
+        if all(map(_DOCUMENT.search, edited)) and (self.check == "the tests" or _OF_CODE.search(self.target.command)):
+            return _OF_DOCUMENTS.search(self.target.command) is not None
+        looks = not self.started or any(target.may_have(file) for target in self.started for file in edited)
+        return looks and any(map(self.target.has, edited))
 
     def settles(self, other: _Checked) -> bool:
         """Whether it is the same command, or a wider one: one that chooses nothing, or more, or that builds first."""
         words = {word for word in self.words if not _SAME_SCOPE.match(word)}
-        if self.check == "the tests" and other.check == "the build" and _BUILDS_FIRST.search(self.part.command):
+        if self.check == "the tests" and other.check == "the build" and _BUILDS_FIRST.search(self.target.command):
             return words - {"test", "check", "verify", "package", "install"} <= other.words
-        if self.check == "the checks" and len(words) == 2 and words & {"make", "just", "task"} and not self.part.folder:
+        if (
+            self.check == "the checks"
+            and len(words) == 2
+            and words & {"make", "just", "task"}
+            and not self.target.folder
+        ):
             return True
         return self.check == other.check and (words <= other.words or self._chooses_more(other))
 
     def _chooses_more(self, other: _Checked) -> bool:
         more = self.words - other.words
-        chosen, _, last = other.part.command.strip().rpartition(" ")
+        chosen, _, last = other.target.command.strip().rpartition(" ")
         is_choice = not _NO_CHOICE.fullmatch(last) and check_of(chosen) is not None
         return is_choice and self.words > other.words and not any(word.startswith("-") for word in more)
 
@@ -120,7 +126,6 @@ _MOST_OUTPUT: Final = 20_000
 _MOST_COMMANDS: Final = 200
 """Commands of a line; one with more is taken for an edit."""
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert|^create$", re.IGNORECASE)
-_FILE: Final = ("file_path", "path", "filePath", "absolute_path", "notebook_path")
 _TELLS_NOTHING: Final = re.compile(
     r"\s(?:--watch(?:All)?(?!=false)|--exit-(?:zero|0)|--if-present|--soft-fail|--fail-never|-fn|--ignore-errors|"
     r"-Dmaven\.test\.failure\.ignore\S*|-run[\s=](?:NONE|XXX)|--ui)(?=[\s=]|$)|(?<![&>|])&(?![&>])|"
@@ -192,6 +197,8 @@ _GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL|---)[ \t]+\S+[ \t]+(.*)$", re.
 _SEES_CHANGES: Final = re.compile(BEFORE + r"git\s+(?:status|diff)(?=\s|$)")
 _SERVES: Final = re.compile(BEFORE + r"(?:docker|podman|kubectl|helm|systemctl|psql|mysql|sqlite3|gem|az|aws|gcloud)\s")
 """What acts on a service or a machine."""
+_SAID_RIGHT: Final = Verdict(outcome="success", confidence=0.9, reason="the user said that it is right", source="human")
+_SAID_WRONG: Final = Verdict(outcome="failure", confidence=0.9, reason="the user said that it is wrong", source="human")
 _TESTED_NOTHING: Final = re.compile(r"\(cached\)|.*\[no test(?:s to run| files)\]")
 
 
@@ -248,9 +255,9 @@ class _Known:
             return
         self.failed = [check for check in self.failed if not (done.passed and done.settles(check))]
         if done.passed:
-            self.doubts.discard(program_of(done.part.command.strip()))
+            self.doubts.discard(program_of(done.target.command.strip()))
         if self.edited and not (
-            done.is_of(self.edited) and (not done.passed or any(map(done.part.may_have, self.last)))
+            done.is_of(self.edited) and (not done.passed or any(map(done.target.may_have, self.last)))
         ):
             return
         if self.edited or done.check == "the release":
@@ -299,10 +306,6 @@ def _is_one_of(file: str, restored: frozenset[str]) -> bool:
 
 def _verdict_of(outcome: Outcome, reason: str, source: VerdictSource = "ground_truth") -> Verdict:
     return Verdict(outcome=outcome, reason=reason, source=source)
-
-
-_SAID_RIGHT: Final = Verdict(outcome="success", confidence=0.9, reason="the user said that it is right", source="human")
-_SAID_WRONG: Final = Verdict(outcome="failure", confidence=0.9, reason="the user said that it is wrong", source="human")
 
 
 def _outcome_of(checks: Sequence[_Checked], before: Sequence[_Checked]) -> Verdict | None:
@@ -400,7 +403,7 @@ def _signs_of_words(text: str) -> Iterator[Sign]:
 def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None) -> Iterator[Sign]:
     if not is_shell(call):
         if _EDITOR.search(call.name.rpartition(".")[2]) and not (result and result.is_error):
-            yield from () if SCRATCH.match(file := _file_of(call)) else (_Edit(frozenset({file})),)
+            yield from () if SCRATCH.match(file := file_of(call)) else (_Edit(frozenset({file})),)
         return
     line = handed_on(command_of(call.arguments))
     if result is not None and (pair := as_printed(line, result.text[-_MOST_OUTPUT:])):
@@ -414,7 +417,7 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
         own, before = own_code(commands, joints, place, code, prepares=_means_the_same), commands[:place]
         is_log = joints[place - 1 : place] == ["|"] and check_of(commands[place - 1]) is not None
         away = is_log or any(map(AWAY.match, commands[: place + 1]))
-        for sign in _signs_of_command(command, result, own, bool(code), Part(command, folder_of(before)), away=away):
+        for sign in _signs_of_command(command, result, own, bool(code), Target(command, folder_of(before)), away=away):
             if isinstance(sign, _Checked) or not goes_elsewhere(before):
                 yield sign
 
@@ -424,13 +427,8 @@ def _means_the_same(command: str) -> bool:
     return bool(ENTERS.match(command) or check_of(command) or _PREPARES.match(command))
 
 
-def _file_of(call: ToolCall) -> str:
-    named = call.arguments if isinstance(call.arguments, dict) else {}
-    return next((file for key in _FILE if isinstance(file := named.get(key), str)), "")
-
-
 def _signs_of_command(
-    command: str, result: Observation | None, code: int | None, line_failed: bool, part: Part, *, away: bool
+    command: str, result: Observation | None, code: int | None, line_failed: bool, target: Target, *, away: bool
 ) -> Iterator[Sign]:
     check, printed = check_of(command), result.text[-_MOST_OUTPUT:] if result else ""
     if _DELIVERS.match(command):
@@ -456,7 +454,7 @@ def _signs_of_command(
             words = frozenset[str]() if check == "CI" else frozenset(_SETS.sub("", command).split())
             by_code = code is not None or (line_failed and not passed)
             begun = started_in(printed) if passed and check != "the hooks" else []
-            yield _Checked(check, words, passed, by_code, part, away, tuple(Part(text, "") for text in begun))
+            yield _Checked(check, words, passed, by_code, target, away, tuple(Target(text, "") for text in begun))
 
 
 def _shows(check: Check, printed: str, code: int | None) -> bool:

@@ -64,6 +64,11 @@ _ORDER: tuple[Format, ...] = tuple(
 )
 _FOLDERS = (browsergym, tau2, openhands)
 """Those of which a folder can be one result."""
+_JUDGED_ELSEWHERE = (mini_swe_agent.FORMAT, swe_agent.FORMAT, openhands.FORMAT)
+_CODING_AGENTS = (
+    *(claude_code.FORMAT, claude_stream.FORMAT, cline.FORMAT, codex.FORMAT, codex_exec.FORMAT, copilot_cli.FORMAT),
+    *(gemini_cli.FORMAT, opencode.FORMAT, qwen_code.FORMAT),
+)
 _FILES = (opencode, aider)
 """Those whose files hold no JSON."""
 _BY_NAME = {format.name: format for format in _ORDER}
@@ -227,13 +232,6 @@ def _while_some_are_runs(format: Format, source: Source) -> Iterator[Entry]:
                 return
     except RecursionError:
         yield Skipped(source.path, 1, TOO_DEEP)
-
-
-_JUDGED_ELSEWHERE = (mini_swe_agent.FORMAT, swe_agent.FORMAT, openhands.FORMAT)
-_CODING_AGENTS = (
-    *(claude_code.FORMAT, claude_stream.FORMAT, cline.FORMAT, codex.FORMAT, codex_exec.FORMAT, copilot_cli.FORMAT),
-    *(gemini_cli.FORMAT, opencode.FORMAT, qwen_code.FORMAT),
-)
 
 
 def _folder(

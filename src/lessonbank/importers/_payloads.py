@@ -27,6 +27,8 @@ _KNOWN: Final = {*_ROLES.split("|"), "model", "environment", "instructions"}
 _WRAPS: Final = ("messages", "message", "prompt", "input", "output", "text", "content", "result", "response")
 _SYSTEMS: Final = ("system", "system_instruction", "systemInstruction", "instructions")
 _SEALED: Final = {"protectedData", "thoughtSignature", "thought_signature", "signature", "encrypted_content"}
+_BROKEN: Final[Data] = {"role": "user", "content": "role"}
+"""What an exporter of 2025 wrote in place of a list of messages."""
 _NOTHING: Final = ("", "None", "null", "undefined")
 
 
@@ -127,10 +129,6 @@ class Payloads:
             return message
         open_parts: list[Json] = [_opened(mapping(part)) if _is_sealed(part) else part for part in parts]
         return {**message, "parts" if listing(message.get("parts")) else "content": open_parts}
-
-
-_BROKEN: Final[Data] = {"role": "user", "content": "role"}
-"""What an exporter of 2025 wrote in place of a list of messages."""
 
 
 def _systems(row: Data) -> list[str]:
@@ -251,12 +249,9 @@ def _answered(messages: list[Data]) -> list[Json]:
         call = match[1] if match else None
         if role == "tool" and not id and not message.get("parts"):
             call = waiting.first()
-        conversation.append(message if id or call is None else _result(message, call))
+        of_call = {} if id or call is None else {"role": "tool", "tool_call_id": call.id, "name": call.name}
+        conversation.append({**message, **of_call})
     return conversation
-
-
-def _result(message: Data, call: ToolCall) -> Data:
-    return {**message, "role": "tool", "tool_call_id": call.id, "name": call.name}
 
 
 def result_text(value: Json, /) -> str:

@@ -29,8 +29,16 @@ _SHELL_TRAILER = re.compile(
 )
 """What the shell of Gemini CLI, and of Qwen Code, which was made of it, writes below an output when all went well."""
 _LONGEST_TRAILER = 1000
-
-
+_PROMPTS = ("{}.task.txt", "task.txt")
+_ISSUES = (
+    ("<pr_description>", "</pr_description>"),
+    ("<issue_description>", "</issue_description>"),
+    ("<uploaded_issue>", "</uploaded_issue>"),
+    ("ISSUE:\n", "\nINSTRUCTIONS:"),
+    ("\nTask Description:\n", "\n\nCurrent terminal state:"),
+    ("Please solve this issue: ", "\n\nYou can execute bash commands"),
+)
+_LEAD = "Consider the following PR description:"
 _MEMORY = re.compile(r"(?:<|&lt;)lessonbank(?:>|&gt;)"), re.compile(r"(?:<|&lt;)/lessonbank(?:>|&gt;)")
 TOO_DEEP = "the run is nested too deep"
 FAILED = "the reader failed"
@@ -521,9 +529,6 @@ def environment_after_agent(messages: list[Json], /) -> list[Json]:
     return conversation
 
 
-_PROMPTS = ("{}.task.txt", "task.txt")
-
-
 def prompt_beside(source: Source, /) -> str:
     """What the user asked, out of a text beside a stream that does not repeat it.
 
@@ -539,17 +544,6 @@ def prompt_beside(source: Source, /) -> str:
         if prompt:
             return prompt
     raise FormatError(f"the stream does not hold its prompt: write it to {source.stem}.task.txt beside it")
-
-
-_ISSUES = (
-    ("<pr_description>", "</pr_description>"),
-    ("<issue_description>", "</issue_description>"),
-    ("<uploaded_issue>", "</uploaded_issue>"),
-    ("ISSUE:\n", "\nINSTRUCTIONS:"),
-    ("\nTask Description:\n", "\n\nCurrent terminal state:"),
-    ("Please solve this issue: ", "\n\nYou can execute bash commands"),
-)
-_LEAD = "Consider the following PR description:"
 
 
 def issue_in(text: str, /) -> str:

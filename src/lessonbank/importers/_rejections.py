@@ -36,8 +36,6 @@ _ANYWHERE: Final = re.compile(
     r"не работает|неправильно|неверно|не то|отмени|откати|сломал|"
     r"不对|不行|错了|不工作|还是|撤销|回滚|間違|違い|違う|動かない|動きません|元に戻"
 )
-
-
 _NAMED_ERROR: Final = re.compile(r"\b[A-Z]\w*(?:Error|Exception)\b|\b[Tt]raceback\b")
 
 

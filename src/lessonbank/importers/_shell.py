@@ -12,6 +12,7 @@ _SHELLS: Final = {
     *("bash", "shell", "exec_command", "local_shell", "run_shell_command", "run_commands", "execute_command"),
     *("container.exec", "execute_bash", "run_terminal_cmd", "shell_command", "powershell"),
 }
+_FILE: Final = ("file_path", "path", "filePath", "absolute_path", "notebook_path")
 _MOST_COMMAND: Final = 10_000
 _WRAPPED: Final = re.compile(r"^\s*(?:/\S*/)?(?:ba|z)?sh\s+(-\w*o\s+pipefail\s+)?-\w*c\s+(['\"])(.*)\2\s*$", re.DOTALL)
 _TAKES_TEXT: Final = re.compile(r"-\w*c|-command|/[ck]", re.IGNORECASE)
@@ -70,6 +71,12 @@ def calls_of(step: Step, /) -> Iterator[tuple[ToolCall, Observation | None]]:
     unnamed = [seen for seen in step.observations if seen.source == "tool" and not seen.call_id]
     for call in step.action.calls:
         yield call, results.get(call.id or "") or (unnamed.pop(0) if unnamed else None)
+
+
+def file_of(call: ToolCall, /) -> str:
+    """The file that a call names; empty where it names none."""
+    named = call.arguments if isinstance(call.arguments, dict) else {}
+    return next((file for key in _FILE if isinstance(file := named.get(key), str)), "")
 
 
 def is_shell(call: ToolCall, /) -> bool:
@@ -206,10 +213,11 @@ def as_printed(command: str, printed: str, /) -> tuple[str, int] | None:
     return (of_first + command[: match.start()], int(codes[0])) if len(codes) == 1 else None
 
 
-def went_through(run: Trajectory, /) -> Iterator[tuple[str, str]]:
-    """Each command of a run whose call was no error, without what it quotes, with what the call printed."""
+def went_through(run: Trajectory, /) -> Iterator[tuple[str, str, str]]:
+    """Each command of a run whose call was no error, without what it quotes; what the call printed, and all of it."""
     for step in run.steps:
         for call, result in calls_of(step):
             if result is not None and not result.is_error and is_shell(call):
-                for command in parts_of(bare(command_of(call.arguments)))[0]:
-                    yield command, result.text
+                line = command_of(call.arguments)
+                for command in parts_of(bare(line))[0]:
+                    yield command, result.text, line

@@ -31,6 +31,8 @@ class Record(Protocol):
 
 
 R = TypeVar("R", bound=Record)
+Exchange: TypeAlias = tuple[list[Json], list[Json]]
+"""What a request was sent and what came back."""
 
 
 def instant(text: str, /) -> str:
@@ -127,10 +129,6 @@ def _run(trace: str, steps: Sequence[Step], name: str) -> Run:
         speakers="places" if payloads.guessed else "roles",
         left=left,
     )
-
-
-Exchange: TypeAlias = tuple[list[Json], list[Json]]
-"""What a request was sent and what came back."""
 
 
 def _asked(whole: Step) -> list[Json]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from lessonbank.contracts.records import Json, Usage
 from lessonbank.errors import FormatError
-from lessonbank.text.messages import first_request, trajectory_from
+from lessonbank.text.messages import first_request, run_of_messages
 
 from ._files import Row, Skipped, Source
 from ._reading import Data, Entry, Format, Run, at, attempts, count, listing, mapping, words
@@ -109,7 +109,7 @@ def _message(line: Data, keys: dict[str, str]) -> Data:
     if isinstance(content, list):
         content = [_with_keys(part, keys) if isinstance(part, dict) else part for part in content]
     turn: Data = {"role": words(message.get("role")) or words(line.get("type")), "content": content}
-    trajectory_from([turn], task="readable?")
+    run_of_messages([turn], task="readable?")
     if line.get("isMeta") is True or line.get("isCompactSummary") is True:
         turn = {**turn, "role": "environment", "name": "claude-code"}
     return turn
@@ -169,12 +169,8 @@ def _text(content: Json) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _spoken(messages: list[Data]) -> list[Json]:
-    """The messages with what the program says in the user's name as its own, and a command as the user typed it."""
-    return [_as_spoken(message, messages, place) for place, message in enumerate(messages)]
-
-
 def _as_spoken(message: Data, messages: list[Data], place: int) -> Data:
+    """A message: what the program says in the user's name as its own, and a command as the user typed it."""
     text = _text(message["content"]) if message["role"] == "user" else ""
     if not _WRAPPER.match(text):
         return message
@@ -202,7 +198,7 @@ def _task(messages: list[Json]) -> str | None:
 
 def _run(session: _Session) -> Run:
     spent = session.usage.values()
-    messages = _spoken(session.messages)
+    messages: list[Json] = [_as_spoken(m, session.messages, place) for place, m in enumerate(session.messages)]
     session.messages.clear()
     return Run(
         messages=messages,

@@ -203,12 +203,9 @@ def _answered(spans: list[_Span]) -> set[str]:
     for span in spans:
         for message in (*_read_request(span.attributes)[0], *_told_by_events(span.events)[0]):
             ids.add(words(at(message, "tool_call_id")))
-            ids.update(words(at(part, "id")) for part in listing(at(message, "parts")) if _is_result(part))
+            parts = (part for part in listing(at(message, "parts")) if words(at(part, "type")).endswith("response"))
+            ids.update(words(at(part, "id")) for part in parts)
     return ids - {""}
-
-
-def _is_result(part: Json) -> bool:
-    return words(at(part, "type")).endswith("response")
 
 
 def _agent_of(span: _Span, spans: dict[str, _Span], known: dict[str, str]) -> str:

@@ -23,7 +23,8 @@ _SUMS_UP: Final = re.compile(
 )
 """What is said at the end whatever was wrong."""
 ABSENT: Final = re.compile(
-    r"command not found|: not found$|is not recognized as|CommandNotFound|Failed to spawn|Python was not found",
+    r"command not found|: not found$|is not recognized as|CommandNotFound|Failed to spawn|Python was not found|"
+    r"could not determine executable",
     re.MULTILINE,
 )
 """How shells say that a program is not there."""
@@ -39,7 +40,8 @@ MODULE: Final = re.compile(
 )
 """What was not there, of a language's own modules."""
 PLACELESS: Final = re.compile(
-    r"no such file|not found|cannot find|ENOENT|missing script|not a git repo|does not exist|could not read",
+    r"no such file|not found|cannot find|ENOENT|missing script|not a git repo|does not exist|could not read|"
+    r"did not match any",
     re.IGNORECASE,
 )
 """What a command says that was run in the wrong folder."""

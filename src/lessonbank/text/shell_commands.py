@@ -54,7 +54,8 @@ _ACTS: Final = re.compile(
 """What else such a program does by its arguments."""
 _ASKS: Final = re.compile(
     r"pip3? (?:list|show|freeze)|npm (?:ls|list|view)|curl|wget|env|ps|df|du|sleep|date|whoami|"
-    r"pg_isready|lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
+    r"nc|ncat|ping6?|traceroute|dig|nslookup|nmap|iw|lspci|lsusb|pg_isready|"
+    r"lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
     r"(?:ps|images|logs|inspect|version|info|get|describe|list)"
 )
 """Programs that tell how a machine or a service is."""

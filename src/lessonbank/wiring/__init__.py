@@ -41,9 +41,11 @@ from lessonbank.contracts.settings import (
 from lessonbank.evidence.policy import Holdout, described
 from lessonbank.guard import check_scope
 from lessonbank.guard.identity import warn_unprotected
+from lessonbank.learning.judging import Abstaining
+from lessonbank.search import TrustFilter
 
-from ._arguments import abstaining, grouped, promised
-from ._consolidation import choose_consolidator, choose_topics, takes_additions, trusting
+from ._arguments import grouped, promised
+from ._consolidation import choose_consolidator, choose_topics, takes_additions
 from ._embedders import Choice as EmbedderChoice
 from ._embedders import choose_embedder
 from ._entrance import choose_intake, describe_intake
@@ -182,6 +184,7 @@ async def connect_async(
     if off := _is_off():  # what needs a model or an embedder would ask for one
         model, embedder, learning = None, "lexical", replace(learning, topics=UNSET)
         retrieval = replace(retrieval, by=UNSET, level="experience", fit="none")
+    limit = chosen(retrieval.limit, 1 if profile == "paper" else LIMIT)
     policy = choose_measuring(evidence.holdout, profile)
     roles = resolve_models(model, lambda: store)
     fitter = choose_fitter(retrieval, roles.fit)
@@ -194,6 +197,7 @@ async def connect_async(
         search, bare = choose_retrieval(
             retrieval, parts.retriever, store=store, embedder=selection.embedder, profile=profile
         )
+        search = TrustFilter(search, safety.trust)
         ledger = await to_thread.run_sync(lambda: measuring(store, policy, act=evidence.act, trust=safety.trust))
         kit = await to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
         consolidator = choose_consolidator(
@@ -206,9 +210,7 @@ async def connect_async(
             trust=safety.trust,
             additions=additions,
             caps=safety.caps,
-        )
-        search, consolidator = trusting(
-            safety.trust, search, bare, consolidator, store=store if profile != "paper" else None
+            unique_wording=profile != "paper",
         )
         topics = choose_topics(learning.topics, store, roles.extractor, profile, measured=policy != Holdout(0.0, 0.0))
         place = "" if off else await to_thread.run_sync(spool_place, where)
@@ -228,7 +230,7 @@ async def connect_async(
         "holdout": described(policy),
         **describe_intake(intake),
         "trust": safety.trust,
-        "limit": _limit(retrieval, profile),
+        "limit": limit,
         "fit": retrieval.fit,
         "budget": chosen(retrieval.budget, BUDGET),
         "consolidation": consolidation if parts.consolidator is None else display_name(parts.consolidator),
@@ -243,7 +245,7 @@ async def connect_async(
         retriever=search,
         injector=kit.injector,
         fitter=fitter,
-        judge=abstaining(promised(parts.judge, Verdict, name="judge") or kit.judge, learning.abstain),
+        judge=Abstaining(promised(parts.judge, Verdict, name="judge") or kit.judge, learning.abstain),
         extractor=promised(parts.extractor, Extraction, name="extractor") or kit.extractor,
         consolidator=consolidator,
         topics=topics,
@@ -263,24 +265,28 @@ async def connect_async(
         ),
         hooks=tuple(parts.hooks),
     )
-    options = BankOptions(
-        limit=_limit(retrieval, profile),
-        fit=retrieval.fit,
-        success_at=learning.success_at,
-        keep_runs=learning.keep_runs,
-        keep_lessons=learning.keep_lessons,
-        sleep_after=learning.sleep_after,
-        reflect_every=learning.reflect_every,
-        submits_here=learning.submit == "here",
-        unique_wording=profile != "paper",
-        corroborates=safety.trust == "corroborated",
-        shows_known=profile != "paper" and recognises,
-        observe=evidence.observe,
-        place=place,
-        off=off,
-        settings=settings,
+    return AsyncReasoningBank(
+        store,
+        bank_parts,
+        BankOptions(
+            limit=limit,
+            fit=retrieval.fit,
+            success_at=learning.success_at,
+            keep_runs=learning.keep_runs,
+            keep_lessons=learning.keep_lessons,
+            sleep_after=learning.sleep_after,
+            reflect_every=learning.reflect_every,
+            submits_here=learning.submit == "here",
+            unique_wording=profile != "paper",
+            corroborates=safety.trust == "corroborated",
+            shows_known=profile != "paper" and recognises,
+            observe=evidence.observe,
+            place=place,
+            off=off,
+            settings=settings,
+        ),
+        scope=scope,
     )
-    return AsyncReasoningBank(store, bank_parts, options, scope=scope)
 
 
 def _waiting(make: Callable[P, Coroutine[Any, Any, AsyncReasoningBank]], /) -> Callable[P, ReasoningBank]:
@@ -300,10 +306,6 @@ def _waiting(make: Callable[P, Coroutine[Any, Any, AsyncReasoningBank]], /) -> C
 
 
 connect = _waiting(connect_async)
-
-
-def _limit(retrieval: Retrieval, profile: Profile) -> int:
-    return chosen(retrieval.limit, 1 if profile == "paper" else LIMIT)
 
 
 def _is_off() -> bool:

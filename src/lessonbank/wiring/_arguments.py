@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
 from lessonbank._base.aio import promised_answer
 from lessonbank._base.checks import argument_error, is_instance, safe_getattr
-from lessonbank.contracts.ports import Consolidator, Judge
-from lessonbank.contracts.records import Change, Experience
-from lessonbank.contracts.records.entry import Entry
-from lessonbank.learning.judging import Abstaining
+from lessonbank.contracts.ports import Vectors
+from lessonbank.contracts.records import Experience, Found
+from lessonbank.search._wrapper import RetrieverWrapper
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -56,20 +57,21 @@ def promised(
     return held_to_it
 
 
-def deciding(consolidator: Consolidator, /) -> Consolidator:
-    """A consolidator of the caller's own that gives changes, or says in one sentence that it does not."""
+@dataclass(frozen=True, slots=True)
+class OwnRetriever(RetrieverWrapper):
+    """A retriever of the caller's own that gives what it should, or says in one sentence that it does not."""
 
-    async def held_to_it(new: Experience, /) -> Sequence[Change]:
-        return await promised_answer(consolidator, new, "consolidator=", "a list of changes", _are_changes)
+    @property
+    def name(self) -> str:
+        """The name of the inner retriever."""
+        return self.inner.name
 
-    return held_to_it
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
+        """What the inner retriever finds. Raises UsageError."""
+        find = partial(self.inner, scope=scope, limit=limit)
+        return await promised_answer(find, task, "retriever=", "Found", lambda a: is_instance(a, Found))
 
-
-def _are_changes(result: object) -> bool:
-    changes = cast("tuple[object, ...]", result) if is_instance(result, (list, tuple)) else (None,)
-    return all(is_instance(change, Entry) for change in changes)
-
-
-def abstaining(judge: Judge, below: float, /) -> Judge:
-    """The judge, silent where it is less sure than `below`."""
-    return Abstaining(judge, below) if below else judge
+    async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
+        """The vectors of the inner retriever. Raises UsageError."""
+        make, what = self.inner.index, "a mapping from ids to vectors"
+        return await promised_answer(make, experiences, "retriever.index", what, lambda a: issubclass(type(a), Mapping))

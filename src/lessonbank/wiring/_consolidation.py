@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Sequence
+from typing import Any, cast
 
-from lessonbank._base.checks import argument_error, signature
+from lessonbank._base.aio import promised_answer
+from lessonbank._base.checks import argument_error, is_instance, signature
 from lessonbank.contracts.ports import Consolidator, Embedder, LanguageModel, Retriever, Store
+from lessonbank.contracts.records import Change, Experience
+from lessonbank.contracts.records.entry import Entry
 from lessonbank.contracts.settings import Caps, Consolidation, Learning, Profile, TopicsBy, TrustPolicy, Unset, chosen
 from lessonbank.errors import UsageError
 from lessonbank.learning.consolidation import (
@@ -20,22 +23,27 @@ from lessonbank.learning.consolidation import (
     append,
 )
 from lessonbank.learning.topics import Topics, TopicsByModel, TopicsByWords
-from lessonbank.search import LexicalRetriever, TrustFilter
-
-from ._arguments import deciding
+from lessonbank.search import LexicalRetriever
 
 
 def _own(given: object, store: Store, /) -> Consolidator:
     """What the caller gave; a class or function whose one argument is called `store` makes it."""
-    takes = signature(given)
-    if takes is None or list(takes.parameters) != ["store"]:
-        return deciding(cast("Consolidator", given))
-    made = cast("Callable[[Store], object]", given)(store)
+    called_with, made = signature(given), cast("Any", given)
+    if called_with is not None and list(called_with.parameters) == ["store"]:
+        made = made(store)
     if not callable(made):
-        raise argument_error(
-            "Parts(consolidator=)", "takes a consolidator, or a function of the store that makes one", made
-        )
-    return deciding(cast("Consolidator", made))
+        takes = "takes a consolidator, or a function of the store that makes one"
+        raise argument_error("Parts(consolidator=)", takes, made)
+
+    async def held_to_it(new: Experience, /) -> Sequence[Change]:
+        return await promised_answer(made, new, "consolidator=", "a list of changes", _are_changes)
+
+    return held_to_it
+
+
+def _are_changes(result: object) -> bool:
+    changes = cast("tuple[object, ...]", result) if is_instance(result, (list, tuple)) else (None,)
+    return all(is_instance(change, Entry) for change in changes)
 
 
 def choose_consolidator(
@@ -50,8 +58,9 @@ def choose_consolidator(
     trust: TrustPolicy,
     additions: bool,
     caps: Caps | Unset | None,
+    unique_wording: bool,
 ) -> Consolidator:
-    """The consolidator that the caller gave, or that of a name, within `caps`.
+    """The consolidator that the caller gave, or that of a name, within `caps`, and as `trust` wants it.
 
     Raises:
         UsageError: what was given makes none.
@@ -66,7 +75,11 @@ def choose_consolidator(
         consolidator = Eliminating(Recognise(search, model, embedder, imported=trust == "open"), search)
         consolidator = Adding(consolidator, search, store) if additions else consolidator
     most = chosen(caps, DEFAULT_CAPS)
-    return consolidator if most is None else CappedConsolidator(consolidator, store, most)
+    consolidator = consolidator if most is None else CappedConsolidator(consolidator, store, most)
+    consolidator = OneWording(consolidator, store) if unique_wording else consolidator
+    if trust in ("open", "reviewed"):
+        return consolidator
+    return Corroborating(consolidator, retriever, store=store if unique_wording else None)
 
 
 def takes_additions(learning: Learning, profile: Profile, /, *, recognises: bool) -> bool:
@@ -93,15 +106,3 @@ def choose_topics(
     if model is None:
         raise UsageError("topics='model' needs a model to name them: pass model=, or topics='words'")
     return TopicsByModel(TopicsByWords(store), model)
-
-
-def trusting(
-    policy: TrustPolicy, search: Retriever, bare: Retriever, consolidator: Consolidator, /, *, store: Store | None
-) -> tuple[Retriever, Consolidator]:
-    """The retriever and the consolidator as `policy` wants them; with a `store`, each wording is one lesson."""
-    if store is not None:
-        consolidator = OneWording(consolidator, store)
-    if policy == "open":
-        return TrustFilter(search, policy), consolidator
-    watched = consolidator if policy == "reviewed" else Corroborating(consolidator, bare, store=store)
-    return TrustFilter(search, policy), watched

@@ -17,8 +17,7 @@ KEY = "LESSONBANK_API_KEY"
 
 def is_remote(where: File | Server, /) -> bool:
     """Whether a place is the address of a server over HTTP."""
-    name = where.url if isinstance(where, Server) else str(where.path)
-    return name.lower().startswith(_SCHEMES)
+    return str(where.url if isinstance(where, Server) else where.path).lower().startswith(_SCHEMES)
 
 
 def open_remote(where: File | Server, /, *, scope: str, **settings: object) -> AsyncReasoningBank:

@@ -7,7 +7,7 @@ from typing import Any
 
 from lessonbank.bank.preview_settings import PreviewSettings
 from lessonbank.contracts.ports import Embedder, LanguageModel, Retriever, Store
-from lessonbank.contracts.settings import UNSET, Profile, Retrieval, Search, TrustPolicy, chosen
+from lessonbank.contracts.settings import UNSET, Profile, Retrieval, TrustPolicy, chosen
 from lessonbank.errors import UsageError
 from lessonbank.search import (
     DenseRetriever,
@@ -24,6 +24,8 @@ from lessonbank.search import (
 from lessonbank.search.fit import Fitter
 from lessonbank.search.injection import Injector
 
+from ._arguments import OwnRetriever
+
 
 def choose_retrieval(
     asked: Retrieval, own: Retriever | None, /, *, store: Store, embedder: Embedder | None, profile: str
@@ -38,6 +40,7 @@ def choose_retrieval(
     if own is not None:
         if replace(asked, preface=UNSET, limit=UNSET, budget=UNSET, fit="none") != Retrieval():
             raise UsageError("with Parts(retriever=), Retrieval() takes limit, budget, preface and fit only")
+        own = OwnRetriever(own)
         return own, own
     if asked.level == "lesson":
         floor = chosen(asked.floor, None)
@@ -75,9 +78,9 @@ def _floors(asked: Retrieval, embedder: Embedder | None, profile: str) -> _Floor
     if profile == "paper":
         return _Floors(relative=share)
     vectors = default_floor(embedder.space) if embedder else None
-    if _by(asked) == "hybrid" and vectors is None:
+    if asked.by == "hybrid" and vectors is None:
         return _Floors(relative=share)  # what vectors of an unknown scale bring in, words cannot judge
-    shared = default_words(embedder.space) if embedder and _by(asked) != "hybrid" else None
+    shared = default_words(embedder.space) if embedder and asked.by != "hybrid" else None
     return _Floors(default_floor(None), vectors, shared, share)
 
 
@@ -85,16 +88,13 @@ def _searching(asked: Retrieval, store: Store, embedder: Embedder | None, floors
     lexical: Retriever = LexicalRetriever(store)
     lexical = WordFloor(lexical, floors.words) if floors.words else lexical
     lexical = RelativeFloor(lexical, floors.relative) if floors.relative else lexical
-    if _by(asked) == "lexical" or (_by(asked) is None and embedder is None):
+    by = chosen(asked.by, None)
+    if by == "lexical" or (by is None and embedder is None):
         return lexical
-    dense: Retriever = DenseRetriever(store, _needed(embedder, f"retrieval={_by(asked)!r}"), floors.vectors, lexical)
+    dense: Retriever = DenseRetriever(store, _needed(embedder, f"retrieval={by!r}"), floors.vectors, lexical)
     dense = WordFloor(dense, floors.words_of_vectors, "words") if floors.words_of_vectors else dense
     dense = RelativeFloor(dense, floors.relative) if floors.relative else dense
-    return HybridRetriever(dense, lexical) if _by(asked) == "hybrid" else dense
-
-
-def _by(asked: Retrieval) -> Search | None:
-    return chosen(asked.by, None)
+    return HybridRetriever(dense, lexical) if by == "hybrid" else dense
 
 
 def _needed(embedder: Embedder | None, by: str) -> Embedder:

@@ -25,6 +25,7 @@ from typing import Any
 from lessonbank.bank.recall_again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Recall
+from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.guard.hazards import is_hazard
 from lessonbank.hosts import client, hosts
 from lessonbank.hosts.repositories import Repositories
@@ -169,7 +170,7 @@ class Player:
             if not any("wait" in line and f"--scope {here.scope}" in line for line in played.lines):
                 return set()
             lessons = [lesson for lesson in here.lessons.list() if is_hazard(lesson.content)]
-            held = [lesson for lesson in lessons if not is_shown(here, lesson, own=True)]
+            held = [lesson for lesson in lessons if not is_shown(here, lesson, RetrieveOptions(own=True))]
             return _sessions_of(here, {run for lesson in held for run in lesson.provenance.trajectory_ids})
 
 

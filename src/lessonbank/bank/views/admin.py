@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, get_args
 
 from anyio import to_thread
@@ -160,7 +161,8 @@ class AsyncAdmin:
         if await get_setting(self._bank.store, REFUSED.of(self._bank.scope)):
             await self._bank.store.put_setting(REFUSED.of(self._bank.scope), None)
         done = 0
-        while batch := await self._bank.parts.retriever.catch_up(scope=self._bank.scope, most=256):
+        catch_up = partial(self._bank.parts.retriever.catch_up, scope=self._bank.scope, most=256)
+        while batch := a_count(await catch_up(), "what the retriever's catch_up returns", least=0):
             done += batch
             if progress:
                 progress(done)
@@ -316,8 +318,8 @@ class AsyncAdmin:
         """
         self._bank.check_whole_file("backup")
         if not self._bank.is_off("backup"):
-            await self._bank.record_act("admin.backup", read_only=True)  # first: the copy's journal is the bank's
             await care_of(self._bank.store).backup(a_path(path))
+            await self._bank.record_act("admin.backup", read_only=True)
 
     async def storage(self) -> Mapping[str, str]:
         """What keeps the bank, and how it is: versions, and what its owner should do, in short texts by name.

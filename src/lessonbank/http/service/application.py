@@ -21,13 +21,12 @@ from lessonbank._version import VERSION
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.contracts.records import Record
 from lessonbank.contracts.store_calls import get_setting, queue_of
-from lessonbank.errors import LessonbankError
 from lessonbank.http.client.operations import API, OPERATIONS
 
 from .admission import Admission
 from .events import stream
 from .metrics import CONTENT_TYPE, Metrics
-from .problems import Problem, answer_errors, of_error, problem
+from .problems import Problem, answer_errors, problem
 from .proxy_users import ProxyUsers as ProxyUsers
 from .routes import REFUSALS, Routes
 from .traces import Traces
@@ -170,10 +169,7 @@ def _add_operations(app: FastAPI, bank: AsyncReasoningBank, metrics: Metrics) ->
 
 async def _failure(ask: Callable[[str], Awaitable[object]], name: str) -> Response | None:
     with anyio.move_on_after(_READY):
-        try:
-            await ask(name)
-        except LessonbankError as error:
-            return of_error(error)
+        await ask(name)
         return None
     return problem("store_unavailable", f"the bank did not answer within {_READY:g} seconds", status=503)
 

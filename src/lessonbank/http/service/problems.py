@@ -7,6 +7,7 @@ import logging
 import math
 import traceback
 from collections.abc import Iterable, Mapping
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from lessonbank.contracts.records.record import reason_of
-from lessonbank.errors import LessonbankError, RateLimited, TransientModelError, UsageError, printable
+from lessonbank.errors import LessonbankError, RateLimited, StoreReplaced, TransientModelError, UsageError, printable
 
 log = logging.getLogger("lessonbank.server")
 _STATUS: Final[Mapping[str, int]] = {
@@ -47,6 +48,9 @@ _CODES: Final[Mapping[int, str]] = {
     415: "unsupported_encoding",
 }
 _MOST_ERRORS: Final = 1000
+_REPLACED: Final = (
+    "the server answers nothing from a bank whose file was moved, deleted or replaced: restart the server"
+)
 
 
 class TooOften(RateLimited):
@@ -83,7 +87,17 @@ def of_error(error: LessonbankError, /) -> Response:
         headers["Retry-After"] = str(math.ceil(error.retry_after))
     if error.code == "unauthenticated":
         headers["WWW-Authenticate"] = "Bearer"
-    return problem(error.code, str(error), status=status_of(error), headers=headers)
+    detail = str(error)
+    if isinstance(error, StoreReplaced):
+        _log_replaced(detail)
+        detail = _REPLACED
+    return problem(error.code, detail, status=status_of(error), headers=headers)
+
+
+@cache
+def _log_replaced(what: str, /) -> None:
+    """Say it once: until the restart, every request fails in the same way."""
+    log.error("%s; %s", what, _REPLACED)
 
 
 def status_of(error: LessonbankError, /) -> int:

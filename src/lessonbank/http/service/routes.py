@@ -298,7 +298,7 @@ def _extra(operation: Operation) -> dict[str, Any]:
     """What every request may say in its headers, and the file that one sends."""
     named = [*_HEADERS]
     if operation.method != "GET" and not operation.file:
-        named.append(("Idempotency-Key", "A request that is sent again under the same name is done once."))
+        named.append(("Idempotency-Key", "A process does a request of this name once in ten minutes."))
     if operation.name in _CONDITIONAL:
         named.append(
             ("If-Match", "The ETag of the lesson as you saw it: if it is another one now, nothing is changed.")

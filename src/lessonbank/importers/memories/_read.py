@@ -31,6 +31,7 @@ _LARGEST: Final = 512 * 2**20
 _PART: Final = 64 * 2**20
 """Bytes of a line, and of a file that is one value or a text."""
 _SAMPLE: Final = 20
+_NOTHING: Final = Memory("", ())
 _ORDER: Final[tuple[Format, ...]] = (
     reasoning_bank.FORMAT,
     pypi_reasoning_bank.FORMAT,
@@ -131,9 +132,6 @@ def _of_values(values: Iterator[Json], formats: Sequence[Format]) -> tuple[Forma
         return None
     memories = (memory for value in chain(first, values) for memory in format.of_value(value) or (_NOTHING,))
     return format, _enough(list(islice(memories, MOST + 1)))
-
-
-_NOTHING: Final = Memory("", ())
 
 
 def _enough(memories: Sequence[Memory]) -> Sequence[Memory]:

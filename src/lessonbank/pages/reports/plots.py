@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lessonbank._base.ids import nameless
 from lessonbank._base.plural import plural
 from lessonbank.evidence.effects import (
     GroupLift,
@@ -72,8 +73,8 @@ def bar(lift: LessonLift | GroupLift, /) -> Bar:
 
 
 def title_of(lesson: LessonLift, /) -> str:
-    """A lesson's title, inert; its id where nothing of the title can be read."""
-    return canonical_line(lesson.title, limit=_READ) or canonical_line(lesson.lesson_id, limit=_READ)
+    """A lesson's title, inert, or what stands for it."""
+    return canonical_line(lesson.title, limit=_READ) or canonical_line(nameless(lesson.title, lesson.lesson_id))
 
 
 def _span(low: float | None, high: float | None) -> _Span | None:

@@ -45,7 +45,7 @@ _FROM_ITS_FOLDER: Final = re.compile(r"(?:src|lib|app|tests?)/")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Target:
     """What a check is about, as far as its command says."""
 
     command: str
