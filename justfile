@@ -35,7 +35,7 @@ imports:
 test *args:
     {{bin}}/pytest {{args}}
 
-# every test but the longest, those of the experiments among them, in ten minutes on two quiet cores
+# every test but the longest, those of the experiments among them, in about eight minutes on two quiet cores
 test-all *args:
     {{bin}}/pip install -q -e bench
     {{bin}}/pytest -n 4 -m 'not models and not release' tests bench/tests {{args}}
