@@ -289,12 +289,12 @@ class Learner:
     async def _reflect_if_due(self, learned: Learned, *, every: int) -> Learned:
         """`learned`, and what looking back over its topic gave, where the experiences are a multiple of `every` now."""
         topic = next((lesson.topic.id for lesson in learned.lessons if lesson.topic), None)
-        if topic is None or (model := self.bank.parts.reflector) is None:
+        if topic is None or self.bank.parts.reflector is None:
             return learned
         try:
             if (await count_records(self.bank.store, scope=self.bank.scope)).experiences % every:
                 return learned
-            reflected = await reflect(self.bank, model, topic)
+            reflected = await reflect(self.bank, topic)
         except LessonbankError as error:
             return with_notes(learned, (f"nothing was drawn from looking back: {quoted(error)}",))
         notes = reflected.notes

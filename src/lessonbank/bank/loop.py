@@ -420,9 +420,7 @@ class AsyncReasoningBank:
         runs, budget = a_count(runs, "runs=", least=LEAST_RUNS), a_count(budget, "budget=", least=2_000)
         if self.options.off:
             return Reflected(notes=notes_of(OFF))
-        if self.parts.reflector is None:
-            raise UsageError("reflect asks a model, and this bank has none: connect with model=")
-        return await reflect(self._in_scope, self.parts.reflector, asked, runs=runs, budget=budget, dry_run=dry_run)
+        return await reflect(self._in_scope, asked, runs=runs, budget=budget, dry_run=dry_run)
 
     # -- several runs of one task -------------------------------------------------------------------------------------
 
