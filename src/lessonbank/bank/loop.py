@@ -64,7 +64,6 @@ from lessonbank.guard.quote import quoted
 from lessonbank.guard.receipts import Receipts
 from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.judging import truth_verdict
-from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.reflection import LEAST_RUNS
 from lessonbank.learning.run_report import RunReport
 from lessonbank.matts.scale import scale
@@ -366,8 +365,8 @@ class AsyncReasoningBank:
             )
         if self._in_scope.is_off("consolidate"):
             return ()
-        identity = await self._in_scope.identity()
-        experience = taught_by(await self.parts.intake.experience(experience), identity)
+        await self._in_scope.identity()  # a wrong key costs no model
+        experience = await self.parts.intake.experience(experience)
         if asks_model(self.parts.consolidator) and (
             mismatch := await JudgeAndExtract(self._in_scope).vector_mismatch(experience.task, is_paid=True)
         ):

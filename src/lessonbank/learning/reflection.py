@@ -155,7 +155,7 @@ def _general(draft: Draft, about: Material, origin: Provenance) -> Lesson | str:
 
 
 def with_general(lessons: Sequence[Lesson], taught: Sequence[Experience], /) -> list[Experience]:
-    """What changes. The latest experience that shows a lesson holds it; the others, and those it covers, find it too."""
+    """What changes. The latest experience that shows a lesson holds it; the others, and those it covers, find it."""
     now = {experience.id: experience for experience in taught}
     for lesson in lessons:
         runs, covered = lesson.provenance.trajectory_ids, lesson.relation.lesson_ids if lesson.relation else ()

@@ -52,7 +52,6 @@ from lessonbank.guard.identity import key_names
 from lessonbank.guard.reviewed import asks
 from lessonbank.learning.consolidation.additions import adds_to, joined
 from lessonbank.learning.consolidation.lineage import descent, in_common, merging, unmerge
-from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.topics import in_topics, topics_called
 from lessonbank.search.trusted import task_words
 
@@ -274,14 +273,15 @@ class AsyncLessons:
         shown_before = recall.id if is_instance(recall, Recall) else maybe_id(recall, "recall=")
         if len(await self.list(state="quarantined", limit=_MOST_WAITING)) == _MOST_WAITING:
             raise UsageError(f"{_MOST_WAITING} lessons wait in this scope: decide about some of them first")
+        source = Provenance(writer=self._bank.writer, method=NOTE, identity=await self._bank.identity())
         lesson = Lesson(
             title=canonical_line(a_text(title, "title=") or text, limit=_LONGEST_TITLE),
             content=canonical(text, limit=CONTENT),
-            provenance=Provenance(writer=self._bank.writer, method=NOTE, trajectory_ids=(run,) if run else ()),
+            provenance=source.model_copy(update={"trajectory_ids": (run,) if run else ()}),
         )
         new = Experience(scope=self._bank.scope, task=about, lessons=(lesson,), metadata=a_mapping(metadata))
         new = new.model_copy(update={"recall_id": shown_before})
-        new = taught_by(await self._bank.parts.intake.experience(new), await self._bank.identity())
+        new = await self._bank.parts.intake.experience(new)
         waits = new.lessons[0].model_copy(update={"state": "quarantined", "risk": _BY_AGENT})
         if not self._bank.is_off("note"):
             await self._bank.apply(Add(experience=new.model_copy(update={"lessons": (waits,)})))
