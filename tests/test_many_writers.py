@@ -74,7 +74,7 @@ async def test_one_liar_of_many_retires_nothing_and_trusts_nothing(bank: AsyncRe
     assert (lesson.retired, lesson.state) == (False, "probation")
     lift = await bank.lift()
     assert lift.settled == 140
-    assert any("6 keys" in note and "harms without the outcomes of each of them" in note for note in lift.notes)
+    assert any("6 keys" in note and "harms without those of any 1 of them" in note for note in lift.notes)
 
 
 @pytest.mark.anyio
@@ -116,7 +116,7 @@ async def test_what_harms_by_the_word_of_one_key_alone_waits_for_a_person(bank: 
     assert (await bank.lift()).lessons[0].standing == "harms"
     assert (await reviewed(bank)).changes == []
     (proposal,) = await bank.lessons.proposals()
-    assert (proposal.change, "not without each single key" in proposal.reason) == ("retire", True)
+    assert (proposal.change, "not without some of the keys" in proposal.reason) == ("retire", True)
     assert "Decide on 1 lesson shown to harm" in str(await bank.lift())
     assert not (await bank.lessons.get(ID)).retired
 
