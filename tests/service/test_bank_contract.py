@@ -19,7 +19,7 @@ pytest.importorskip("fastapi", reason="needs the extra server")
 
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.http.client.bank import RemoteBank
-from lessonbank.http.client.operations import ON_THIS_SIDE, OPERATIONS, VIEWS
+from lessonbank.http.client.operations import OPERATIONS, VIEWS
 from lessonbank.http.service.serving import running
 
 pytestmark = pytest.mark.full
@@ -79,6 +79,10 @@ def test_a_remote_bank_has_the_public_names_and_signatures_of_a_local_one() -> N
             assert name in _public(theirs), (view, name)
             if inspect.isfunction(method):
                 assert inspect.signature(getattr(theirs, name)) == inspect.signature(method), (view, name)
+
+
+ON_THIS_SIDE = frozenset({"attempt", "scale", "trial", "scoped", "in_background", "drain", "close", "admin.sync"})
+"""Calls that run the caller's own code or read the caller's own files: the client does them, with operations."""
 
 
 def test_every_method_of_a_bank_is_an_operation_or_done_by_the_client() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
-from typing import Any, Final
-
-GROUPS: Final = ("lessonbank.stores", "lessonbank.embedders", "lessonbank.importers", "lessonbank.commands")
+from typing import Any
 
 
 def extension(group: str, name: str, /) -> Any:

@@ -57,12 +57,12 @@ async def reflect(
 
 async def _keep(bank: ScopedBank, reflection: Reflected, ids: Sequence[str], /, *, dry_run: bool) -> Reflected:
     """Keep the lessons in these experiences as they are now, because the model took its time; or say why not."""
-    why, said = "", reflection.notes
+    why, before = "", reflection.notes
     for _ in range(_TRIES):
         now = await bank.store.experiences("id", ids, scope=bank.scope)
         runs = {ref.trajectory_id for experience in now for ref in experience.attempts}
         lessons = tuple(lesson for lesson in reflection.lessons if runs.issuperset(lesson.provenance.trajectory_ids))
-        later, notes = with_general(lessons, now), said if lessons == reflection.lessons else (*said, _ERASED)
+        later, notes = with_general(lessons, now), before if lessons == reflection.lessons else (*before, _ERASED)
         changes = tuple(Replace(experience=each, reason="reflection over a topic") for each in later)
         try:
             if changes and not dry_run:
@@ -72,4 +72,4 @@ async def _keep(bank: ScopedBank, reflection: Reflected, ids: Sequence[str], /, 
             return reflection.model_copy(update={"lessons": lessons, "changes": changes, "notes": notes})
         except Conflict as error:
             why = f"nothing of it was kept: {quoted(error)}"
-    return reflection.model_copy(update={"lessons": (), "notes": (*said, why)})
+    return reflection.model_copy(update={"lessons": (), "notes": (*before, why)})

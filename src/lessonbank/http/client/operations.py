@@ -140,10 +140,6 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         _operation("admin.remove_reviewer", "DELETE", "/admin/reviewers/{name}", "admin", whole_bank=True),
     )
 }
-ON_THIS_SIDE: Final = frozenset(
-    {"attempt", "scale", "trial", "scoped", "in_background", "drain", "close", "admin.sync"}
-)
-"""Calls that run the caller's own code or read the caller's own files: the client does them, with the calls above."""
 
 
 class Conversation(Record):
