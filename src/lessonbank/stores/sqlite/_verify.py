@@ -272,7 +272,7 @@ def _read_journal(connection: sqlite3.Connection, scope: int, faults: Counter[st
     made = {number for at, number in held.items() if number and any(at in span for span in spans)}
     faults[_MISSING] += len(made ^ {number for (number,) in rows}) + len(lost)
     rows = connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,))
-    faults[_UNSETTLED] += len(_unlike(dict(rows), settled))
+    faults[_UNSETTLED] += sum(settled.pop(recall, None) != entry for recall, entry in rows) + len(settled)
 
 
 def _unlike(actual: Mapping[str, int], other: Mapping[str, int]) -> set[str]:
