@@ -273,16 +273,17 @@ class AsyncLessons:
         shown_before = recall.id if is_instance(recall, Recall) else maybe_id(recall, "recall=")
         if len(await self.list(state="quarantined", limit=_MOST_WAITING)) == _MOST_WAITING:
             raise UsageError(f"{_MOST_WAITING} lessons wait in this scope: decide about some of them first")
-        source = Provenance(writer=self._bank.writer, method=NOTE, identity=await self._bank.identity())
         lesson = Lesson(
             title=canonical_line(a_text(title, "title=") or text, limit=_LONGEST_TITLE),
             content=canonical(text, limit=CONTENT),
-            provenance=source.model_copy(update={"trajectory_ids": (run,) if run else ()}),
+            provenance=Provenance(writer=self._bank.writer, method=NOTE, trajectory_ids=(run,) if run else ()),
         )
         new = Experience(scope=self._bank.scope, task=about, lessons=(lesson,), metadata=a_mapping(metadata))
         new = new.model_copy(update={"recall_id": shown_before})
         new = await self._bank.parts.intake.experience(new)
-        waits = new.lessons[0].model_copy(update={"state": "quarantined", "risk": _BY_AGENT})
+        source = new.lessons[0].provenance.model_copy(update={"identity": await self._bank.identity()})
+        update = {"state": "quarantined", "risk": _BY_AGENT, "provenance": source}
+        waits = new.lessons[0].model_copy(update=update)
         if not self._bank.is_off("note"):
             await self._bank.apply(Add(experience=new.model_copy(update={"lessons": (waits,)})))
         return waits
