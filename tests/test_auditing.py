@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 import lessonbank
 from lessonbank import Experience, Lesson, Step, Trajectory
+from lessonbank.bank.views import journal_check
 from lessonbank.bank.views.journal_check import Packed, differences
 from lessonbank.contracts.records import (
     Add,
@@ -191,6 +193,44 @@ async def test_a_journal_that_cannot_be_read_is_a_sentence_too() -> None:
         assert await bank.admin.verify() == ("t: a journal entry cannot be read",)
 
 
+class Watched(Packed):
+    """Counts how many experiences it holds at most."""
+
+    most: ClassVar[list[int]] = []
+
+    def __setitem__(self, id: str, experience: Experience) -> None:
+        super().__setitem__(id, experience)
+        self.most[-1] = max(self.most[-1], len(self))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most.append(0)
+
+
+@pytest.mark.parametrize("count", [40, 160])
+async def test_however_many_a_scope_holds_only_a_share_of_them_is_held_at_once(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_check, "Packed", Watched)
+    store = Edited.in_memory()
+    known = [experience(minute=n, attempts=[attempt(trajectory(), "failure")]) for n in range(count)]
+    await store.apply([Add(experience=one) for one in known], scope=T, writer="tests")
+    Watched.most.clear()
+    assert await differences(store, scope=T, share=20) == ()
+    assert len(Watched.most) == count // 20
+    assert 0 < max(Watched.most) < 40
+    store.edit = lambda records: [said(one) for one in records]
+    assert len(await differences(store, scope=T, share=20)) == count
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(4))
+async def test_what_was_done_agrees_with_the_journal_in_shares_too(seed: int) -> None:
+    store = SqliteStore.in_memory()
+    await scribbled(store, seed)
+    assert await differences(store, scope=T, share=3) == ()
+
+
 def test_experiences_are_held_in_two_thirds_of_the_room_of_their_text_and_come_back_as_they_were() -> None:
     packed, known = (
         Packed(),
@@ -199,4 +239,5 @@ def test_experiences_are_held_in_two_thirds_of_the_room_of_their_text_and_come_b
     for one in known:
         packed[one.id] = one
     assert list(packed.values()) == known
-    assert packed.size < sum(len(one.model_dump_json()) for one in known) * 2 / 3
+    size = sum(map(len, packed._texts.values()))  # pyright: ignore[reportPrivateUsage]  # what the memory is
+    assert size < sum(len(one.model_dump_json()) for one in known) * 2 / 3

@@ -10,7 +10,7 @@ import pytest
 import lessonbank
 from lessonbank import AsyncReasoningBank, Lesson
 from lessonbank.contracts.events import Event, Reviewed
-from lessonbank.contracts.records import Add, Candidate, Experience, Outcome, Proposal, Recall, Settlement
+from lessonbank.contracts.records import Add, Candidate, Experience, Outcome, Proposal, Provenance, Recall, Settlement
 from lessonbank.contracts.settings import Evidence, Parts
 from lessonbank.evidence.policy import Holdout
 from lessonbank.evidence.stored_ledger import proposal_notes
@@ -74,7 +74,7 @@ async def test_one_liar_of_many_retires_nothing_and_trusts_nothing(bank: AsyncRe
     assert (lesson.retired, lesson.state) == (False, "probation")
     lift = await bank.lift()
     assert lift.settled == 140
-    assert any("6 keys" in note and "harms without the outcomes of each of them" in note for note in lift.notes)
+    assert any("6 keys" in note and "harms without those of any 1 of them" in note for note in lift.notes)
 
 
 @pytest.mark.anyio
@@ -116,7 +116,7 @@ async def test_what_harms_by_the_word_of_one_key_alone_waits_for_a_person(bank: 
     assert (await bank.lift()).lessons[0].standing == "harms"
     assert (await reviewed(bank)).changes == []
     (proposal,) = await bank.lessons.proposals()
-    assert (proposal.change, "not without each single key" in proposal.reason) == ("retire", True)
+    assert (proposal.change, "not without some of the keys" in proposal.reason) == ("retire", True)
     assert "Decide on 1 lesson shown to harm" in str(await bank.lift())
     assert not (await bank.lessons.get(ID)).retired
 
@@ -190,3 +190,15 @@ async def test_hooks_and_notes_of_learn_name_what_is_proposed(bank: AsyncReasoni
     assert any("is shown to harm" in note for note in learned.notes)
     (event,) = [event for event in heard if isinstance(event, Reviewed)]
     assert [one.lesson.id for one in event.proposals] == [ID]
+
+
+@pytest.mark.anyio
+async def test_what_is_noted_or_consolidated_names_who_calls_whatever_it_says_of_itself() -> None:
+    async with await lessonbank.connect_async(":memory:", scope=T, embedder="lexical") as bank:
+        ana = bank.scoped(writer="ana", key=await bank.admin.add_writer("ana"))
+        note = await ana.lessons.note("Save the form before you send it.", task="Send a form")
+        boast = Lesson(title="Wait", content="Wait for it.", provenance=Provenance(identity="key:eve"))
+        (change,) = await ana.consolidate(Experience(scope=T, task="Load a page", lessons=(boast,)))
+        assert change.brings
+        lessons = (note, await bank.lessons.get(note.id), *change.brings.lessons)
+        assert {lesson.provenance.identity for lesson in lessons} == {"key:ana"}

@@ -74,6 +74,20 @@ def test_an_outcome_that_a_program_found_out_later_is_told_by_run_or_recall(fold
     assert verdict.outcome == "success"
 
 
+def test_an_outcome_is_told_by_metadata_that_only_one_run_has(folder: Path) -> None:
+    done = lessonbank_cli("tell", "failure", "--metadata", "user=u-2", *WHERE, cwd=folder)
+    assert (done.returncode, done.stdout) == (0, "run user=u-2 ended in failure; it taught 1 lesson\n")
+    assert ids(folder, "list", "--outcome", "failure") == ["run-2", "run-0"]
+    for words, why in (
+        (("failure", "--metadata", "user=nobody"), "there is no run"),
+        (("run-1", "failure", "--metadata", "user=u-1"), "takes the place of ID"),
+        (("run-1", "--metadata", "user=u-1"), "OUTCOME"),
+        ((), "say which run"),
+    ):
+        refused = lessonbank_cli("tell", *words, *WHERE, cwd=folder)
+        assert (refused.returncode != 0, why in refused.stderr) == (True, True), refused.stderr
+
+
 def test_telling_how_a_run_ended_says_how_many_lessons_it_taught(tmp_path: Path) -> None:
     said = [("print label", "error: no form"), ("fill form", "saved"), ("print label", "printed")]
     steps = tuple(Step(action=action, observation=observation) for action, observation in said)

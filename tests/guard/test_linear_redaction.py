@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 
 import pytest
-from linear import FAR, PIECES, RATIO, growth, repeated, seconds, too_slow
+from linear import FAR, PIECES, RATIO, growth, growth_of, repeated, seconds, too_slow
 
 from lessonbank.contracts.records import Action, Step, ToolCall, Trajectory
 from lessonbank.guard import canonical, canonical_line, clean, fence, is_prose, one_line
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.redact import Redacting, redact, redacted
+from lessonbank.guard.redact._rules import Rule, rules
+from lessonbank.guard.redact._spans import Page
 
 pytestmark = pytest.mark.full
 
@@ -45,6 +48,8 @@ HOSTILE = (
 EVERYTHING = "\n".join(HOSTILE)
 """Has a sign of each kind of secret, so that none of them is left out as one that the text cannot hold."""
 FIELDS = 6
+BEHIND = ("", "a", "A1b2", "=", " a", "\n", "-", "a.", "'\"", "= ", f"{'A' * 30} ", ":/", "_1")
+"""What may stand behind a word of a rule, again and again."""
 
 
 def a_run(text: str) -> object:
@@ -97,6 +102,27 @@ def test_a_beginning_before_a_long_rest_costs_one_pass(tail: str) -> None:
 def test_no_function_takes_longer_than_its_text_grows(name: str) -> None:
     size = 400_000 if name == "redacted" else 100_000  # equal words of shorter fields are read once for all of them
     assert too_slow({name: CALLS[name]}, pieces=HOSTILE, size=size) == {}
+
+
+def slow_rules(every: Iterable[Rule], things: Iterable[str] = BEHIND) -> set[str]:
+    """The rules that read a text of one of their words, with anything behind it, more than once."""
+
+    def reading(rule: Rule, word: str, behind: str, again: str, size: int) -> Callable[[], object]:
+        page = Page(word + behind + repeated(again, size))
+        return lambda: deque(rule.at(word, page), maxlen=0)
+
+    cases = [(rule, word, behind) for rule in every for word, behind in product(rule.words[:2], things)]
+    both = [(*case, again) for case in cases for again in (case[1] + case[2], case[2] or case[1])]
+    return {case[0].kind for case in both if growth_of(partial(reading, *case), size=4_000) > FAR}
+
+
+@pytest.mark.parametrize("table", ["keys", "places", "options"])
+def test_every_rule_of_the_file_reads_its_text_once(table: str) -> None:
+    assert slow_rules(rules(table)) == set()
+
+
+def test_a_rule_that_reads_its_text_at_each_of_its_words_is_seen() -> None:
+    assert slow_rules([Rule("greedy", ("zz-",), r"[a-z=-]*!"), *rules("keys")[:2]], ["", " a"]) == {"greedy"}
 
 
 @pytest.mark.anyio

@@ -35,8 +35,7 @@ from lessonbank.guard.quote import quoted
 from lessonbank.learning.consolidation import OneWording, append
 from lessonbank.learning.consolidation.retry import retry_on_conflict
 from lessonbank.learning.outcome import LearnOutcome
-from lessonbank.learning.prior_runs import find_prior_runs
-from lessonbank.learning.run_report import RunReport
+from lessonbank.learning.run_report import RunReport, find_prior_runs
 from lessonbank.learning.settlement import BECAME_KNOWN, corrected, settle
 
 from .additions import link_additions
@@ -159,7 +158,12 @@ class Learner:
         return await self._settle_late(report, writer=by, reason=why)
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool) -> tuple[Change, ...]:
-        """Decide how the bank changes, and change it; with `dry_run`, decide only."""
+        """Decide how the bank changes, and change it; with `dry_run`, decide only. Whoever calls taught its lessons."""
+        identity = await self.bank.identity()
+        sources = [lesson.provenance.model_copy(update={"identity": identity}) for lesson in experience.lessons]
+        pairs = zip(experience.lessons, sources, strict=True)
+        lessons = tuple([lesson.model_copy(update={"provenance": source}) for lesson, source in pairs])
+        experience = experience.model_copy(update={"lessons": lessons})
         commit, policy = Commit(bank=self.bank, experience=experience), self.bank.parts.consolidator
         if dry_run:
             return (await commit.decide(policy))[0]
@@ -289,12 +293,12 @@ class Learner:
     async def _reflect_if_due(self, learned: Learned, *, every: int) -> Learned:
         """`learned`, and what looking back over its topic gave, where the experiences are a multiple of `every` now."""
         topic = next((lesson.topic.id for lesson in learned.lessons if lesson.topic), None)
-        if topic is None or (model := self.bank.parts.reflector) is None:
+        if topic is None or self.bank.parts.reflector is None:
             return learned
         try:
             if (await count_records(self.bank.store, scope=self.bank.scope)).experiences % every:
                 return learned
-            reflected = await reflect(self.bank, model, topic)
+            reflected = await reflect(self.bank, topic)
         except LessonbankError as error:
             return with_notes(learned, (f"nothing was drawn from looking back: {quoted(error)}",))
         notes = reflected.notes

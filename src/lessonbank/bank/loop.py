@@ -64,7 +64,6 @@ from lessonbank.guard.quote import quoted
 from lessonbank.guard.receipts import Receipts
 from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.judging import truth_verdict
-from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.reflection import LEAST_RUNS
 from lessonbank.learning.run_report import RunReport
 from lessonbank.matts.scale import scale
@@ -366,8 +365,8 @@ class AsyncReasoningBank:
             )
         if self._in_scope.is_off("consolidate"):
             return ()
-        identity = await self._in_scope.identity()
-        experience = taught_by(await self.parts.intake.experience(experience), identity)
+        await self._in_scope.identity()  # a wrong key costs no model
+        experience = await self.parts.intake.experience(experience)
         if asks_model(self.parts.consolidator) and (
             mismatch := await JudgeAndExtract(self._in_scope).vector_mismatch(experience.task, is_paid=True)
         ):
@@ -420,9 +419,7 @@ class AsyncReasoningBank:
         runs, budget = a_count(runs, "runs=", least=LEAST_RUNS), a_count(budget, "budget=", least=2_000)
         if self.options.off:
             return Reflected(notes=notes_of(OFF))
-        if self.parts.reflector is None:
-            raise UsageError("reflect asks a model, and this bank has none: connect with model=")
-        return await reflect(self._in_scope, self.parts.reflector, asked, runs=runs, budget=budget, dry_run=dry_run)
+        return await reflect(self._in_scope, asked, runs=runs, budget=budget, dry_run=dry_run)
 
     # -- several runs of one task -------------------------------------------------------------------------------------
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from lessonbank._base.plural import plural
-from lessonbank.contracts.ports import LanguageModel
-from lessonbank.contracts.records import Reflected, Usage
-from lessonbank.errors import Conflict, ModelError
+from lessonbank.contracts.records import Reflected, Replace, Usage
+from lessonbank.errors import Conflict, ModelError, UsageError
 from lessonbank.guard.quote import quoted, redacting_with
-from lessonbank.learning.reflection import LEAST_RUNS, general_changes, materials, reflected
+from lessonbank.learning.reflection import LEAST_RUNS, materials, reflected, with_general
 
 from .scoped_bank import ScopedBank
 
@@ -18,27 +17,21 @@ _MOST: Final = 8_000
 """Tokens that one topic is shown in, at most."""
 _LEAST: Final = 2_000
 """Tokens below which no topic is begun."""
+_ERASED: Final = "a lesson was dropped: a run that shows it was erased meanwhile"
 _TRIES: Final = 3
 """How often lessons are put into experiences that others change meanwhile."""
 
 
 async def reflect(
-    bank: ScopedBank,
-    model: LanguageModel,
-    asked: str | None,
-    /,
-    *,
-    runs: int = 40,
-    budget: int = 20_000,
-    dry_run: bool = False,
+    bank: ScopedBank, asked: str | None, /, *, runs: int = 40, budget: int = 20_000, dry_run: bool = False
 ) -> Reflected:
     """`bank.reflect`: each topic until the budget is spent. Raises NotFound, and ModelError where nothing was done."""
+    if (model := bank.parts.reflector) is None:
+        raise UsageError("reflect asks a model, and this bank has none: connect with model=")
     topics = await materials(bank.store, scope=bank.scope, runs=runs, asked=asked)
     done, why = list[Reflected](), "the budget is spent"
-    for about in topics:
-        if (share := min(budget, _MOST)) < _LEAST:
-            break
-        budget -= share
+    shares = [min(budget - spent, _MOST) for spent in range(0, budget - _LEAST + 1, _MOST)]
+    for about, share in zip(topics, shares, strict=False):
         with redacting_with(bank.parts.intake.redactor):
             try:
                 reflection = await reflected(about, model=model, intake=bank.parts.intake, budget=share)
@@ -63,32 +56,20 @@ async def reflect(
 
 
 async def _keep(bank: ScopedBank, reflection: Reflected, ids: Sequence[str], /, *, dry_run: bool) -> Reflected:
-    """Keep the lessons in the experiences of these ids as they are now: the model took its time.
-
-    A note, and no lesson, where the bank does not take them.
-    """
-    why: str | Conflict = ""
+    """Keep the lessons in these experiences as they are now, because the model took its time; or say why not."""
+    why, before = "", reflection.notes
     for _ in range(_TRIES):
         now = await bank.store.experiences("id", ids, scope=bank.scope)
         runs = {ref.trajectory_id for experience in now for ref in experience.attempts}
         lessons = tuple(lesson for lesson in reflection.lessons if runs.issuperset(lesson.provenance.trajectory_ids))
-        changes = general_changes(lessons, now)
-        vectors, notes = await bank.index([] if dry_run else [change.experience for change in changes])
-        warnings = (
-            ("a lesson was dropped: a run that shows it was erased meanwhile",) if lessons != reflection.lessons else ()
-        )
-        update = {"lessons": lessons, "changes": changes, "notes": (*reflection.notes, *warnings, *notes)}
+        later, notes = with_general(lessons, now), before if lessons == reflection.lessons else (*before, _ERASED)
+        changes = tuple(Replace(experience=each, reason="reflection over a topic") for each in later)
         try:
             if changes and not dry_run:
-                replaced = {change.experience.id for change in changes}
-                await bank.apply(
-                    *changes,
-                    vectors=vectors,
-                    if_unchanged=[experience for experience in now if experience.id in replaced],
-                )
-            return reflection.model_copy(update=update)
+                vectors, unembedded = await bank.index(later)
+                await bank.apply(*changes, vectors=vectors, if_unchanged=now)
+                notes += unembedded
+            return reflection.model_copy(update={"lessons": lessons, "changes": changes, "notes": notes})
         except Conflict as error:
-            why = error
-    return reflection.model_copy(
-        update={"lessons": (), "notes": (*reflection.notes, f"nothing of it was kept: {quoted(why)}")}
-    )
+            why = f"nothing of it was kept: {quoted(error)}"
+    return reflection.model_copy(update={"lessons": (), "notes": (*before, why)})

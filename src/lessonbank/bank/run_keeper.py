@@ -19,8 +19,7 @@ from lessonbank.contracts.records.runs import NO_SUBMISSION
 from lessonbank.contracts.store_calls import get_recall, get_trajectory
 from lessonbank.guard.identity import seal, verified_submitter
 from lessonbank.learning.judging import truth_verdict
-from lessonbank.learning.prior_runs import find_prior_runs, without_word_of_others
-from lessonbank.learning.run_report import RunReport, truths_of
+from lessonbank.learning.run_report import RunReport, find_prior_runs, truths_of, without_word_of_others
 from lessonbank.text.messages.runs import runs_from
 
 from .scoped_bank import ScopedBank

@@ -216,17 +216,13 @@ def _summed(values: Floats, group: Ints, groups: int) -> Floats:
 def _largest(gains: Floats, cells: CellGains, most: int) -> Floats:
     """(groups, stakes): the sum of what the `most` writers won who won most of each group; losses count nothing, and
     neither does what nobody told."""
-    gains = np.where(cells.writer[:, None] > 0, gains, 0.0)
     many = int(cells.writer.max(initial=0)) + 1
     pairs, at = np.unique(cells.group * many + cells.writer, return_inverse=True)
-    order = np.argsort(at, kind="stable")
-    of_pair, group = _summed(gains[order], at[order], len(pairs)), pairs // many
-    sums: Floats = np.zeros((cells.groups, len(STAKES)))
-    rank = np.arange(len(group)) - np.searchsorted(group, group)
-    for stake, gain in enumerate(np.maximum(of_pair, 0.0).T):
-        best = np.lexsort((-gain, group))[rank < most]
-        sums[:, stake] = np.bincount(group[best], gain[best], cells.groups)
-    return sums
+    order, group = np.argsort(at, kind="stable"), pairs // many
+    won = np.maximum(_summed(gains[order], at[order], len(pairs)), 0.0) * (pairs % many > 0)[:, None]
+    downwards = np.argsort(group[:, None] * (1.0 + won.max(initial=0.0)) - won, axis=0)  # within each group
+    best = np.arange(len(group)) - np.searchsorted(group, group) < most
+    return _summed(np.take_along_axis(won, downwards, axis=0)[best], group[best], cells.groups)
 
 
 def _gains(scores: Scores, cell: Ints, cells: int) -> tuple[Floats, Floats, Floats]:

@@ -281,7 +281,7 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
     if len(writers) > 1:
         yield (
             f"outcomes come from {plural(len(writers), 'key')}: a lesson is retired automatically only if it harms "
-            "without the outcomes of each of them, and what helps waits for a person, as a proposal"
+            f"without those of any {left_out(episodes)} of them, and what helps waits for a person, as a proposal"
         )
     elif left_out(episodes):
         who = episodes.writers[int(writers[0])]

@@ -11,10 +11,8 @@ from typing import Any, cast, get_args
 
 from .effects import LITTLE, Standing
 
-_GONE = (0.0, 0.0)
-"""Two numbers that snapshots of earlier versions have before the others."""
-_STORED = "units"
-"""What treatments are called in every bank."""
+_OLD = "units"
+"""What snapshots of earlier versions call treatments: each has two more numbers before the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +61,11 @@ class ReviewSnapshot:
         """From a setting of the bank; one that cannot be read tells nothing."""
         try:
             fields = cast("dict[str, Any]", json.loads(text or "{}"))
+            rows = fields.get("treatments") or {id: (*v[:3], *v[5:]) for id, v in fields.get(_OLD, {}).items()}
             return cls(
                 reviewed=max(int(fields.get("reviewed", 0)), 0),
                 sequence=max(int(fields.get("sequence", 0)), 0),
-                treatments={str(id): _review(*review) for id, review in fields.get(_STORED, {}).items()},
+                treatments={str(id): _review(*review) for id, review in rows.items()},
                 proposed={str(id): (int(since), str(why)) for id, (since, why) in fields.get("proposed", {}).items()},
             )
         except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
@@ -75,13 +74,13 @@ class ReviewSnapshot:
     def text(self) -> str:
         """As a setting."""
         rows = ((id, astuple(review)) for id, review in self.treatments.items())
-        treatments = {id: (*row[:3], *_GONE, *(round(number, 4) for number in row[3:])) for id, row in rows}
-        fields = {"reviewed": self.reviewed, "sequence": self.sequence, _STORED: treatments}
+        treatments = {id: (*row[:3], *(round(number, 4) for number in row[3:])) for id, row in rows}
+        fields = {"reviewed": self.reviewed, "sequence": self.sequence, "treatments": treatments}
         return json.dumps({**fields, "proposed": dict(self.proposed)})
 
 
 def _review(recalls: Any, grade: Any, by_judge: Any, *numbers: Any) -> TreatmentReview:
-    expected, spread, *later = map(float, numbers[len(_GONE) :])
+    expected, spread, *later = map(float, numbers)
     found, most = (*later, *(0.0, 1.0)[len(later) :])  # snapshots of earlier versions end before
     if grade not in get_args(Standing) or not all(map(math.isfinite, (expected, spread, found, most))):
         raise ValueError("a grade, or a number, that is none")

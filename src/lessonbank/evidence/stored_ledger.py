@@ -257,7 +257,7 @@ class StoredLedger(Ledger):
     ) -> tuple[list[Change], dict[str, str]]:
         """What follows: what is shown to harm is taken back, groups first and each as one; what helps is trusted.
 
-        `sure` holds without each single key that told outcomes. Only proposed (by id, with the evidence) is what a
+        `sure` holds without any of the keys that `left_out` counts. Only proposed (by id, with the evidence) is what a
         person approved, and where there are several keys what is not sure and what helps.
         """
         harmful = list(harmful_treatments(episodes, review))
@@ -339,7 +339,7 @@ class StoredLedger(Ledger):
 
 _HELPS: Final = "shown to help"
 """How the reason of a proposal to make a lesson active begins."""
-_UNSURE: Final = "; not without each single key"
+_UNSURE: Final = "; not without some of the keys"
 
 
 def proposal_notes(proposals: Sequence[Proposal], /) -> tuple[str, ...]:

@@ -137,13 +137,6 @@ def signed(lesson: Lesson, attempts: Sequence[Run], /, *, writer: str, identity:
     return lesson.model_copy(update={"provenance": source.model_copy(update=update)})
 
 
-def taught_by(experience: Experience, identity: str, /) -> Experience:
-    """`experience`, whatever it says of itself, as taught by `identity`."""
-    each = [(lesson, lesson.provenance.model_copy(update={"identity": identity})) for lesson in experience.lessons]
-    lessons = tuple([lesson.model_copy(update={"provenance": source}) for lesson, source in each])
-    return experience.model_copy(update={"lessons": lessons})
-
-
 def replacing(earlier: Experience, changes: Sequence[Change], /) -> tuple[Change, ...]:
     """`changes` with what they add under an earlier id put in its place: the same as before is no change."""
     new_changes = list[Change]()

@@ -5,26 +5,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
+from operator import attrgetter
 from statistics import mode
 from typing import Final
 
 from lessonbank._base.aio import get_or_none, read_reply
 from lessonbank._version import VERSION
 from lessonbank.contracts.ports import LanguageModel, Store
-from lessonbank.contracts.records import (
-    Duplicate,
-    Experience,
-    Extraction,
-    Lesson,
-    Provenance,
-    Reflected,
-    Relation,
-    Replace,
-    Run,
-)
+from lessonbank.contracts.records import Duplicate, Experience, Extraction, Lesson, Provenance, Reflected, Relation, Run
 from lessonbank.contracts.store_calls import get_trajectory
 from lessonbank.errors import ExtractionError
 from lessonbank.evidence.groups import topic_names
@@ -66,29 +57,22 @@ async def materials(store: Store, /, *, scope: str, runs: int, asked: str | None
     `asked`: the id or name of the only topic to look at. Raises NotFound: no lesson has it.
     """
     every = [experience async for experience in store.scan(scope=scope)]
-    names = topic_names(lesson for experience in every for lesson in experience.lessons)
+    lessons = [lesson for experience in every for lesson in experience.lessons]
+    names, topics = topic_names(lessons), {lesson.id: lesson.topic.id for lesson in lessons if lesson.topic}
     wanted = names if asked is None else topics_called(asked, names)
-    single, about = _by_topic(every)
-    topics: list[Material] = []
-    for id in (id for id, lessons in single.items() if id in wanted and len(lessons) >= LEAST_SHOWN):
-        taught = [(experience, run) for experience in about[id][-runs:] if (run := await _run_of(store, experience))]
-        if len(taught) >= LEAST_RUNS and {run.verdict.outcome for _, run in taught} >= {"success", "failure"}:
-            topics.append(Material(names[id], tuple(taught), tuple(single[id])))
-    return sorted(topics, key=lambda topic: -len(topic.taught))
-
-
-def _by_topic(every: Sequence[Experience]) -> tuple[dict[str, list[Lesson]], dict[str, list[Experience]]]:
-    """By topic: the lessons that a general one may cover, and the experiences that hold one or taught one again."""
     single, about = defaultdict[str, list[Lesson]](list), defaultdict[str, list[Experience]](list)
-    for lesson in (lesson for experience in every for lesson in experience.active_lessons):
-        if lesson.topic and not (lesson.relation and lesson.relation.kind == "general"):
+    for lesson in lessons:
+        if lesson.topic and not (lesson.hidden or (lesson.relation and lesson.relation.kind == "general")):
             single[lesson.topic.id].append(lesson)
-    topics = {lesson.id: id for id, lessons in single.items() for lesson in lessons}
     for experience in every:
-        again = {topics[id] for id in experience.repeats if id in topics}
-        for id in again | {lesson.topic.id for lesson in experience.lessons if lesson.topic}:
+        for id in {topics[lesson] for lesson in _lessons_of(experience) if lesson in topics}:
             about[id].append(experience)
-    return single, about
+    enough = list[Material]()
+    for id in (id for id, covered in single.items() if id in wanted and len(covered) >= LEAST_SHOWN):
+        taught = [(experience, run) for experience in about[id][-runs:] if (run := await _run_of(store, experience))]
+        if len(taught) >= LEAST_RUNS and len({run.verdict.outcome for _, run in taught}) == 2:
+            enough.append(Material(names[id], tuple(taught), tuple(single[id])))
+    return sorted(enough, key=lambda topic: -len(topic.taught))
 
 
 async def _run_of(store: Store, experience: Experience) -> Run | None:
@@ -99,46 +83,47 @@ async def _run_of(store: Store, experience: Experience) -> Run | None:
 
 
 async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeFilter, budget: int) -> Reflected:
-    """General lessons of one topic; `general_changes` keep them. Raises ModelError."""
+    """General lessons of one topic; `with_general` puts them where they belong. Raises ModelError."""
     prompt, mark = load("general/reflect"), nonce()
-    lines, runs = _write_material(about, budget, mark)
-    about = replace(about, taught=about.taught[: len(runs)], lessons=about.lessons[: len(lines)])
-    slots = {"nonce": mark, "lessons": _fenced(lines, mark), "runs": "\n\n".join(runs), "limit": str(LIMIT)}
-    reply = await model.generate(prompt.render(**slots), temperature=0.0, schema=GeneralLessons)
+    shown, texts = _write_material(about, budget, mark)
+    asked = prompt.render(nonce=mark, limit=str(LIMIT), **texts)
+    reply = await model.generate(asked, temperature=0.0, schema=GeneralLessons)
     try:
         drafts = (await read_reply(partial(parse_lessons, limit=LIMIT), reply.text)).lessons
     except ExtractionError as error:
         return Reflected(usage=reply.usage, notes=(f"nothing general was drawn: {error}",))
     origin = Provenance(method=METHOD, package_version=VERSION, prompts=(prompt.ref,), model=model.name)
-    results = [_general(draft, about, origin) for draft in drafts]
+    results = [_general(draft, shown, origin) for draft in drafts]
     notes = [note for note in results if isinstance(note, str)]
     drawn = Extraction(lessons=tuple(lesson for lesson in results if not isinstance(lesson, str)))
-    clean = await intake.lessons(drawn, [run for _, run in about.taught], shown=())
+    clean = await intake.lessons(drawn, [run for _, run in shown.taught], shown=())
     return Reflected(lessons=clean.lessons, usage=reply.usage + clean.usage, notes=(*notes, *clean.notes))
 
 
-def _fenced(lines: Sequence[str], mark: str) -> str:
-    return fence("\n".join(lines), label="lessons", nonce=mark)
-
-
-def _write_material(about: Material, budget: int, mark: str) -> tuple[list[str], list[str]]:
-    """The lessons and the runs that the model sees, within `budget` tokens: the first ones of both."""
+def _write_material(about: Material, budget: int, mark: str) -> tuple[Material, dict[str, str]]:
+    """What of a topic the model sees within `budget` tokens, the first of its lessons and runs; and these as text."""
     texts = (f"L{n}. {lesson.title}: {lesson.content}" for n, lesson in enumerate(about.lessons, 1))
     every = [canonical_line(line, limit=3 * _EACH) for line in texts]
     sizes = accumulate(map(estimate_tokens, every))
     lines = [line for line, size in zip(every, sizes, strict=True) if size <= int(budget * _SHARE)]
-    numbers = {lesson.id: number for number, lesson in enumerate(about.lessons[: len(lines)], 1)}
-    room = budget - estimate_tokens(_fenced(lines, mark))
+    lessons = fence("\n".join(lines), label="lessons", nonce=mark)
+    room = budget - estimate_tokens(lessons)
     count = max(LEAST_SHOWN, min(len(about.taught), room // (_LEAST + _EACH // 5)))
     share = max(_LEAST, room // count - _EACH // 5)
+    shown = Material(about.name, about.taught[:count], about.lessons[: len(lines)])
+    numbers = {lesson.id: number for number, lesson in enumerate(shown.lessons, 1)}
     runs: list[str] = []
-    for number, (experience, run) in enumerate(about.taught[:count], 1):
-        taught = {lesson.id for lesson in experience.lessons} | experience.repeats.keys()
-        named = ", ".join(f"L{numbers[id]}" for id in taught if id in numbers) or "none"
+    for number, (experience, run) in enumerate(shown.taught, 1):
+        named = ", ".join(f"L{numbers[id]}" for id in _lessons_of(experience) if id in numbers) or "none"
         bare = run.trajectory.model_copy(update={"instructions": ""})
         label = f"R{number} ({run.verdict.outcome}; it taught {named})"
         runs.append(fence(render(bare, budget=share), label=label, nonce=mark))
-    return lines, runs
+    return shown, {"lessons": lessons, "runs": "\n\n".join(runs)}
+
+
+def _lessons_of(experience: Experience) -> list[str]:
+    """The ids of the lessons that it holds, or taught again."""
+    return [*[lesson.id for lesson in experience.lessons], *experience.repeats]
 
 
 def _general(draft: Draft, about: Material, origin: Provenance) -> Lesson | str:
@@ -169,18 +154,19 @@ def _general(draft: Draft, about: Material, origin: Provenance) -> Lesson | str:
     )
 
 
-def general_changes(lessons: Sequence[Lesson], taught: Sequence[Experience], /) -> tuple[Replace, ...]:
-    """The latest experience that shows a lesson holds it. The others, and those that it covers, find it as well."""
+def with_general(lessons: Sequence[Lesson], taught: Sequence[Experience], /) -> list[Experience]:
+    """What changes. The latest experience that shows a lesson holds it; the others, and those it covers, find it."""
     now = {experience.id: experience for experience in taught}
     for lesson in lessons:
-        runs = set(lesson.provenance.trajectory_ids)
-        covered = set(lesson.relation.lesson_ids if lesson.relation else ())
-        shows = [owner.id for owner in taught if runs.intersection(ref.trajectory_id for ref in owner.attempts)]
-        holder = max(shows, key=lambda id: now[id].created_at)
-        about = {owner.id for owner in taught if covered & {*owner.repeats, *(i.id for i in owner.lessons)}}
-        duplicates = (Duplicate(title=lesson.title, why="it is what this run and others show", is_general=True),)
-        now[holder] = now[holder].model_copy(update={"lessons": (*now[holder].lessons, lesson)})
-        for id in {*shows, *about} - {holder}:
-            now[id] = now[id].model_copy(update={"repeats": {**now[id].repeats, lesson.id: duplicates}})
-    why = "reflection over a topic"
-    return tuple(Replace(experience=now[old.id], reason=why) for old in taught if now[old.id] is not old)
+        runs, covered = lesson.provenance.trajectory_ids, lesson.relation.lesson_ids if lesson.relation else ()
+        shows = [owner for owner in taught if any(ref.trajectory_id in runs for ref in owner.attempts)]
+        about = [owner for owner in taught if owner in shows or not set(covered).isdisjoint(_lessons_of(owner))]
+        holder = max(shows, key=attrgetter("created_at"))
+        again = {
+            lesson.id: (Duplicate(title=lesson.title, why="it is what this run and others show", is_general=True),)
+        }
+        for old in (now[owner.id] for owner in about):
+            is_holder = old.id == holder.id
+            update = {"lessons": (*old.lessons, lesson)} if is_holder else {"repeats": {**old.repeats, **again}}
+            now[old.id] = old.model_copy(update=update)
+    return [now[old.id] for old in taught if now[old.id] is not old]

@@ -122,10 +122,6 @@ def _doubts(recall: Recall, earlier: Settlement | None, fresh: Sequence[Run]) ->
     return tuple(f"{doubt}; hand each run to learn with the recall that it used" for doubt in (*others, *again))
 
 
-def _name_of(outcome: Outcome) -> str:
-    return outcome if outcome == "unknown" else f"a {outcome}"
-
-
 def corrected(report: RunReport, /, *, reason: str = BECAME_KNOWN) -> tuple[list[Rejudge], tuple[str, ...]]:
     """The verdicts of learned runs that the report changes, each in the newest experience that holds the run; and a
     sentence for each run that is now said to have ended otherwise. Lessons stay until somebody retires them."""
@@ -139,7 +135,8 @@ def corrected(report: RunReport, /, *, reason: str = BECAME_KNOWN) -> tuple[list
     ]
     notes = [
         f"run {short(id)!r} was learned as a {before.outcome} ({before.source}) and is now said to be "
-        f"{_name_of(truth.outcome)}: its verdict is corrected, its lessons stay until they are retired"
+        f"{'' if truth.outcome == 'unknown' else 'a '}{truth.outcome}: its verdict is corrected, "
+        "its lessons stay until they are retired"
         for id, _, before, truth in corrections
         if before.outcome not in ("unknown", truth.outcome)
     ]

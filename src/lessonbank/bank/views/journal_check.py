@@ -1,19 +1,23 @@
-"""Compares the records of a scope with what its journal makes of them, which is held in memory packed."""
+"""Compares the records of a scope with what its journal makes of them, a share of them at a time, packed in memory."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 
 from anyio import to_thread
 
 from lessonbank._base.iterate import async_batches
 from lessonbank.contracts.ports import Store
-from lessonbank.contracts.records import Erased, Experience, JournalEntry, Purge, Rollback
-from lessonbank.contracts.records.timeline import Entry, Fold, live, rollbacks_of
+from lessonbank.contracts.records import Erased, Experience, Purge, Rollback
+from lessonbank.contracts.records.timeline import Fold, live, rollbacks_of
+from lessonbank.contracts.store_calls import count_records
 
+_SHARE: Final = 100_000
+"""Experiences that are held at once, about."""
 _PORTION: Final = 200
 _TRIES: Final = 3
 _WORDING: Final = ("title", "description", "content", "only_for_tasks", "version")
@@ -29,7 +33,7 @@ _SAID: Final[Any] = dict.fromkeys(_WORDING, True) | {"provenance": {"method", "w
 
 
 class Packed(MutableMapping[str, Experience]):
-    """Experiences by id in some hundred bytes each: all of a scope are held at once."""
+    """Experiences by id in some hundred bytes each: a whole share is held at once."""
 
     def __init__(self) -> None:
         self._texts: dict[str, bytes] = {}
@@ -53,56 +57,47 @@ class Packed(MutableMapping[str, Experience]):
         """Whether a record is stored as it is, text by text: nothing is parsed."""
         return zlib.decompress(self._texts[experience.id]) == _text(experience)
 
-    @property
-    def size(self) -> int:
-        """The bytes of what is held."""
-        return sum(map(len, self._texts.values()))
-
 
 def _text(experience: Experience) -> bytes:
     return experience.model_dump_json().encode()
 
 
-def _make_all(fold: Fold[Packed], entries: Iterable[Entry]) -> None:
-    for entry in entries:
-        fold.make(entry)
-
-
-async def differences(store: Store, /, *, scope: str) -> tuple[str, ...]:
+async def differences(store: Store, /, *, scope: str, share: int = _SHARE) -> tuple[str, ...]:
     """One sentence for each experience whose record is not what the journal makes of it; empty when all agree.
 
-    Others may write meanwhile: what they changed while this was read is left out of it.
+    About `share` experiences are held in memory at once, and for each share all is read once more. Others may write
+    meanwhile: what they changed while this was read is left out of it.
     """
+    shares, sentences = -(-(await count_records(store, scope=scope)).experiences // share) or 1, list[str]()
+    for number in range(shares):
+        sentences += await _differences(store, scope, partial(_is_in, number, shares))
+    return tuple(dict.fromkeys(sentences))
+
+
+def _is_in(number: int, shares: int, id: str) -> bool:
+    return zlib.crc32(id.encode()) % shares == number
+
+
+async def _differences(store: Store, scope: str, takes: Callable[[str], bool]) -> list[str]:
     for _ in range(_TRIES):
-        fold, last = await _folded(store, scope)
+        last = (await count_records(store, scope=scope)).changes
+        fold = await _folded(store, scope, takes, last)
         wrong = await _compared(store, scope, fold)
         later = [entry.entry async for entry in store.journal(scope=scope, since=last)] if wrong else []
         if not any(isinstance(entry, Rollback | Purge | Erased) for entry in later):
             moved = {id for entry in later for id in fold.written_by(entry)}
-            return tuple(f"{scope}: experience {id}: {what}" for id, what in wrong.items() if id not in moved)
-    return (f"{scope}: it went back and forth while it was compared with its journal: compare it again",)
+            return [f"{scope}: experience {id}: {what}" for id, what in wrong.items() if id not in moved]
+    return [f"{scope}: it went back and forth while it was compared with its journal: compare it again"]
 
 
-async def _folded(store: Store, scope: str) -> tuple[Fold[Packed], int]:
-    """What all entries make, and the sequence of the last one. A journal with rollbacks is read twice."""
-    fold, jumps, last = Fold(Packed()), dict[int, int](), 0
+async def _folded(store: Store, scope: str, takes: Callable[[str], bool], last: int) -> Fold[Packed]:
+    """What the entries up to `last` make that no rollback jumps over."""
+    jumps = rollbacks_of([entry async for entry in store.journal(scope=scope, kinds=("rollback",))])
+    fold, spans = Fold(Packed(), takes), live({at: to for at, to in jumps.items() if at <= last}, last)
     async with aclosing(async_batches(store.journal(scope=scope), size=_PORTION)) as journal:
         async for portion in journal:
-            last = portion[-1].sequence
-            jumps |= rollbacks_of(portion)
-            if not jumps:
-                await to_thread.run_sync(_make_all, fold, [entry.entry for entry in portion])
-    if jumps:
-        fold = await _folded_in_force(store.journal(scope=scope), live(jumps, last))
-    return fold, last
-
-
-async def _folded_in_force(journal: AsyncIterator[JournalEntry], spans: Sequence[range]) -> Fold[Packed]:
-    fold, last = Fold(Packed()), spans[-1][-1] if spans else 0
-    async with aclosing(async_batches(journal, size=_PORTION)) as read:
-        async for portion in read:
             within = [e.entry for e in portion if any(e.sequence in span for span in spans)]
-            await to_thread.run_sync(_make_all, fold, within)
+            await to_thread.run_sync(fold.make, *within)
             if portion[-1].sequence >= last:
                 break
     return fold
@@ -112,8 +107,9 @@ async def _compared(store: Store, scope: str, fold: Fold[Packed]) -> dict[str, s
     wrong, left = dict[str, str](), set(fold.experiences)
     async with aclosing(async_batches(store.scan(scope=scope), size=_PORTION)) as records:
         async for portion in records:
-            wrong |= await to_thread.run_sync(_unlike, portion, fold.experiences)
-            left.difference_update(record.id for record in portion)
+            own = [record for record in portion if fold.takes(record.id)]
+            wrong |= await to_thread.run_sync(_unlike, own, fold.experiences)
+            left.difference_update(record.id for record in own)
     return wrong | dict.fromkeys(sorted(left), "the journal has it, the records have not")
 
 

@@ -52,7 +52,6 @@ from lessonbank.guard.identity import key_names
 from lessonbank.guard.reviewed import asks
 from lessonbank.learning.consolidation.additions import adds_to, joined
 from lessonbank.learning.consolidation.lineage import descent, in_common, merging, unmerge
-from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.topics import in_topics, topics_called
 from lessonbank.search.trusted import task_words
 
@@ -281,8 +280,10 @@ class AsyncLessons:
         )
         new = Experience(scope=self._bank.scope, task=about, lessons=(lesson,), metadata=a_mapping(metadata))
         new = new.model_copy(update={"recall_id": shown_before})
-        new = taught_by(await self._bank.parts.intake.experience(new), await self._bank.identity())
-        waits = new.lessons[0].model_copy(update={"state": "quarantined", "risk": _BY_AGENT})
+        new = await self._bank.parts.intake.experience(new)
+        source = new.lessons[0].provenance.model_copy(update={"identity": await self._bank.identity()})
+        update = {"state": "quarantined", "risk": _BY_AGENT, "provenance": source}
+        waits = new.lessons[0].model_copy(update=update)
         if not self._bank.is_off("note"):
             await self._bank.apply(Add(experience=new.model_copy(update={"lessons": (waits,)})))
         return waits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -153,40 +153,39 @@ def folded(entries: Iterable[Entry], /) -> dict[str, Experience]:
     They were checked when they were made; what a purge took out of the middle is passed over.
     """
     fold = Fold(dict[str, Experience]())
-    for entry in entries:
-        fold.make(entry)
+    fold.make(*entries)
     return fold.experiences
 
 
 class Fold(Generic[M]):
-    """Makes experiences of journal entries, one after the other; `experiences` may be a mapping that packs them."""
+    """Makes experiences of journal entries, those whose ids it `takes`; `experiences` may be a mapping that packs."""
 
-    def __init__(self, experiences: M, /) -> None:
-        self.experiences = experiences
+    def __init__(self, experiences: M, takes: Callable[[str], bool] = bool, /) -> None:
+        self.experiences, self.takes = experiences, takes
         self._owners: dict[str, str] = {}
 
-    def make(self, entry: Entry, /) -> None:
-        """Take in the next entry."""
-        self._mark(entry)
-        if (experience := self.experiences.get(entry.amends)) is not None:
-            self.experiences[experience.id] = entry.amend(experience)
-        if entry.brings is not None:
-            self._put(entry.brings)
+    def make(self, *entries: Entry) -> None:
+        """Take in the next entries."""
+        for entry in entries:
+            self._mark(entry)
+            if (experience := self.experiences.get(entry.amends)) is not None:
+                self.experiences[experience.id] = entry.amend(experience)
+            if entry.brings is not None:
+                self._put(entry.brings)
 
     def written_by(self, entry: Entry, /) -> set[str]:
         """The ids of the experiences that an entry writes, as far as they are known by now."""
-        brought = {entry.brings.id} if entry.brings else set[str]()
-        return (
-            brought | {self._owners[id] for id in entry.marks if id in self._owners} | {*filter(None, [entry.amends])}
-        )
+        owners = [self._owners.get(id) for id in entry.marks]
+        return set(filter(None, [entry.brings and entry.brings.id, entry.amends, *owners]))
 
     def _put(self, experience: Experience) -> None:
         earlier = self.experiences.get(experience.id)
-        for lesson in earlier.lessons if earlier else ():
-            if self._owners.get(lesson.id) == experience.id:
-                del self._owners[lesson.id]
-        self._owners.update((lesson.id, experience.id) for lesson in experience.lessons)
-        self.experiences[experience.id] = experience
+        lost = [i.id for i in earlier.lessons if self._owners.get(i.id) == experience.id] if earlier else []
+        for id in (*lost, *[lesson.id for lesson in experience.lessons]):
+            self._owners.pop(id, None)
+        if self.takes(experience.id):
+            self._owners.update((lesson.id, experience.id) for lesson in experience.lessons)
+            self.experiences[experience.id] = experience
 
     def _mark(self, entry: Entry) -> None:
         marks = set(entry.marks)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -180,16 +181,16 @@ def _tagged(connection: sqlite3.Connection, kind: int, number: int, record: Traj
 def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     lessons = _by_experience(
         connection,
-        "SELECT experience, id, place, retired, state, created_at, kind, writer, wording FROM lessons ORDER BY place",
+        "SELECT experience, id, place, retired, state, created_at, kind, writer, wording FROM lessons ORDER BY 1, 3",
     )
-    attempts = _by_experience(connection, "SELECT experience, trajectory, waiting, outcome FROM attempts")
-    repeats = _by_experience(connection, "SELECT experience, lesson FROM repeats")
+    attempts = _by_experience(connection, "SELECT experience, trajectory, waiting, outcome FROM attempts ORDER BY 1")
+    repeats = _by_experience(connection, "SELECT experience, lesson FROM repeats ORDER BY 1")
     lost, wrong, counts, indexed = 0, 0, Counter[str](), upto(connection)
     rows = connection.execute(
         f"SELECT e.number, {stored('e.record')}, {stored('j.entry')}, s.number, s.name, e.id, t.task, e.created_at,"
         " e.active, e.words FROM experiences e JOIN scopes s ON s.number = abs(e.scope)"
         " LEFT JOIN tasks t ON t.number = e.number"
-        " LEFT JOIN journal j ON j.number = e.entry"
+        " LEFT JOIN journal j ON j.number = e.entry ORDER BY e.number"
     )
     for number, record, entry, scope, *columns in rows:
         try:
@@ -197,8 +198,8 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
         except StoreUnavailable:
             lost += 1
             continue
-        derived = columns, lessons.pop(number, []), sorted(attempts.pop(number, []))
-        again = {lesson for (lesson,) in repeats.pop(number, [])} == set(experience.repeats)
+        derived = columns, lessons(number), sorted(attempts(number))
+        again = {lesson for (lesson,) in repeats(number)} == set(experience.repeats)
         if number <= indexed:
             counts.update(terms(scope, _lesson_words.words_of(experience)).split())
         is_findable = again and _tagged(connection, EXPERIENCE, number, experience)
@@ -209,11 +210,19 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     yield "words of lessons are not in the index as often as lessons hold them", len(unlike)
 
 
-def _by_experience(connection: sqlite3.Connection, sql: str) -> dict[int, list[tuple[Any, ...]]]:
-    rows: dict[int, list[tuple[Any, ...]]] = {}
-    for number, *columns in connection.execute(sql):
-        rows.setdefault(number, []).append(tuple(columns))
-    return rows
+def _by_experience(connection: sqlite3.Connection, sql: str) -> Callable[[int], list[tuple[Any, ...]]]:
+    """The rows of an experience, whose number is the first column. Asked, as they come, in ascending order: a file has
+    too many to be held at once."""
+    groups = groupby(connection.execute(sql), itemgetter(0))
+    ahead, rows = -1, iter(())
+
+    def of(number: int) -> list[tuple[Any, ...]]:
+        nonlocal ahead, rows
+        while ahead < number and (group := next(groups, None)):
+            ahead, rows = group
+        return [tuple(columns) for _, *columns in rows] if ahead == number else []
+
+    return of
 
 
 def _derived(experience: Experience) -> tuple[list[Any], Sequence[tuple[Any, ...]], Sequence[tuple[Any, ...]]]:
@@ -244,25 +253,26 @@ def _journals(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
 
 def _read_journal(connection: sqlite3.Connection, scope: int, faults: Counter[str]) -> None:
     beside: dict[int, tuple[str | None, str | None]] = {}
-    held: dict[int, str] = {}
+    held: dict[int, int] = {}
     jumps: dict[int, int] = {}
     settled: dict[str, int] = {}
-    ids = ids_of(connection, scope)
+    ids, lost = ids_of(connection, scope), set[str]()
     for number, entry, *those in link_experiences(_readable(connection, scope, beside, faults), ids):
         faults[_UNTOLD] += not _names_what_it_wrote(*beside.pop(number), *those)
         if (brought := entry.brings) is not None:
-            held[sequence_of(number)] = brought.id
+            held[sequence_of(number)] = ids.get(brought.id, 0)
+            lost.update([] if brought.id in ids else [brought.id])
         elif isinstance(entry, Rollback):
             jumps[sequence_of(number)] = entry.to
         elif isinstance(entry, Settle):
             settled[entry.settlement.recall_id] = number
     (last,) = connection.execute("SELECT sequence FROM scopes WHERE number = ?", (scope,)).fetchone()
     spans = live(jumps, last)
-    rows = connection.execute("SELECT id, 1 FROM experiences WHERE scope = ?", (scope,))
-    wrong = _unlike(dict(rows), {id: 1 for at, id in held.items() if any(at in span for span in spans)})
-    faults[_MISSING] += len(wrong | {id for id in held.values() if id not in ids})
+    rows = connection.execute("SELECT number FROM experiences WHERE scope = ?", (scope,))
+    made = {number for at, number in held.items() if number and any(at in span for span in spans)}
+    faults[_MISSING] += len(made ^ {number for (number,) in rows}) + len(lost)
     rows = connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,))
-    faults[_UNSETTLED] += len(_unlike(dict(rows), settled))
+    faults[_UNSETTLED] += sum(settled.pop(recall, None) != entry for recall, entry in rows) + len(settled)
 
 
 def _unlike(actual: Mapping[str, int], other: Mapping[str, int]) -> set[str]:
