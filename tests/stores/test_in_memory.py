@@ -57,8 +57,8 @@ async def test_a_backup_of_it_is_a_bank_in_a_file_of_its_owner_alone(tmp_path: P
         await bank.learn("I clicked", task="cancel the order", outcome="success")
         await bank.learn("my secret word is xylophone", task="say the word", outcome="success")
         await bank.admin.purge(run=(await bank.runs.list())[0].trajectory.id, reason="asked for")
-        await bank.admin.backup(copy)
         counts = await bank.admin.counts()
+        await bank.admin.backup(copy)
     assert b"xylophone" not in copy.read_bytes()
     if os.name == "posix":
         assert copy.stat().st_mode & 0o777 == 0o600
