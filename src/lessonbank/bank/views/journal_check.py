@@ -68,7 +68,8 @@ async def differences(store: Store, /, *, scope: str, share: int = _SHARE) -> tu
     About `share` experiences are held in memory at once, and for each share all is read once more. Others may write
     meanwhile: what they changed while this was read is left out of it.
     """
-    shares, sentences = -(-(await count_records(store, scope=scope)).experiences // share) or 1, list[str]()
+    counts, sentences = await count_records(store, scope=scope), list[str]()
+    shares = -(-min(counts.experiences, counts.changes) // share) or 1  # a count may be what is damaged
     for number in range(shares):
         sentences += await _differences(store, scope, partial(_is_in, number, shares))
     return tuple(dict.fromkeys(sentences))
