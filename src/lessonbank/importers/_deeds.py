@@ -63,7 +63,7 @@ ENDINGS: Final = re.compile(r"dos2unix\s|s/\\r")
 """An edit of line endings alone."""
 _IMPORTS: Final = re.compile(r"(?:\bfrom|\bimport|require\(|\bimport\()\s*['\"]?([\w-]+)")
 """What a script takes from elsewhere: the name with which it begins."""
-_ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
+_ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+|-(?:Literal)?Path\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
 _PREPARES: Final = re.compile(
     r"\s*(?:(?:source|\.|export)\s+\S{1,60}|"
     r"(?:export\s+|\$env:)?\w+\s*=\s*(?:\"[^\"`$]{1,80}\"|'[^']{1,80}'|\S{1,60}))\s*$"
@@ -206,6 +206,11 @@ class Command:
         return (self.code == 0 or self.part.is_left) and is_read and not (is_left_out or TELLS.match(self.text))
 
     @property
+    def went(self) -> bool:
+        """Whether its exit code says that it went through: behind a pipe none does."""
+        return self.code == 0 and not self.part.is_hidden
+
+    @property
     def ran(self) -> bool:
         """Whether it went through, or is a check that says what it found."""
         command = " ".join(word for word in words_of(self.text) if word not in operands_of(self.text))
@@ -249,7 +254,7 @@ class Command:
     def got_past(self, other: Command) -> bool:
         """Whether it went through, or at least ran where the other try did not."""
         is_it = self.ran if other.is_absent else self.words == other.words
-        return self.code == 0 or (other.is_missing and not self.is_missing and is_it)
+        return self.went or (self.code == 0 and other.is_missing) or (other.is_missing and not self.is_missing and is_it)
 
     def replaces(self, other: Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
