@@ -19,6 +19,7 @@ from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, PLACELESS,
 from lessonbank.text.shell_commands import (
     INSTALLS,
     RUNS,
+    TELLS,
     name_of,
     operands_of,
     parts_in,
@@ -68,7 +69,9 @@ _SAYS: Final = {
 }
 """Cures that are no command. `quote` stands in episodes of before alone."""
 _WAITS: Final = re.compile(r"\.lock\b|\block(?:ed|ing)?\b|resource busy|timed? ?out|try again later", re.IGNORECASE)
-_PERSONS: Final = re.compile(r"ermission denied|publickey|log ?in\b|auth|credential|agent refused|no device", re.IGNORECASE)
+_PERSONS: Final = re.compile(
+    r"ermission denied|publickey|log ?in\b|auth|credential|agent refused|no device", re.IGNORECASE
+)
 """What programs say that lack a right, a login or a device of the person."""
 _OPENS: Final = re.compile(
     r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
@@ -194,11 +197,11 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
         commands = [deed for deed in line if isinstance(deed, Command)]
         if failed := [command for command in commands if command.can_teach]:
             later = [deed for deeds in lines[at + 1 : at + 1 + _SOON] for deed in deeds]
-            failures += _of_line(failed, later, {command.words for command in commands})
+            failures += _of_line(failed, later, commands)
     return failures
 
 
-def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collection[frozenset[str]]) -> Iterator[Failure]:
+def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Sequence[Command]) -> Iterator[Failure]:
     """What became of the commands of a line of which one failed: the next try tells which."""
     tries = [(command, _followed(command, later, beside)) for command in failed]
     cured = [(command, failure) for command, failure in tries if failure.cure]
@@ -217,7 +220,8 @@ def _tells_more(failed: Command, told: Failure) -> bool:
     is_fixer = name_of(program_of(told.cure)) == name_of(told.program) and any(map(_FIXES.fullmatch, new))
     is_renamed = _SPELLED.match(told.command) and _SPELLED.match(told.cure) and not INSTALLS.match(told.cure)
     is_more = new or told.command.endswith(f" {told.cure}")
-    return bool(is_more) and not (is_fixer or (failed.is_absent and is_renamed))
+    tells = TELLS.match(told.cure) and not TELLS.match(told.command)
+    return bool(is_more) and not (is_fixer or tells or (failed.is_absent and is_renamed))
 
 
 def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[tuple[Command, Failure]]:
@@ -248,19 +252,19 @@ def _shortened(text: str, most: int) -> str:
     return f"{whole or program_of(text)[:most]} …"
 
 
-def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozenset[str]]) -> Failure:
+def _followed(failed: Command, later: Sequence[Deed], beside: Sequence[Command]) -> Failure:
     """What became of a command; those of its own line, `beside` it, are no cure when they are run again."""
     shown = failed.text if failed.is_plain else f"{failed.program} …"
     failure = Failure(failed.program, error_in(failed.printed), shown, failed.at)
     if failed.program in ("tee", "rm"):  # what comes before them is fed to them, or makes what they take away
         return failure
-    done = ((n, deed.spelled_as(failed)) for n, deed in enumerate(later) if isinstance(deed, Command))
+    done = [(n, deed.spelled_as(failed)) for n, deed in enumerate(later) if isinstance(deed, Command)]
     tries = ((n, command) for n, command in done if command.is_again(failed))
     others = ((n, command) for n, command in tries if not (command.part.is_doubtful or command.says_again(failed)))
     place, again = next(others, (0, None))
-    if again is None or not again.got_past(failed):
+    if again is None or not (again.got_past(failed) or (again.code == 0 and _was_shown(failed, done, place))):
         return failure
-    between = [deed for deed in later[:place] if getattr(deed, "words", None) not in beside]
+    between = [deed for deed in later[:place] if not _is_beside(deed, beside, again)]
     cure = _cure(failed, again, between, failure.error)
     is_instead = cure.endswith(again.text)
     is_said = _is_said(failed, cure, is_instead=is_instead)
@@ -269,6 +273,21 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
     shown, cure = _fitted(failed, again, shown, cure)
     cure = cure if len(cure) <= LONGEST and is_plain(cure) else ""
     return replace(failure, command=shown, through_at=again.at, cure=cure, is_instead=is_instead, is_said=is_said)
+
+
+def _was_shown(failed: Command, done: Sequence[tuple[int, Command]], place: int) -> bool:
+    """Whether the error of a command was seen through a pipe before: that a pipe shows it no more is a proof then."""
+    words = failed.text.split()[1:]
+    same = [command for n, command in done if n < place and command.text.split()[1:] == words]
+    return any(command.part.is_hidden and command.says_again(failed) for command in same)
+
+
+def _is_beside(deed: Deed, beside: Sequence[Command], again: Command) -> bool:
+    """Whether something was done in the line that failed, too, or in that of its next try by the same program."""
+    if not isinstance(deed, Command):
+        return False
+    is_in_its_line = deed.at == again.at and deed.printed == again.printed and " " in deed.program
+    return any(deed.words == one.words or (is_in_its_line and deed.program == one.program) for one in beside)
 
 
 def _fitted(failed: Command, again: Command, shown: str, cure: str) -> tuple[str, str]:
@@ -301,7 +320,7 @@ def _added(failed: Command, again: Command) -> str:
 
 
 def _is_said(failed: Command, cure: str, *, is_instead: bool = False) -> bool:
-    """Whether the output named the cure: what was lacking or too much, what git does, or what the program asks for."""
+    """Whether the output named the cure: what was lacking, what git does, or what the program asks for."""
     asked, printed = _asked(failed, cure, is_instead=is_instead), failed.printed.replace("_", "-").casefold()
     if asked is None or _NO_UPSTREAM in printed:
         return False
@@ -314,7 +333,7 @@ def _asked(failed: Command, cure: str, *, is_instead: bool) -> Collection[str] |
     program, words, brings = program_of(cure), words_of(unwrapped(cure)), _BRINGS.match(cure)
     if is_instead and program == failed.program and {*words_of(cure)[:1]} <= failed.words:
         new = {*words_of(cure)} - failed.words
-        return {word for word in new if word.startswith("-")} or new or failed.words - {*words_of(cure)}
+        return {word for word in new if word.startswith("-")} or new
     if program.startswith("git ") and program != failed.program:
         return {"branch" if ITS_BRANCH in cure else program.removeprefix("git ")}
     if brings and (packages := [word for word in words_of(cure[brings.end() :]) if word[:1] not in "-…"]):
@@ -426,7 +445,9 @@ def _differ_in_files(failed: Command, again: Command) -> bool:
     """Whether a command and its next try differ in the files alone that they are about."""
     texts = (re.sub(r"\s--?[\w-]+[= ](?=[\w./~])", " -", text) for text in (failed.text, again.text))
     mine, its = ({*words_of(text)[1:]} for text in texts)
-    return mine != its and all(_NAMES_FILE.fullmatch(word) and not word.endswith(f"/{failed.program}") for word in mine ^ its)
+    return mine != its and all(
+        _NAMES_FILE.fullmatch(word) and not word.endswith(f"/{failed.program}") for word in mine ^ its
+    )
 
 
 def _act(failed: Command, acted: Sequence[Command]) -> str:
