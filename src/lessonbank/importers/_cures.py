@@ -80,7 +80,7 @@ _TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[
 """A command that goes to a branch with a number: that of one task."""
 _NO_UPSTREAM: Final = "has no upstream branch"
 """What git says at the first push of each branch. How to go on is told at once, although git says that, too."""
-_BRINGS: Final = re.compile(r"(?:(?:\S*python\S* -m |uv )?pip3?|npm|pnpm|brew) (?:install|i|add) |mkdir ")
+_BRINGS: Final = re.compile(r"(?:(?:\S*python\S* -m |uv )?pip3?|npm|pnpm|brew) (?:install|i|add) ")
 _THERE: Final = "already exists"
 _OF_PROJECT: Final = re.compile(r"g?make|just|rake|npm|pnpm|yarn|bun|deno|go|.+\.\w+")
 """Programs whose sub-commands are a project's own: what it says itself is worth to be told."""
@@ -91,7 +91,6 @@ _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
 _FILE: Final = re.compile(r"(?<!-\w )(?<= )[\w./~][^\s=@'\"]*\.(?!com\b)[a-z]\w{1,5}(?!\S)")
 _NAMES_FILE: Final = re.compile(r"(?:[A-Za-z]:)?[\w.~][^\s=@:]*[./][^\s=@:]*|(?:[A-Za-z]:)?/\S+")
-_ITS_FOLDER: Final = "<folder>"
 _PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
 _SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)")
 _NUMBER: Final = re.compile(r"#?\d+|[A-Za-z]+-\d+")
@@ -197,11 +196,11 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
         commands = [deed for deed in line if isinstance(deed, Command)]
         if failed := [command for command in commands if command.can_teach]:
             later = [deed for deeds in lines[at + 1 : at + 1 + _SOON] for deed in deeds]
-            failures += _of_line(failed, later, commands)
+            failures += _of_line(failed, later, {command.words for command in commands})
     return failures
 
 
-def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Sequence[Command]) -> Iterator[Failure]:
+def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collection[frozenset[str]]) -> Iterator[Failure]:
     """What became of the commands of a line of which one failed: the next try tells which."""
     tries = [(command, _followed(command, later, beside)) for command in failed]
     cured = [(command, failure) for command, failure in tries if failure.cure]
@@ -252,19 +251,19 @@ def _shortened(text: str, most: int) -> str:
     return f"{whole or program_of(text)[:most]} …"
 
 
-def _followed(failed: Command, later: Sequence[Deed], beside: Sequence[Command]) -> Failure:
+def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozenset[str]]) -> Failure:
     """What became of a command; those of its own line, `beside` it, are no cure when they are run again."""
     shown = failed.text if failed.is_plain else f"{failed.program} …"
     failure = Failure(failed.program, error_in(failed.printed), shown, failed.at)
     if failed.program in ("tee", "rm"):  # what comes before them is fed to them, or makes what they take away
         return failure
-    done = [(n, deed.spelled_as(failed)) for n, deed in enumerate(later) if isinstance(deed, Command)]
+    done = ((n, deed.spelled_as(failed)) for n, deed in enumerate(later) if isinstance(deed, Command))
     tries = ((n, command) for n, command in done if command.is_again(failed))
     others = ((n, command) for n, command in tries if not (command.part.is_doubtful or command.says_again(failed)))
     place, again = next(others, (0, None))
-    if again is None or not (again.got_past(failed) or (again.code == 0 and _was_shown(failed, done, place))):
+    if again is None or not again.got_past(failed):
         return failure
-    between = [deed for deed in later[:place] if not _is_beside(deed, beside, again)]
+    between = [deed for deed in later[:place] if getattr(deed, "words", None) not in beside]
     cure = _cure(failed, again, between, failure.error)
     is_instead = cure.endswith(again.text)
     is_said = _is_said(failed, cure, is_instead=is_instead)
@@ -275,40 +274,15 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Sequence[Command])
     return replace(failure, command=shown, through_at=again.at, cure=cure, is_instead=is_instead, is_said=is_said)
 
 
-def _was_shown(failed: Command, done: Sequence[tuple[int, Command]], place: int) -> bool:
-    """Whether the error of a command was seen through a pipe before: that a pipe shows it no more is a proof then."""
-    words = failed.text.split()[1:]
-    same = [command for n, command in done if n < place and command.text.split()[1:] == words]
-    return any(command.part.is_hidden and command.says_again(failed) for command in same)
-
-
-def _is_beside(deed: Deed, beside: Sequence[Command], again: Command) -> bool:
-    """Whether something was done in the line that failed, too, or in that of its next try by the same program."""
-    if not isinstance(deed, Command):
-        return False
-    is_in_its_line = deed.at == again.at and deed.printed == again.printed and " " in deed.program
-    return any(deed.words == one.words or (is_in_its_line and deed.program == one.program) for one in beside)
-
-
 def _fitted(failed: Command, again: Command, shown: str, cure: str) -> tuple[str, str]:
     """A failed command and its cure, without what is of one task, or is too long: then only what differs is shown."""
-    if not cure.endswith(again.text):
-        return _in_its_folder(shown, cure)
-    if not again.varies(failed) and len(cure) <= LONGEST:
+    if not cure.endswith(again.text) or (not again.varies(failed) and len(cure) <= LONGEST):
         return shown, cure
     before = cure.removesuffix(again.text)
     command, text = _of_any_task(failed.text, again.text)
     if len(before + text) <= LONGEST and (again.words > failed.words or len(command + text) <= _BOTH):
         return command, before + text
     return shown, f"{before}{_added(failed, again)}" if before or again.words > failed.words else ""
-
-
-def _in_its_folder(shown: str, cure: str) -> tuple[str, str]:
-    """A command that wrote into a folder, and the one that made it: another task has another folder."""
-    folder = next((word for word in cure.split()[1:] if f"{word}/" in shown), "")
-    if not folder:
-        return shown, cure
-    return re.sub(rf"{re.escape(folder)}/\S+", f"{_ITS_FOLDER}/…", shown), cure.replace(folder, _ITS_FOLDER)
 
 
 def _added(failed: Command, again: Command) -> str:
@@ -437,6 +411,7 @@ def _is_changed(failed: Command, again: Command, acted: Sequence[Command], edite
         return False  # it said how it is used
     if failed.program == again.program and _differ_in_files(failed, again):
         return False  # these are of one task
+    acted = [command for command in acted if command.program not in _RECORDS]
     is_more = again.words > failed.words and not (acted and failed.lacks)  # what was installed brought it
     return is_more and check_of(failed.text) is None if edited else is_more or not acted
 

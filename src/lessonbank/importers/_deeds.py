@@ -204,7 +204,15 @@ class Command:
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         is_read = _NAMED.fullmatch(self.program) is not None and is_plain(self.text)
-        is_left_out = is_check or is_twin or self.looks or self.script or self.edits or self.part.is_fed
+        is_left_out = (
+            is_check
+            or is_twin
+            or self.looks
+            or self.program == "mkdir"
+            or self.script
+            or self.edits
+            or self.part.is_fed
+        )
         return (self.code == 0 or self.part.is_left) and is_read and not (is_left_out or TELLS.match(self.text))
 
     @property
