@@ -242,7 +242,7 @@ WRITES = "cat <<'E' > {}/a.md\n# A title\nE"
             (
                 bad("pnpm --version 2>&1 && cat package.json | grep -E 'engines' | head -5", "is set to use yarn", 1),
                 ("/opt/pnpm --version | head -5", 0, "is set to use yarn"),
-                ok("SPEC=0 pnpm --version 2>&1 | tail -3"),
+                ok("SPEC=0 pnpm --version 2>&1"),
             ),
             ("pnpm --version", "SPEC=0 pnpm --version"),
         ),
@@ -293,10 +293,6 @@ WRITES = "cat <<'E' > {}/a.md\n# A title\nE"
                 ok("git checkout main && git pull"),
             ),
             ("git checkout main", "again"),
-        ),
-        (
-            (bad(WRITES.format("a/b"), PLACED, 1), ok("mkdir -p a/b"), ok(WRITES.format("a/b"))),
-            ("cat > <folder>/…", "mkdir -p <folder>"),
         ),
         (  # too long to be told: what was added to it is
             (
@@ -576,7 +572,6 @@ def test_more_words_for_a_check_wait_for_a_person_unless_it_then_looks_at_more(
         ((bad("git push", "hint: use 'git pull' first", 1), ok("git pull --rebase"), ok("git push")), True),
         ((bad("git pull", "commit or stash them", 1), ok("git stash push -m 'A b'"), ok("git pull")), True),
         ((bad("./new.sh", "Not on a feature branch"), ok("git checkout -b 005-totals"), ok("./new.sh")), True),
-        ((bad(WRITES.format("a/b"), "a/b/a.md: " + PLACED, 1), ok("mkdir -p a/b"), ok(WRITES.format("a/b"))), True),
         ((bad("gh x", "gh: command not found", 127), ok("brew install gh"), ok("gh x")), True),
         ((bad("python a.py", "No module named 'my_lib'", 1), ok("pip install -q my-lib"), ok("python a.py")), True),
         ((bad("pip install a[b]", "no matches found: a[b]", 1), ok("pip install 'a[b]'")), True),
@@ -694,6 +689,7 @@ def test_a_failure_is_like_one_of_another_sub_command_with_the_same_telling_word
             ok("python3 make_doc.py"),
         ),
         # Files of one task
+        (bad(WRITES.format("a/b"), PLACED, 1), ok("mkdir -p a/b"), ok(WRITES.format("a/b"))),
         (bad("mix format a.ex b/c.ex"), ok("mix format a.ex b/c.ex d/e.ex")),
         (bad("git add a.sh b.md"), ok("git add a.sh")),
         (bad("pytest", code=1), ok("pytest tests/unit")),
