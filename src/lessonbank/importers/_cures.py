@@ -19,12 +19,14 @@ from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, PLACELESS,
 from lessonbank.text.shell_commands import (
     INSTALLS,
     RUNS,
+    TELLS,
     name_of,
     operands_of,
     parts_in,
     program_of,
     stands_for,
     start_of,
+    unwrapped,
     words_of,
 )
 
@@ -67,6 +69,10 @@ _SAYS: Final = {
 }
 """Cures that are no command. `quote` stands in episodes of before alone."""
 _WAITS: Final = re.compile(r"\.lock\b|\block(?:ed|ing)?\b|resource busy|timed? ?out|try again later", re.IGNORECASE)
+_PERSONS: Final = re.compile(
+    r"ermission denied|publickey|log ?in\b|auth|credential|agent refused|no device", re.IGNORECASE
+)
+"""What programs say that lack a right, a login or a device of the person."""
 _OPENS: Final = re.compile(
     r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
 )
@@ -74,16 +80,23 @@ _TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[
 """A command that goes to a branch with a number: that of one task."""
 _NO_UPSTREAM: Final = "has no upstream branch"
 """What git says at the first push of each branch. How to go on is told at once, although git says that, too."""
-_BRINGS: Final = re.compile(r"(?:(?:\S*python\S* -m |uv )?pip3?|npm|pnpm|brew) (?:install|i|add) |mkdir ")
+_BRINGS: Final = re.compile(r"(?:(?:\S*python\S* -m |uv )?pip3?|npm|pnpm|brew) (?:install|i|add) ")
+_THERE: Final = "already exists"
+_OF_PROJECT: Final = re.compile(r"g?make|just|rake|npm|pnpm|yarn|bun|deno|go|.+\.\w+")
+"""Programs whose sub-commands are a project's own: what it says itself is worth to be told."""
 _RECORDS: Final = ("git add", "git commit")
 """What keeps a change, and is not what got another command through."""
 _WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
 _ITS_PATH: Final = "<path>"
 """What a command was about that another program did instead."""
 _FILE: Final = re.compile(r"(?<!-\w )(?<= )[\w./~][^\s=@'\"]*\.(?!com\b)[a-z]\w{1,5}(?!\S)")
-_ITS_FOLDER: Final = "<folder>"
+_NAMES_FILE: Final = re.compile(r"(?:[A-Za-z]:)?[\w.~][^\s=@:]*[./][^\s=@:]*|(?:[A-Za-z]:)?/\S+")
 _PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
 _SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)")
+_NUMBER: Final = re.compile(r"#?\d+|[A-Za-z]+-\d+")
+"""The number of one task."""
+_FIXES: Final = re.compile(r"--?(?:fix|write|w|in-place)")
+"""The option with which a program mends what it checks without it."""
 _OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|\"(?=.*\d)[^\"]{4,}\"|(?=.*\w).*[/\\].*")
 """A word that a command and its next try share, and that the same command in another task has not."""
 
@@ -197,8 +210,17 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collectio
     command, failure = cured[0] if cured else tries[-1]
     failure = failure if failure.cure else _with_what_it_lacked(failed[0], later) or failure
     for each in (failure, *_replaced(command, later)):
-        is_renamed = command.is_absent and _SPELLED.sub("", each.command) == _SPELLED.sub("", each.cure)
-        yield replace(each, cure="") if is_renamed else each  # any agent tries an interpreter's other name
+        yield each if _tells_more(command, each) else replace(each, cure="")
+
+
+def _tells_more(failed: Command, told: Failure) -> bool:
+    """Whether a cure holds more than what failed, and more than any agent tries next: a fixer, or another name."""
+    new = {*told.cure.split()} - {*told.command.split(), "…", _ITS_PATH}
+    is_fixer = name_of(program_of(told.cure)) == name_of(told.program) and any(map(_FIXES.fullmatch, new))
+    is_renamed = _SPELLED.match(told.command) and _SPELLED.match(told.cure) and not INSTALLS.match(told.cure)
+    is_more = new or told.command.endswith(f" {told.cure}")
+    tells = TELLS.match(told.cure) and not TELLS.match(told.command)
+    return bool(is_more) and not (is_fixer or tells or (failed.is_absent and is_renamed))
 
 
 def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[tuple[Command, Failure]]:
@@ -243,7 +265,8 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
         return failure
     between = [deed for deed in later[:place] if getattr(deed, "words", None) not in beside]
     cure = _cure(failed, again, between, failure.error)
-    is_instead, is_said = cure.endswith(again.text), _is_said(failed, cure)
+    is_instead = cure.endswith(again.text)
+    is_said = _is_said(failed, cure, is_instead=is_instead)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
     shown, cure = _fitted(failed, again, shown, cure)
@@ -253,23 +276,13 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
 
 def _fitted(failed: Command, again: Command, shown: str, cure: str) -> tuple[str, str]:
     """A failed command and its cure, without what is of one task, or is too long: then only what differs is shown."""
-    if not cure.endswith(again.text):
-        return _in_its_folder(shown, cure)
-    if not again.varies(failed) and len(cure) <= LONGEST:
+    if not cure.endswith(again.text) or (not again.varies(failed) and len(cure) <= LONGEST):
         return shown, cure
     before = cure.removesuffix(again.text)
     command, text = _of_any_task(failed.text, again.text)
     if len(before + text) <= LONGEST and (again.words > failed.words or len(command + text) <= _BOTH):
         return command, before + text
     return shown, f"{before}{_added(failed, again)}" if before or again.words > failed.words else ""
-
-
-def _in_its_folder(shown: str, cure: str) -> tuple[str, str]:
-    """A command that wrote into a folder, and the one that made it: another task has another folder."""
-    folder = next((word for word in cure.split()[1:] if f"{word}/" in shown), "")
-    if not folder:
-        return shown, cure
-    return re.sub(rf"{re.escape(folder)}/\S+", f"{_ITS_FOLDER}/…", shown), cure.replace(folder, _ITS_FOLDER)
 
 
 def _added(failed: Command, again: Command) -> str:
@@ -280,21 +293,31 @@ def _added(failed: Command, again: Command) -> str:
     return re.sub(r"…(?: …)+", "…", " ".join((*words[:1], *rest)))
 
 
-def _is_said(failed: Command, cure: str) -> bool:
-    """Whether the output named what the same command lacked or had too much, what git does, or what was not there."""
-    program, known, words = program_of(cure), failed.words, words_of(cure)
-    brings, is_same = _BRINGS.match(cure), program == failed.program and {*words[:1]} <= failed.words
-    if is_same:
-        new = {*words} - known
-        asked = {word for word in new if word.startswith("-")} or new or known - {*words}
-    elif program.startswith("git ") and program != failed.program:
-        asked = {"branch" if ITS_BRANCH in cure else program.removeprefix("git ")}
-    else:
-        asked = {word for word in words_of(cure[brings.end() :]) if word[:1] not in "-…"} if brings else set[str]()
-    printed = failed.printed.replace("_", "-").casefold()
+def _is_said(failed: Command, cure: str, *, is_instead: bool = False) -> bool:
+    """Whether the output named the cure: what was lacking, what git does, or what the program asks for."""
+    asked, printed = _asked(failed, cure, is_instead=is_instead), failed.printed.replace("_", "-").casefold()
+    if asked is None or _NO_UPSTREAM in printed:
+        return False
     names = (re.escape(word.partition("=")[0].replace("_", "-").casefold()) for word in asked)
-    is_named = all(re.search(rf"(?<![\w-]){name}(?![\w-])", printed) for name in names)
-    return is_named and (is_same or bool(asked)) and _NO_UPSTREAM not in printed
+    return all(re.search(rf"(?<![\w-]){name}(?![\w-])", printed) for name in names)
+
+
+def _asked(failed: Command, cure: str, *, is_instead: bool) -> Collection[str] | None:
+    """What an output has to name, for any agent to try a cure; `None` where that is the project's own."""
+    program, words, brings = program_of(cure), words_of(unwrapped(cure)), _BRINGS.match(cure)
+    if is_instead and program == failed.program and {*words_of(cure)[:1]} <= failed.words:
+        new = {*words_of(cure)} - failed.words
+        return {word for word in new if word.startswith("-")} or new
+    if program.startswith("git ") and program != failed.program:
+        return {"branch" if ITS_BRANCH in cure else program.removeprefix("git ")}
+    if brings and (packages := [word for word in words_of(cure[brings.end() :]) if word[:1] not in "-…"]):
+        return packages
+    does = " ".join(words[:2])
+    if INSTALLS.fullmatch(does):
+        return {does} if all(word[0] == "-" for word in words[2:]) else None  # all that the repository names
+    if name_of(program) != name_of(failed.program) or _OF_PROJECT.fullmatch(name_of(program)):
+        return None
+    return {_THERE} if _THERE in failed.printed else {does, *(word.strip("-") for word in words if word[0] == "-")}
 
 
 def _brings(text: str, failed: Command, before: Sequence[Deed]) -> bool:
@@ -314,16 +337,20 @@ def _brings(text: str, failed: Command, before: Sequence[Deed]) -> bool:
 
 
 def _with_what_it_lacked(failed: Command, later: Sequence[Deed]) -> Failure | None:
-    """What installed a module or a program that was not there, where the next try that needs it went through."""
-    error, done = error_in(failed.printed), [(n, deed) for n, deed in enumerate(later) if isinstance(deed, Command)]
-    install = next(((n, deed) for n, deed in done if deed.code == 0 and _brings(deed.text, failed, later[:n])), None)
-    if not failed.lacks or install is None:
+    """What installed a module or a program that was not there, where the first try that got further needs it."""
+    done = [(n, deed) for n, deed in enumerate(later) if isinstance(deed, Command)]
+    tries = [(n, command) for n, command in done if command.shows(failed)]
+    place, again = next(((n, c) for n, c in tries if c.ran and not c.says_again(failed)), (0, None))
+    installs = [(n, c) for n, c in done if n < place and c.code == 0 and _brings(c.text, failed, later[:n])]
+    if again is None or not failed.lacks or not installs:
         return None
-    tries = [command for n, command in done if n > install[0] and command.shows(failed)]
-    if not tries or not tries[0].ran or any(command.code and error_in(command.printed) == error for command in tries):
+    at, install = installs[-1]
+    is_again = any(at < n < place or (n > at and command.says_again(failed)) for n, command in tries)
+    if is_again or (install.part.is_hidden and any(at < n < place and not command.looks for n, command in done)):
         return None
-    is_said = _is_said(failed, install[1].text)
-    return Failure(failed.program, error, failed.text, failed.at, tries[0].at, install[1].text, is_said=is_said)
+    is_said = _is_said(failed, install.text)
+    error = error_in(failed.printed)
+    return Failure(failed.program, error, failed.text, failed.at, again.at, install.text, is_said=is_said)
 
 
 def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
@@ -356,8 +383,8 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
     edited = {getattr(deed, "file", "") for deed in between if isinstance(deed, Edit) or _edits(deed)}
     acted = [deed for deed in between if isinstance(deed, Command) and deed.helps(failed)]
     is_same = again.words == failed.words
-    if is_same and again.is_free and not failed.is_free and (WALLED.search(failed.printed) or not (acted or edited)):
-        return _FREED
+    if again.is_free and not failed.is_free:
+        return _FREED if WALLED.search(failed.printed) or (is_same and not (acted or edited)) else ""
     if again.quotes(failed):
         is_shown = again.text != failed.text and len(again.text) <= LONGEST and is_plain(again.text)
         return again.text if is_shown else ""
@@ -382,8 +409,20 @@ def _is_changed(failed: Command, again: Command, acted: Sequence[Command], edite
     """Whether other words got a command through. A check that was run after an edit may pass for that."""
     if len(failed.words) == 1 and not check_of(failed.text):
         return False  # it said how it is used
+    if failed.program == again.program and _differ_in_files(failed, again):
+        return False  # these are of one task
+    acted = [command for command in acted if command.program not in _RECORDS]
     is_more = again.words > failed.words and not (acted and failed.lacks)  # what was installed brought it
     return is_more and check_of(failed.text) is None if edited else is_more or not acted
+
+
+def _differ_in_files(failed: Command, again: Command) -> bool:
+    """Whether a command and its next try differ in the files alone that they are about."""
+    texts = (re.sub(r"\s--?[\w-]+[= ](?=[\w./~])", " -", text) for text in (failed.text, again.text))
+    mine, its = ({*words_of(text)[1:]} for text in texts)
+    return mine != its and all(
+        _NAMES_FILE.fullmatch(word) and not word.endswith(f"/{failed.program}") for word in mine ^ its
+    )
 
 
 def _act(failed: Command, acted: Sequence[Command]) -> str:
@@ -394,8 +433,9 @@ def _act(failed: Command, acted: Sequence[Command]) -> str:
     acts = [command for command in acted if command.program not in _RECORDS] or acted
     is_pair = len(acts) == 2 and len({name_of(command.program) for command in acts}) == 1
     acts = acts if is_pair else named or acts
+    acts = [command for command in acts if not any(map(_NUMBER.fullmatch, command.words & failed.words))]
     both = " && ".join(command.text for command in acts)
-    act = both if len(acts) == 2 and len(both) <= LONGEST else acts[-1].text
+    act = both if len(acts) == 2 and len(both) <= LONGEST else acts[-1].text if acts else ""
     act = _TO_BRANCH.sub(rf"\1{ITS_BRANCH}", act)
     short = act if len(act) <= LONGEST else _shortened(act, LONGEST)
     return short if is_hazard(short) == is_hazard(act) else ""
@@ -416,11 +456,12 @@ def _same(failed: Command, again: Command, between: Sequence[Deed]) -> str:
     if again.prepared != failed.prepared:
         return _prepared(again) if again.prepared else ""
     if again.text != failed.text:  # the same thing by another name
-        return again.text if PLACELESS.search(failed.printed) else ""
+        is_named = PLACELESS.search(failed.printed) and not _differ_in_files(failed, again)
+        return again.text if is_named else ""
     if again.folder not in ("", failed.folder):
         return _entered(again)
     if check_of(failed.text) not in (None, "the release"):
         return ""  # a test may only be flaky
-    if any(isinstance(deed, Spoke) for deed in between):
+    if _PERSONS.search(failed.printed) and any(isinstance(deed, Spoke) for deed in between):
         return _ASKED
     return _AGAIN if _WAITS.search(failed.printed) else ""

@@ -63,7 +63,9 @@ ENDINGS: Final = re.compile(r"dos2unix\s|s/\\r")
 """An edit of line endings alone."""
 _IMPORTS: Final = re.compile(r"(?:\bfrom|\bimport|require\(|\bimport\()\s*['\"]?([\w-]+)")
 """What a script takes from elsewhere: the name with which it begins."""
-_ENTERS_ONE: Final = re.compile(r"\s*(?:cd|Set-Location)\s+(?:/d\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$")
+_ENTERS_ONE: Final = re.compile(
+    r"\s*(?:cd|Set-Location)\s+(?:/d\s+|-(?:Literal)?Path\s+)?(\"[^\"$]+\"|'[^']+'|\S+)\s*$"
+)
 _PREPARES: Final = re.compile(
     r"\s*(?:(?:source|\.|export)\s+\S{1,60}|"
     r"(?:export\s+|\$env:)?\w+\s*=\s*(?:\"[^\"`$]{1,80}\"|'[^']{1,80}'|\S{1,60}))\s*$"
@@ -158,7 +160,7 @@ class Command:
     def is_again(self, other: Command) -> bool:
         """Whether it is the next try: the same command, or with more words, or with others about the same."""
         is_there = not self.folder or not other.folder or self.folder == other.folder or self.is_placed(other)
-        is_same = self.words == other.words or (self.words >= other.words and self.got_past(other))
+        is_same = self.words == other.words or (self.words >= other.words and (self.code == 0 or self.got_past(other)))
         # `bun test` is not always its script
         mine, its = (command.program.replace(" run ", " ") for command in (self, other))
         is_next = (is_same and mine == its and self.has_script_of(other)) or self.varies(other) or self.quotes(other)
@@ -202,8 +204,21 @@ class Command:
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         is_read = _NAMED.fullmatch(self.program) is not None and is_plain(self.text)
-        is_left_out = is_check or is_twin or self.looks or self.script or self.edits or self.part.is_fed
+        is_left_out = (
+            is_check
+            or is_twin
+            or self.looks
+            or self.program == "mkdir"
+            or self.script
+            or self.edits
+            or self.part.is_fed
+        )
         return (self.code == 0 or self.part.is_left) and is_read and not (is_left_out or TELLS.match(self.text))
+
+    @property
+    def went(self) -> bool:
+        """Whether its exit code says that it went through, or a call of it that was left to run: behind a pipe none does."""
+        return self.code == 0 and (not self.part.is_hidden or self.part.is_left)
 
     @property
     def ran(self) -> bool:
@@ -249,7 +264,9 @@ class Command:
     def got_past(self, other: Command) -> bool:
         """Whether it went through, or at least ran where the other try did not."""
         is_it = self.ran if other.is_absent else self.words == other.words
-        return self.code == 0 or (other.is_missing and not self.is_missing and is_it)
+        return (
+            self.went or (self.code == 0 and other.is_missing) or (other.is_missing and not self.is_missing and is_it)
+        )
 
     def replaces(self, other: Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 _WRAPS: Final = re.compile(
-    r"^(?:\w+=(?:\"[^\"]*\"|'[^']*'|\S*)|time|env|command(?!\s+-)|timeout\s+\S+|(?:npx|bunx)(?:\s+(?:-y|--yes|--no-install))?|uvx|bundle\s+exec|"
+    r"^(?:\w+=(?:\"[^\"]*\"|'[^']*'|\S*)|time|env|command(?!\s+-)|timeout\s+\S+|(?:npx|bunx)(?:\s+(?:-y|--yes|--no-install))?|uvx|corepack(?=\s+(?:p?npm|yarn)\s)|bundle\s+exec|"
     r"(?:uv|poetry|pdm|hatch)\s+run(?:\s+--(?:with|group|extra|python|env)[\s=]\S+)*)\s+"
 )
 _WITH_SUB: Final = re.compile(
