@@ -38,7 +38,7 @@ test *args:
 # every test but the longest, those of the experiments among them, in about eight minutes on two quiet cores
 test-all *args:
     {{bin}}/pip install -q -e bench
-    {{bin}}/pytest -n 4 -m 'not models and not release' tests bench/tests {{args}}
+    {{bin}}/pytest -n 5 -m 'not models and not release' tests bench/tests {{args}}
 
 # make the pictures of the review pages again (needs Chromium): a test says when they are out of date
 pictures:

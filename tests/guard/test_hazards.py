@@ -18,6 +18,8 @@ git push origin --delete old
 git commit --no-verify -m x
 git commit -n -m x
 git reset --hard
+OTHER_API_KEY="k" deploy
+export GH_TOKEN=x
 git reset --hard HEAD~1
 git reset HEAD docs/
 docker compose -f a.yml down

@@ -265,7 +265,7 @@ WROTE = "cat > docs/{}.md <<'E'\n# {}\nE"
     ("line", "printed", "after", "later", "told"),
     [
         (PUSH, NO_UPSTREAM, ["git push -u origin fix-1"], "cd app && git push origin fix-1", "git push -u origin"),
-        (MAKES, NO_FOLDER, ["mkdir -p /tmp/s && codegen schema --out /tmp/s | tail -1"], MAKES, "--out /tmp/s"),
+        (MAKES, NO_FOLDER, ["mkdir -p /tmp/s && codegen schema --out /tmp/s"], MAKES, "--out /tmp/s"),
         (
             WROTE.format("a", "A"),
             "bash: docs/a.md: No such file or directory",

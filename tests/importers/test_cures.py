@@ -709,6 +709,7 @@ def test_a_failure_is_like_one_of_another_sub_command_with_the_same_telling_word
         (bad("git fetch -p", "no positional parameter"), ok("Set-Location -Path C:\\x"), ok("git fetch -p")),
         (bad("gh pr merge 91 --squash", "it is a draft", 1), ok("gh pr ready 91"), ok("gh pr merge 91 --squash")),
         (bad("git stash", "could not write", 1), ok("git stash list")),
+        (bad("mistral-vibe", "mistral-vibe: command not found", 127), ok("py -m pip show mistral-vibe")),
         # It went through before what was installed
         (
             bad("python train.py", "No module named 'xgb'", 1),

@@ -48,7 +48,7 @@ _PATTERNS: Final = (
     r"--(?:trusted-host|no-check-certificate)\b|\bgit\s+config\b|\bxfail\b|\bnoqa\b|@ts-ignore|\bas\s+any\b",
     # Fetches what the repository does not hold, or runs what it fetched.
     r"\w://(?!localhost\b|127\.0\.0\.1\b)|\bgit@|\|\s*(?:\S*/)?(?:ba|z|da|k|c)?sh\b|\|\s*(?:python|perl|ruby|node)|\beval\s|\bbase64\s|\bnc\s|"
-    r"\b(?:curl|wget|ssh|scp|rsync|iwr|irm|iex|Invoke-(?:WebRequest|RestMethod|Expression))\s|\b(?:printenv|export)\s+\w*(?:TOKEN|SECRET|KEY|PASSWORD)",
+    r"\b(?:curl|wget|ssh|scp|rsync|iwr|irm|iex|Invoke-(?:WebRequest|RestMethod|Expression))\s|\bprintenv\s+\w*(?:TOKEN|SECRET|KEY|PASSWORD)|\b\w*(?:TOKEN|SECRET|KEY|PASSWORD)=\S",
 )
 _HAZARD: Final = "|".join(f"(?:{pattern})" for pattern in _PATTERNS)
 _MOST: Final = 2_000

@@ -213,13 +213,13 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collectio
         yield each if _tells_more(command, each) else replace(each, cure="")
 
 
-def _tells_more(failed: Command, told: Failure) -> bool:
+def _tells_more(failed: Command, after: Failure) -> bool:
     """Whether a cure holds more than what failed, and more than any agent tries next: a fixer, or another name."""
-    new = {*told.cure.split()} - {*told.command.split(), "…", _ITS_PATH}
-    is_fixer = name_of(program_of(told.cure)) == name_of(told.program) and any(map(_FIXES.fullmatch, new))
-    is_renamed = _SPELLED.match(told.command) and _SPELLED.match(told.cure) and not INSTALLS.match(told.cure)
-    is_more = new or told.command.endswith(f" {told.cure}")
-    tells = TELLS.match(told.cure) and not TELLS.match(told.command)
+    new = {*after.cure.split()} - {*after.command.split(), "…", _ITS_PATH}
+    is_fixer = name_of(program_of(after.cure)) == name_of(after.program) and any(map(_FIXES.fullmatch, new))
+    is_renamed = _SPELLED.match(after.command) and _SPELLED.match(after.cure) and not INSTALLS.match(after.cure)
+    is_more = new or after.command.endswith(f" {after.cure}")
+    tells = TELLS.match(after.cure) and not TELLS.match(after.command)
     return bool(is_more) and not (is_fixer or tells or (failed.is_absent and is_renamed))
 
 

@@ -217,7 +217,7 @@ class Command:
 
     @property
     def went(self) -> bool:
-        """Whether its exit code says that it went through, or a call of it that was left to run: behind a pipe none does."""
+        """Whether its exit code says that it went through, or a call of a server: behind a pipe none does."""
         return self.code == 0 and (not self.part.is_hidden or self.part.is_left)
 
     @property

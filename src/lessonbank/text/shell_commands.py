@@ -72,7 +72,9 @@ _ENDING: Final = re.compile(r"\.(?:exe|bat|cmd|sh)$")
 _PART: Final = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s=\"']+|[\"']")
 _OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
 _INTERPRETS: Final = re.compile(r"\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s")
-TELLS: Final = re.compile(r"\S+\s+(?:\w+\s+)?(?:list|ls|show|status|info|view|help|logs?|search|diff|version)(?:\s|$)")
+TELLS: Final = re.compile(
+    r"\S+\s+(?:-m\s+)?(?:\w+\s+)?(?:list|ls|show|status|info|view|help|logs?|search|diff|version)(?:\s|$)"
+)
 """A command of whatever program that only tells something."""
 _DRY: Final = re.compile(
     r"\s(?:--(?:version|help|(?:just-|spec-)?dry-?(?:run)?|collect-only|co|no-run|list(?!-different)[\w-]*|setup-plan|"
