@@ -129,7 +129,7 @@ _write_to_memory()
 settings.register_profile(
     "repeatable",
     deadline=None,
-    max_examples=30,
+    max_examples=25,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -48,7 +48,7 @@ HOSTILE = (
 EVERYTHING = "\n".join(HOSTILE)
 """Has a sign of each kind of secret, so that none of them is left out as one that the text cannot hold."""
 FIELDS = 6
-BEHIND = ("", "a", "A1b2", "=", " a", "\n", "-", "a.", "'\"", "= ", f"{'A' * 30} ", ":/", "_1")
+BEHIND = ("", "a", "A1b2", "=", " a", "\n", "-", "a.", "'\"", ":/")
 """What may stand behind a word of a rule, again and again."""
 
 
@@ -111,9 +111,9 @@ def slow_rules(every: Iterable[Rule], things: Iterable[str] = BEHIND) -> set[str
         page = Page(word + behind + repeated(again, size))
         return lambda: deque(rule.at(word, page), maxlen=0)
 
-    cases = [(rule, word, behind) for rule in every for word, behind in product(rule.words[:2], things)]
+    cases = [(rule, word, behind) for rule in every for word, behind in product(rule.words[:1], things)]
     both = [(*case, again) for case in cases for again in (case[1] + case[2], case[2] or case[1])]
-    return {case[0].kind for case in both if growth_of(partial(reading, *case), size=4_000) > FAR}
+    return {case[0].kind for case in both if growth_of(partial(reading, *case), size=3_000) > FAR}
 
 
 @pytest.mark.parametrize("table", ["keys", "places", "options"])
