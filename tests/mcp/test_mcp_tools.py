@@ -89,6 +89,17 @@ async def test_an_agent_can_recall_record_and_ask_why_and_nothing_else(where: Pa
         assert not names & {"scope", "writer", "tenant", "key", "by", "trust"}
 
 
+async def test_a_client_that_is_no_agent_tells_how_a_run_ended_and_the_last_word_counts(where: Path) -> None:
+    async with served(where, tells=True) as client:
+        kept = told(await client.call_tool("record", {"task": TASK, "steps": STEPS, "outcome": "success"}))
+        for outcome in ("success", "failure"):
+            told(await client.call_tool("tell", {"run_id": kept["run_id"], "outcome": outcome}))
+        assert "not_found" in refusal(await client.call_tool("tell", {"run_id": "nothing", "outcome": "success"}))
+    with opened(where) as bank:
+        (run,) = bank.runs.list()
+        assert (run.verdict.outcome, run.verdict.source, run.status) == ("failure", "ground_truth", "learned")
+
+
 async def test_the_owner_of_a_server_leaves_tools_out_and_the_instructions_name_none_of_them(where: Path) -> None:
     async with served(where, without=["remember", "recall_again"]) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == {"recall", "record", "why"}

@@ -61,6 +61,9 @@ def mcp(
     without: Annotated[
         list[str] | None, typer.Option("--without", help="A tool that is not offered: recall_again or remember.")
     ] = None,
+    tell: Annotated[
+        bool, typer.Option("--tell", help="Offer the tool tell too: for your own program or a person, never an agent.")
+    ] = False,
     allow_host: _Hosts = None,
     allow_origin: _Origins = None,
     **asked: Any,
@@ -80,7 +83,7 @@ def mcp(
     scope = _of_repository(bank) if repository or not scope else scope
     judge = options.model_of(model, base_url, timeout)
     settings = options.settings_of(judge, domain=domain, embedder=embedder, trust=trust, holdout=holdout)
-    settings |= {"retrieve": RetrieveOptions(**options.given(asked)), "without": without}
+    settings |= {"retrieve": RetrieveOptions(**options.given(asked)), "without": without, "tells": tell}
     if not http:
         _run(partial(serve_stdio, bank, scope=scope, **settings))
         return

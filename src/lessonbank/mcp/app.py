@@ -59,16 +59,18 @@ def server(
     scope: str,
     retrieve: RetrieveOptions | None = None,
     without: Collection[str] | None = None,
+    tells: bool = False,
     **settings: Any,
 ) -> Server:
     """An MCP server for the bank at `where`, to run, to mount or to call in process.
 
     Takes what `connect_async` takes. Tools answer for `scope` alone. `retrieve`: what holds for each recall; an agent
     can make it stricter, and never wider. `without`: names of `OPTIONAL` tools that are not offered; by default none,
-    and all with the paper's profile. Raises UsageError for another name.
+    and all with the paper's profile. `tells`: whether the client is no agent, so that its word on an end counts.
+    Raises UsageError for another name.
     """
     opens = partial(connect_async, where, scope=scope, **settings)
-    return Server(Memory(opens, retrieve=retrieve, without=left_out(without, settings)))
+    return Server(Memory(opens, retrieve=retrieve, without=left_out(without, settings), tells=tells))
 
 
 def left_out(without: Collection[str] | None, settings: Mapping[str, Any], /) -> Collection[str]:
@@ -120,6 +122,8 @@ class Server(MCPServer[Memory]):
         if "remember" in offered:
             self.add_tool(tools.remember, title="Put a note into a person's inbox", annotations=adds)
         self.add_tool(tools.record, title="Record how a task went", annotations=adds)
+        if memory.tells:
+            self.add_tool(tools.tell, title="Say how a run ended", annotations=adds)
         self.add_tool(tools.why, title="Why a lesson was shown", annotations=reads)
         self.resource("lessonbank://lessons", name="lessons", description=tools.lessons.__doc__)(self._lessons)
         self.resource("lessonbank://lessons/{id}", name="lesson", description=tools.lesson.__doc__)(self._lesson)

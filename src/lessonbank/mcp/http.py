@@ -42,6 +42,7 @@ async def serve_http(
     ready: Callable[[str], None] | None = None,
     retrieve: RetrieveOptions | None = None,
     without: Collection[str] | None = None,
+    tells: bool = False,
     **settings: Any,
 ) -> None:
     """Serve over streamable HTTP at `http://host:port/mcp` until interrupted. `ready` is called with that address.
@@ -56,7 +57,8 @@ async def serve_http(
     if host not in LOOPBACK and not allowed_hosts:
         raise UsageError(f"a server on {host} needs the names it is called by: give --allow-host NAME:PORT")
     opens = partial(connect_async, where, scope=scope, **settings)
-    memory = Memory(opens, scopes=keys.scopes, retrieve=retrieve, without=left_out(without, settings))
+    left = left_out(without, settings)
+    memory = Memory(opens, scopes=keys.scopes, retrieve=retrieve, without=left, tells=tells)
     app = application(memory, keys=keys, host=host, allowed_hosts=allowed_hosts, allowed_origins=allowed_origins)
     with closing(listening(host, port)) as listener:
         async with memory.serving():

@@ -41,10 +41,11 @@ class Memory:
         scopes: Sequence[str] = (),
         retrieve: RetrieveOptions | None = None,
         without: Collection[str] = (),
+        tells: bool = False,
     ) -> None:
         self._connect = connect
-        self.without = without
-        """Tools that the owner of the server leaves out."""
+        self.without, self.tells = without, tells
+        """Tools that the owner of the server leaves out; whether the client may tell how runs ended."""
         asked = retrieve or RetrieveOptions()
         self.retrieve = replace(asked, metadata={**(asked.metadata or {}), **SOURCE})
         """What the owner of the server asks of each recall."""

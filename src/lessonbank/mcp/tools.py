@@ -1,4 +1,4 @@
-"""What an agent may do over MCP: recall, look again, record, note, ask why, read. Nothing approves or erases."""
+"""What a client may do over MCP: recall, look again, record, note, ask why, read; one of its owner's also tell."""
 
 from __future__ import annotations
 
@@ -117,6 +117,18 @@ async def record(
     run_id, note = (run_ids[0], note) if run_ids else ("", "Memory is switched off.")
     reply = Recorded(run_id=run_id, recall_id=settles, note=note)
     return both(reply, f"{note} run_id {run_id}" if run_ids else note)
+
+
+async def tell(
+    run_id: Annotated[Id, Field(description="The run_id that record gave.")],
+    outcome: Annotated[Outcome, Field(description="How the run ended.")],
+    ctx: Context,
+) -> Annotated[CallToolResult, Reasons]:
+    """Say how a recorded run ended, once it is known: it counts as the truth, and takes the place of what was said."""
+    async with _mine(_memory(ctx)) as bank:
+        await bank.submit((await bank.runs.get(run_id)).trajectory, outcome=outcome)
+    reply = Reasons(text="Kept: the bank learns from it in the background.")
+    return both(reply, reply.text)
 
 
 def _run(
