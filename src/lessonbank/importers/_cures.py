@@ -332,7 +332,7 @@ def _brings(text: str, failed: Command, before: Sequence[Deed]) -> bool:
     named = {re.split(r"[<>=\[]|(?<=.)@", word)[0].replace("-", "_").casefold() for word in words}
     is_named = not lacked_by(failed).isdisjoint({part for word in named for part in (word, word.rpartition("/")[2])})
     is_in = any(len(name) > 3 and name in word for name in missing_modules(failed) for word in named)
-    is_all = (not named or " -r " in text) and not any(isinstance(deed, Edit) or _edits(deed) for deed in before)
+    is_all = (not named or " -r " in text) and not any(map(_edits, before))
     return is_named or is_in or is_all
 
 
@@ -380,7 +380,7 @@ def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
 
 def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) -> str:
     """What was edited is of one task, so it is no cure, unless the error names that document."""
-    edited = {getattr(deed, "file", "") for deed in between if isinstance(deed, Edit) or _edits(deed)}
+    edited = {getattr(deed, "file", "") for deed in between if _edits(deed)}
     acted = [deed for deed in between if isinstance(deed, Command) and deed.helps(failed)]
     is_same = again.words == failed.words
     if again.is_free and not failed.is_free:
@@ -402,7 +402,7 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
 
 
 def _edits(deed: Deed) -> bool:
-    return isinstance(deed, Command) and deed.edits and deed.code <= 0
+    return isinstance(deed, Edit) or (isinstance(deed, Command) and deed.edits and deed.code <= 0)
 
 
 def _is_changed(failed: Command, again: Command, acted: Sequence[Command], edited: Collection[str]) -> bool:

@@ -44,7 +44,7 @@ _EDITOR: Final = re.compile(r"edit|(?<!todo)write(?!_stdin)|patch|replace|create
 _MAKER: Final = re.compile(r"write|create", re.IGNORECASE)
 _SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"]")
 """A command with one of these is more than a program and its arguments."""
-_PLAINLY_QUOTED: Final = re.compile(r"'[^'`\n]*'|\"(?:[^\"`$\n]|\$(?!\())*\"|<(?:path|value|branch|script|folder)>")
+_PLAINLY_QUOTED: Final = re.compile(r"'[^'`\n]*'|\"(?:[^\"`$\n]|\$(?!\())*\"|<(?:path|value|branch|script)>")
 _CALL: Final = re.compile(r"[\w.-]+\([\w.-]*(?:, [\w.-]+)*\)?")
 """A call of a tool, told by names."""
 _PRINTED: Final = 8_000
@@ -92,7 +92,7 @@ _NAMED: Final = re.compile(r"[\w.@~/][\w.@~/+:-]*(?: .+)?")
 _ASSIGNS: Final = re.compile(r"\$?(\w+)\s*=\s*(?:'[^']*'|\"[^\"]*\"|\$\(.*\)|[^\s'\"]*)$")
 _TAKES: Final = re.compile(r"^\$\w+\s*=\s*(?=[\w.&])")
 """What PowerShell puts before a command whose result it keeps."""
-_WAITS: Final = re.compile(r"Start-Sleep\b")
+_SLEEPS: Final = re.compile(r"Start-Sleep\b")
 _WHOLE: Final = Part("", 0)
 Deed: TypeAlias = "Command | Edit | Spoke"
 
@@ -271,8 +271,8 @@ class Command:
     def replaces(self, other: Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
         started, its = start_of(self.text, other.program), {*words_of(other.text)[1:]}
-        is_act = not self.looks and not INSTALLS.match(self.text) and not ENDINGS.search(self.text)
-        if self.code == 0 and started and is_act:  # by what starts it
+        is_try = self.code == 0 and not self.looks and not ENDINGS.search(self.text)
+        if is_try and started and not INSTALLS.match(self.text):  # by what starts it
             is_it = " " not in started or "=" in started or its <= self.words
             return is_it and not other.text.startswith(started)
         if not other.is_absent:  # what it was for is done by another runner
@@ -280,7 +280,6 @@ class Command:
         same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)
         is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
-        is_try = self.code == 0 and not self.looks and not ENDINGS.search(self.text)
         return is_try and bool(same) and is_other and not is_itself
 
 
@@ -344,7 +343,7 @@ def commands_in(line: str, code: int, printed: str, made: set[str], *, at: int =
             prepared += [part.text] if not part.script and _PREPARES.match(part.text) else []
         elif _PREPARES.match(part.text):
             prepared.append(part.text)
-        elif not ENTERS.match(part.text) and not _WAITS.match(part.text):
+        elif not ENTERS.match(part.text) and not _SLEEPS.match(part.text):
             command = _command(part, values, at=at, folder=folder, printed=printed, made=made)
             before = [text for text in prepared if f"{text} " not in command.script]
             commands.append(replace(command, prepared=" && ".join(before)))
