@@ -291,15 +291,19 @@ def _names_of(command: Any) -> list[str]:
 async def _schemas() -> dict[str, list[str]]:
     from lessonbank.http.service.application import application
     from lessonbank.mcp import server
+    from lessonbank.mcp.tools import Caller
 
     async with await lessonbank.connect_async(":memory:", **_SETTINGS) as bank:
         told = application(bank).openapi()
     query = told["paths"]["/v1/recalls/preview"]["get"]["parameters"]
-    tools = await server(":memory:", **_SETTINGS).list_tools()
+    mcp = server(":memory:", **_SETTINGS)
+    listed = await mcp.offer.answer("tools/list", {}, Caller(mcp.offer.memory))
     return {
         "openapi of retrieve": [*told["components"]["schemas"]["RetrieveCall"]["properties"]],
         "openapi of preview": [one["name"] for one in query],
-        "schema of the mcp tool": [*next(one for one in tools if one.name == "recall").input_schema["properties"]],
+        "schema of the mcp tool": [
+            *next(tool["inputSchema"]["properties"] for tool in listed["tools"] if tool["name"] == "recall")
+        ],
     }
 
 

@@ -314,10 +314,17 @@ async def test_a_server_that_is_killed_loses_no_run_that_it_acknowledged(folder:
         assert bank.runs.get(run).status == "pending"
 
 
-def test_without_the_sdk_the_command_says_what_to_install(folder: Path) -> None:
-    words = ["lessonbank", *COMMAND[2:]]
-    code = f"import sys; sys.modules['mcp'] = None; sys.argv = {words!r}; from lessonbank.cli import main; main()"
-    ended = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 2
-    assert "pip install 'lessonbank[mcp]'" in ended.stderr
-    assert ended.stderr.strip().endswith("[missing_extra]")
+def test_without_the_sdk_a_client_over_stdio_is_served_and_http_says_what_to_install(folder: Path) -> None:
+    hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2199-01-01"}})
+    for words in ((), ("--http",)):
+        argv = ["lessonbank", *COMMAND[2:], *words]
+        code = f"import sys; sys.modules['mcp'] = None; sys.argv = {argv!r}; from lessonbank.cli import main; main()"
+        command = [sys.executable, "-c", code]
+        ended = subprocess.run(command, cwd=folder, input=f"{hello}\n", capture_output=True, text=True, timeout=60)
+        if words:
+            assert ended.returncode == 2
+            assert "pip install 'lessonbank[mcp]'" in ended.stderr
+            assert ended.stderr.strip().endswith("[missing_extra]")
+        else:
+            assert json.loads(ended.stdout)["result"]["protocolVersion"] == "2025-11-25"
+            assert ended.returncode == 0

@@ -79,9 +79,6 @@ def install(
     retrieve = _retrieve_options(asked, untrusted=untrusted)
     place = str(_file(bank) if bank else Path.home() / ".local/share/lessonbank/bank.db")
     host = _host(agent)
-    if (mcp or host.name == "cline") and not hosts.has_mcp():
-        only = "Cline can only use the MCP server" if host.name == "cline" else "--mcp needs one more package"
-        raise UsageError(f"{only}: pip install 'lessonbank[mcp]', and install again")
     if without:
         _check_left_out(without, is_served=mcp or host.name == "cline")
     is_own = model == "host"
@@ -116,7 +113,7 @@ def _file(bank: str) -> Path:
 
 def _check_left_out(without: list[str], *, is_served: bool) -> None:
     """Raises BadParameter where no server is installed; UsageError for a tool that every server has."""
-    from lessonbank.mcp.app import offered_tools
+    from lessonbank.mcp.offer import offered_tools
 
     if not is_served:
         raise typer.BadParameter("there is no MCP server to leave a tool out of: add --mcp", param_hint="--without")

@@ -87,7 +87,7 @@ def mcp(
     if not http:
         _run(partial(serve_stdio, bank, scope=scope, **settings))
         return
-    from lessonbank.mcp.http import Keys, serve_http
+    from lessonbank.mcp import Keys, serve_http
 
     keys = Keys.read(key_file, scope=scope) if key_file else Keys(_from_environment(scope))
     _run(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import shlex
@@ -127,11 +126,6 @@ def _events(host: str, wanted: Wanted, events: str, *, timeout: int = _SECONDS, 
 
 def _elements(file: Path, events: dict[str, Json]) -> list[Piece]:
     return [Element(file, ("hooks", event), entry) for event, entry in events.items()]
-
-
-def has_mcp() -> bool:
-    """Whether this installation can be an MCP server."""
-    return importlib.util.find_spec("mcp") is not None
 
 
 def _server(wanted: Wanted) -> tuple[str, list[str]]:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.transport_security import TransportSecuritySettings
 
-from lessonbank import connect_async
 from lessonbank._base.loopback import LOOPBACK
 from lessonbank._base.serve import address, bracketed, listening, prompt_process, server_of
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import UsageError
 
-from .app import Server, left_out
+from .app import Server
 from .keys import Keys as Keys
 from .memory import Memory
+from .offer import memory_of
 from .requests import Bounded
 
 if TYPE_CHECKING:
@@ -56,9 +55,9 @@ async def serve_http(
     """
     if host not in LOOPBACK and not allowed_hosts:
         raise UsageError(f"a server on {host} needs the names it is called by: give --allow-host NAME:PORT")
-    opens = partial(connect_async, where, scope=scope, **settings)
-    left = left_out(without, settings)
-    memory = Memory(opens, scopes=keys.scopes, retrieve=retrieve, without=left, tells=tells)
+    memory = memory_of(
+        where, scope=scope, scopes=keys.scopes, retrieve=retrieve, without=without, tells=tells, **settings
+    )
     app = application(memory, keys=keys, host=host, allowed_hosts=allowed_hosts, allowed_origins=allowed_origins)
     with closing(listening(host, port)) as listener:
         async with memory.serving():
@@ -82,4 +81,4 @@ def application(
         allowed_hosts=[*(f"{bracketed(name)}:*" for name in LOOPBACK), *allowed_hosts],
         allowed_origins=list(allowed_origins),
     )
-    return Bounded(Server(memory, keys=keys).streamable_http_app(host=host, transport_security=security), keys)
+    return Bounded(Server(memory).app(keys, host=host, security=security), keys)
