@@ -38,19 +38,6 @@ def bank(tmp_path: Path) -> Iterator[ReasoningBank]:
         yield opened
 
 
-def test_it_works_in_a_script(bank: ReasoningBank) -> None:
-    bank.learn(run(), outcome="failure")
-    assert bank.retrieve("find it").shown
-
-
-def test_it_works_inside_a_running_loop(bank: ReasoningBank) -> None:
-    async def notebook_cell() -> str:
-        bank.learn(run(), outcome="failure")
-        return bank.retrieve("find it").text
-
-    assert asyncio.run(notebook_cell())
-
-
 def test_threads_share_one_bank_and_lose_nothing(bank: ReasoningBank) -> None:
     threads = [threading.Thread(target=lambda: bank.learn(run(), outcome="failure")) for _ in range(16)]
     for thread in threads:
@@ -132,16 +119,6 @@ def test_an_interrupt_cancels_what_was_being_waited_for() -> None:
             assert len(bank.runs.pending(limit=10_000)) == 1
     finally:
         signal.signal(signal.SIGALRM, before)
-
-
-def test_an_error_of_ones_own_judge_arrives_as_itself_and_the_run_is_kept() -> None:
-    async def judge(trajectory: Trajectory, /) -> Verdict:
-        raise ValueError("boom")
-
-    with lessonbank.connect(":memory:", **grouped(judge=judge, **OPTIONS)) as bank:
-        with pytest.raises(ValueError, match="boom"):
-            bank.learn(run())
-        assert len(bank.runs.pending(limit=10_000)) == 1
 
 
 def signatures(kind: type) -> dict[str, str]:
