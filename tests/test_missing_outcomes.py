@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -92,16 +91,6 @@ async def test_outcomes_that_were_refused_are_told_as_runs_without_an_outcome() 
         assert "3 runs ended without an outcome" in said
         assert "3 tasks asked memory, and nothing was found for any of them yet" in said
         assert "No task asked memory" not in said
-
-
-async def test_a_recall_that_is_settled_again_with_another_outcome_gets_a_note() -> None:
-    async with await opened() as bank:
-        recall = await bank.retrieve("Refund order #W1")
-        first = await bank.learn(Trajectory(task=recall.task, answer="a"), recall=recall, outcome="failure")
-        again = await bank.learn(Trajectory(task=recall.task, answer="b"), recall=recall, outcome="success")
-        assert not any(note.startswith("settled again: ") for note in first.notes)
-        (note,) = [note for note in again.notes if note.startswith("settled again: ")]
-        assert not re.search(r"[0-9a-f]{9}", note), "a part of an id is enough in a sentence"
 
 
 @pytest.mark.full

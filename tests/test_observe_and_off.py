@@ -44,15 +44,6 @@ def test_a_bank_that_observes_learns_and_records_and_shows_nothing(observer: Rea
     assert observer.settings["observe"] is True
 
 
-def test_an_attempt_under_observation_runs_without_memory_and_is_learned(observer: ReasoningBank) -> None:
-    observer.learn(run(), outcome="failure")
-    with observer.attempt(TASK) as attempt:
-        assert attempt.text == ""
-        attempt.finish(run(1), outcome="success")
-    assert any("only observes" in note for note in attempt.notes)
-    assert (observer.admin.counts().recalls_with_a_run, observer.admin.counts().trajectories) == (1, 2)
-
-
 @pytest.mark.full
 def test_what_was_only_observed_is_no_draw_of_the_experiment(observer: ReasoningBank) -> None:
     observer.learn(run(), outcome="failure")

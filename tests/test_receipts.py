@@ -101,22 +101,6 @@ def test_a_receipt_that_was_not_kept_is_kept_and_settled_by_the_run_that_brings_
         assert (bank.admin.counts().recalls, bank.admin.counts().recalls_with_a_run) == (1, 1)
 
 
-@pytest.mark.full
-def test_a_receipt_that_comes_back_again_and_again_counts_once(path: Path) -> None:
-    recall = not_kept(path)
-    for number in range(3):
-        with opened(path) as bank:
-            bank.learn(again(number), recall=recall, outcome="success")
-            assert (bank.admin.counts().recalls, bank.admin.counts().recalls_with_a_run) == (1, 1)
-
-
-def test_a_recall_that_never_comes_back_is_not_measured(path: Path) -> None:
-    not_kept(path)
-    with opened(path) as bank:
-        bank.learn(again(), outcome="success")
-        assert (bank.admin.counts().recalls, bank.admin.counts().recalls_with_a_run) == (0, 0)
-
-
 FORGERIES: dict[str, Callable[[Recall], dict[str, Any]]] = {
     "odds of a lesson": lambda r: {
         "candidates": tuple(c.model_copy(update={"probability": 0.9}) for c in r.candidates)

@@ -12,7 +12,6 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Safety
-from lessonbank.bank.retrieval import Recaller
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Found
 from lessonbank.contracts.retrieve_options import OPTIONS as NAMED
@@ -82,25 +81,6 @@ async def test_a_preview_shows_lessons_in_the_order_in_which_retrieve_does() -> 
         preview = await bank.recalls.preview("Ship a parcel", metadata={"user": "u"})
         assert [lesson.title for lesson in preview.shown] == shown
         assert (preview.kept, preview.metadata) == (False, {"user": "u"})
-
-
-async def test_a_recall_without_named_lessons_shows_those_that_come_next() -> None:
-    async with await opened() as bank:
-        for place in ("Rome", "Oslo", "Lima"):
-            await bank.lessons.add(
-                title=f"Weigh for {place}", content=f"Weigh it in {place}.", task=f"Ship to {place}", by="Ana"
-            )
-        recaller = Recaller(bank._in_scope)  # pyright: ignore[reportPrivateUsage]
-        asked = RetrieveOptions(limit=1)
-        (first,) = (await recaller.recall("Ship to Rome", asked, draw=False))[0].shown
-        assert first.title == "Weigh for Rome"
-        owner = await bank.lessons.experience(first.id)
-        for gone in (first.id, owner.id):
-            (second,) = (await recaller.recall("Ship to Rome", asked, draw=False, exclude={gone}))[0].shown
-            assert second.title != first.title
-        every = {lesson.id for lesson in await bank.lessons.list()}
-        assert (await recaller.recall("Ship to Rome", asked, draw=False, exclude=every))[0].text == ""
-        assert await bank.recalls.list() == ()
 
 
 async def test_a_stored_recall_has_its_lessons_what_was_shown_and_what_was_cited() -> None:

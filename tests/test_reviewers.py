@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,17 @@ def opened(file: Path | str, **settings: Any) -> ReasoningBank:
     )
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return Case(tmp_path_factory.mktemp("case"))
+
+
 @pytest.fixture
-def case(tmp_path: Path) -> Case:
-    return Case(tmp_path)
+def case(made: Case, tmp_path: Path) -> Case:
+    shutil.copytree(made.folder, tmp_path, dirs_exist_ok=True)
+    own = copy(made)
+    own.folder, own.file = tmp_path, tmp_path / made.file.name
+    return own
 
 
 DOORS: dict[str, Door] = {

@@ -85,33 +85,6 @@ async def test_a_failure_that_was_told_is_no_success_of_the_judge_after_a_cancel
         assert (settlement.outcome, settlement.identity) == ("failure", of_process())
 
 
-class Overtaken(Slow):
-    """An extractor whose second call goes on when the first one's run is learned, and the first one when it began."""
-
-    bank: AsyncReasoningBank
-
-    async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
-        if not self.begun.is_set():
-            self.begun.set()
-            self.second = anyio.Event()
-            await self.second.wait()
-        else:
-            self.second.set()
-            await self.bank.drain()
-        return Extraction()
-
-
-async def test_what_is_told_while_a_run_is_learned_counts_though_that_is_done_first() -> None:
-    extractor = Overtaken()
-    async with await opened(extractor) as bank:
-        extractor.bank = bank
-        (id,) = await bank.submit(run(), outcome="failure")
-        await extractor.begun.wait()
-        learned = await bank.tell(id, outcome="success")
-        assert learned.changes
-        assert (await bank.runs.get(id)).verdict.outcome == "success"
-
-
 @pytest.mark.parametrize("source", ["ground_truth", "human"])
 async def test_a_success_that_was_taken_back_is_none_again_and_no_success_of_the_judge(source: Any) -> None:
     """As a session that went on, or whose commit was reverted: what was said first does not come back."""
