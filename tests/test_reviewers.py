@@ -315,16 +315,11 @@ def _again(number: int) -> Trajectory:
     return RUN.model_copy(update={"id": f"run-again-{number}"})
 
 
-def test_a_process_that_asks_for_a_shorter_keep_runs_gets_what_the_bank_keeps_and_a_note(case: Case) -> None:
+def test_a_reviewer_alone_changes_how_long_a_bank_keeps_runs_and_every_process_follows(case: Case) -> None:
     with opened(case.file, learning=Learning(keep_runs=AT_ONCE)) as bank:
         learned = bank.learn(_again(1), outcome="failure")
         assert any("this bank keeps runs for ever" in note for note in learned.notes)
         assert {run.trajectory.id for run in bank.runs.list()} == {"run-1", "run-2", "run-again-1"}
-
-
-def test_a_reviewer_changes_how_long_a_bank_keeps_runs_and_every_process_follows(case: Case) -> None:
-    with opened(case.file, learning=Learning(keep_runs=AT_ONCE)) as bank:
-        bank.learn(_again(1), outcome="failure")
         bank.scoped(writer="Ana", key=case.key).learn(_again(2), outcome="failure")
         assert bank.runs.list() == ()
     for number, asked in enumerate((None, 30.0), start=3):

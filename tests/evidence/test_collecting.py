@@ -154,11 +154,6 @@ def test_a_recall_that_had_nothing_to_show_is_no_row() -> None:
     assert len(made.episodes()) == 0
 
 
-def test_a_receipt_is_taken_in_once() -> None:
-    made = columns(receipt("a", "x"), receipt("a", "x"))
-    assert (len(made), len(made.episodes().placed.row)) == (1, 1)
-
-
 def test_lessons_without_a_place_are_not_there_and_draws_are_as_the_receipt_has_them() -> None:
     found = columns(
         receipt(

@@ -371,9 +371,6 @@ def test_a_bound_that_everybody_knew_is_not_said() -> None:
     wide = Estimate(value=0.1, low=-0.3, high=0.5, always_low=-0.6, always_high=0.7)
     assert headline(lift(success=wide)).endswith("Undecided, too few tasks: 90 known outcomes, 10 without memory.")
     assert said_of(LessonLift(lesson_id="a", success=wide)) == "undecided, too few tasks"
-
-
-def test_a_bound_of_one_side_is_not_too_few_tasks() -> None:
     most = Estimate(value=0.28, low=0.0, high=0.5, always_low=-0.03, always_high=0.54)
     assert headline(lift(success=most)) == "Does memory help? Undecided: success +28.0 points [-3, +54]."
 
