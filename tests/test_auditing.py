@@ -157,7 +157,7 @@ async def scribbled(store: SqliteStore, seed: int) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
-async def test_whatever_was_done_through_the_store_agrees_with_its_journal_also_in_shares(seed: int) -> None:
+async def test_whatever_was_done_through_the_store_agrees_with_its_journal(seed: int) -> None:
     store = SqliteStore.in_memory()
     await scribbled(store, seed)
     assert await differences(store, scope=T) == await differences(store, scope=T, share=3) == ()

@@ -40,7 +40,6 @@ pytestmark = pytest.mark.anyio
 OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None, "admission": None}
 LESSON = '{"items": [{"evidence": ["step 1"], "title": "Rebuild first", "content": "Rebuild the index, then search."}]}'
 CONTRAST = LESSON.replace("step 1", "run 1, step 1")
-NOTHING = '{"items": []}'
 
 
 def run(task: str = "find the invoice", **more: Any) -> Trajectory:
