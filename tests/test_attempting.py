@@ -19,7 +19,6 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Parts, ReasoningBank, Step, Trajectory, Verdict
-from lessonbank.contracts.events import Event, Judged
 from lessonbank.errors import UsageError
 
 STUCK = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
@@ -60,6 +59,7 @@ def test_steps_noted_as_they_happen_are_the_trajectory(bank: ReasoningBank) -> N
     with bank.attempt("open the valve") as attempt:
         attempt.step("turn left", "error: stuck")
         attempt.step("turn right", "open", thought="the other way")
+        assert [step.action.text for step in attempt.steps] == ["turn left", "turn right"]
         attempt.finish(answer="open", outcome="success")
     kept = bank.runs.get(attempt.learned.experience.attempts[0].trajectory_id).trajectory  # type: ignore[union-attr]
     assert [s.action.text for s in kept.steps] == ["turn left", "turn right"]
@@ -98,14 +98,6 @@ def test_a_block_that_ends_without_finish_is_kept_as_unfinished_and_teaches_noth
     assert any("without finish()" in record.getMessage() for record in caplog.records)
 
 
-def test_an_unfinished_run_is_learned_once_a_person_says_how_it_ended(bank: ReasoningBank) -> None:
-    with bank.attempt("open the valve") as attempt:
-        attempt.step("turn", "error: stuck")
-    (run,) = bank.runs.list(status="unfinished")
-    assert bank.runs.correct(run.trajectory.id, outcome="failure", by="Ana").lessons
-    assert bank.runs.get(run.trajectory.id).status == "learned"
-
-
 def test_what_cannot_be_noted_or_learned_is_said_and_never_breaks_the_block(bank: ReasoningBank) -> None:
     with bank.attempt("open the valve") as attempt:
         attempt.step(42, "open")  # type: ignore[arg-type]
@@ -140,22 +132,20 @@ def test_finishing_twice_learns_once_and_says_so(bank: ReasoningBank, caplog: py
     assert bank.admin.counts().trajectories == 1
 
 
-def test_a_finish_that_is_refused_is_not_the_agents_failure(bank: ReasoningBank) -> None:
-    with bank.attempt("open the valve") as attempt:
-        attempt.step("turn", "open")
-        learned = attempt.finish(outcome="sucess")  # type: ignore[arg-type]
-    assert "sucess" in learned.notes[0]
-    assert attempt.learned is None
-    assert bank.admin.counts().experiences == 0
-    assert [run.status for run in bank.runs.list()] == ["unfinished"]
-
-
 @pytest.mark.parametrize("source", [None, STUCK, [{"role": "assistant", "content": "done"}]])
-def test_a_run_whose_finish_was_refused_is_kept(bank: ReasoningBank, source: object) -> None:
+@pytest.mark.parametrize(
+    "wrong", [{"outcome": "success", "reward": 0.0}, {"outcome": "sucess"}, {"outcome": "failure", "wait": "no"}]
+)
+def test_a_run_whose_finish_was_refused_is_kept_and_is_not_the_agents_failure(
+    bank: ReasoningBank, source: object, wrong: dict[str, Any]
+) -> None:
     with bank.attempt("open the valve") as attempt:
         attempt.step("turn", "open")
-        attempt.finish(source, outcome="success", reward=0.0)
-    (run,) = bank.runs.list(status="unfinished")
+        learned = attempt.finish(source, **wrong)
+    assert str(list(wrong.values())[-1]) in learned.notes[0]
+    assert (attempt.learned, bank.admin.counts().experiences) == (None, 0)
+    (run,) = bank.runs.list()
+    assert run.status == "unfinished"
     assert run.trajectory.steps or run.trajectory.answer == "done"
 
 
@@ -166,18 +156,6 @@ def test_a_refused_finish_can_be_tried_again(bank: ReasoningBank) -> None:
         attempt.finish(outcome="success")
     assert attempt.learned
     assert [run.status for run in bank.runs.list()] == ["learned"]
-
-
-def test_a_hook_that_raises_does_not_hide_the_exception() -> None:
-    def hook(event: Event) -> None:
-        if isinstance(event, Judged):
-            raise OSError("audit log full")
-
-    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(hooks=[hook])) as bank:
-        with pytest.raises(ZeroDivisionError), bank.attempt("divide") as attempt:
-            1 / 0  # noqa: B018
-        assert any("audit log full" in note for note in attempt.notes)
-        assert bank.runs.list()[0].verdict.source == "framework_error"
 
 
 def test_an_attempt_that_was_not_entered_says_how(bank: ReasoningBank) -> None:
@@ -212,29 +190,24 @@ def test_messages_that_cannot_be_read_still_settle_the_receipt_with_their_outcom
 ) -> None:
     with bank.attempt("open the valve") as attempt:
         attempt.step("turn", "error: stuck")
+        attempt.note("The valve turns left.")
         attempt.finish(messages, outcome="failure")
     assert any("messages could not be read" in note for note in attempt.notes)
     assert any("messages could not be read" in record.getMessage() for record in caplog.records)
     (run,) = bank.runs.list()
     assert (run.verdict.outcome, run.recall_id) == ("failure", attempt.recall.id)
     assert bank.admin.counts().recalls_with_a_run == 1
+    assert [one.title for one in bank.lessons.list(state="quarantined")] == ["The valve turns left."]
 
 
-@pytest.mark.parametrize("wait", [True, False])
-def test_messages_that_cannot_be_read_without_an_outcome_break_nothing(bank: ReasoningBank, wait: bool) -> None:
-    with bank.attempt("open the valve") as attempt:
-        learned = attempt.finish(object(), wait=wait)
-    assert "nothing was learned from this run" in learned.notes[-1]
-    assert (attempt.learned, learned.experience) == (None, None)
-    assert bank.admin.counts().experiences == 0
-
-
-@pytest.mark.parametrize("told", [{}, {"outcome": "sucess"}, {"outcome": "success", "wait": "no"}])
+@pytest.mark.parametrize("told", [{}, {"wait": False}, {"outcome": "sucess"}, {"outcome": "success", "wait": "no"}])
 def test_what_was_noted_outlives_messages_that_cannot_be_read(bank: ReasoningBank, told: dict[str, Any]) -> None:
     with bank.attempt("open the valve") as attempt:
         attempt.step("turn", "error: stuck")
         attempt.note("The valve turns left.")
-        attempt.finish(object(), **told)
+        learned = attempt.finish(object(), **told)
+    assert "nothing was learned from this run" in learned.notes[-1]
+    assert (attempt.learned, learned.experience) == (None, None)
     (run,) = bank.runs.list(status="unfinished")
     assert [step.action.text for step in run.trajectory.steps] == ["turn"]
     assert [one.title for one in bank.lessons.list(state="quarantined")] == ["The valve turns left."]
@@ -255,26 +228,6 @@ def test_a_store_that_is_down_does_not_break_the_agent(tmp_path: Path) -> None:
         pass
     assert any("waits on this machine" in note for note in attempt.notes)
     assert done == ["", ""]
-
-
-def test_a_store_that_goes_down_inside_the_block_does_not_break_the_agent(tmp_path: Path) -> None:
-    bank = lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical")
-    with bank.attempt("open the valve") as attempt:
-        bank.close()
-        learned = attempt.finish(STUCK, outcome="failure")
-    assert learned.experience is None
-    assert "nothing was learned from this run" in attempt.notes[-1]
-
-
-def test_a_part_that_raises_anything_does_not_break_the_agent() -> None:
-    async def broken(_: Any) -> Any:
-        raise RuntimeError("a bug of mine")
-
-    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(extractor=broken)) as bank:
-        for wait in (True, False):
-            with bank.attempt("open the valve") as attempt:
-                attempt.step("turn", "open")
-                attempt.finish(outcome="success", wait=wait)
 
 
 # -- submit: on disk at once, learned in the background ----------------------------------------------------------------
@@ -404,13 +357,6 @@ def test_an_option_that_cannot_be_costs_the_recall_and_not_the_run(bank: Reasoni
     assert [run.verdict.outcome for run in bank.runs.list()] == ["failure"]
 
 
-def test_a_note_for_the_inbox_outlives_messages_that_cannot_be_read(bank: ReasoningBank) -> None:
-    with bank.attempt("open the valve") as attempt:
-        attempt.note("The valve turns left.")
-        attempt.finish([{"rolle": "x"}], outcome="success")
-    assert [one.title for one in bank.lessons.list(state="quarantined")] == ["The valve turns left."]
-
-
 def test_a_note_for_the_inbox_outlives_a_judge_that_fails() -> None:
     async def judge(run: Trajectory) -> Verdict:
         raise ValueError(run.task)
@@ -484,16 +430,6 @@ async def test_a_run_whose_finish_is_cancelled_while_it_is_judged_waits_for_its_
         assert (await bank.runs.get(STUCK.id)).status == "pending"
 
 
-def test_the_messages_of_a_refused_call_are_kept_where_the_block_fails_afterwards(bank: ReasoningBank) -> None:
-    told = [{"role": "user", "content": "open the valve"}, {"role": "assistant", "content": "It is stuck."}]
-    with pytest.raises(KeyError), bank.attempt("open the valve") as attempt:
-        attempt.finish(told, outcome="sucess")  # type: ignore[arg-type]
-        raise KeyError("after")
-    run = bank.runs.get(attempt.run_id).trajectory
-    assert "It is stuck." in run.model_dump_json()
-    assert run.error == "KeyError: 'after'"
-
-
 def test_several_runs_of_a_refused_call_are_all_kept(bank: ReasoningBank) -> None:
     runs = [Trajectory(task="open the valve", answer=answer) for answer in ("stuck", "open")]
     with bank.attempt("open the valve") as attempt:
@@ -508,23 +444,9 @@ def test_several_runs_of_a_refused_call_are_all_kept(bank: ReasoningBank) -> Non
     assert [bank.runs.get(f"run-{n}").trajectory.error for n in (1, 2)] == ["KeyError: 'after'"] * 2
 
 
-def test_the_messages_of_a_call_with_another_wrong_argument_are_kept(bank: ReasoningBank) -> None:
-    told = [{"role": "user", "content": "open the valve"}, {"role": "assistant", "content": "It is stuck."}]
-    with bank.attempt("open the valve") as attempt:
-        attempt.finish(told, outcome="failure", wait="no")  # type: ignore[arg-type]
-    assert "It is stuck." in bank.runs.get(attempt.run_id).trajectory.model_dump_json()
-
-
 def test_an_attempt_that_was_given_several_runs_names_the_first(bank: ReasoningBank) -> None:
     runs = [Trajectory(task="open the valve", answer=answer) for answer in ("stuck", "open")]
     with bank.attempt("open the valve") as attempt:
         attempt.finish(runs, outcome="failure")
     assert attempt.run_id == runs[0].id
     assert bank.tell(attempt.run_id, outcome="success").changes
-
-
-def test_the_steps_noted_so_far_can_be_read(bank: ReasoningBank) -> None:
-    with bank.attempt("open the valve") as attempt:
-        attempt.step("turn left", "error: stuck")
-        assert [step.action.text for step in attempt.steps] == ["turn left"]
-        attempt.finish(outcome="failure")

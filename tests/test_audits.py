@@ -27,13 +27,20 @@ async def says_success(_: Any) -> Verdict:
     return Verdict(outcome="success", confidence=0.9, reason="it looks fine")
 
 
-@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.full), "file"])
-async def bank(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AsyncReasoningBank]:
+async def opened(where: str | Path = ":memory:") -> AsyncReasoningBank:
     told = grouped(scope="t", embedder="lexical", holdout=Holdout(0.2, 0.2, seed="s"), judge=says_success)
-    where = ":memory:" if request.param == "memory" else tmp_path / "bank.db"
-    async with await lessonbank.connect_async(where, **told) as opened:
-        await opened.lessons.add(title="Ask first", content="Ask for the order's number.", task=TASK, by="Ana")
-        yield opened
+    return await lessonbank.connect_async(where, **told)
+
+
+async def add_lesson(bank: AsyncReasoningBank) -> None:
+    await bank.lessons.add(title="Ask first", content="Ask for the order's number.", task=TASK, by="Ana")
+
+
+@pytest.fixture
+async def bank() -> AsyncIterator[AsyncReasoningBank]:
+    async with await opened() as made:
+        await add_lesson(made)
+        yield made
 
 
 def run(n: int) -> Trajectory:
@@ -132,12 +139,11 @@ async def test_labels_survive_an_export_as_a_persons_words_and_the_audit_stays_b
 
 
 async def test_another_process_sees_the_same_drawn_runs(tmp_path: Path) -> None:
-    told = grouped(scope="t", embedder="lexical", holdout=Holdout(0.2, 0.2, seed="s"), judge=says_success)
-    async with await lessonbank.connect_async(tmp_path / "bank.db", **told) as bank:
-        await bank.lessons.add(title="Ask first", content="Ask for the order's number.", task=TASK, by="Ana")
+    async with await opened(tmp_path / "bank.db") as bank:
+        await add_lesson(bank)
         await worked(bank, range(12))
         drawn = await bank.runs.audit(6)
-    async with await lessonbank.connect_async(tmp_path / "bank.db", **told) as bank:
+    async with await opened(tmp_path / "bank.db") as bank:
         assert await bank.runs.unlabelled() == drawn
         assert await missing(bank) == len(drawn)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ import lessonbank
 from lessonbank import Evidence, File, Learning, Model, Parts, Retrieval, Safety, Server, Step, Trajectory, Verdict
 from lessonbank.contracts.records import Add, Experience
 from lessonbank.errors import LessonbankError, ReadOnly, UsageError
+from lessonbank.evidence import AdaptiveHoldout
 from lessonbank.testing import HashingEmbedder
 from lessonbank.testing.settings import grouped
 
@@ -36,23 +36,26 @@ def model(prompt: str) -> str:
     [
         ({"scope": None}, "cannot be a scope"),
         ({"scope": 3}, "cannot be a scope"),
-        ({"limit": "3"}, "limit"),
-        ({"limit": 2.5}, "limit"),
-        ({"limit": None}, "limit"),
-        ({"budget": None}, "budget"),
+        ({"limit": "3"}, "limit=) is a whole number of at least 1"),
+        ({"limit": 0}, "limit=) is a whole number of at least 1"),
+        ({"budget": None}, "budget=) is a whole number of at least 100"),
+        ({"budget": 5}, "budget=) is a whole number of at least 100"),
         ({"model": model, "timeout": 0}, "timeout"),
-        ({"model": model, "timeout": -1}, "timeout"),
         ({"model": model, "timeout": "5"}, "timeout"),
-        ({"model": model, "timeout": None}, "timeout"),
         ({"model": model, "timeout": float("nan")}, "timeout"),
-        ({"holdout": "0.1"}, "holdout"),
-        ({"holdout": 1}, "holdout"),
-        ({"holdout": True}, "holdout"),
-        ({"holdout": float("nan")}, "holdout"),
+        ({"holdout": "0.1"}, "holdout is a probability"),
+        ({"holdout": 1}, "holdout is a probability"),
+        ({"holdout": -0.1}, "holdout is a probability"),
+        ({"holdout": True}, "holdout is a probability"),
+        ({"holdout": float("nan")}, "holdout is a probability"),
+        ({"holdout": AdaptiveHoldout}, "holdout is a probability"),
+        ({"success_at": "0.5"}, "success_at=) is above 0 and at most 1"),
+        ({"success_at": float("inf")}, "success_at=) is above 0 and at most 1"),
         ({"judge": "openai:x"}, "judge="),
         ({"extractor": 3}, "extractor="),
         ({"retriever": "dense"}, "retriever="),
         ({"consolidation": None}, "consolidation"),
+        ({"consolidation": "apend"}, "consolidation"),
         ({"hooks": print}, "hooks="),
         ({"hooks": None}, "hooks="),
         ({"hooks": ["x"]}, "hooks="),
@@ -60,6 +63,8 @@ def model(prompt: str) -> str:
         ({"model": {}}, "mapping of models"),
         ({"model": {"contrast": model}}, "mapping of models"),
         ({"model": {"jugde": model}}, "no model role 'jugde'"),
+        ({"model": {"judge": Model("openai:gpt-5-mini")}}, "a role takes a name, a function or a LanguageModel"),
+        ({"model": {"judge": model, "contrast": model}}, "name an extractor, too"),
         ({"model": Nameless()}, "`name`"),
         ({"embedder": 3}, "embedder="),
         ({"embedder": HashingEmbedder}, "embedder="),
@@ -84,14 +89,6 @@ def test_a_place_that_is_none_makes_no_file(tmp_path: Path, monkeypatch: pytest.
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("wrong", ["foo", "sentence-transformers:/no/such/folder"])
-def test_an_embedder_that_could_not_be_had_does_not_stay_with_the_bank(tmp_path: Path, wrong: str) -> None:
-    with pytest.raises(LessonbankError):
-        lessonbank.connect(tmp_path / "bank.db", scope="t", embedder=wrong)
-    with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
-        assert bank.retrieve("x").text == ""
-
-
 class Own:
     """An embedder of somebody's own, with what it makes of good rows."""
 
@@ -110,20 +107,7 @@ def fails(rows: Any) -> Any:
     raise ValueError("boom\n\x1b[2Jtwice")
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda rows: rows * 0,
-        lambda rows: rows * np.nan,
-        lambda rows: rows[:0],
-        lambda rows: rows[None],
-        lambda rows: None,
-        lambda rows: "no rows",
-        fails,
-    ],
-    ids=["zero", "nan", "too few", "too deep", "none", "text", "raises"],
-)
+@pytest.mark.parametrize("change", [lambda rows: rows * np.nan, fails], ids=["nan", "raises"])
 def test_an_embedder_of_ones_own_that_is_broken_costs_neither_the_lesson_nor_the_bank(
     tmp_path: Path, change: Any
 ) -> None:
@@ -145,14 +129,6 @@ def test_an_embedder_of_ones_own_that_is_broken_costs_neither_the_lesson_nor_the
         assert recall.notes == ()
 
 
-def test_rows_of_another_type_or_length_become_unit_rows() -> None:
-    for change in (lambda rows: rows * 7, lambda rows: rows.tolist(), lambda rows: rows.astype("float64")):
-        with lessonbank.connect(":memory:", scope="t", embedder=Own(change), evidence=Evidence(holdout=None)) as bank:
-            bank.learn(STUCK, outcome="failure")
-            recall = bank.retrieve("open the valve")
-        assert [round(score, 3) for score in recall.scores.values()] == [1.0]
-
-
 async def gives_nothing(_: Any, /) -> Any:
     return None
 
@@ -169,11 +145,18 @@ async def gives_no_changes(_: Any, /) -> Any:
     return ["add"]
 
 
-@pytest.mark.parametrize("part", [gives_nothing, is_not_async, gives_a_change_alone, gives_no_changes])
-def test_a_consolidator_that_breaks_its_promise_is_named_in_one_sentence(part: Any) -> None:
-    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(consolidator=part)) as bank:
-        with pytest.raises(UsageError, match="consolidator= takes an async function that returns a list of changes"):
-            bank.learn(STUCK, outcome="failure")
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        *[(name, part) for name in ("judge", "extractor", "consolidator") for part in (gives_nothing, is_not_async)],
+        ("consolidator", gives_a_change_alone),
+        ("consolidator", gives_no_changes),
+    ],
+)
+def test_a_part_of_ones_own_that_breaks_its_promise_is_named_in_one_sentence(name: str, part: Any) -> None:
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(**{name: part})) as bank:
+        with pytest.raises(UsageError, match=f"{name}= takes an async function"):
+            bank.learn(STUCK, outcome=None if name == "judge" else "failure")
         assert len(bank.runs.pending(limit=10_000)) == 1
 
 
@@ -236,29 +219,7 @@ def test_the_papers_judge_has_the_budget_that_was_asked_for() -> None:
     assert length(judge_budget=1000) < length() / 2
 
 
-@pytest.mark.parametrize("part", [gives_nothing, is_not_async])
-@pytest.mark.parametrize("name", ["judge", "extractor"])
-def test_a_part_of_ones_own_that_breaks_its_promise_is_named_in_one_sentence(part: Any, name: str) -> None:
-    outcome: Any = {} if name == "judge" else {"outcome": "failure"}
-    with lessonbank.connect(":memory:", scope="t", embedder="lexical", **grouped(**{name: part})) as bank:
-        with pytest.raises(UsageError, match=f"{name}= takes an async function"):
-            bank.learn(STUCK, **outcome)
-        assert len(bank.runs.pending(limit=10_000)) == 1
-
-
 # -- the call itself ---------------------------------------------------------------------------------------------------
-
-
-def test_connect_has_at_most_ten_parameters_and_says_what_it_returns() -> None:
-    for function, result in ((lessonbank.connect, "ReasoningBank"), (lessonbank.connect_async, "AsyncReasoningBank")):
-        signature = inspect.signature(function)
-        assert len(signature.parameters) <= 10
-        returned = signature.return_annotation
-        assert (returned if isinstance(returned, str) else returned.__name__) == result
-        assert "scope" in signature.parameters
-        assert function.__doc__
-    with lessonbank.connect(":memory:", scope="t", embedder="lexical") as bank:
-        assert type(bank) is inspect.signature(lessonbank.connect).return_annotation is lessonbank.ReasoningBank
 
 
 @pytest.mark.parametrize(
@@ -266,12 +227,7 @@ def test_connect_has_at_most_ten_parameters_and_says_what_it_returns() -> None:
     [
         lambda connect: connect(),
         lambda connect: connect(":memory:"),
-        lambda connect: connect(":memory:", scop="t"),
         lambda connect: connect(":memory:", "t"),
-        lambda connect: connect(":memory:", scope="t", holdout=None),
-        lambda connect: connect(":memory:", scope="t", evidence="x"),
-        lambda connect: connect(":memory:", scope="t", retrieval=3.5),
-        lambda connect: connect(3, scope="t"),
     ],
 )
 def test_a_wrong_call_of_connect_never_blames_connect_async(call: Callable[[Any], object]) -> None:
@@ -279,11 +235,6 @@ def test_a_wrong_call_of_connect_never_blames_connect_async(call: Callable[[Any]
         call(lessonbank.connect)
     assert "connect_async" not in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_a_key_that_connect_is_handed_goes_to_the_model_or_to_the_server() -> None:
-    with pytest.raises(TypeError, match=r"Model\(api_key=…\), or connect\(lessonbank.Server\(URL, api_key=…\)"):
-        lessonbank.connect("https://example.com", scope="t", api_key="k")  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
@@ -326,7 +277,7 @@ def test_the_paper_with_another_limit_is_the_paper_in_everything_else() -> None:
     assert {**plain, "limit": 3} == limited
 
 
-@pytest.mark.parametrize("wrong", [5, 1.5, b"id", ["id"], object()])
+@pytest.mark.parametrize("wrong", [5, ["id"]])
 @pytest.mark.parametrize("call", ["learn", "submit"])
 def test_a_recall_that_is_none_is_refused_in_one_sentence(call: str, wrong: Any) -> None:
     with lessonbank.connect(":memory:", scope="t", embedder="lexical") as bank:

@@ -181,14 +181,6 @@ def test_the_anthropic_loop_learns_from_content_blocks(tmp_path: Path) -> None:
     assert learned.verdicts[0].outcome == "unknown"
 
 
-def test_a_crash_inside_the_anthropic_loop_is_a_failed_attempt(tmp_path: Path) -> None:
-    where = tmp_path / "bank.db"
-    with pytest.raises(StopIteration):
-        load("anthropic_loop").main(FakeAnthropic(), where, "How are the tests run?", embedder="lexical")
-    with lessonbank.connect(where, scope="acme/code") as bank:
-        assert (bank.admin.counts().experiences, bank.admin.counts().recalls_with_a_run) == (1, 1)
-
-
 @pytest.mark.full
 def test_over_mcp_a_session_recalls_what_an_earlier_one_recorded_and_its_claim_taught_nothing() -> None:
     pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")

@@ -74,17 +74,12 @@ def test_what_was_not_found_is_what_comes_next() -> None:
 
 
 @pytest.mark.parametrize("title", [HOSTILE, ""])
-def test_titles_of_strangers_stay_in_their_line(title: str) -> None:
-    told = explained(receipt(candidate(HOSTILE, 1, why="found")), None, {HOSTILE: lesson("a", title or "x")}, {})
+def test_what_strangers_wrote_stays_in_its_line(title: str) -> None:
+    made = receipt(candidate(HOSTILE, 1, why=HOSTILE), notes=(HOSTILE,))
+    told = explained(made, None, {HOSTILE: lesson("a", title or "x")}, {})
     more = told.model_copy(update={"losers": told.lessons})
-    assert len(str(more).splitlines()) == 4
+    assert len(str(more).splitlines()) == 5
     assert not {c for c in str(more) if c != "\n" and not c.isprintable()}
-
-
-def test_notes_and_reasons_stay_in_their_line() -> None:
-    told = explained(receipt(candidate("a", 1, why=HOSTILE), notes=(HOSTILE,)), None, {}, {})
-    assert len(str(told).splitlines()) == 3
-    assert not {c for c in str(told) if c != "\n" and not c.isprintable()}
 
 
 def test_what_scores_higher_now_is_not_said_to_be_behind() -> None:

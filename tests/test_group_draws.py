@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, File, Lesson, Parts, ReasoningBank, Recall, Retrieval, Step, Trajectory
+from lessonbank import Evidence, File, Lesson, Parts, ReasoningBank, Retrieval, Step, Trajectory
 from lessonbank.contracts.records import Extraction, GroupDraw, Provenance, Run
 from lessonbank.contracts.withholding import Members
 from lessonbank.evidence import Assignment, Holdout
@@ -99,39 +98,11 @@ def test_every_lesson_says_which_groups_it_belonged_to() -> None:
 
 
 def test_a_bank_that_only_observes_draws_for_no_group() -> None:
-    with opened() as bank:
-        taught(bank)
     evidence = Evidence(holdout=TopicsOut(withheld=True), observe=True)
     with lessonbank.connect(":memory:", scope="t", embedder="lexical", evidence=evidence) as bank:
         bank.lessons.add(title="Look first", content="Look at its state.", task=CANCEL, by="Ana")
         recall = bank.retrieve(CANCEL)
         assert recall.candidates and not recall.groups and not entries(recall)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("forged", ["draw", "groups", "none"])
-def test_the_signature_of_a_receipt_covers_its_groups(tmp_path: Path, forged: str) -> None:
-    path = str(tmp_path / "bank.db")
-    with opened(path) as bank:
-        taught(bank)
-    with opened(File(path, read_only=True)) as bank:
-        recall = bank.retrieve("Cancel the pending order W9")
-        assert not recall.kept
-    with opened(path) as bank:
-        bank.learn(Trajectory(id="again", task=CANCEL), recall=changed(recall, forged), outcome="success")
-        kept = [one for one in bank.recalls.list() if one.id == recall.id]
-        assert len(kept) == (forged == "none")
-        assert not kept or kept[0].groups == recall.groups
-
-
-def changed(recall: Recall, how: str) -> Recall:
-    if how == "draw":
-        draws = tuple(draw.model_copy(update={"withheld": False}) for draw in recall.groups)
-        return recall.model_copy(update={"groups": draws})
-    if how == "groups":
-        others = tuple(candidate.model_copy(update={"groups": ("topic/0",)}) for candidate in recall.candidates)
-        return recall.model_copy(update={"candidates": others})
-    return recall
 
 
 def test_a_policy_with_impossible_odds_for_a_group_is_refused() -> None:

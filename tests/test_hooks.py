@@ -26,12 +26,7 @@ from lessonbank.errors import Conflict, ExtractionError, NotFound
 STUCK = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
 
 
-@pytest.fixture(params=["memory", "file"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return ":memory:" if request.param == "memory" else str(tmp_path / "bank.db")
-
-
-def opened(where: str, *hooks: Callable[[Event], None], **parts: Any) -> ReasoningBank:
+def opened(*hooks: Callable[[Event], None], where: str | Path = ":memory:", **parts: Any) -> ReasoningBank:
     return lessonbank.connect(
         where,
         scope="t",
@@ -50,10 +45,8 @@ def raising(error: Exception, *kinds: type) -> Callable[[Event], None]:
 
 
 @pytest.mark.parametrize("error", [NotFound("no row in the audit table"), Conflict("row exists")])
-def test_a_hook_that_raises_a_store_error_is_not_taken_for_a_conflict_of_the_bank(
-    where: str, error: LessonbankError
-) -> None:
-    with opened(where, raising(error, Consolidated)) as bank:
+def test_a_hook_that_raises_a_store_error_is_not_taken_for_a_conflict_of_the_bank(error: LessonbankError) -> None:
+    with opened(raising(error, Consolidated)) as bank:
         learned = bank.learn(STUCK, outcome="failure")
         assert learned.lessons
         assert learned.known == ()
@@ -64,7 +57,7 @@ def test_a_hook_that_raises_a_store_error_is_not_taken_for_a_conflict_of_the_ban
         assert (bank.admin.counts().experiences, bank.admin.counts().pending) == (1, 0)
 
 
-def test_consolidate_reports_a_lesson_that_was_kept_although_a_hook_raised_a_conflict(where: str) -> None:
+def test_consolidate_reports_a_lesson_that_was_kept_although_a_hook_raised_a_conflict() -> None:
     calls = list[Event]()
 
     def hook(event: Event) -> None:
@@ -72,7 +65,7 @@ def test_consolidate_reports_a_lesson_that_was_kept_although_a_hook_raised_a_con
             calls.append(event)
             raise Conflict("row exists")
 
-    with opened(where, hook) as bank:
+    with opened(hook) as bank:
         learned = bank.learn(STUCK, outcome="failure")
         assert learned.experience
         again = learned.experience.model_copy(update={"id": "another", "lessons": ()})
@@ -81,9 +74,9 @@ def test_consolidate_reports_a_lesson_that_was_kept_although_a_hook_raised_a_con
         assert bank.admin.counts().experiences == 2
 
 
-def test_every_hook_is_called_once_for_each_event_and_in_the_order_of_the_loop(where: str) -> None:
+def test_every_hook_is_called_once_for_each_event_and_in_the_order_of_the_loop() -> None:
     seen = list[str]()
-    with opened(where, lambda event: seen.append(type(event).__name__)) as bank:
+    with opened(lambda event: seen.append(type(event).__name__)) as bank:
         recall = bank.retrieve("open the valve")
         bank.learn(STUCK, recall=recall, outcome="failure")
     told = [name for name in seen if name not in ("FellBack", "Reviewed")]
@@ -101,25 +94,23 @@ def test_a_hook_is_called_after_the_thing_is_on_disk(tmp_path: Path) -> None:
             found.extend(other.execute("SELECT count(*) FROM experiences").fetchone())
             other.close()
 
-    with opened(str(path), look) as bank:
+    with opened(look, where=path) as bank:
         bank.learn(STUCK, outcome="failure")
     assert found == [1]
 
 
-def test_a_hook_that_raises_does_not_keep_the_next_hook_from_its_event(where: str) -> None:
+def test_a_hook_that_raises_does_not_keep_the_next_hook_from_its_event() -> None:
     seen = list[str]()
-    with opened(
-        where, raising(OSError("log full"), Retrieved), lambda event: seen.append(type(event).__name__)
-    ) as bank:
+    with opened(raising(OSError("log full"), Retrieved), lambda event: seen.append(type(event).__name__)) as bank:
         recall = bank.retrieve("open the valve")
     assert "Retrieved" in seen
     assert any("a hook failed after Retrieved: OSError: log full" in note for note in recall.notes)
 
 
-def test_what_a_hook_raises_is_one_line_in_the_log(where: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_a_hook_raises_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with (
         caplog.at_level(logging.WARNING, "lessonbank"),
-        opened(where, raising(OSError("full\n\x1b[2Jtwice"), Judged)) as bank,
+        opened(raising(OSError("full\n\x1b[2Jtwice"), Judged)) as bank,
     ):
         bank.learn(STUCK, outcome="failure")
     (line,) = [record.getMessage() for record in caplog.records if "a hook failed" in record.getMessage()]
@@ -127,19 +118,19 @@ def test_what_a_hook_raises_is_one_line_in_the_log(where: str, caplog: pytest.Lo
     assert "\x1b" not in line
 
 
-def test_a_hook_that_fails_where_the_extraction_failed_leaves_the_run_pending_once(where: str) -> None:
+def test_a_hook_that_fails_where_the_extraction_failed_leaves_the_run_pending_once() -> None:
     async def broken(attempts: Any) -> Any:
         raise ExtractionError("no lesson could be read")
 
     hooks = raising(NotFound("no such ticket"), ExtractionFailed)
-    with opened(where, hooks, extractor=broken) as bank:
+    with opened(hooks, extractor=broken) as bank:
         learned = bank.learn(STUCK, outcome="failure")
         assert learned.errors == ("extraction_output",)
         assert any("a hook failed after ExtractionFailed" in note for note in learned.notes)
         assert [run.id for run in bank.runs.pending()] == [STUCK.id]
 
 
-def test_a_fallback_is_told_to_hooks_as_well(where: str) -> None:
+def test_a_fallback_is_told_to_hooks_as_well() -> None:
     fallbacks = list[FellBack]()
 
     def hook(event: Event) -> None:
@@ -149,6 +140,6 @@ def test_a_fallback_is_told_to_hooks_as_well(where: str) -> None:
     async def noted(attempts: Any) -> Any:
         return lessonbank.Extraction(notes=("the longest step was cut",))
 
-    with opened(where, hook, extractor=noted) as bank:
+    with opened(hook, extractor=noted) as bank:
         bank.learn(STUCK, outcome="failure")
     assert FellBack(what="Extracted", why="the longest step was cut") in fallbacks

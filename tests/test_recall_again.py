@@ -291,7 +291,7 @@ def test_a_note_holds_no_secret_and_no_token_and_the_inbox_has_an_end(monkeypatc
             bank.lessons.note("A third", task=TASK)
 
 
-def test_a_run_that_looks_again_more_often_than_a_page_is_long_is_shown_nothing_twice() -> None:
+def test_a_run_that_looks_again_more_often_than_a_page_is_long_is_shown_nothing_twice_and_settles_every_look() -> None:
     with opened() as bank:
         forms = {written(bank, f"Form {n}", f"customs form {n} is missing").id for n in range(54)}
         first = bank.retrieve("Bake a cake")
@@ -300,6 +300,12 @@ def test_a_run_that_looks_again_more_often_than_a_page_is_long_is_shown_nothing_
         assert len(shown) == len(set(shown))
         assert set(shown) <= forms
         assert len(shown) > 51
+        loose = bank.recall_again(FAILED)
+        run = Trajectory(task=TASK, metadata={RECALLS_AGAIN: [one.id for one in (*looks, loose) if one.kept]})
+        learned = bank.learn(run, recall=first, outcome="success")
+        kept = {one.id for one in looks if one.kept}
+        assert {one.id for one in bank.recalls.list(settled=True, limit=100)} - {first.id} == kept
+        assert any(note.startswith("1 recall in the middle of the run") for note in learned.notes)
 
 
 def test_what_came_next_is_searched_as_the_recall_was() -> None:
@@ -349,21 +355,6 @@ def test_a_run_is_learned_where_its_later_recalls_cannot_be_settled_and_told_aga
         changes = bank.admin.counts().changes
         assert bank.learn(run, recall=first, outcome="failure").notes == ()
         assert bank.admin.counts().changes == changes
-
-
-def test_every_recall_in_the_middle_of_a_run_is_settled_and_a_note_names_those_that_cannot_be() -> None:
-    with opened() as bank:
-        for n in range(23):
-            written(bank, f"Form {n}", f"customs form {n} is missing")
-        first = bank.retrieve(TASK, limit=1)
-        later = [bank.recall_again(FAILED, recall=first, limit=1) for _ in range(22)]
-        assert all(one.kept for one in later)
-        loose = bank.recall_again(FAILED)
-        run = Trajectory(task=TASK, metadata={RECALLS_AGAIN: [one.id for one in (*later, loose)]})
-        learned = bank.learn(run, recall=first, outcome="success")
-        settled = {one.id for one in bank.recalls.list(settled=True)}
-        assert settled == {first.id, *(one.id for one in later)}
-        assert any(note.startswith("1 recall in the middle of the run") for note in learned.notes)
 
 
 def test_hooks_hear_of_every_recall_that_a_run_settles_and_the_ledger_of_the_cures_looks() -> None:

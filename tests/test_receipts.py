@@ -13,6 +13,7 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, File, ReasoningBank, Recall, Step, Trajectory
+from lessonbank.contracts.records import GroupDraw
 from lessonbank.contracts.store_calls import forget
 from lessonbank.errors import NotFound
 from lessonbank.evidence import Holdout
@@ -100,22 +101,6 @@ def test_a_receipt_that_was_not_kept_is_kept_and_settled_by_the_run_that_brings_
         assert (bank.admin.counts().recalls, bank.admin.counts().recalls_with_a_run) == (1, 1)
 
 
-@pytest.mark.full
-def test_a_receipt_that_comes_back_again_and_again_counts_once(path: Path) -> None:
-    recall = not_kept(path)
-    for number in range(3):
-        with opened(path) as bank:
-            bank.learn(again(number), recall=recall, outcome="success")
-            assert (bank.admin.counts().recalls, bank.admin.counts().recalls_with_a_run) == (1, 1)
-
-
-def test_a_recall_that_never_comes_back_is_not_measured(path: Path) -> None:
-    not_kept(path)
-    with opened(path) as bank:
-        bank.learn(again(), outcome="success")
-        assert (bank.admin.counts().recalls, bank.admin.counts().recalls_with_a_run) == (0, 0)
-
-
 FORGERIES: dict[str, Callable[[Recall], dict[str, Any]]] = {
     "odds of a lesson": lambda r: {
         "candidates": tuple(c.model_copy(update={"probability": 0.9}) for c in r.candidates)
@@ -124,7 +109,9 @@ FORGERIES: dict[str, Callable[[Recall], dict[str, Any]]] = {
         "candidates": tuple(c.model_copy(update={"shown": not c.shown}) for c in r.candidates)
     },
     "which lesson": lambda r: {"candidates": tuple(c.model_copy(update={"lesson_id": "x"}) for c in r.candidates)},
+    "its groups": lambda r: {"candidates": tuple(c.model_copy(update={"groups": ("topic/0",)}) for c in r.candidates)},
     "no candidates": lambda _: {"candidates": ()},
+    "the draw of a group": lambda _: {"groups": (GroupDraw(group="topic/0", withheld=False, probability=0.5),)},
     "odds of the whole": lambda _: {"control_probability": 0.9},
     "the draw": lambda r: {"control": not r.control},
     "the rate": lambda _: {"holdout": 0.9},
@@ -273,17 +260,6 @@ def test_what_receipts_are_signed_with_is_shown_nowhere(path: Path, tmp_path: Pa
         told = [repr(bank), repr(bank.settings), (tmp_path / "export.jsonl").read_text()]
     assert len(secret) == 64
     assert not [text for text in told if secret in text]
-
-
-@pytest.mark.full
-def test_every_bank_signs_with_a_secret_of_its_own(path: Path, tmp_path: Path) -> None:
-    with opened(tmp_path / "other.db"):
-        pass
-    secrets = set[str]()
-    for each in (path, tmp_path / "other.db"):
-        with closing(sqlite3.connect(each)) as file:
-            secrets |= {value for (value,) in file.execute("SELECT value FROM settings WHERE key = 'receipt_secret'")}
-    assert len(secrets) == 2
 
 
 @pytest.mark.full

@@ -1,11 +1,10 @@
-"""An option of `retrieve` is everywhere where a recall is made, and a stored recall is what it was."""
+"""An option of `retrieve` is checked where it is given, and a stored recall is what it was."""
 
 from __future__ import annotations
 
 import inspect
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,9 +12,6 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Safety
-from lessonbank.adapters.following import RunFollower
-from lessonbank.bank.retrieval import Recaller
-from lessonbank.bank.views import AsyncRecalls
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Found
 from lessonbank.contracts.retrieve_options import OPTIONS as NAMED
@@ -27,41 +23,11 @@ from lessonbank.http.client.bank import RemoteBank
 from lessonbank.learning.consolidation.append import asks_model
 
 pytestmark = pytest.mark.anyio
-OPTIONS = set(inspect.signature(AsyncReasoningBank.retrieve).parameters) - {"self", "task"}
 
 
-def parameters(function: Callable[..., Any]) -> set[str]:
-    return set(inspect.signature(function).parameters)
-
-
-def mcp_recall() -> Callable[..., Any]:
-    return pytest.importorskip("lessonbank.mcp.tools", reason="needs the extra mcp").recall
-
-
-def command() -> Callable[..., Any]:
-    from lessonbank.cli.retrieve import retrieve
-
-    return retrieve
-
-
-@pytest.mark.parametrize(
-    ("where", "besides"),
-    [
-        (lambda: AsyncReasoningBank.attempt, set[str]()),
-        (lambda: AsyncReasoningBank.scale, set[str]()),
-        (command, set[str]()),
-        (lambda: AsyncReasoningBank.trial, set[str]()),
-        (lambda: AsyncRecalls.preview, set[str]()),
-        (lambda: RunFollower, set[str]()),
-        (mcp_recall, {"metadata", "patience", "fit"}),
-    ],
-    ids=["attempt", "scale", "command line", "trial", "preview", "adapters", "mcp"],
-)
-def test_an_option_of_retrieve_is_wherever_a_recall_is_made(
-    where: Callable[[], Callable[..., Any]], besides: set[str]
-) -> None:
-    """`besides`: over MCP, the server sets these, and no agent."""
-    assert parameters(where()) & OPTIONS == OPTIONS - besides
+async def opened(**more: Any) -> AsyncReasoningBank:
+    settings = {"embedder": "lexical", "evidence": Evidence(holdout=None), **more}
+    return await lessonbank.connect_async(":memory:", scope="t", **settings)
 
 
 def test_type_checkers_see_every_option_as_a_keyword() -> None:
@@ -86,13 +52,10 @@ def test_an_agent_makes_what_the_owner_of_a_server_asks_stricter_and_never_wider
     assert [RetrieveOptions(limit=3).for_agent({"limit": many}).limit for many in (2, 50, None)] == [2, 3, 3]
 
 
-async def test_an_attempt_refuses_an_option_that_is_none_and_works_without_memory_after_a_wrong_value() -> None:
-    async with await with_two_lessons() as bank:
+async def test_an_attempt_refuses_an_option_that_is_none() -> None:
+    async with await opened() as bank:
         with pytest.raises(TypeError, match="unexpected keyword argument 'limt'"):
             bank.attempt("Ship a parcel", limt=2)  # pyright: ignore[reportCallIssue]
-        async with bank.attempt("Ship a parcel", limit=0) as attempt:
-            await attempt.finish(answer="done")
-        assert any("limit is a whole number" in note for note in attempt.notes)
 
 
 class NewestFirst(Ledger):
@@ -110,9 +73,7 @@ class NewestFirst(Ledger):
 
 async def test_a_preview_shows_lessons_in_the_order_in_which_retrieve_does() -> None:
     lessons = tuple(lessonbank.Lesson(title=title, content=f"{title} it.") for title in ("Weigh", "Pack", "Seal"))
-    async with await lessonbank.connect_async(
-        ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
-    ) as bank:
+    async with await opened() as bank:
         await bank.consolidate(lessonbank.Experience(scope="t", task="Ship a parcel", lessons=lessons))
         bank.parts = replace(bank.parts, ledger=NewestFirst())
         shown = [lesson.title for lesson in (await bank.retrieve("Ship a parcel")).shown]
@@ -122,63 +83,8 @@ async def test_a_preview_shows_lessons_in_the_order_in_which_retrieve_does() -> 
         assert (preview.kept, preview.metadata) == (False, {"user": "u"})
 
 
-async def test_a_recall_without_named_lessons_shows_those_that_come_next() -> None:
-    async with await lessonbank.connect_async(
-        ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
-    ) as bank:
-        for place in ("Rome", "Oslo", "Lima"):
-            await bank.lessons.add(
-                title=f"Weigh for {place}", content=f"Weigh it in {place}.", task=f"Ship to {place}", by="Ana"
-            )
-        recaller = Recaller(bank._in_scope)  # pyright: ignore[reportPrivateUsage]
-        asked = RetrieveOptions(limit=1)
-        (first,) = (await recaller.recall("Ship to Rome", asked, draw=False))[0].shown
-        assert first.title == "Weigh for Rome"
-        owner = await bank.lessons.experience(first.id)
-        for gone in (first.id, owner.id):
-            (second,) = (await recaller.recall("Ship to Rome", asked, draw=False, exclude={gone}))[0].shown
-            assert second.title != first.title
-        every = {lesson.id for lesson in await bank.lessons.list()}
-        assert (await recaller.recall("Ship to Rome", asked, draw=False, exclude=every))[0].text == ""
-        assert await bank.recalls.list() == ()
-
-
-async def with_two_lessons(**options: Any) -> AsyncReasoningBank:
-    bank = await lessonbank.connect_async(
-        ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None), **options
-    )
-    await bank.lessons.add(title="Approved", content="Weigh it first.", task="Ship a parcel", by="Ana")
-    other = await bank.lessons.add(title="Not approved", content="Ask twice.", task="Ship a parcel", by="Ana")
-    await bank.lessons.quarantine(other.id, reason="unclear", by="Ana")
-    return bank
-
-
-async def test_trusted_is_heeded_by_preview_scale_and_trial() -> None:
-    async with await lessonbank.connect_async(
-        ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None), safety=Safety(trust="open")
-    ) as bank:
-        lesson = lessonbank.Lesson(title="Told once", content="Weigh it first.")
-        await bank.consolidate(lessonbank.Experience(scope="t", task="Ship a parcel", lessons=(lesson,)))
-        assert (await bank.recalls.preview("Ship a parcel")).shown
-        assert not (await bank.recalls.preview("Ship a parcel", trusted=True)).shown
-        seen = list[str]()
-
-        async def agent(task: str, memory: str) -> str:
-            seen.append(memory)
-            return "done"
-
-        await bank.scale("Ship a parcel", agent, k=1, learn=False)
-        await bank.scale("Ship a parcel", agent, k=1, learn=False, trusted=True, metadata={"user": "u"})
-        assert [bool(text) for text in seen] == [True, False]
-        assert len(await bank.recalls.list(metadata={"user": "u"})) == 1
-        with pytest.raises(UsageError, match="the memory for the task 'Ship a parcel' is empty"):
-            await bank.trial(["Ship a parcel"], agent, verify=lambda run: True, max_runs=2, trusted=True)
-
-
 async def test_a_stored_recall_has_its_lessons_what_was_shown_and_what_was_cited() -> None:
-    async with await lessonbank.connect_async(
-        ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
-    ) as bank:
+    async with await opened() as bank:
         for number in range(3):
             title, content = f"Weigh it {number}", f"Weigh it {number} times before you ship it."
             await bank.lessons.add(title=title, content=content, task="Ship a parcel", by="Ana")
@@ -210,9 +116,7 @@ class Counting:
 
 
 async def test_the_lessons_of_a_whole_page_of_recalls_are_one_read_of_the_store() -> None:
-    async with await lessonbank.connect_async(
-        ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
-    ) as bank:
+    async with await opened() as bank:
         for place in ("Rome", "Oslo", "Lima"):
             await bank.lessons.add(title=f"Weigh for {place}", content="Weigh it.", task=f"Ship to {place}", by="Ana")
             await bank.retrieve(f"Ship to {place}")
@@ -223,10 +127,7 @@ async def test_the_lessons_of_a_whole_page_of_recalls_are_one_read_of_the_store(
 
 
 async def test_a_stored_recall_of_a_task_without_memory_has_what_was_withheld() -> None:
-    policy = Holdout(0.0, recalls=0.999)
-    async with await lessonbank.connect_async(
-        ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=policy)
-    ) as bank:
+    async with await opened(evidence=Evidence(holdout=Holdout(0.0, recalls=0.999))) as bank:
         await bank.lessons.add(title="Weigh it", content="Weigh it before you ship it.", task="Ship a parcel", by="Ana")
         made = await bank.retrieve("Ship a parcel")
         assert made.control
@@ -236,9 +137,7 @@ async def test_a_stored_recall_of_a_task_without_memory_has_what_was_withheld() 
 
 @pytest.mark.parametrize("trust", ["open", "corroborated", "reviewed"])
 async def test_a_bank_without_a_model_and_an_embedder_says_that_it_asks_none(trust: Any) -> None:
-    async with await lessonbank.connect_async(
-        ":memory:", scope="t", embedder="lexical", safety=Safety(trust=trust)
-    ) as bank:
+    async with await opened(safety=Safety(trust=trust)) as bank:
         assert not asks_model(bank.parts.consolidator)
 
 

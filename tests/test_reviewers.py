@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,17 @@ def opened(file: Path | str, **settings: Any) -> ReasoningBank:
     )
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return Case(tmp_path_factory.mktemp("case"))
+
+
 @pytest.fixture
-def case(tmp_path: Path) -> Case:
-    return Case(tmp_path)
+def case(made: Case, tmp_path: Path) -> Case:
+    shutil.copytree(made.folder, tmp_path, dirs_exist_ok=True)
+    own = copy(made)
+    own.folder, own.file = tmp_path, tmp_path / made.file.name
+    return own
 
 
 DOORS: dict[str, Door] = {
@@ -306,16 +315,11 @@ def _again(number: int) -> Trajectory:
     return RUN.model_copy(update={"id": f"run-again-{number}"})
 
 
-def test_a_process_that_asks_for_a_shorter_keep_runs_gets_what_the_bank_keeps_and_a_note(case: Case) -> None:
+def test_a_reviewer_alone_changes_how_long_a_bank_keeps_runs_and_every_process_follows(case: Case) -> None:
     with opened(case.file, learning=Learning(keep_runs=AT_ONCE)) as bank:
         learned = bank.learn(_again(1), outcome="failure")
         assert any("this bank keeps runs for ever" in note for note in learned.notes)
         assert {run.trajectory.id for run in bank.runs.list()} == {"run-1", "run-2", "run-again-1"}
-
-
-def test_a_reviewer_changes_how_long_a_bank_keeps_runs_and_every_process_follows(case: Case) -> None:
-    with opened(case.file, learning=Learning(keep_runs=AT_ONCE)) as bank:
-        bank.learn(_again(1), outcome="failure")
         bank.scoped(writer="Ana", key=case.key).learn(_again(2), outcome="failure")
         assert bank.runs.list() == ()
     for number, asked in enumerate((None, 30.0), start=3):

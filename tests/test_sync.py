@@ -20,7 +20,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, ReasoningBank, Step, Trajectory, Verdict
+from lessonbank import ReasoningBank, Step, Trajectory, Verdict
 from lessonbank.errors import UsageError
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -36,19 +36,6 @@ def run(task: str = "find it") -> Trajectory:
 def bank(tmp_path: Path) -> Iterator[ReasoningBank]:
     with lessonbank.connect(tmp_path / "bank.db", **grouped(**OPTIONS)) as opened:
         yield opened
-
-
-def test_it_works_in_a_script(bank: ReasoningBank) -> None:
-    bank.learn(run(), outcome="failure")
-    assert bank.retrieve("find it").shown
-
-
-def test_it_works_inside_a_running_loop(bank: ReasoningBank) -> None:
-    async def notebook_cell() -> str:
-        bank.learn(run(), outcome="failure")
-        return bank.retrieve("find it").text
-
-    assert asyncio.run(notebook_cell())
 
 
 def test_threads_share_one_bank_and_lose_nothing(bank: ReasoningBank) -> None:
@@ -134,33 +121,20 @@ def test_an_interrupt_cancels_what_was_being_waited_for() -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_an_error_of_ones_own_judge_arrives_as_itself_and_the_run_is_kept() -> None:
-    async def judge(trajectory: Trajectory, /) -> Verdict:
-        raise ValueError("boom")
-
-    with lessonbank.connect(":memory:", **grouped(judge=judge, **OPTIONS)) as bank:
-        with pytest.raises(ValueError, match="boom"):
-            bank.learn(run())
-        assert len(bank.runs.pending(limit=10_000)) == 1
-
-
 def signatures(kind: type) -> dict[str, str]:
     named = {n: getattr(kind, n) for n in dir(kind) if not n.startswith("_")}
     return {n: str(inspect.signature(f)).split(" ->")[0] for n, f in named.items() if inspect.isfunction(f)}
 
 
-def test_both_banks_have_the_same_methods_with_the_same_parameters() -> None:
-    waiting, awaiting = signatures(ReasoningBank), signatures(AsyncReasoningBank)
-    assert waiting == awaiting
-    assert len(waiting) >= 12
-
-
-def test_both_kinds_of_views_have_the_same_methods_with_the_same_parameters() -> None:
+def test_both_banks_and_their_views_have_the_same_methods_with_the_same_parameters() -> None:
     with lessonbank.connect(":memory:", **grouped(**OPTIONS)) as bank:
-        for name in ("lessons", "runs", "recalls", "history", "admin"):
-            waiting, awaiting = signatures(type(getattr(bank, name))), signatures(type(getattr(bank.aio, name)))
-            assert waiting == awaiting
-            assert len(waiting) >= 4
+        names = ("lessons", "runs", "recalls", "history", "admin")
+        for waiting, awaiting in (
+            (bank, bank.aio),
+            *((getattr(bank, name), getattr(bank.aio, name)) for name in names),
+        ):
+            assert signatures(type(waiting)) == signatures(type(awaiting))
+            assert len(signatures(type(waiting))) >= 4
 
 
 async def _use_everything(path: Path, model: ScriptedModel | None) -> None:

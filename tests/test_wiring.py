@@ -15,7 +15,6 @@ from lessonbank import Evidence, File, Model, Server, Trajectory
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import MissingExtra, UsageError, importing
-from lessonbank.evidence import AdaptiveHoldout
 from lessonbank.testing import HashingEmbedder, ModelServer
 from lessonbank.testing.settings import grouped
 from lessonbank.wiring import resolve_models
@@ -38,7 +37,7 @@ def test_a_bank_keeps_the_embedder_it_was_made_with(tmp_path: Path) -> None:
     assert embedder_of(tmp_path / "a.db") == "hashing (kept with the bank)"
 
 
-@pytest.mark.parametrize("wrong", ["lexcal", "nobody:model", "sentence-transformers:"])
+@pytest.mark.parametrize("wrong", ["lexcal", "sentence-transformers:"])
 def test_an_embedder_that_cannot_be_made_is_refused_and_not_kept(tmp_path: Path, wrong: str) -> None:
     embedder_of(tmp_path / "old.db", embedder="hashing")
     for name in ("old.db", "new.db"):
@@ -74,11 +73,6 @@ def test_a_bank_made_with_an_object_says_that_it_wants_it_back(tmp_path: Path) -
     with pytest.raises(UsageError, match="made with the embedder 'mine-1'"):
         embedder_of(tmp_path / "a.db")
     assert embedder_of(tmp_path / "a.db", embedder="lexical").startswith("lexical")
-
-
-def test_a_hashing_embedder_given_as_an_object_is_made_again_by_its_name(tmp_path: Path) -> None:
-    embedder_of(tmp_path / "a.db", embedder=HashingEmbedder())
-    assert embedder_of(tmp_path / "a.db") == "hashing-v1-512 (kept with the bank)"
 
 
 def test_a_hashing_embedder_by_name_and_as_an_object_is_the_same(
@@ -157,6 +151,7 @@ def test_a_kept_embedder_without_its_key_says_that_the_key_is_missing(
         (lambda: File("https://h", read_only=True), "what a key may do, its server decides"),
         (lambda: "sqlite:", "needs a file path"),
         (lambda: "sqlite:///bank.db", "is not a store of this release"),
+        (lambda: "oracle://localhost/x", "oracle"),
     ],
 )
 @pytest.mark.full
@@ -184,12 +179,9 @@ class Whole:
         return Assignment()
 
 
-def test_a_policys_rate_may_be_a_whole_number_and_a_wrong_holdout_is_refused_at_once() -> None:
+def test_a_policys_rate_may_be_a_whole_number() -> None:
     with lessonbank.connect(":memory:", **BASE, evidence=Whole()) as bank:
         assert bank.settings["holdout"] == "Whole, 0"
-    for wrong in (1.0, -0.1, True, "0.1", float("nan"), AdaptiveHoldout):
-        with pytest.raises(UsageError, match="holdout is a probability"):
-            Evidence(holdout=wrong)  # type: ignore[arg-type]
 
 
 def test_a_time_limit_that_is_too_long_says_how_long_it_may_be() -> None:
@@ -234,34 +226,6 @@ def test_a_provider_that_is_down_is_tried_again_next_time_and_meanwhile_the_log_
     with ModelServer(dimensions=1536) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         assert embedder_of(tmp_path / "a.db", model="openai:gpt-5-mini").startswith("openai:text-embedding-3-small")
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"holdout": 1.0}, "holdout is a probability"),
-        ({"holdout": -0.1}, "holdout is a probability"),
-        ({"limit": 0}, r"limit=\) is a whole number of at least 1"),
-        ({"budget": 5}, r"budget=\) is a whole number of at least 100"),
-        ({"profile": "papre"}, "got 'papre'"),
-        ({"domain": "wbe"}, "got 'wbe'"),
-        ({"model": {"jugde": len}}, "no model role 'jugde'"),
-        ({"consolidation": "apend"}, "consolidation"),
-        ({"model": 7}, "a model is"),
-        ({"model": {"judge": Model("openai:gpt-5-mini")}}, "a role takes a name, a function or a LanguageModel"),
-        ({"model": {"judge": len, "contrast": len}}, "'contrast' .* name an extractor, too"),
-    ],
-)
-def test_an_argument_that_cannot_be_is_one_sentence(options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence) as raised:
-        lessonbank.connect(":memory:", **grouped(**BASE, **options))
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize("where", ["oracle://localhost/x", "mysql://x", "", "  "])
-def test_a_place_that_is_no_store_is_named(where: str) -> None:
-    with pytest.raises(UsageError):
-        lessonbank.connect(where, **grouped(**BASE))
 
 
 def test_the_paper_profile_withholds_nothing_and_the_default_tries_what_is_new() -> None:

@@ -154,11 +154,6 @@ def test_a_recall_that_had_nothing_to_show_is_no_row() -> None:
     assert len(made.episodes()) == 0
 
 
-def test_a_receipt_is_taken_in_once() -> None:
-    made = columns(receipt("a", "x"), receipt("a", "x"))
-    assert (len(made), len(made.episodes().placed.row)) == (1, 1)
-
-
 def test_lessons_without_a_place_are_not_there_and_draws_are_as_the_receipt_has_them() -> None:
     found = columns(
         receipt(
@@ -175,13 +170,6 @@ def test_lessons_without_a_place_are_not_there_and_draws_are_as_the_receipt_has_
     assert named(found, found.draws.treatment) == ["*", "kept"]
     assert (found.draws.shown.tolist(), found.draws.chance.tolist()) == ([True, False], [0.7, 0.6])
     assert found.level.tolist() == [0, 2, 2]
-
-
-def test_a_lesson_that_was_found_alone_learns_from_recalls_without_memory() -> None:
-    alone = receipt("a", candidate("x", shown=False, probability=0.2), control=True, control_probability=0.25)
-    found = columns(alone).episodes()
-    assert named(found, found.draws.treatment) == ["*", "x"]
-    assert (found.draws.shown.tolist(), found.draws.chance.tolist()) == ([False] * 2, [pytest.approx(0.6)] * 2)
 
 
 def test_groups_are_treatments_of_their_own_and_a_lesson_knows_the_ones_it_was_in_last() -> None:
@@ -345,13 +333,3 @@ class TestTime:
         found = made.episodes()
         assert (len(found.placed.row), found.models) == (80, ("old", "new"))
         assert found.model.tolist() == [0] * 30 + [1] * 50
-
-
-def test_a_cluster_is_a_template_that_a_run_told_or_the_words_of_a_task() -> None:
-    tasks = {"a": "Cancel order 7", "b": "Cancel order 8", "c": "Cancel order 9"}
-    made = columns(*(receipt(id, "x", task=task) for id, task in tasks.items()))
-    made.settle(settled("a"))
-    made.settle(settled("b"))
-    made.settle(settled("c", template="refunds"))
-    first, second, told = made.episodes().cluster.tolist()
-    assert first == second != told

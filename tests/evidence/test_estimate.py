@@ -82,7 +82,7 @@ def following(g: np.random.Generator, runs: int, n: int, effect: float) -> list[
 @pytest.mark.full
 @pytest.mark.parametrize("effect", [0.0, 0.15])
 def test_odds_that_follow_the_outcomes_make_no_bias(effect: float) -> None:
-    told = np.array([found(one).estimate[0] for one in following(np.random.default_rng(1), 300, 500, effect)])
+    told = np.array([found(one).estimate[0] for one in following(np.random.default_rng(1), 150, 500, effect)])
     assert abs(told.mean() - effect) < 3 * told.std() / math.sqrt(len(told))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -18,7 +19,7 @@ import lessonbank
 from lessonbank import Evidence, Step, Trajectory
 from lessonbank.evidence import Estimate, Holdout, LessonLift, Lift, MeasuringCost, Point
 from lessonbank.evidence.effects import GroupLift
-from lessonbank.evidence.lift import NOT_COUNTED, PROMISE, in_words
+from lessonbank.evidence.lift import NOT_COUNTED, PROMISE
 from lessonbank.pages.reports.lift_page import content, page
 
 pytestmark = pytest.mark.full
@@ -209,13 +210,6 @@ def test_a_page_can_be_read_aloud() -> None:
         assert drawn[1].text
 
 
-def test_light_dark_paper_and_phones_are_thought_of() -> None:
-    made = page(rich())
-    for word in ("prefers-color-scheme:dark", "@media print", "width=device-width", "max-width:40em"):
-        assert word in made
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_what_strangers_wrote_stays_text(hostile: str) -> None:
     kind, harmless = (
@@ -241,14 +235,18 @@ def test_what_strangers_wrote_stays_text(hostile: str) -> None:
         assert_inside(drawn)
 
 
-@pytest.mark.full
 @settings(max_examples=30, deadline=None)
 @given(any_text(max_size=80))
 def test_no_title_changes_what_the_page_is_made_of(title: str) -> None:
     read = Reading(made := page(rich(lessons=(a_lesson(1, title=title),))))
-    assert read.tags == Reading(page(rich(lessons=(a_lesson(1, title="a"),)))).tags
+    assert read.tags == plain_tags()
     assert pictures(made)
     made.encode()
+
+
+@cache
+def plain_tags() -> list[tuple[str, tuple[str, ...]]]:
+    return Reading(page(rich(lessons=(a_lesson(1, title="a"),)))).tags
 
 
 @settings(max_examples=40, deadline=None)
@@ -403,10 +401,10 @@ def test_where_outcomes_are_missing_on_one_side_the_page_says_of_what() -> None:
 
 
 def test_a_page_of_too_many_lessons_is_cut_and_says_so() -> None:
-    text = Reading(page(rich(lessons=tuple(map(a_lesson, range(1, 503)))))).text
-    assert "2 more lessons are not on this page." in text
-    assert "Do 501 first." not in text
-    assert len(page(rich(lessons=tuple(a_lesson(n, content="a" * 99_999) for n in range(501))))) < 3_000_000
+    made = page(rich(lessons=tuple(a_lesson(n, content="a" * 99_999) for n in range(1, 503))))
+    assert "2 more lessons are not on this page." in made
+    assert "Lesson 501" not in made
+    assert len(made) < 3_000_000
 
 
 def test_the_curves_end_at_the_last_numbers() -> None:
@@ -451,12 +449,3 @@ def test_a_real_bank_has_a_page(tmp_path: Path) -> None:
     for drawn in pictures(made):
         assert_inside(drawn)
     Reading(made)
-
-
-@pytest.mark.parametrize("hostile", HOSTILE)
-def test_the_words_of_a_lift_cannot_drive_a_terminal(hostile: str) -> None:
-    told = in_words(rich(lessons=(a_lesson(1, title=f"a\n{hostile}"),), notes=(hostile,)))
-    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", told)
-    assert len(told.splitlines()) == 10
-    assert "… and 1 more" in in_words(rich(), most=3)
-    assert "Lesson" not in in_words(rich(), most=0)

@@ -340,7 +340,7 @@ def test_whatever_a_file_holds_it_is_read_or_refused(bank: ReasoningBank, tmp_pa
     wholes += [(STORED / name).read_bytes() for name in ("reasoning_bank_pypi.db", "reasoning_bank_pypi.jsonl")]
     place = tmp_path / "file"
     refused = 0
-    for _ in range(1500):
+    for _ in range(500):
         whole = bytearray(draw.choice(wholes))
         for _ in range(draw.choice((1, 3, 30))):
             at = draw.randrange(len(whole) + 1)
@@ -350,7 +350,7 @@ def test_whatever_a_file_holds_it_is_read_or_refused(bank: ReasoningBank, tmp_pa
             read(place, scope="t")
         except LessonbankError:
             refused += 1
-    assert 0 < refused < 1500
+    assert 0 < refused < 500
 
 
 def test_a_page_says_of_every_format_how_to_come_from_it() -> None:
