@@ -277,6 +277,8 @@ class Command:
             return is_it and not other.text.startswith(started)
         if not other.is_absent:  # what it was for is done by another runner
             return self.code == 0 and are_alike(self.text, other.text)
+        if check_of(other.text) == "the linter":  # another one finds other things
+            return False
         same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)
         is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]
