@@ -68,16 +68,12 @@ _SAYS: Final = {
     _AGAIN: "It went through when it was run again, and nothing else was done.",
 }
 """Cures that are no command. `quote` and `again` stand in episodes of before alone."""
-_PASSES: Final = re.compile(
-    r"index\.lock|\b(?:is|are) locked\b|resource busy|timed? ?out|try again later", re.IGNORECASE
-)
+_PASSES: Final = re.compile(r"(?i)index\.lock|\b(?:is|are) locked\b|resource busy|timed? ?out|try again later")
 """What programs say of a state that passes by itself: what was done meanwhile is no cure."""
-_PERSONS: Final = re.compile(
-    r"ermission denied|publickey|log ?in\b|auth|credential|agent refused|no device", re.IGNORECASE
-)
+_PERSONS: Final = re.compile(r"(?i)permission denied|publickey|log ?in\b|auth|credential|agent refused|no device")
 """What programs say that lack a right, a login or a device of the person."""
 _OPENS: Final = re.compile(
-    r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
+    r"(?i)\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)"
 )
 _TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[\w./-]+$")
 """A command that goes to a branch with a number: that of one task."""
@@ -87,8 +83,7 @@ _BRINGS: Final = re.compile(r"(?:(?:\S*python\S* -m |uv )?pip3?|npm|pnpm|brew) (
 _THERE: Final = "already exists"
 _OF_PROJECT: Final = re.compile(r"g?make|just|rake|npm|pnpm|yarn|bun|deno|go|.+\.\w+")
 """Programs whose sub-commands are a project's own: what it says itself is worth to be told."""
-_RECORDS: Final = ("git add", "git commit")
-"""What keeps a change, and is not what got another command through."""
+_RECORDS: Final = ("git add", "git commit")  # what keeps a change got no other command through
 _ASTRAY: Final = re.compile(r"git|sed|cp|mv|rm|ln|touch|chmod|perl")
 """Programs that work on the paths that they are given, from whatever folder."""
 _BRANCHES: Final = re.compile(r"git (?:checkout|switch) (?:.* )?(?:-[bBcC]|--create|--orphan)\b")
@@ -394,11 +389,9 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
     is_same = again.words == failed.words
     if again.is_free and not failed.is_free:
         return _FREED if WALLED.search(failed.printed) or (is_same and not (acted or edited)) else ""
-    if UNREAD.search(failed.printed) and not failed.is_absent and not again.quotes(failed):
-        return ""  # what else is new in it had no part in that
-    if again.quotes(failed):
+    if UNREAD.search(failed.printed) and not failed.is_absent:  # what else is new in it had no part in that
         is_shown = again.text != failed.text and len(again.text) <= LONGEST and is_plain(again.text)
-        return again.text if is_shown else ""
+        return again.text if is_shown and again.quotes(failed) else ""
     if failed.is_absent and again.prepared not in ("", failed.prepared):
         return _prepared(again)
     if not is_same and again.text != failed.text:
@@ -442,16 +435,12 @@ def _act(failed: Command, acted: Sequence[Command]) -> str:
     """What was done before it went through: what the error names, else all: of two both, else the last."""
     acted = [command for command in acted if not _is_of_one_task(failed, command)]
     named = [command for command in acted if command.is_named_in(failed.printed)]
-    if (
-        TELLS.match(failed.text)
-        or _PASSES.search(failed.printed)
-        or (len(acted) > _MOST_BETWEEN and not any(" " in command.program for command in named))
-    ):
+    is_one_of_many = len(acted) > _MOST_BETWEEN and not any(" " in command.program for command in named)
+    if is_one_of_many or TELLS.match(failed.text) or _PASSES.search(failed.printed):
         return ""
     acts = [command for command in acted if command.program not in _RECORDS] or acted
     is_pair = len(acts) == 2 and len({name_of(command.program) for command in acts}) == 1
     acts = acts if is_pair else named or acts
-    acts = [command for command in acts if not any(map(_NUMBER.fullmatch, command.words & failed.words))]
     both = " && ".join(command.text for command in acts)
     act = both if len(acts) == 2 and len(both) <= LONGEST else acts[-1].text if acts else ""
     act = _TO_BRANCH.sub(rf"\1{ITS_BRANCH}", act)
@@ -462,12 +451,9 @@ def _is_of_one_task(failed: Command, acted: Command) -> bool:
     """Whether an act is of the task at hand: it has a text or files of its own, or needs what was not there."""
     mends = any(map(_FIXES.fullmatch, acted.words)) and any(map(_NAMES_FILE.fullmatch, acted.words))
     is_same = failed.is_absent and name_of(acted.program) == name_of(failed.program)
-    has_own = (
-        "…" in acted.text
-        or any(w[0] in "/~" and SCRATCH.match(w) for w in words_of(acted.text)[1:-1] if w)
-        or acted.program == "git stash"
-    )
-    return has_own or mends or is_same
+    is_scratch = any(word[:1] in "/~" and SCRATCH.match(word) for word in words_of(acted.text)[1:-1])
+    has_its_number = any(map(_NUMBER.fullmatch, acted.words & failed.words))
+    return "…" in acted.text or acted.program == "git stash" or is_scratch or mends or is_same or has_its_number
 
 
 def _prepared(again: Command) -> str:
