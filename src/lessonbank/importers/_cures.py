@@ -89,14 +89,12 @@ _ASTRAY: Final = re.compile(r"git|sed|cp|mv|rm|ln|touch|chmod|perl")
 _BRANCHES: Final = re.compile(r"git (?:checkout|switch) (?:.* )?(?:-[bBcC]|--create|--orphan)\b")
 """What makes a branch: another one in each task."""
 _WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
-_ITS_PATH: Final = "<path>"
-"""What a command was about that another program did instead."""
+_ITS_PATH: Final = "<path>"  # what a command was about that another program did instead
 _FILE: Final = re.compile(r"(?<!-\w )(?<= )[\w./~][^\s=@'\"]*\.(?!com\b)[a-z]\w{1,5}(?!\S)")
 _NAMES_FILE: Final = re.compile(r"(?:[A-Za-z]:)?[\w.~][^\s=@:]*[./][^\s=@:]*|(?:[A-Za-z]:)?/\S+")
 _PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
 _SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)")
-_NUMBER: Final = re.compile(r"#?\d+|[A-Za-z]+-\d+")
-"""The number of one task."""
+_NUMBER: Final = re.compile(r"#?\d+|[A-Za-z]+-\d+")  # of one task
 _FIXES: Final = re.compile(r"--?(?:fix|write|w|in-place)")
 """The option with which a program mends what it checks without it."""
 _OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|\"(?=.*\d)[^\"]{4,}\"|(?=.*\w).*[/\\].*")
