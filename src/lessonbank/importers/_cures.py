@@ -14,8 +14,8 @@ from typing import Final
 
 from lessonbank.contracts.records import Lesson, Provenance, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
-from lessonbank.guard.hazards import CHECKS_LESS, OUTPUT, is_hazard, may_loosen
-from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, PLACELESS, SAYS_ERROR, WALLED, error_in
+from lessonbank.guard.hazards import CHECKS_LESS, OUTPUT, may_loosen
+from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, PLACELESS, SAYS_ERROR, UNREAD, WALLED, error_in
 from lessonbank.text.shell_commands import (
     INSTALLS,
     RUNS,
@@ -30,7 +30,7 @@ from lessonbank.text.shell_commands import (
     words_of,
 )
 
-from ._checks import check_of
+from ._checks import SCRATCH, check_of
 from ._deeds import (
     LACKS,
     LONGEST,
@@ -67,14 +67,13 @@ _SAYS: Final = {
     _QUOTED: "It went through with quotes around what the shell had misread.",
     _AGAIN: "It went through when it was run again, and nothing else was done.",
 }
-"""Cures that are no command. `quote` stands in episodes of before alone."""
-_WAITS: Final = re.compile(r"\.lock\b|\block(?:ed|ing)?\b|resource busy|timed? ?out|try again later", re.IGNORECASE)
-_PERSONS: Final = re.compile(
-    r"ermission denied|publickey|log ?in\b|auth|credential|agent refused|no device", re.IGNORECASE
-)
+"""Cures that are no command. `quote` and `again` stand in episodes of before alone."""
+_PASSES: Final = re.compile(r"(?i)index\.lock|\b(?:is|are) locked\b|resource busy|timed? ?out|try again later")
+"""What programs say of a state that passes by itself: what was done meanwhile is no cure."""
+_PERSONS: Final = re.compile(r"(?i)permission denied|publickey|log ?in\b|auth|credential|agent refused|no device")
 """What programs say that lack a right, a login or a device of the person."""
 _OPENS: Final = re.compile(
-    r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
+    r"(?i)\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)"
 )
 _TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[\w./-]+$")
 """A command that goes to a branch with a number: that of one task."""
@@ -84,17 +83,18 @@ _BRINGS: Final = re.compile(r"(?:(?:\S*python\S* -m |uv )?pip3?|npm|pnpm|brew) (
 _THERE: Final = "already exists"
 _OF_PROJECT: Final = re.compile(r"g?make|just|rake|npm|pnpm|yarn|bun|deno|go|.+\.\w+")
 """Programs whose sub-commands are a project's own: what it says itself is worth to be told."""
-_RECORDS: Final = ("git add", "git commit")
-"""What keeps a change, and is not what got another command through."""
+_RECORDS: Final = ("git add", "git commit")  # what keeps a change got no other command through
+_ASTRAY: Final = re.compile(r"git|sed|cp|mv|rm|ln|touch|chmod|perl")
+"""Programs that work on the paths that they are given, from whatever folder."""
+_BRANCHES: Final = re.compile(r"git (?:checkout|switch) (?:.* )?(?:-[bBcC]|--create|--orphan)\b")
+"""What makes a branch: another one in each task."""
 _WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
-_ITS_PATH: Final = "<path>"
-"""What a command was about that another program did instead."""
+_ITS_PATH: Final = "<path>"  # what a command was about that another program did instead
 _FILE: Final = re.compile(r"(?<!-\w )(?<= )[\w./~][^\s=@'\"]*\.(?!com\b)[a-z]\w{1,5}(?!\S)")
 _NAMES_FILE: Final = re.compile(r"(?:[A-Za-z]:)?[\w.~][^\s=@:]*[./][^\s=@:]*|(?:[A-Za-z]:)?/\S+")
 _PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
 _SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)")
-_NUMBER: Final = re.compile(r"#?\d+|[A-Za-z]+-\d+")
-"""The number of one task."""
+_NUMBER: Final = re.compile(r"#?\d+|[A-Za-z]+-\d+")  # of one task
 _FIXES: Final = re.compile(r"--?(?:fix|write|w|in-place)")
 """The option with which a program mends what it checks without it."""
 _OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|\"(?=.*\d)[^\"]{4,}\"|(?=.*\w).*[/\\].*")
@@ -196,15 +196,15 @@ def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failu
         commands = [deed for deed in line if isinstance(deed, Command)]
         if failed := [command for command in commands if command.can_teach]:
             later = [deed for deeds in lines[at + 1 : at + 1 + _SOON] for deed in deeds]
-            failures += _of_line(failed, later, {command.words for command in commands})
+            failures += _of_line(failed, later, commands)
     return failures
 
 
-def _of_line(failed: Sequence[Command], later: Sequence[Deed], beside: Collection[frozenset[str]]) -> Iterator[Failure]:
+def _of_line(failed: Sequence[Command], later: Sequence[Deed], line: Sequence[Command]) -> Iterator[Failure]:
     """What became of the commands of a line of which one failed: the next try tells which."""
-    tries = [(command, _followed(command, later, beside)) for command in failed]
+    tries = [(command, _followed(command, later, line)) for command in failed]
     cured = [(command, failure) for command, failure in tries if failure.cure]
-    if len([failure for _, failure in cured if failure.cure not in (_FREED, _AGAIN)]) > 1:  # these are of a whole line
+    if len([failure for _, failure in cured if failure.cure != _FREED]) > 1:  # these are of a whole line
         cured = _likely(cured, failed[0].printed)
         tries[-1] = (failed[-1], replace(tries[-1][1], cure=""))
     command, failure = cured[0] if cured else tries[-1]
@@ -218,7 +218,7 @@ def _tells_more(failed: Command, after: Failure) -> bool:
     new = {*after.cure.split()} - {*after.command.split(), "…", _ITS_PATH}
     is_fixer = name_of(program_of(after.cure)) == name_of(after.program) and any(map(_FIXES.fullmatch, new))
     is_renamed = _SPELLED.match(after.command) and _SPELLED.match(after.cure) and not INSTALLS.match(after.cure)
-    is_more = new or after.command.endswith(f" {after.cure}")
+    is_more = new or (after.command.endswith(f" {after.cure}") and name_of(after.program) != "git")
     tells = TELLS.match(after.cure) and not TELLS.match(after.command)
     return bool(is_more) and not (is_fixer or tells or (failed.is_absent and is_renamed))
 
@@ -251,8 +251,8 @@ def _shortened(text: str, most: int) -> str:
     return f"{whole or program_of(text)[:most]} …"
 
 
-def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozenset[str]]) -> Failure:
-    """What became of a command; those of its own line, `beside` it, are no cure when they are run again."""
+def _followed(failed: Command, later: Sequence[Deed], line: Sequence[Command]) -> Failure:
+    """What became of a command; the others of its own line are no cure when they are tried again."""
     shown = failed.text if failed.is_plain else f"{failed.program} …"
     failure = Failure(failed.program, error_in(failed.printed), shown, failed.at)
     if failed.program in ("tee", "rm"):  # what comes before them is fed to them, or makes what they take away
@@ -263,7 +263,8 @@ def _followed(failed: Command, later: Sequence[Deed], beside: Collection[frozens
     place, again = next(others, (0, None))
     if again is None or not again.got_past(failed):
         return failure
-    between = [deed for deed in later[:place] if getattr(deed, "words", None) not in beside]
+    beside = {command.program for command in line if command is not failed}
+    between = [deed for deed in later[:place] if not (isinstance(deed, Command) and deed.program in beside)]
     cure = _cure(failed, again, between, failure.error)
     is_instead = cure.endswith(again.text)
     is_said = _is_said(failed, cure, is_instead=is_instead)
@@ -313,8 +314,9 @@ def _asked(failed: Command, cure: str, *, is_instead: bool) -> Collection[str] |
     if brings and (packages := [word for word in words_of(cure[brings.end() :]) if word[:1] not in "-…"]):
         return packages
     does = " ".join(words[:2])
-    if INSTALLS.fullmatch(does):
-        return {does} if all(word[0] == "-" for word in words[2:]) else None  # all that the repository names
+    if installs := INSTALLS.match(" ".join(words)):
+        rest = words[len(installs[0].split()) :]
+        return {installs[0]} if all(word[0] == "-" for word in rest) else None  # all that the repository names
     if name_of(program) != name_of(failed.program) or _OF_PROJECT.fullmatch(name_of(program)):
         return None
     return {_THERE} if _THERE in failed.printed else {does, *(word.strip("-") for word in words if word[0] == "-")}
@@ -385,14 +387,14 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
     is_same = again.words == failed.words
     if again.is_free and not failed.is_free:
         return _FREED if WALLED.search(failed.printed) or (is_same and not (acted or edited)) else ""
-    if again.quotes(failed):
+    if UNREAD.search(failed.printed) and not failed.is_absent:  # what else is new in it had no part in that
         is_shown = again.text != failed.text and len(again.text) <= LONGEST and is_plain(again.text)
-        return again.text if is_shown else ""
+        return again.text if is_shown and again.quotes(failed) else ""
     if failed.is_absent and again.prepared not in ("", failed.prepared):
         return _prepared(again)
     if not is_same and again.text != failed.text:
         if again.folder not in ("", failed.folder) and PLACELESS.search(failed.printed) and not failed.is_absent:
-            return _entered(again)
+            return _entered(failed, again)
         return again.text if _is_changed(failed, again, acted, edited) else ""
     if edited:
         file = next(iter(edited))
@@ -407,8 +409,10 @@ def _edits(deed: Deed) -> bool:
 
 def _is_changed(failed: Command, again: Command, acted: Sequence[Command], edited: Collection[str]) -> bool:
     """Whether other words got a command through. A check that was run after an edit may pass for that."""
-    if len(failed.words) == 1 and not check_of(failed.text):
-        return False  # it said how it is used
+    if (len(failed.words) == 1 and not check_of(failed.text)) or _BRANCHES.match(again.text):
+        return False  # it said how it is used, or it is of one task
+    if again.program != "git" and _ASTRAY.fullmatch(again.program):
+        return False  # other files
     if failed.program == again.program and _differ_in_files(failed, again):
         return False  # these are of one task
     acted = [command for command in acted if command.program not in _RECORDS]
@@ -427,26 +431,38 @@ def _differ_in_files(failed: Command, again: Command) -> bool:
 
 def _act(failed: Command, acted: Sequence[Command]) -> str:
     """What was done before it went through: what the error names, else all: of two both, else the last."""
+    acted = [command for command in acted if not _is_of_one_task(failed, command)]
     named = [command for command in acted if command.is_named_in(failed.printed)]
-    if len(acted) > _MOST_BETWEEN and not any(" " in command.program for command in named):
+    is_one_of_many = len(acted) > _MOST_BETWEEN and not any(" " in command.program for command in named)
+    if is_one_of_many or TELLS.match(failed.text) or _PASSES.search(failed.printed):
         return ""
     acts = [command for command in acted if command.program not in _RECORDS] or acted
     is_pair = len(acts) == 2 and len({name_of(command.program) for command in acts}) == 1
     acts = acts if is_pair else named or acts
-    acts = [command for command in acts if not any(map(_NUMBER.fullmatch, command.words & failed.words))]
     both = " && ".join(command.text for command in acts)
     act = both if len(acts) == 2 and len(both) <= LONGEST else acts[-1].text if acts else ""
     act = _TO_BRANCH.sub(rf"\1{ITS_BRANCH}", act)
-    short = act if len(act) <= LONGEST else _shortened(act, LONGEST)
-    return short if is_hazard(short) == is_hazard(act) else ""
+    return act if len(act) <= LONGEST else ""
+
+
+def _is_of_one_task(failed: Command, acted: Command) -> bool:
+    """Whether an act is of the task at hand: it has a text or files of its own, or needs what was not there."""
+    mends = any(map(_FIXES.fullmatch, acted.words)) and any(map(_NAMES_FILE.fullmatch, acted.words))
+    is_same = failed.is_absent and name_of(acted.program) == name_of(failed.program)
+    is_scratch = any(word[:1] in "/~" and SCRATCH.match(word) for word in words_of(acted.text)[1:-1])
+    has_its_number = any(map(_NUMBER.fullmatch, acted.words & failed.words))
+    return "…" in acted.text or acted.program == "git stash" or is_scratch or mends or is_same or has_its_number
 
 
 def _prepared(again: Command) -> str:
     return f"{again.prepared}{'; ' if again.prepared.startswith('$') else ' && '}{again.text}"
 
 
-def _entered(again: Command) -> str:
+def _entered(failed: Command, again: Command) -> str:
+    """The folder in which it went through; empty where the agent had only gone astray."""
     name = again.folder.rpartition("/")[2]
+    if _ASTRAY.fullmatch(name_of(again.program)) or any(word.endswith(f"/{again.folder}") for word in failed.words):
+        return ""
     place = name if name == again.folder else f"…/{name}"
     return f"cd {place} && {again.text}" if NAME.fullmatch(name) else ""
 
@@ -459,9 +475,8 @@ def _same(failed: Command, again: Command, between: Sequence[Deed]) -> str:
         is_named = PLACELESS.search(failed.printed) and not _differ_in_files(failed, again)
         return again.text if is_named else ""
     if again.folder not in ("", failed.folder):
-        return _entered(again)
+        return _entered(failed, again)
     if check_of(failed.text) not in (None, "the release"):
         return ""  # a test may only be flaky
-    if _PERSONS.search(failed.printed) and any(isinstance(deed, Spoke) for deed in between):
-        return _ASKED
-    return _AGAIN if _WAITS.search(failed.printed) else ""
+    has_spoken = any(isinstance(deed, Spoke) for deed in between)
+    return _ASKED if has_spoken and _PERSONS.search(failed.printed) else ""

@@ -204,16 +204,9 @@ class Command:
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         is_read = _NAMED.fullmatch(self.program) is not None and is_plain(self.text)
-        is_left_out = (
-            is_check
-            or is_twin
-            or self.looks
-            or self.program == "mkdir"
-            or self.script
-            or self.edits
-            or self.part.is_fed
-        )
-        return (self.code == 0 or self.part.is_left) and is_read and not (is_left_out or TELLS.match(self.text))
+        only_tells = self.looks or self.program == "mkdir" or TELLS.match(self.text)
+        is_left_out = is_check or is_twin or only_tells or self.script or self.edits or self.part.is_fed
+        return (self.code == 0 or self.part.is_left) and is_read and not is_left_out
 
     @property
     def went(self) -> bool:
@@ -264,9 +257,8 @@ class Command:
     def got_past(self, other: Command) -> bool:
         """Whether it went through, or at least ran where the other try did not."""
         is_it = self.ran if other.is_absent else self.words == other.words
-        return (
-            self.went or (self.code == 0 and other.is_missing) or (other.is_missing and not self.is_missing and is_it)
-        )
+        ran_now = self.code == 0 or (not self.is_missing and is_it)
+        return self.went or (other.is_missing and ran_now)
 
     def replaces(self, other: Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
@@ -277,6 +269,8 @@ class Command:
             return is_it and not other.text.startswith(started)
         if not other.is_absent:  # what it was for is done by another runner
             return self.code == 0 and are_alike(self.text, other.text)
+        if check_of(other.text) == "the linter":  # another one finds other things
+            return False
         same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)
         is_other = self.text.partition(" ")[0] != other.text.partition(" ")[0]

@@ -73,7 +73,7 @@ _PART: Final = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s=\"']+|[\"']")
 _OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
 _INTERPRETS: Final = re.compile(r"\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s")
 TELLS: Final = re.compile(
-    r"\S+\s+(?:-m\s+)?(?:\w+\s+)?(?:list|ls|show|status|info|view|help|logs?|search|diff|version)(?:\s|$)"
+    r"\S+\s+(?:-m\s+)?(?:\w+\s+)?(?:list(?:-\w+)?|ls|show|status(?:es)?|info|view|help|logs?|search|diff|version)(?:\s|$)"
 )
 """A command of whatever program that only tells something."""
 _DRY: Final = re.compile(
