@@ -1,12 +1,12 @@
 """Draws the lessons that rules find in recorded sessions of coding agents, for somebody to read blind.
 
-    python -m lessonbank_bench.measure.coding_lessons FOLDER [--half 1] [--list] [--pack FILE]
+    python -m lessonbank_bench.measure.coding_lessons FOLDER [--half 1] [--list] [--pack FILE] [--runs FILE]
 
 `FOLDER` holds session files below a folder for each repository. A lesson counts once for a repository, and only if an
 agent would be shown it as installed: what waits for a person does not, and what an output names itself has to be drawn
 from two sessions. The halves are of repositories, split by a fixed seed: one to make rules with, one to read. Where a
 file's reader gives no exit codes (mini-swe-agent, conversations), they are what the program printed of them.
-`bench/blind/READ_LESSONS.md` says how a pack is read.
+`bench/blind/READ_LESSONS.md` says how a pack is read, and how cures are marked in the runs of `--runs`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ _RETURNED: Final = re.compile(r"<returncode>\s*(-?\d+)\s*</returncode>")
 _COMMAND: Final = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
 _PRINTED: Final = re.compile(r"\s*(?:Error: )?Exit code:? (\d{1,5})\b|(?s:.{0,200}?)Process exited with code (\d+)")
 _MOST_STEPS: Final = 14
+_NEAR: Final = 12
+"""Steps after a failure in which its cure is looked for."""
+_MOST_RUNS: Final = 60
 _MOST_PRINTED: Final = 900
 """Characters of an output in a pack: its begin and its end."""
 
@@ -103,6 +106,7 @@ class Corpus:
     def __init__(self) -> None:
         self.counts = Counter[str]()
         self.sources = dict[Drawn, list[str]]()
+        self.failing = dict[str, tuple[str, Trajectory, dict[str, int]]]()
         self._waits = set[Drawn]()
         self._seen = set[int]()
 
@@ -112,6 +116,8 @@ class Corpus:
         pairs = [pair for pair in pairs if self._is_new(*pair)]
         drawn = dict[Drawn, str]()
         for run, codes in pairs:
+            if any(codes.values()):
+                self.failing[hashlib.sha256(f"31 {run.id}".encode()).hexdigest()[:8]] = repository, run, codes
             for failure in failures_in(run, codes):
                 if failure.cure and not is_hazard((lesson := failure.lesson(run.id)).content):
                     one = Drawn("cure", repository, lesson.title, lesson.content)
@@ -147,6 +153,13 @@ def excerpt(run: Trajectory, first: int, last: int, /) -> str:
     return "\n".join(parts)
 
 
+def around_failures(run: Trajectory, codes: dict[str, int], /) -> str:
+    """The numbered commands of a run near each one that failed, with exit codes, for somebody to mark cures in."""
+    failed = {at for at, step in enumerate(run.steps) for call in step.action.calls if codes.get(call.id or "")}
+    near = [at for at in range(len(run.steps)) if any(one - 2 <= at <= one + _NEAR for one in failed)]
+    return "\n".join(f"[{at}] {part}" for at in near for part in _parts(run.steps[at], codes))
+
+
 def around(rule: str, pairs: Sequence[tuple[Trajectory, dict[str, int]]], /) -> str:
     """What the agent did before a person said something, and after."""
     for run, _ in pairs:
@@ -156,12 +169,13 @@ def around(rule: str, pairs: Sequence[tuple[Trajectory, dict[str, int]]], /) -> 
     return ""
 
 
-def _parts(step: Step) -> Iterator[str]:
-    if step.action.text:
+def _parts(step: Step, codes: dict[str, int] | None = None) -> Iterator[str]:
+    if step.action.text and codes is None:
         yield f"AGENT: {_cut(step.action.text)}"
     for call in step.action.calls:
         given = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
-        yield f"CALL {call.name}: {_cut(given)}"
+        ended = f" (exit {code})" if codes and (code := codes.get(call.id or "")) is not None else ""
+        yield f"CALL {call.name}{ended}: {_cut(given)}"
     for seen in step.observations:
         yield f"{'PERSON' if seen.source == 'user' else 'OUTPUT'}: {_cut(seen.text)}"
 
@@ -178,6 +192,7 @@ def main() -> None:
     command.add_argument("--half", type=int, choices=(0, 1), help="Of the repositories; without: all.")
     command.add_argument("--list", action="store_true", help="Also print the lessons.")
     command.add_argument("--pack", type=Path, help="Write the lessons there, each with what it was drawn from.")
+    command.add_argument("--runs", type=Path, help=f"Write {_MOST_RUNS} runs with a failed command there, by chance.")
     asked, corpus = command.parse_args(), Corpus()
     for session in sessions(asked.folder, asked.half):
         corpus.add(*session)
@@ -200,6 +215,10 @@ def main() -> None:
             for one in corpus.shown
         ]
         asked.pack.write_text(json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8")
+    if asked.runs:
+        chosen = sorted(corpus.failing.items())[:_MOST_RUNS]
+        texts = [{"id": id, "repository": one[0], "run": around_failures(*one[1:])} for id, one in chosen]
+        asked.runs.write_text(json.dumps(texts, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":
