@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +16,7 @@ from lessonbank.contracts.ports import LanguageModel, Message
 from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
 from lessonbank.providers.connection import Connection, _check_environment
 from lessonbank.providers.models.pydantic_ai import PydanticAIModel
-from lessonbank.providers.models.wrappers import Retrying, TimeLimited, standard
+from lessonbank.providers.models.wrappers import TimeLimited
 from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape
 from lessonbank.testing.model_server import (
     Fault,
@@ -27,7 +25,6 @@ from lessonbank.testing.model_server import (
     malformed,
     rate_limited,
     refusal,
-    rubbish,
     server_error,
 )
 
@@ -158,20 +155,6 @@ async def test_a_rate_limit_is_transient_and_says_how_long() -> None:
     assert caught.value.retry_after == 7.0
 
 
-@pytest.mark.full
-@ASYNC
-async def test_retrying_waits_as_long_as_the_server_asked() -> None:
-    naps: list[float] = []
-
-    async def nap(seconds: float) -> None:
-        naps.append(seconds)
-
-    with ModelServer(rate_limited(3), server_error(503), "third time lucky") as server:
-        model = Retrying(PydanticAIModel("desk", base_url=server.base_url), sleep=nap, chance=lambda: 1.0)
-        assert (await model.generate(ASKED)).text == "third time lucky"
-    assert naps == [3.0, 1.0]
-
-
 @ASYNC
 @pytest.mark.parametrize(
     ("fault", "kind", "said"),
@@ -209,19 +192,6 @@ async def test_a_server_that_is_not_there_is_transient() -> None:
     assert caught.value.code == "model_unavailable"
 
 
-@ASYNC
-async def test_a_server_that_is_still_not_there_when_the_tries_are_used_up_is_unavailable() -> None:
-    async def nap(seconds: float) -> None:
-        naps.append(seconds)
-
-    naps: list[float] = []
-    with ModelServer() as server:
-        url = server.base_url
-    with pytest.raises(ModelUnavailable, match="could not be reached"):
-        await Retrying(PydanticAIModel("desk", base_url=url), sleep=nap).generate(ASKED)
-    assert len(naps) == 3
-
-
 @pytest.mark.parametrize("name", ["openai:gpt-5", "openai-chat:gpt-5", "anthropic:claude-sonnet-4-5", "openai/gpt-5"])
 @pytest.mark.parametrize("key", ["", "  ", "\n"])
 def test_a_blank_key_is_refused_at_once_in_one_sentence(name: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,14 +216,6 @@ async def test_a_server_of_ones_own_needs_no_key_even_where_the_environment_has_
 async def test_a_server_that_hangs_runs_out_of_time() -> None:
     with ModelServer(hang()) as server, pytest.raises(ModelTimeout):
         await TimeLimited(PydanticAIModel("desk", base_url=server.base_url), seconds=0.2).generate(ASKED)
-
-
-@pytest.mark.full
-@ASYNC
-async def test_five_megabytes_of_rubbish_are_cut() -> None:
-    with ModelServer(rubbish()) as server:
-        completion = await standard(PydanticAIModel("desk", base_url=server.base_url)).generate(ASKED)
-    assert 0 < len(completion.text) <= 200_000
 
 
 @ASYNC
@@ -362,17 +324,6 @@ def test_a_model_that_cannot_be_used_is_refused_at_once_in_one_sentence(name: st
 def test_a_base_url_without_a_scheme_is_refused() -> None:
     with pytest.raises(UsageError, match="must begin with http"):
         PydanticAIModel("desk", base_url="localhost:8000/v1")
-
-
-def test_without_pydantic_ai_the_extra_is_named() -> None:
-    program = (
-        "import sys; sys.modules['pydantic_ai'] = None\n"
-        "import lessonbank.errors\n"
-        "try:\n    import lessonbank.providers.models.pydantic_ai\n"
-        "except lessonbank.errors.MissingExtra as error:\n    print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert "pip install 'lessonbank[models]'" in done.stdout
 
 
 @pytest.mark.parametrize(
