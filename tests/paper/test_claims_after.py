@@ -249,15 +249,6 @@ async def test_all_runs_of_a_task_share_one_recall(profile: Profile) -> None:
     await memory.close()
 
 
-@claim("vanilla-scaling")
-@both_profiles
-def test_runs_learned_one_by_one_give_three_lessons_each(profile: Profile) -> None:
-    with bank(profile, model=ScriptedModel([some_lessons(5), some_lessons(5, last=" again")])) as memory:
-        for outcome in ("success", "failure"):
-            assert len(memory.learn(run(), outcome=outcome).lessons) == 3
-        assert memory.admin.counts().experiences == 2
-
-
 @claim("append-only")
 @both_profiles
 def test_everything_is_appended(profile: Profile) -> None:
