@@ -12,7 +12,7 @@ import pytest
 from lessonbank import Experience, Lesson
 from lessonbank.contracts.records import Add, Change, Found, Match, Provenance, Restore, Retire
 from lessonbank.errors import UsageError
-from lessonbank.learning.consolidation import Recognise, append, unmerge
+from lessonbank.learning.consolidation import Recognise, unmerge
 from lessonbank.learning.consolidation.lineage import merging
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
@@ -56,11 +56,6 @@ def added(changes: Sequence[Change]) -> Experience:
     return changes[0].experience
 
 
-async def test_append_keeps_everything_as_it_came() -> None:
-    new = experience(lesson(), lesson())
-    assert await append(new) == (Add(experience=new),)
-
-
 async def test_what_is_held_already_is_left_out_and_remembered() -> None:
     held = experience(lesson())
     again = lesson(OLD.upper().replace("`", ""), provenance=Provenance(evidence=("step 3",)))
@@ -73,11 +68,6 @@ async def test_what_is_held_already_is_left_out_and_remembered() -> None:
 async def test_a_lesson_twice_in_one_experience_is_kept_once() -> None:
     kept = added(await Recognise(Shelf([]))(experience(lesson(), lesson())))
     assert len(kept.lessons) == 1
-
-
-async def test_opposites_hold_nothing_back() -> None:
-    new = experience(lesson("Close before saving."))
-    assert added(await Recognise(Shelf([experience(lesson("Save before closing."))]))(new)) == new
 
 
 async def test_what_was_taken_out_does_not_come_back_in_other_words() -> None:

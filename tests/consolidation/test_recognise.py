@@ -66,20 +66,6 @@ async def test_by_default_a_lesson_in_another_form_is_the_old_one_taught_again()
         assert known.content == SAYS
 
 
-async def test_the_same_words_count_too_and_hold_no_copy() -> None:
-    async with await connected([SAYS, SAYS, SAYS.upper()]) as bank:
-        await learned(bank, "success", "success", "success")
-        (known,) = await bank.lessons.list()
-        assert [repeat.lesson for repeat in await bank.lessons.repeats(known.id)] == [None, None]
-
-
-async def test_the_papers_profile_appends() -> None:
-    async with await connected([SAYS, SAYS, IN_FORM], profile="paper") as bank:
-        assert bank.settings["consolidation"] == "append"
-        await learned(bank, "success", "success", "success")
-        assert len(await bank.lessons.list()) == 3
-
-
 async def test_without_a_model_a_paraphrase_is_a_lesson_of_its_own() -> None:
     async with await connected([SAYS, NEAR]) as bank:
         await learned(bank, "success", "success")
@@ -127,12 +113,13 @@ async def test_a_yes_behind_thoughts_in_prose_or_in_a_fence_joins_the_two(answer
         ('{"same": true} {"same": false}', "neither yes nor no"),
     ],
 )
-async def test_anything_but_a_clear_yes_keeps_both_and_a_failure_is_told(
+async def test_anything_but_a_clear_yes_keeps_both_and_what_failed_and_what_it_cost_is_told(
     answer: str | BaseException, note: str
 ) -> None:
     async with await connected([SAYS, NEAR], ScriptedModel([answer])) as bank:
         _, second = await learned(bank, "success", "success")
         assert len(await bank.lessons.list()) == 2
+        assert second.usage.requests == isinstance(answer, str)
         assert len(second.notes) == bool(note) and note in "".join(second.notes)
 
 
