@@ -6,26 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from listed import listed
+from listed import run
 
 import lessonbank
-from lessonbank import Retrieval, Step, Trajectory
+from lessonbank import Retrieval
 from lessonbank.errors import UsageError
 from lessonbank.testing.settings import grouped
 
 pytestmark = pytest.mark.full
 
 OPTIONS: dict[str, Any] = {"scope": "t", "holdout": None, "admission": None}
-
-
-def run(task: str) -> Trajectory:
-    """A short run of a task that failed once and then worked."""
-    steps = (
-        Step(action="save", observation="error: log in first"),
-        Step(action="log in", observation="welcome"),
-        Step(action="save", observation="saved"),
-    )
-    return Trajectory(task=task, steps=steps)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +77,6 @@ def test_a_bank_searched_by_words_so_far_is_embedded_when_it_turns_hybrid(tmp_pa
         ({"retrieval": "telepathy"}, "'telepathy'"),
         ({"retrieval": "hybrid"}, "pass embedder='hashing'"),
         ({"retrieval": "dense"}, "needs an embedder"),
-        ({"retrieval": "lexical", "retriever": listed()}, "takes limit, budget, preface and fit only"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(options: dict[str, Any], message: str) -> None:
@@ -99,9 +88,3 @@ def test_what_cannot_be_is_refused_in_one_sentence(options: dict[str, Any], mess
 def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="got"):
         Retrieval(**settings)
-
-
-@pytest.mark.parametrize("gone", ["diversity", "exclude"])
-def test_a_setting_that_was_cut_is_refused_by_its_name(gone: str) -> None:
-    with pytest.raises(TypeError, match=f"unexpected keyword argument '{gone}'"):
-        Retrieval(**{gone: None})  # type: ignore[arg-type]
