@@ -14,14 +14,11 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 TASK = "Cancel the pending order"
 
 
-@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.full), "file"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return ":memory:" if request.param == "memory" else str(tmp_path / "bank.db")
-
-
 @pytest.fixture
-def bank(where: str) -> Iterator[ReasoningBank]:
-    with lessonbank.connect(where, scope="acme", embedder="hashing", evidence=Evidence(holdout=None)) as opened:
+def bank(tmp_path: Path) -> Iterator[ReasoningBank]:
+    with lessonbank.connect(
+        tmp_path / "bank.db", scope="acme", embedder="hashing", evidence=Evidence(holdout=None)
+    ) as opened:
         yield opened
 
 
@@ -51,11 +48,10 @@ def test_a_lesson_of_a_person_is_shown_at_once_and_says_who_wrote_it(bank: Reaso
     assert bank.lessons.list(writer="Ana") == (lesson,)
 
 
-def test_a_lesson_of_a_person_passes_every_trust_policy(where: str) -> None:
+def test_a_lesson_of_a_person_passes_every_trust_policy() -> None:
     for trust in ("corroborated", "reviewed"):
         safety, evidence = Safety(trust=trust), Evidence(holdout=None)
-        scope = f"acme/{trust}"
-        with lessonbank.connect(where, scope=scope, embedder="lexical", safety=safety, evidence=evidence) as bank:
+        with lessonbank.connect(":memory:", scope="acme", embedder="lexical", safety=safety, evidence=evidence) as bank:
             lesson = written(bank)
             assert [shown.id for shown in bank.retrieve(TASK).shown] == [lesson.id]
 

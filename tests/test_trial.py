@@ -286,12 +286,11 @@ async def test_an_unknown_outcome_is_left_out_and_a_score_counts_as_it_is() -> N
     assert (told.pairs, told.effect) == (2, 0.25)
 
 
-@pytest.mark.parametrize("wrong", [3, -0.5, float("nan"), 10**400, "passed", None, [1]])
-async def test_a_verifier_that_says_something_else_is_told_so(wrong: object) -> None:
+async def test_a_verifier_that_says_something_else_is_told_so() -> None:
     only = a_lesson("a")
     bank = await bank_of(only)
     with pytest.raises(UsageError, match="verify= gives a bool"):
-        await ask(bank, numbered(1), World(), verify=lambda _: wrong, without=only.id)
+        await ask(bank, numbered(1), World(), verify=lambda _: "passed", without=only.id)
 
 
 async def test_what_an_agent_raises_reaches_the_caller_and_what_it_forgets_to_return_is_told() -> None:
