@@ -243,15 +243,6 @@ async def test_one_setting_asks_for_no_additions_and_what_it_saves_is_little() -
     assert 0 < estimate_tokens(prompts[True]) - estimate_tokens(prompts[False]) <= 70
 
 
-async def test_the_papers_profile_has_no_additions() -> None:
-    bank, reader = await opened([item()], [adding()], profile="paper")
-    async with bank:
-        await learn(bank, 1)
-        await learn(bank, 2)
-        assert not any("adds" in call.prompt for call in reader.calls)
-        assert not any(lesson.relation for lesson in await bank.lessons.list())
-
-
 async def test_an_addition_goes_through_the_redactor_and_the_gate_as_any_lesson() -> None:
     key = "ghp" + "_" + "A1b2C3d4E5f6G7h8I9j0" * 2
     bank, _ = await opened(

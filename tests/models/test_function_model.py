@@ -239,15 +239,6 @@ async def test_whatever_a_function_raises_is_a_model_error_with_its_cause(error:
 
 
 @ASYNC
-async def test_an_async_function_that_raises_is_a_model_error() -> None:
-    async def answer(prompt: str) -> str:
-        raise ValueError("no")
-
-    with pytest.raises(ModelError, match="answer raised ValueError: no"):
-        await FunctionModel(answer).generate(ASKED)
-
-
-@ASYNC
 async def test_the_packages_own_errors_pass_unchanged() -> None:
     mine = TransientModelError("later", retry_after=3)
     with pytest.raises(TransientModelError) as caught:
