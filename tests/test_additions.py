@@ -11,7 +11,6 @@ import pytest
 import lessonbank
 from lessonbank import Evidence, Learning, Lesson, Safety, Step, Trajectory
 from lessonbank.contracts.records import EXTRACTIVE, Choice, Experience, Merge, Provenance
-from lessonbank.contracts.settings import Profile
 from lessonbank.errors import Conflict, StoreUnavailable
 from lessonbank.evidence.effects import said_of
 from lessonbank.evidence.lift import distinct_lessons
@@ -45,7 +44,6 @@ def again(to: str) -> dict[str, Any]:
 
 async def opened(
     *replies: Sequence[dict[str, Any]],
-    profile: Profile = "default",
     learning: Learning = WORDS,
     judge: Any = (),
     safety: Safety | None = None,
@@ -57,7 +55,6 @@ async def opened(
         scope="t",
         embedder="lexical",
         model=lessonbank.Model({"extractor": reader, "judge": ScriptedModel(judge)}),
-        profile=profile,
         evidence=Evidence(holdout=None),
         learning=learning,
         safety=safety,

@@ -164,16 +164,13 @@ def test_two_lessons_that_say_nearly_the_same_are_proposed_to_be_merged(bank: Re
 
 
 @pytest.mark.full
-def test_who_keeps_both_is_not_asked_again(bank: ReasoningBank) -> None:
+@pytest.mark.parametrize("decision", ["keeps both", "gives one new words"])
+def test_who_decided_about_two_that_are_near_is_not_asked_again(bank: ReasoningBank, decision: str) -> None:
     near(bank)
-    bank.lessons.approve("new", by="Ben")
-    assert proposed(bank) == []
-
-
-@pytest.mark.full
-def test_new_words_are_no_longer_near(bank: ReasoningBank) -> None:
-    near(bank)
-    bank.lessons.edit("new", content="Ask the librarian.", by="Ben")
+    if decision == "keeps both":
+        bank.lessons.approve("new", by="Ben")
+    else:
+        bank.lessons.edit("new", content="Ask the librarian.", by="Ben")
     assert proposed(bank) == []
 
 

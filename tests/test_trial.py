@@ -27,7 +27,7 @@ def a_lesson(name: str, content: str = "", **more: Any) -> Lesson:
     return Lesson(title=f"Lesson {name}", description=f"when {name}", content=content or f"Do {name}.", **more)
 
 
-async def bank_of(*lessons: Lesson, tasks: int = 1, holdout: Any = None, **options: Any) -> AsyncReasoningBank:
+async def bank_of(*lessons: Lesson, holdout: Any = None, **options: Any) -> AsyncReasoningBank:
     """A bank whose tasks all find the same lessons."""
     bank = await lessonbank.connect_async(
         ":memory:", scope="t", embedder="lexical", **grouped(holdout=holdout, **options)

@@ -15,10 +15,11 @@ import lessonbank
 from lessonbank import AsyncReasoningBank, Experience, Extraction, Lesson, Step, Trajectory
 from lessonbank.contracts.events import Event, FellBack
 from lessonbank.contracts.ports import Consolidator, Decision, Store
-from lessonbank.contracts.records import Add, Change, Merge, Replace, Retire, Usage
+from lessonbank.contracts.records import Add, Change, Merge, Replace, Restore, Retire, Usage
 from lessonbank.contracts.store_calls import get_experience, settlement_of
-from lessonbank.errors import Conflict, ModelError, NotFound
+from lessonbank.errors import Conflict, ModelError, NotFound, UsageError
 from lessonbank.learning.consolidation import Recognise, append, unmerge
+from lessonbank.learning.consolidation.lineage import merging
 from lessonbank.learning.consolidation.retry import TRIES, decide, retry_on_conflict
 from lessonbank.search import LexicalRetriever
 from lessonbank.stores.sqlite import SqliteStore
@@ -347,3 +348,20 @@ async def test_a_run_judged_later_can_merge_too(joins: Any) -> None:
         await bank.learn(waiting)
         await bank.learn(waiting, outcome="success")
         assert [i.content for i in (await bank.lessons.list(limit=10_000))[::-1]] == [BOTH]
+
+
+def test_what_was_not_merged_and_what_is_undone_already_cannot_be_undone() -> None:
+    one, other = [
+        Experience(scope="t", task="x", lessons=(Lesson(title="Rebuild", content=said),)) for said in (OLD, NEAR)
+    ]
+    with pytest.raises(UsageError, match="not made by a merge"):
+        unmerge(one)
+    sources = [(one.lessons[0], one), (other.lessons[0], other)]
+    merge = merging(Lesson(title="Rebuild", content=BOTH), sources, reason="one lesson for two")
+    made = merge.experience
+    retire, restore = unmerge(made)
+    assert isinstance(retire, Retire) and isinstance(restore, Restore)
+    assert restore.lesson_ids == merge.source_lesson_ids
+    gone = made.model_copy(update={"lessons": tuple(i.model_copy(update={"retired": True}) for i in made.lessons)})
+    with pytest.raises(UsageError, match="is retired"):
+        unmerge(gone)

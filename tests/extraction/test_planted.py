@@ -139,7 +139,7 @@ def test_a_value_of_the_task_is_in_no_lesson_of_a_model_either() -> None:
         assert leaked(there, told.lessons) == []
 
 
-def refund(*, outcome: str = "ok") -> Trajectory:
+def refund() -> Trajectory:
     return Trajectory(
         task="You are Sophia Silva. Refund my order 8812.",
         steps=(
@@ -156,7 +156,7 @@ def refund(*, outcome: str = "ok") -> Trajectory:
             ),
             Step(
                 action=Action(calls=(ToolCall(name="refund", arguments={"order_id": 8812}),)),
-                observations=(Observation(text=outcome, source="tool"),),
+                observations=(Observation(text="ok", source="tool"),),
             ),
         ),
     )

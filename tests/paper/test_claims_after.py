@@ -20,7 +20,7 @@ from claiming import (
 )
 
 import lessonbank
-from lessonbank import Lesson, Trajectory
+from lessonbank import Lesson
 from lessonbank.contracts.settings import UNSET
 from lessonbank.contracts.store_calls import settlement_of
 from lessonbank.errors import LessonbankError, ModelError
@@ -29,11 +29,11 @@ from lessonbank.testing.settings import grouped
 
 
 def extract(
-    profile: Profile, outcome: Any = "success", reply: Any = "", *, source: Trajectory = RUN, **options: Any
+    profile: Profile, outcome: Any = "success", reply: Any = "", **options: Any
 ) -> tuple[lessonbank.Learned, ScriptedModel]:
     model = ScriptedModel([reply or some_lessons()])
     with bank(profile, model=model, **options) as memory:
-        return memory.learn(source, outcome=outcome), model
+        return memory.learn(RUN, outcome=outcome), model
 
 
 @claim("extract-temperature")
