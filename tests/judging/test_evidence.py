@@ -55,7 +55,6 @@ def test_nothing_stated_is_no_verdict(outcome: Outcome | None) -> None:
         *(({"reward": reward}, "not a number") for reward in ("1.0", [1.0], {}, object())),
         ({"outcome": "won"}, "'won'"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_an_outcome_or_a_reward_is_refused_in_one_sentence(stated: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
