@@ -11,7 +11,6 @@ import pytest
 import lessonbank
 from lessonbank import Evidence, Learning, Lesson, Safety, Step, Trajectory
 from lessonbank.contracts.records import EXTRACTIVE, Choice, Experience, Merge, Provenance
-from lessonbank.contracts.settings import Profile
 from lessonbank.errors import Conflict, StoreUnavailable
 from lessonbank.evidence.effects import said_of
 from lessonbank.evidence.lift import distinct_lessons
@@ -45,7 +44,6 @@ def again(to: str) -> dict[str, Any]:
 
 async def opened(
     *replies: Sequence[dict[str, Any]],
-    profile: Profile = "default",
     learning: Learning = WORDS,
     judge: Any = (),
     safety: Safety | None = None,
@@ -57,7 +55,6 @@ async def opened(
         scope="t",
         embedder="lexical",
         model=lessonbank.Model({"extractor": reader, "judge": ScriptedModel(judge)}),
-        profile=profile,
         evidence=Evidence(holdout=None),
         learning=learning,
         safety=safety,
@@ -241,15 +238,6 @@ async def test_one_setting_asks_for_no_additions_and_what_it_saves_is_little() -
             assert len(await bank.lessons.list()) == (2 if on else 1)
             assert bank.settings["additions"] is on
     assert 0 < estimate_tokens(prompts[True]) - estimate_tokens(prompts[False]) <= 70
-
-
-async def test_the_papers_profile_has_no_additions() -> None:
-    bank, reader = await opened([item()], [adding()], profile="paper")
-    async with bank:
-        await learn(bank, 1)
-        await learn(bank, 2)
-        assert not any("adds" in call.prompt for call in reader.calls)
-        assert not any(lesson.relation for lesson in await bank.lessons.list())
 
 
 async def test_an_addition_goes_through_the_redactor_and_the_gate_as_any_lesson() -> None:

@@ -390,7 +390,7 @@ TEXTS = st.text("ab #-`*<>@!\n|:.\\[]()1", min_size=1, max_size=30).filter(lambd
 
 @full
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=3, unique_by=lambda pair: pair[0].strip()), TEXTS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_out_and_in_again_is_nothing_and_an_approved_edit_is_there_the_next_time(
     tmp_path: Path, said: list[tuple[str, str]], new: str
 ) -> None:

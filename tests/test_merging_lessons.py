@@ -20,10 +20,10 @@ TASKS = ("Find the invoice of March", "Look up a receipt")
 WORDS: Any = {"title": "Rebuild a stale index", "content": "Run `rebuild` once when a search finds nothing."}
 
 
-@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.full), "file"])
-def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReasoningBank]:
-    where = ":memory:" if request.param == "memory" else str(tmp_path / "bank.db")
-    with lessonbank.connect(where, scope="acme", embedder="lexical", evidence=Evidence(holdout=None)) as opened:
+@pytest.fixture
+def bank(tmp_path: Path) -> Iterator[ReasoningBank]:
+    evidence = Evidence(holdout=None)
+    with lessonbank.connect(tmp_path / "bank.db", scope="acme", embedder="lexical", evidence=evidence) as opened:
         yield opened
 
 
@@ -32,21 +32,15 @@ def two(bank: ReasoningBank) -> tuple[Lesson, Lesson]:
     return one, bank.lessons.add(title="Empty search", content="Rebuild it once.", task=TASKS[1], by="Ana")
 
 
-def test_a_merge_keeps_one_lesson_that_the_tasks_of_all_find(bank: ReasoningBank) -> None:
+def test_a_merge_keeps_one_lesson_that_the_tasks_of_all_find_and_is_one_act_in_the_journal(bank: ReasoningBank) -> None:
     one, other = two(bank)
+    before = len(bank.history.list())
     merged = bank.lessons.merge(one.id, other.id, **WORDS, when="A search is empty.", by="Ben", reason="twins")
     assert (merged.title, merged.content, merged.state, merged.approved) == (*WORDS.values(), "active", True)
     assert (merged.provenance.writer, merged.provenance.method) == ("Ben", "human")
     assert bank.lessons.list() == (merged,)
     assert {shown.id for task in TASKS for shown in bank.retrieve(task).shown} == {merged.id}
     assert set(bank.history.lineage(merged.id).sources) == {one.id, other.id}
-
-
-@pytest.mark.full
-def test_a_merge_is_one_act_of_a_person_in_the_journal(bank: ReasoningBank) -> None:
-    one, other = two(bank)
-    before = len(bank.history.list())
-    merged = bank.lessons.merge(one.id, other.id, **WORDS, by="Ben", reason="twins")
     made, vouched = bank.history.list(after=before)
     assert isinstance(made.entry, Merge) and made.writer == vouched.writer == "Ben"
     assert made.entry.source_lesson_ids == (one.id, other.id) and made.entry.reason.startswith("twins")
@@ -170,16 +164,13 @@ def test_two_lessons_that_say_nearly_the_same_are_proposed_to_be_merged(bank: Re
 
 
 @pytest.mark.full
-def test_who_keeps_both_is_not_asked_again(bank: ReasoningBank) -> None:
+@pytest.mark.parametrize("decision", ["keeps both", "gives one new words"])
+def test_who_decided_about_two_that_are_near_is_not_asked_again(bank: ReasoningBank, decision: str) -> None:
     near(bank)
-    bank.lessons.approve("new", by="Ben")
-    assert proposed(bank) == []
-
-
-@pytest.mark.full
-def test_new_words_are_no_longer_near(bank: ReasoningBank) -> None:
-    near(bank)
-    bank.lessons.edit("new", content="Ask the librarian.", by="Ben")
+    if decision == "keeps both":
+        bank.lessons.approve("new", by="Ben")
+    else:
+        bank.lessons.edit("new", content="Ask the librarian.", by="Ben")
     assert proposed(bank) == []
 
 

@@ -17,10 +17,13 @@ pytestmark = pytest.mark.anyio
 REFUND, REBOOK = "Refund the ticket 17", "Rebook the ticket 18"
 
 
-@pytest.fixture(params=["tasks", "lessons"])
+by_tasks_and_by_lessons = pytest.mark.parametrize("bank", ["tasks", "lessons"], indirect=True)
+
+
+@pytest.fixture
 async def bank(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AsyncReasoningBank]:
     told: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None, "floor": 0}
-    if request.param == "lessons":
+    if getattr(request, "param", "tasks") == "lessons":
         told |= {"embedder": "hashing", "level": "lesson"}
     async with await lessonbank.connect_async(tmp_path / "bank.db", **grouped(**told)) as opened:
         yield opened
@@ -34,6 +37,7 @@ async def shown(bank: AsyncReasoningBank, task: str) -> list[str]:
     return [lesson.title for lesson in (await bank.retrieve(task)).shown]
 
 
+@by_tasks_and_by_lessons
 async def test_a_lesson_is_shown_only_for_the_tasks_it_is_kept_for(bank: AsyncReasoningBank) -> None:
     lesson = await taught(bank)
     assert await shown(bank, REBOOK) == ["Ticket"]
@@ -45,6 +49,7 @@ async def test_a_lesson_is_shown_only_for_the_tasks_it_is_kept_for(bank: AsyncRe
     assert "kept for other tasks" in " ".join((await bank.retrieve(REBOOK)).notes)
 
 
+@by_tasks_and_by_lessons
 async def test_another_lesson_takes_the_place_of_one_that_is_kept_for_other_tasks(bank: AsyncReasoningBank) -> None:
     lesson = await taught(bank)
     await bank.lessons.add(title="Other", content="Look at the ticket's fare rules.", task="Change a ticket", by="Ana")
@@ -52,6 +57,7 @@ async def test_another_lesson_takes_the_place_of_one_that_is_kept_for_other_task
     assert await shown(bank, REBOOK) == ["Other"]
 
 
+@by_tasks_and_by_lessons
 async def test_it_is_undone_by_narrowing_to_nothing_and_by_a_rollback(bank: AsyncReasoningBank) -> None:
     lesson = await taught(bank)
     at = (await bank.history.list())[0].sequence

@@ -222,9 +222,7 @@ async def test_a_topic_is_asked_for_by_its_id_or_its_name_and_no_other_is_looked
     model = ScriptedModel(lambda _: "I would rather not say.")
     async with await opened(model) as bank:
         await taught(bank)
-        for number, part in enumerate(PARTS):
-            told = Trajectory(task=f"Repaint the {part} of our old sailing yacht at the harbour", answer=part)
-            await bank.learn(told, outcome="success" if number % 2 else "failure")
+        await taught_of_the_yacht(bank)
         topics = await bank.lessons.topics()
         assert len(topics) == 2
         assert len((await bank.reflect(dry_run=True)).topics) == 2

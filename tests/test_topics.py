@@ -231,30 +231,21 @@ def test_a_model_names_a_new_topic() -> None:
         assert second.topic.name == "Flight bookings http evil example b now b"
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("reply", ["I do not know", '{"topic": 7}', '{"topic": "  "}', "[" * 5_000, "{" * 5_000])
-def test_a_reply_without_a_name_falls_back_to_words_and_says_so(reply: str) -> None:
-    def said(_: Sequence[Message]) -> str:
-        return reply
-
-    with opened(model=ScriptedModel(said)) as bank:
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (lessonbank.errors.ModelError("no connection"), ", the model failed: no connection"),
+        *((said, ": the model's reply names none") for said in ("I do not know", '{"topic": 7}', '{"topic": "  "}')),
+        *((said * 5_000, ": the model's reply names none") for said in "[{"),
+    ],
+    ids=["a failure", "words", "a number", "blanks", "brackets", "braces"],
+)
+def test_a_model_that_names_no_topic_costs_no_lesson_and_words_choose_it(reply: str | Exception, why: str) -> None:
+    with opened(model=ScriptedModel(lambda _: reply)) as bank:
         learned(bank, CANCEL[0], 1)
-        run = Trajectory(id="run-2", task=FLIGHT[0], steps=(Step(action="look"),))
-        told = bank.learn(run, outcome="success")
+        told = bank.learn(Trajectory(id="run-2", task=FLIGHT[0], steps=(Step(action="look"),)), outcome="success")
         assert told.lessons[0].topic
-        assert any("the topic was chosen by words" in note for note in told.notes)
-
-
-def test_a_model_that_fails_costs_no_lesson() -> None:
-    def broken(_: Sequence[Message]) -> Exception:
-        return lessonbank.errors.ModelError("no connection")
-
-    with opened(model=ScriptedModel(broken)) as bank:
-        learned(bank, CANCEL[0], 1)
-        run = Trajectory(id="run-2", task=FLIGHT[0], steps=(Step(action="look"),))
-        told = bank.learn(run, outcome="success")
-        assert told.lessons[0].topic
-        assert any("the model failed: no connection" in note for note in told.notes)
+        assert any(f"the topic was chosen by words{why}" in note for note in told.notes)
 
 
 def test_no_model_is_asked_for_topics_where_nothing_is_measured() -> None:

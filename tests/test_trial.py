@@ -27,7 +27,7 @@ def a_lesson(name: str, content: str = "", **more: Any) -> Lesson:
     return Lesson(title=f"Lesson {name}", description=f"when {name}", content=content or f"Do {name}.", **more)
 
 
-async def bank_of(*lessons: Lesson, tasks: int = 1, holdout: Any = None, **options: Any) -> AsyncReasoningBank:
+async def bank_of(*lessons: Lesson, holdout: Any = None, **options: Any) -> AsyncReasoningBank:
     """A bank whose tasks all find the same lessons."""
     bank = await lessonbank.connect_async(
         ":memory:", scope="t", embedder="lexical", **grouped(holdout=holdout, **options)
@@ -50,14 +50,14 @@ async def ask(
 class World:
     """A resettable world with planted effects: a lesson moves the chance of success, the seed is all luck."""
 
-    def __init__(self, effects: dict[str, float] | None = None, *, base: float = 0.5, common: bool = True) -> None:
-        self.effects, self.base, self.common = effects or {}, base, common
+    def __init__(self, effects: dict[str, float] | None = None, *, base: float = 0.5) -> None:
+        self.effects, self.base = effects or {}, base
         self.asked: list[tuple[str, str]] = []
 
     def __call__(self, task: str, memory: str, *, seed: int) -> Trajectory:
         self.asked.append((task, memory))
         chance = self.base + sum(by for name, by in self.effects.items() if f"Lesson {name}\n" in memory)
-        drawn = random.Random(f"{seed} {task} {'' if self.common else len(self.asked)}").random()
+        drawn = random.Random(f"{seed} {task}").random()
         return Trajectory(task=task, instructions=f"Be brief.\n\n{memory}", answer="yes" if drawn < chance else "no")
 
     @property
@@ -158,22 +158,6 @@ async def test_an_agent_that_drops_the_memory_shows_no_effect_and_is_not_taken_f
     told = await ask(bank, numbered(30), forgetful)
     assert (told.effect, told.standing) == (0.0, "no evidence yet")
     assert "and none if the agent drops or mixes it" in str(told)
-
-
-async def test_one_run_in_which_the_text_was_lost_is_counted_and_named() -> None:
-    only = a_lesson("a")
-    bank, world = await bank_of(only), World({"a": 0.5})
-    lost = list[str]()
-
-    def flaky(task: str, memory: str, *, seed: int) -> Trajectory:
-        run = world(task, memory, seed=seed)
-        if memory and not lost:
-            lost.append(task)
-            return run.model_copy(update={"instructions": ""})
-        return run
-
-    told = await ask(bank, numbered(30), flaky, without=only.id)
-    assert [row.proven for row in told.rows].count(False) == 1
 
 
 async def test_a_run_that_holds_the_text_of_the_other_side_is_counted_and_named() -> None:
@@ -286,12 +270,11 @@ async def test_an_unknown_outcome_is_left_out_and_a_score_counts_as_it_is() -> N
     assert (told.pairs, told.effect) == (2, 0.25)
 
 
-@pytest.mark.parametrize("wrong", [3, -0.5, float("nan"), 10**400, "passed", None, [1]])
-async def test_a_verifier_that_says_something_else_is_told_so(wrong: object) -> None:
+async def test_a_verifier_that_says_something_else_is_told_so() -> None:
     only = a_lesson("a")
     bank = await bank_of(only)
     with pytest.raises(UsageError, match="verify= gives a bool"):
-        await ask(bank, numbered(1), World(), verify=lambda _: wrong, without=only.id)
+        await ask(bank, numbered(1), World(), verify=lambda _: "passed", without=only.id)
 
 
 async def test_what_an_agent_raises_reaches_the_caller_and_what_it_forgets_to_return_is_told() -> None:
@@ -562,19 +545,6 @@ async def test_planted_effects_get_their_sign_at_a_fraction_of_what_independent_
         assert told.low <= effect <= told.high
     assert right == len(effects)
     assert used / needed <= 0.4
-
-
-@pytest.mark.full
-async def test_chance_that_both_runs_share_makes_an_effect_visible_in_a_fraction_of_the_pairs() -> None:
-    only = a_lesson("a")
-    bank, effects = await bank_of(only), {"a": 0.12}
-    tasks = numbered(40)
-    design = {"rounds": 30, "max_runs": 2400, "min_effect": 0.0}
-    shared = await ask(bank, tasks, World(effects), without=only.id, **design)
-    own = await ask(bank, tasks, World(effects, common=False), without=only.id, **design)
-    assert (shared.standing, shared.losses) == ("helps", 0)
-    assert own.standing in ("helps", "no evidence yet")
-    assert shared.runs / own.runs <= 0.4
 
 
 async def test_a_lesson_without_an_effect_is_soon_known_to_be_too_small_to_matter() -> None:

@@ -90,12 +90,6 @@ async def test_what_is_not_independent_or_not_the_same_moves_nothing(new: Experi
     assert trusted(await decided(store, new)) == set()
 
 
-async def test_a_witness_is_of_another_writer() -> None:
-    old, new = of(lesson(writer="ana")), of(lesson(run="2", writer="bob"), task="find the invoice of june")
-    store = await held(old)
-    assert len(trusted(await decided(store, new))) == 2
-
-
 async def test_a_lesson_that_says_the_opposite_corroborates_nothing() -> None:
     store = await held(of(lesson("Never run `rebuild` twice: the second one drops the index that is being read.")))
     opposite = lesson("Always run `rebuild` twice: the second one drops the index that is being read.", run="2")
@@ -160,17 +154,11 @@ async def test_a_quarantined_lesson_neither_moves_nor_speaks_for_another() -> No
     assert [i.state for i in (await get_experience(store, old.id, scope=SCOPE)).lessons] == ["quarantined"]
 
 
-async def test_a_lesson_that_comes_in_quarantined_stays_there() -> None:
+async def test_a_lesson_that_comes_in_quarantined_stays_there_and_speaks_for_nobody() -> None:
     new = of(lesson(run="2", state="quarantined"), task="find the invoice of june")
     store = await held(of(lesson()))
-    assert new.lessons[0].id not in trusted(await decided(store, new))
+    assert trusted(await decided(store, new)) == set()
     assert (await get_experience(store, new.id, scope=SCOPE)).lessons[0].state == "quarantined"
-
-
-async def test_a_lesson_that_comes_in_quarantined_speaks_for_nobody() -> None:
-    old = of(lesson())
-    new = of(lesson(run="2", state="quarantined"), task="find the invoice of june")
-    assert trusted(await decided(await held(old), new)) == set()
 
 
 async def test_a_retired_lesson_speaks_for_nobody() -> None:

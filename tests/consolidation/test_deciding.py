@@ -1,4 +1,4 @@
-"""A decision is carried through although others change the bank meanwhile, and what it cost is told."""
+"""A decision is carried through although others change the bank meanwhile, and a merge can be undone."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Experience, Extraction, Lesson, Step, Trajectory
 from lessonbank.contracts.events import Event, FellBack
 from lessonbank.contracts.ports import Consolidator, Decision, Store
-from lessonbank.contracts.records import Add, Change, Merge, Replace, Retire, Usage
-from lessonbank.contracts.store_calls import settlement_of
-from lessonbank.errors import Conflict, ModelError, NotFound
-from lessonbank.learning.consolidation import Recognise, append
+from lessonbank.contracts.records import Add, Change, Merge, Replace, Restore, Retire, Usage
+from lessonbank.contracts.store_calls import get_experience, settlement_of
+from lessonbank.errors import Conflict, ModelError, NotFound, UsageError
+from lessonbank.learning.consolidation import Recognise, append, unmerge
+from lessonbank.learning.consolidation.lineage import merging
 from lessonbank.learning.consolidation.retry import TRIES, decide, retry_on_conflict
 from lessonbank.search import LexicalRetriever
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing import ScriptedModel
+from lessonbank.testing import HashingEmbedder
 from lessonbank.testing.settings import grouped
 
 pytestmark = pytest.mark.anyio
@@ -79,12 +81,14 @@ async def two_banks(
     await looking.close()
 
 
-async def test_a_merge_whose_source_was_retired_meanwhile_is_decided_anew(tmp_path: Path, joins: Any) -> None:
-    async with two_banks(tmp_path / "bank.db", lambda store: joins(LexicalRetriever(store), BOTH)) as (
-        mine,
-        theirs,
-        held,
-    ):
+@pytest.fixture
+def merges(joins: Any) -> Callable[[Store], Consolidator]:
+    """A policy that lets one lesson stand for two."""
+    return lambda store: joins(LexicalRetriever(store), BOTH)
+
+
+async def test_a_merge_whose_source_was_retired_meanwhile_is_decided_anew(tmp_path: Path, merges: Any) -> None:
+    async with two_banks(tmp_path / "bank.db", merges) as (mine, theirs, held):
         (old,) = (await theirs.lessons.list(limit=10_000))[::-1]
         held.left = [lambda: theirs.lessons.retire(old.id, reason="wrong")]
         learned = await mine.learn(run(), outcome="success")
@@ -94,12 +98,8 @@ async def test_a_merge_whose_source_was_retired_meanwhile_is_decided_anew(tmp_pa
         assert [e.entry.kind for e in await mine.history.list()] == ["add", "retire", "add"]
 
 
-async def test_a_source_that_was_erased_meanwhile_is_met_too(tmp_path: Path, joins: Any) -> None:
-    async with two_banks(tmp_path / "bank.db", lambda store: joins(LexicalRetriever(store), BOTH)) as (
-        mine,
-        theirs,
-        held,
-    ):
+async def test_a_source_that_was_erased_meanwhile_is_met_too(tmp_path: Path, merges: Any) -> None:
+    async with two_banks(tmp_path / "bank.db", merges) as (mine, theirs, held):
         (old,) = (await theirs.lessons.list(limit=10_000))[::-1]
         held.left = [lambda: theirs.admin.purge(lesson=old.id, reason="asked to")]
         learned = await mine.learn(run(), outcome="success")
@@ -107,13 +107,10 @@ async def test_a_source_that_was_erased_meanwhile_is_met_too(tmp_path: Path, joi
 
 
 async def test_a_bank_that_never_holds_still_gets_the_experience_appended_with_a_note(
-    tmp_path: Path, joins: Any
+    tmp_path: Path, merges: Any
 ) -> None:
-    def policy(store: Store) -> Consolidator:
-        return joins(LexicalRetriever(store), BOTH)
-
     wordings = [f"{OLD}{' Search again.' * n}" for n in range(2 * TRIES)]
-    async with two_banks(tmp_path / "bank.db", policy, taught=wordings) as (mine, theirs, held):
+    async with two_banks(tmp_path / "bank.db", merges, taught=wordings) as (mine, theirs, held):
 
         async def swap() -> None:
             (old,) = (await theirs.lessons.list(limit=10_000))[::-1]
@@ -247,28 +244,6 @@ def told(change: Change) -> object:
     return change
 
 
-def test_a_dry_run_of_the_waiting_bank_does_nothing_either() -> None:
-    with lessonbank.connect(":memory:", **grouped(**OPTIONS)) as bank:
-        new = Experience(scope="t", task="find it")
-        assert bank.consolidate(new, dry_run=True) == (Add(experience=new),)
-        assert bank.history.list() == ()
-        assert bank.consolidate(new) == (Add(experience=new),)
-
-
-async def test_what_a_policy_asks_of_a_model_is_part_of_the_usage_however_it_ends(tmp_path: Path) -> None:
-    for reply in ('{"same": true}', "no", ModelError("down")):
-        model = ScriptedModel([reply])
-        options: dict[str, Any] = {**OPTIONS, "model": {"extractor": model}}
-        async with await lessonbank.connect_async(":memory:", **grouped(extractor=drawing(OLD), **options)) as bank:
-            assert (await bank.learn(run("find the invoice"), outcome="success")).usage == Usage()
-            bank.parts = replace(bank.parts, extractor=drawing(NEAR))
-            learned = await bank.learn(run(), outcome="success")
-        assert [type(change) for change in learned.changes] == [Add]
-        asked = 0 if isinstance(reply, ModelError) else 1
-        assert learned.usage.requests == asked
-        assert (learned.usage.input_tokens > 0) == bool(asked)
-
-
 def test_a_decision_is_its_changes() -> None:
     change = Add(experience=Experience(scope="t", task="x"))
     assert Decision([change]) == (change,)
@@ -296,3 +271,97 @@ async def test_what_is_refused_even_by_itself_is_raised() -> None:
 
     with pytest.raises(NotFound, match="no recall"):
         await retry_on_conflict(kept, append, last=lambda: append)
+
+
+# --- a merge and its undoing ------------------------------------------------------------------------------------------
+
+
+async def connected(where: str | Path, *contents: str, **more: Any) -> AsyncReasoningBank:
+    options = OPTIONS | {"embedder": HashingEmbedder()} | more
+    return await lessonbank.connect_async(where, **grouped(extractor=drawing(*contents), **options))
+
+
+@pytest.mark.parametrize("kept", ["memory", "disk"])
+async def test_unmerging_brings_the_sources_back_byte_for_byte(kept: str, tmp_path: Path, joins: Any) -> None:
+    where = ":memory:" if kept == "memory" else tmp_path / "bank.db"
+    policy = joins(None, BOTH)
+    async with await connected(where, OLD, NEAR, consolidation=policy) as bank:
+        policy.retriever = LexicalRetriever(bank.store)
+        first = await bank.learn(run("find the invoice"), outcome="success")
+        old = ((await bank.lessons.list(limit=10_000))[::-1])[0].model_dump_json()
+        learned = await bank.learn(run("find the receipt of the invoice"), outcome="success")
+        merge = next(c for c in learned.changes if isinstance(c, Merge))
+        assert [i.content for i in (await bank.lessons.list(limit=10_000))[::-1]] == [BOTH]
+
+        made = await get_experience(bank.store, merge.experience.id, scope="t")
+        await _is_embedded_anew(bank, made)
+        await bank.store.apply(unmerge(made), scope="t", writer="tests")
+
+        lessons = (await bank.lessons.list(limit=10_000))[::-1]
+        assert lessons[0].model_dump_json() == old
+        assert lessons[1] == next(i for i in learned.lessons if i.content == NEAR)
+        assert first.lessons == lessons[:1]
+        assert not (await get_experience(bank.store, made.id, scope="t")).active_lessons
+        assert await bank.admin.verify() == ()
+        with pytest.raises(Conflict):
+            await bank.store.apply(unmerge(made), scope="t", writer="tests")
+
+
+async def _is_embedded_anew(bank: lessonbank.AsyncReasoningBank, made: lessonbank.Experience) -> None:
+    """Nothing waits for a vector, and the merged experience is found by its own."""
+    embedder = HashingEmbedder()
+    assert await bank.store.unindexed(scope="t", space=embedder.space, limit=9) == []
+    row = (await embedder.embed([made.task], role="document"))[0]
+    (match,) = (await bank.store.nearest(row, scope="t", space=embedder.space, limit=1)).matches
+    assert match.experience.id == made.id
+    assert np.isclose(match.score, 1.0, atol=1e-5)
+
+
+async def test_a_merge_of_a_merge_is_undone_from_its_end(joins: Any) -> None:
+    third = (
+        "If a search that should find something finds nothing, run `rebuild` once and search again, since the index"
+        " may be stale by then."
+    )
+    policy = joins(None, BOTH, BOTH + " That is all.")
+    async with await connected(":memory:", OLD, NEAR, third, consolidation=policy) as bank:
+        policy.retriever = LexicalRetriever(bank.store)
+        before = []
+        merges = []
+        for task in ("find the invoice", "find the receipt of the invoice", "find the invoice of May"):
+            before.append([i.model_dump_json() for i in (await bank.lessons.list(limit=10_000))[::-1]])
+            learned = await bank.learn(run(task), outcome="success")
+            merges += [c.experience.id for c in learned.changes if isinstance(c, Merge)]
+        assert len(merges) == 2
+        for made, state in zip(reversed(merges), reversed(before), strict=False):
+            await bank.store.apply(
+                unmerge(await get_experience(bank.store, made, scope="t")), scope="t", writer="tests"
+            )
+            assert set(state) <= {i.model_dump_json() for i in (await bank.lessons.list(limit=10_000))[::-1]}
+
+
+async def test_a_run_judged_later_can_merge_too(joins: Any) -> None:
+    policy = joins(None, BOTH)
+    async with await connected(":memory:", OLD, NEAR, consolidation=policy) as bank:
+        policy.retriever = LexicalRetriever(bank.store)
+        await bank.learn(run("find the invoice"), outcome="success")
+        waiting = run("find the receipt of the invoice")
+        await bank.learn(waiting)
+        await bank.learn(waiting, outcome="success")
+        assert [i.content for i in (await bank.lessons.list(limit=10_000))[::-1]] == [BOTH]
+
+
+def test_what_was_not_merged_and_what_is_undone_already_cannot_be_undone() -> None:
+    one, other = [
+        Experience(scope="t", task="x", lessons=(Lesson(title="Rebuild", content=said),)) for said in (OLD, NEAR)
+    ]
+    with pytest.raises(UsageError, match="not made by a merge"):
+        unmerge(one)
+    sources = [(one.lessons[0], one), (other.lessons[0], other)]
+    merge = merging(Lesson(title="Rebuild", content=BOTH), sources, reason="one lesson for two")
+    made = merge.experience
+    retire, restore = unmerge(made)
+    assert isinstance(retire, Retire) and isinstance(restore, Restore)
+    assert restore.lesson_ids == merge.source_lesson_ids
+    gone = made.model_copy(update={"lessons": tuple(i.model_copy(update={"retired": True}) for i in made.lessons)})
+    with pytest.raises(UsageError, match="is retired"):
+        unmerge(gone)

@@ -77,22 +77,16 @@ async def test_a_lesson_that_every_run_teaches_is_kept_once_and_told_of() -> Non
         assert (await taught(bank, "pay it")).notes == (
             f"taught again, and kept once: the bank had {lesson.id[-8:]!r}",
         )
+        assert [again.lesson for again in await bank.lessons.repeats(lesson.id)] == [None] * 6, "and no copy is held"
         await bank.history.rollback(to=6, reason="test")
         kept = [e async for e in bank.store.scan(scope="t")]
         assert [list(e.repeats) for e in kept] == [[], *[[lesson.id]] * 5]
 
 
-async def test_the_published_method_keeps_every_copy() -> None:
-    async with await connected(":memory:", teaching(), profile="paper") as bank:
-        for n in range(3):
-            await taught(bank, f"find the invoice number {n}")
-        assert len(await bank.lessons.list()) == 3
-
-
 @pytest.mark.parametrize("consolidation", ["append", "recognise"])
 async def test_two_connections_that_teach_the_same_at_once_leave_one_lesson(tmp_path: Path, consolidation: Any) -> None:
     learning = lessonbank.Learning(consolidation=consolidation)
-    for n in range(5):
+    for n in range(3):
         path = tmp_path / f"{n}.db"
         banks = [await connected(path, teaching(), learning=learning) for _ in range(2)]
         await asyncio.gather(*(taught(bank, f"task number {i}") for i, bank in enumerate(banks)))

@@ -23,8 +23,8 @@ def a_lesson(pair: dict[str, Any], side: str) -> Lesson:
     return Lesson(kind=pair["kind"], **pair[side])
 
 
-def level(pair: dict[str, Any]) -> str:
-    return compare(a_lesson(pair, "a"), a_lesson(pair, "b")).level
+def level(pair: dict[str, Any], **more: Any) -> str:
+    return compare(a_lesson(pair, "a"), a_lesson(pair, "b"), **more).level
 
 
 def test_the_set_is_large_balanced_and_split_by_family(pairs: list[dict[str, Any]]) -> None:
@@ -36,17 +36,21 @@ def test_the_set_is_large_balanced_and_split_by_family(pairs: list[dict[str, Any
     assert {p["domain"] for p in pairs} == {"web", "code", "service", "data", "ops"}
 
 
-@pytest.mark.parametrize("label", ["opposite", "target"])
-def test_no_opposite_and_no_other_target_is_called_the_same(pairs: list[dict[str, Any]], label: str) -> None:
-    wrong = [(p["a"], p["b"]) for p in pairs if p["label"] == label and level(p) == "same"]
-    assert not wrong
+@pytest.mark.parametrize(
+    ("similarity", "allowed"), [(None, {"different"}), (0.95, {"different"}), (1.0, {"different", "near"})]
+)
+def test_no_opposite_and_no_other_target_is_called_the_same_or_proposed_to_a_model_however_close(
+    pairs: list[dict[str, Any]], similarity: float | None, allowed: set[str]
+) -> None:
+    apart = [p for p in pairs if p["label"] in ("opposite", "target")]
+    assert not [p for p in apart if level(p, similarity=similarity) not in allowed]
 
 
 def test_two_words_that_change_places_never_give_the_same(pairs: list[dict[str, Any]]) -> None:
     draw, changed = Random(1), 0
     for pair in pairs:
         words = pair["a"]["content"].split()
-        for _ in range(10):
+        for _ in range(5):
             i, j = sorted(draw.sample(range(len(words)), 2))
             one, other = (normal(words[at].strip(".,;:`").lower()) for at in (i, j))
             if one == other or {one, other} & (FILLERS | {"", "and", "then"}):
@@ -70,23 +74,8 @@ def test_most_of_what_differs_in_form_only_is_found(pairs: list[dict[str, Any]],
     assert sum(found) / len(found) >= least
 
 
-def test_no_opposite_and_no_other_target_is_proposed_to_a_model(pairs: list[dict[str, Any]]) -> None:
-    wrong = [p for p in pairs if p["label"] in ("opposite", "target") and level(p) == "near"]
-    assert not wrong
-
-
-def test_even_a_perfect_cosine_makes_no_opposite_and_no_other_target_the_same(pairs: list[dict[str, Any]]) -> None:
-    for pair in pairs:
-        if pair["label"] in ("opposite", "target"):
-            assert compare(a_lesson(pair, "a"), a_lesson(pair, "b"), similarity=1.0).level != "same"
-
-
-def test_a_cosine_lifts_paraphrases_and_nothing_that_contradicts(pairs: list[dict[str, Any]]) -> None:
-    lifted = Counter(
-        p["label"] for p in pairs if compare(a_lesson(p, "a"), a_lesson(p, "b"), similarity=0.95).level == "near"
-    )
-    assert lifted["paraphrase"] > 20
-    assert lifted["opposite"] + lifted["target"] == 0
+def test_a_cosine_lifts_paraphrases(pairs: list[dict[str, Any]]) -> None:
+    assert sum(p["label"] == "paraphrase" and level(p, similarity=0.95) == "near" for p in pairs) > 20
 
 
 class OneDirection:

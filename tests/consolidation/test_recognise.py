@@ -10,9 +10,10 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Extraction, Learning, Lesson, Parts
-from lessonbank.contracts.records import Change, Duplicate, Replace
+from lessonbank.contracts.records import Duplicate, Provenance, Replace
 from lessonbank.contracts.store_calls import get_experience
 from lessonbank.errors import ModelError, NotFound, UsageError
+from lessonbank.learning.consolidation.recognise import deduplicate
 from lessonbank.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -27,12 +28,15 @@ MORE = (
 TASKS = ("find the invoice of march", "find the invoice of april", "find the invoice of may")
 
 
-async def connected(contents: Iterable[str], model: Any = None, **options: Any) -> lessonbank.AsyncReasoningBank:
+async def connected(
+    contents: Iterable[str | tuple[str, ...]], model: Any = None, **options: Any
+) -> lessonbank.AsyncReasoningBank:
     """A bank whose runs teach these contents, one after the other."""
-    said = iter(contents)
+    said = ([each] if isinstance(each, str) else each for each in contents)
 
     async def extract(attempts: Any, /) -> Extraction:
-        return Extraction(lessons=(Lesson(title="Rebuild a stale index", content=next(said)),))
+        lessons = [Lesson(title="Rebuild a stale index", content=content) for content in next(said)]
+        return Extraction(lessons=tuple(lessons))
 
     options = {"scope": "t", "embedder": "lexical", "evidence": Evidence(holdout=None)} | options
     return await lessonbank.connect_async(":memory:", model=model, parts=Parts(extractor=extract), **options)
@@ -46,8 +50,21 @@ async def learned(bank: lessonbank.AsyncReasoningBank, *outcomes: str) -> list[l
     ]
 
 
-def brought(changes: Iterable[Change]) -> list[str]:
-    return [change.kind for change in changes]
+def test_what_is_held_or_comes_twice_is_left_out_and_its_evidence_is_remembered() -> None:
+    held, other = Lesson(title="Rebuild a stale index", content=SAYS), Lesson(title="Greet", content="Greet them.")
+    again = held.model_copy(update={"id": "again", "provenance": Provenance(evidence=("step 3",))})
+    found = deduplicate([again, other, other.model_copy(update={"id": "twice"})], [held])
+    assert found.lessons == (other,)
+    assert {id: repeat.evidence for id, (repeat,) in found.repeats.items()} == {held.id: ("step 3",), other.id: ()}
+
+
+async def test_what_was_taken_out_does_not_come_back_in_another_form_where_its_task_is_found() -> None:
+    """A task is found while it has a lesson that may be shown."""
+    async with await connected([(SAYS, "Greet the customer."), IN_FORM]) as bank:
+        (known, _) = (await learned(bank, "success"))[0].lessons
+        await bank.lessons.retire(known.id, reason="it harms", by="Ana")
+        again = await bank.learn("I looked for it.", task=TASKS[1], outcome="success")
+        assert (again.lessons, len(await bank.lessons.repeats(known.id))) == ((), 1)
 
 
 async def test_by_default_a_lesson_in_another_form_is_the_old_one_taught_again() -> None:
@@ -64,20 +81,6 @@ async def test_by_default_a_lesson_in_another_form_is_the_old_one_taught_again()
         assert again.lesson is not None and again.lesson.content == IN_FORM
         assert (await bank.retrieve(TASKS[1])).lessons == (known,)
         assert known.content == SAYS
-
-
-async def test_the_same_words_count_too_and_hold_no_copy() -> None:
-    async with await connected([SAYS, SAYS, SAYS.upper()]) as bank:
-        await learned(bank, "success", "success", "success")
-        (known,) = await bank.lessons.list()
-        assert [repeat.lesson for repeat in await bank.lessons.repeats(known.id)] == [None, None]
-
-
-async def test_the_papers_profile_appends() -> None:
-    async with await connected([SAYS, SAYS, IN_FORM], profile="paper") as bank:
-        assert bank.settings["consolidation"] == "append"
-        await learned(bank, "success", "success", "success")
-        assert len(await bank.lessons.list()) == 3
 
 
 async def test_without_a_model_a_paraphrase_is_a_lesson_of_its_own() -> None:
@@ -127,12 +130,13 @@ async def test_a_yes_behind_thoughts_in_prose_or_in_a_fence_joins_the_two(answer
         ('{"same": true} {"same": false}', "neither yes nor no"),
     ],
 )
-async def test_anything_but_a_clear_yes_keeps_both_and_a_failure_is_told(
+async def test_anything_but_a_clear_yes_keeps_both_and_what_failed_and_what_it_cost_is_told(
     answer: str | BaseException, note: str
 ) -> None:
     async with await connected([SAYS, NEAR], ScriptedModel([answer])) as bank:
         _, second = await learned(bank, "success", "success")
         assert len(await bank.lessons.list()) == 2
+        assert second.usage.requests == isinstance(answer, str)
         assert len(second.notes) == bool(note) and note in "".join(second.notes)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lessonbank.contracts.ports import Embedder
-from lessonbank.errors import UsageError
+from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.providers.embedders.wrappers import Chunked, standard
 from lessonbank.testing.embedder_contract import EmbedderContract
 
@@ -90,14 +90,18 @@ class TestMiniLM(EmbedderContract):
 
 @pytest.mark.parametrize(
     ("module", "library", "extra"),
-    [("sentence_transformers", "sentence_transformers", "sentence-transformers"), ("fastembed", "fastembed", "local")],
+    [
+        ("embedders.sentence_transformers", "sentence_transformers", "sentence-transformers"),
+        ("embedders.fastembed", "fastembed", "local"),
+        ("models.pydantic_ai", "pydantic_ai", "models"),
+    ],
 )
-def test_without_its_library_a_local_embedder_names_the_extra(module: str, library: str, extra: str) -> None:
-    program = (
-        f"import sys; sys.modules[{library!r}] = None\n"
-        "import lessonbank.errors\n"
-        f"try:\n    import lessonbank.providers.embedders.{module}\n"
-        "except lessonbank.errors.MissingExtra as error:\n    print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert f"pip install 'lessonbank[{extra}]'" in done.stdout
+def test_without_its_library_an_embedder_or_a_model_names_the_extra(
+    module: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = (f"lessonbank.providers.{module}", "lessonbank.providers.connection")
+    for name in [name for name in sys.modules if name in ours or name.startswith(f"{library}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingExtra, match=rf"pip install 'lessonbank\[{extra}\]'"):
+        importlib.import_module(f"lessonbank.providers.{module}")

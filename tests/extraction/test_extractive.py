@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -31,7 +28,6 @@ from lessonbank.contracts.records import (
 from lessonbank.learning.extraction import ExtractiveExtractor
 from lessonbank.pages.evidence_steps import named_steps
 
-SHARED = Path(__file__).parents[2].parent / "shared"
 TASK = "In the shed, mend the gate of lot K-204."
 
 
@@ -72,7 +68,7 @@ def test_a_success_gives_the_order_that_worked_without_what_had_no_effect() -> N
     assert lesson.kind == "strategy"
     assert 'step 1: `fetch key` ("You hold the key."); step 2: `turn key` ("Open!")' in lesson.content
     assert "kick" not in lesson.content
-    assert lesson.provenance.method == "extractive"
+    assert (lesson.provenance.method, lesson.provenance.package_version) == ("extractive", __version__)
     assert lesson.provenance.evidence == ("step 1", "step 3")
     assert lesson.provenance.trajectory_ids == ("r1",)
     assert (lesson.provenance.verdict, lesson.provenance.verdict_source) == ("success", "ground_truth")
@@ -235,45 +231,28 @@ def told(*made: tuple[str, dict[str, Any], str, bool]) -> list[str]:
     return [lesson.content for lesson in extraction.lessons]
 
 
-PUSH = (
-    ("Bash", {"command": "git push 2>&1"}, "Exit code 128\nfatal: The branch has no upstream branch.", True),
-    ("Bash", {"command": "git push --set-upstream origin HEAD 2>&1"}, "set up to track", False),
-)
-
-
-def test_the_same_command_with_more_arguments_got_past_an_error() -> None:
-    fixed = next(content for content in told(*PUSH) if "failed" in content)
-    assert "has no upstream branch" in fixed
-    assert "then `Bash(git push --set-upstream origin HEAD 2>&1)` went through" in fixed
-
-
 @pytest.mark.parametrize(
     ("command", "said", "cure"),
     [
+        (
+            "git push 2>&1",
+            "Exit code 128\nfatal: The branch has no upstream branch.",
+            "git push --set-upstream origin HEAD 2>&1",
+        ),
         ("npm install", "npm error: could not resolve the tree", "npm install --legacy-peer-deps"),
         ("docker build .", "failed to solve: no such host", "docker build --network host ."),
-        ("cargo test", "error: a feature is required", "cargo test --features net"),
     ],
 )
-def test_more_arguments_got_past_errors_of_other_programs(command: str, said: str, cure: str) -> None:
+def test_the_same_command_with_more_arguments_got_past_an_error(command: str, said: str, cure: str) -> None:
     made = ("Bash", {"command": command}, said, True), ("Bash", {"command": cure}, "done", False)
     fixed = next(content for content in told(*made) if "failed" in content)
-    assert said in fixed and f"then `Bash({cure})` went through" in fixed
-
-
-EDIT = {"file_path": "/w/a.ex", "old_string": 'rescue\n  e -> warn("setup failed: #{e}.")', "new_string": "x"}
-
-
-def test_the_quoted_reason_is_the_error_and_not_what_the_call_was_given() -> None:
-    wrong = 'String to replace not found in file.\nString: rescue\n  e -> warn("setup failed: #{e}.")'
-    other = {**EDIT, "old_string": "rescue"}
-    (fixed, *_) = [c for c in told(("Edit", EDIT, wrong, True), ("Edit", other, "ok", False)) if "failed (" in c]
-    assert '("String to replace not found in file.")' in fixed
+    assert said.splitlines()[-1] in fixed and f"then `Bash({cure})` went through" in fixed
 
 
 @pytest.mark.parametrize(
     ("tool", "field", "wrong", "reason"),
     [
+        ("Edit", "old_string", "String not found in file.\nString: {}", '("String not found in file.")'),
         ("replace", "old_string", "Failed to edit, 0 occurrences found.\nSearched: {}", "0 occurrences found"),
         ("str_replace_editor", "old_str", "The edit failed: no such lines in the file:\n{}", "no such lines"),
         ("apply_patch", "input", "Invalid patch: expected lines are missing:\n{}", "expected lines are missing"),
@@ -289,23 +268,12 @@ def test_no_editor_is_quoted_with_the_text_it_looked_for(tool: str, field: str, 
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
-    [
-        ("Error:\n\nThe ledger is locked.", "The ledger is locked"),
-        ("FATAL:\nno space left on the device", "no space left on the device"),
-        ("error:\n  - the month is not open", "the month is not open"),
-    ],
+    "said", [f"{bare}No replacement was performed." for bare in ("ERROR:\n", "FATAL:\n\n", "error:\n  - ")]
 )
-def test_the_reason_is_found_below_other_bare_errors(said: str, reason: str) -> None:
-    made = ("close_ledger", {"month": "may"}, said, True), ("close_ledger", {"month": "june"}, "closed", False)
-    (fixed, *_) = [content for content in told(*made) if "failed (" in content]
-    assert reason in fixed
-
-
-def test_the_reason_below_a_bare_error_is_quoted_and_a_look_gets_past_nothing() -> None:
+def test_the_reason_below_a_bare_error_is_quoted_and_a_look_gets_past_nothing(said: str) -> None:
     edit = {"command": "str_replace", "path": "/w/a.py", "old_str": "x = 1", "new_str": "x = 2"}
     view = {"command": "view", "path": "/w/a.py"}
-    made = [("str_replace_editor", edit, "ERROR:\nNo replacement was performed.", True)]
+    made = [("str_replace_editor", edit, said, True)]
     made += [
         ("str_replace_editor", view, "1 x=1", False),
         ("str_replace_editor", {**edit, "old_str": "x=1"}, "ok", False),
@@ -494,10 +462,10 @@ def test_the_caps_hold() -> None:
 
 def test_a_long_run_stays_short_and_never_shows_what_was_observed_at_length() -> None:
     secret = "confidential paragraph " * 500
-    long = run(*[(f"look at page {n} of the big book", secret + str(n)) for n in range(24)])
+    long = run(*[(f"look at page {n} of the big book", secret + str(n)) for n in range(24)], task=TASK * 9)
     for outcome in ("success", "failure"):
         for lesson in extract(attempt(long, outcome)).lessons:
-            assert len(lesson.content) <= 600
+            assert (len(lesson.content) <= 600, len(lesson.title) <= 120) == (True, True)
             assert "confidential" not in lesson.content
 
 
@@ -530,34 +498,6 @@ def test_any_run_gives_lessons_within_bounds(pairs: list[tuple[str, str]], outco
     for lesson in extraction.lessons:
         assert len(lesson.content) <= 600
         assert lesson.kind == ("strategy" if outcome == "success" else "guardrail")
-
-
-@pytest.mark.skipif(not (SHARED / "data").exists(), reason="the recorded runs of ../shared/data are not here")
-@pytest.mark.parametrize("name", ["tau_bench_airline", "browsergym_web", "hotpotqa_react", "tau2_telecom"])
-@pytest.mark.full
-def test_recorded_runs_give_short_lessons_or_none(name: str) -> None:
-    with gzip.open(SHARED / "data" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line, _ in zip(lines, range(40), strict=False)]
-    for row in rows:
-        if row["success"] is None:
-            continue
-        for lesson in extract(attempt(_recorded(row), "success" if row["success"] else "failure")).lessons:
-            assert len(lesson.content) <= 600
-            assert len(lesson.title) <= 120
-
-
-def _recorded(row: dict[str, Any]) -> Trajectory:
-    steps: list[Step] = []
-    for message in row["messages"]:
-        text = message.get("content") if isinstance(message.get("content"), str) else ""
-        if message["role"] == "assistant":
-            made = [t["function"] for t in message.get("tool_calls") or []]
-            tools = tuple(ToolCall(name=f["name"], arguments=f["arguments"]) for f in made)
-            steps.append(Step(action=Action(text=text or "", calls=tools)))
-        elif steps:
-            seen = (*steps[-1].observations, Observation(text=text or ""))
-            steps[-1] = steps[-1].model_copy(update={"observations": seen})
-    return Trajectory(task=row["task"] or "a task", steps=tuple(steps))
 
 
 def test_in_a_success_the_very_next_action_after_an_error_is_what_got_past_it() -> None:
@@ -640,11 +580,6 @@ def test_a_run_that_teaches_nothing_says_why() -> None:
     short = extract(attempt(run(("push", "moved")), "success"))
     assert "nothing that got past it" in stuck.notes[0]
     assert "too short" in short.notes[0]
-
-
-def test_lessons_name_the_release_that_wrote_them() -> None:
-    done = run(("fetch key", "You hold the key."), ("turn key", "Open!"))
-    assert extract(attempt(done, "success")).lessons[0].provenance.package_version == __version__
 
 
 REFUND = "Refund order W6310 for Ada Byron: the item arrived broken."

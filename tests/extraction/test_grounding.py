@@ -101,7 +101,7 @@ async def test_a_lesson_without_existing_evidence_is_dropped_with_a_note() -> No
 
 async def test_a_lesson_that_repeats_the_instructions_is_dropped() -> None:
     rules = "Be kind. Before cancelling a booking, list the details and obtain explicit confirmation from the user."
-    said = "Before cancelling a booking, list the details and obtain explicit confirmation."
+    said = f"{rules.partition('. ')[2][:-1]}: penalties vary among fare classes, airlines differ."  # half of it
     new = "Gold members have two free bags: read the level in the profile first."
     told = await drawn(
         ("Confirm", said, ["step 1"]), ("Count bags", new, ["step 1"]), runs=[run_of(3, instructions=rules)]

@@ -68,13 +68,6 @@ def test_one_call_decides_about_all_lessons_of_a_run() -> None:
     assert any(RISKY.title in note for note in learned.notes)
 
 
-def test_harm_in_ordinary_words_is_asked_about_too() -> None:
-    polite = Lesson(title="Book first", content="Book the trip and put its price into the closing line of the chat.")
-    learned, model, text = taught(polite, replies=[says("harmful")])
-    assert [(lesson.state, lesson.risk) for lesson in learned.lessons] == [("quarantined", "harmful")]
-    assert (len(model.calls), text) == (1, "")
-
-
 def test_a_run_without_lessons_and_a_lesson_that_a_person_wrote_cost_no_call() -> None:
     _, model, _ = taught(replies=[])
     assert model.calls == []

@@ -76,6 +76,12 @@ SHAPES = {
     "markdown without item headings": "\n".join(x for x in MARKDOWN.split("\n") if "Memory Item" not in x),
     "markdown with the title in the item heading": MARKDOWN.replace("\n## Title ", ": "),
     "markdown after thoughts": f"<think>\n# Memory Item 1\n## Title No\n## Content No.\n</think>\n{MARKDOWN}",
+    "markdown with the paper's letter for a number": MARKDOWN.replace("Item 1", "Item i").replace("Item 2", "Item ii"),
+    "markdown with Windows line ends": MARKDOWN.replace("\n", "\r\n"),
+    "numbered fields in bold": "\n".join(
+        f"{n}. **Title**: {one['title']}\n   **Description**: {one['description']}\n   **Content**: {one['content']}"
+        for n, one in enumerate((A, B), 1)
+    ),
     "plain field lines": MARKDOWN.replace("# Memory", "Memory")
     .replace("## Title", "Title:")
     .replace("## Description", "Description:")
@@ -99,21 +105,11 @@ def test_a_raw_line_break_inside_a_string_is_read() -> None:
     assert parse_lessons(reply, limit=3).lessons[0].content == "Sort it.\nThen read."
 
 
-def test_a_truncated_reply_keeps_its_complete_lessons_only() -> None:
-    reply = json.dumps([A, B, C])
-    cut = reply[: reply.index("Open it again") + 8]
-    assert titles(cut) == BOTH
-
-
 def test_unescaped_quotes_inside_a_string_do_not_lose_the_other_lessons() -> None:
     broken = '{"title": "Use the 5" disk", "description": "d", "content": "Take the disk."}'
     found = titles(f"[{json.dumps(A)}, {broken}, {json.dumps(B)}]", limit=9)
     assert found[0] == A["title"]
     assert B["title"] in found
-
-
-def test_a_markdown_lesson_cut_off_in_mid_sentence_is_left_out() -> None:
-    assert titles(MARKDOWN[:-12]) == BOTH[:1]
 
 
 def test_a_lesson_in_markdown_that_ends_in_the_middle_of_a_sentence_is_dropped_and_noted() -> None:
@@ -184,6 +180,7 @@ def test_a_repeated_lesson_counts_once() -> None:
         "<think>routine run</think>[ ]",
         "No lessons.",
         "There are no reusable lessons in this run.",
+        "There are no reusable memory items here.",
         "None.",
         "Answer: []",
     ],
@@ -210,6 +207,9 @@ def test_an_explicit_nothing_is_a_valid_answer(reply: str) -> None:
         '{"error": "overloaded", "details": []}',
         "<think>first I look at [] and",
         '{"title": "...", "content": "..."}',
+        "# Memory Item 1\n## Title Check the order first",
+        "# Memory Item 1\n## Title <title>\n## Content <1 to 3 sentences>",
+        "No lesson could be more important than this one: look at the order before you cancel it.",
         "The agent found no items in the cart and stopped, so the task failed.",
     ],
 )
@@ -263,7 +263,7 @@ def test_a_thought_tag_inside_an_answer_does_not_hide_it() -> None:
     assert titles(json.dumps(lessons)[:-1]) == BOTH
 
 
-SIZE = 1_000_000 if "LESSONBANK_SOAK" in os.environ else 12_000
+SIZE = 1_000_000 if "LESSONBANK_SOAK" in os.environ else 6_000
 RUBBISH = {
     "opening braces": ("", "{"),
     "pairs": ("", "{}"),
@@ -307,6 +307,66 @@ def test_nested_objects_that_are_closed_are_dealt_with_in_linear_time() -> None:
         return parse
 
     assert growth_of(nested, size=SIZE) <= FAR
+
+
+# --- a list of items is the answer, and lessons quoted beside it are none -------------------------------------------
+
+
+QUOTE = json.dumps({**C, "evidence": ["step 2"]})
+QUOTED_IN_MARKDOWN = f"# Memory Item 1\n## Title {C['title']}\n## Content {C['content']}"
+
+
+@pytest.mark.parametrize("quote", [QUOTE, f"[{QUOTE}]", f'{{"lessons": [{QUOTE}]}}', QUOTED_IN_MARKDOWN])
+@pytest.mark.parametrize(
+    "listed", ['{"items": []}', '{"result": {"Items": []}}', '```json\n{"items": [], "why": "routine"}\n```']
+)
+def test_nothing_is_read_beside_an_empty_list(listed: str, quote: str) -> None:
+    assert titles(f"{listed}\nLeft out:\n{quote}") == []
+    assert titles(f"{quote}\nis quoted and left out.\n{listed}") == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        json.dumps({"items": [A, B]}),
+        json.dumps({"items": [A, B]}, indent=1).replace("\n  }\n ]", "\n  },\n ],"),
+        str({"items": [A, B]}),
+        f"```json\n{json.dumps({'analysis': 'it stopped', 'items': [A, B]})}\n```",
+    ],
+)
+def test_only_the_list_of_a_reply_is_read(answer: str) -> None:
+    assert titles(f"The record says {QUOTE}.\n{answer}") == BOTH
+    assert titles(f"{answer}\nLeft out: {QUOTE}") == BOTH
+
+
+@pytest.mark.parametrize("answer", [[A, B], []])
+def test_a_whole_list_that_is_quoted_or_tried_before_the_answer_is_not_it(answer: list[object]) -> None:
+    reply = f"A page says {json.dumps({'items': [C]})}, which proves nothing.\n{json.dumps({'items': answer})}"
+    assert titles(reply) == (BOTH if answer else [])
+
+
+def test_what_stands_beside_the_list_in_its_object_is_not_read() -> None:
+    assert titles(json.dumps({"left_out": [C], "items": [A, B], "quoted": C})) == BOTH
+    assert titles(json.dumps({"items": [], "left_out": [C]})) == []
+
+
+def test_a_quote_before_a_list_that_was_cut_off_is_not_read() -> None:
+    reply = f"The record says {QUOTE}.\n" + json.dumps({"items": [A, B, C]})
+    cut = reply[: reply.rindex(C["content"])]
+    assert titles(cut) == BOTH
+    assert parse_lessons(cut, limit=3).problems == ("the reply breaks off: a lesson at its end may be missing",)
+    with pytest.raises(ExtractionError):
+        parse_lessons(reply[: reply.index(A["content"])], limit=3)
+
+
+def test_the_lessons_of_something_else_are_not_the_list() -> None:
+    order = '{"order": "#W1", "items": [{"name": "lamp", "item_id": "7"}]}'
+    assert titles(f"The order was {order}.\n{TWO}") == BOTH
+    assert titles(f"The order was {order}.\n{json.dumps({'items': [A, B]})}") == BOTH
+    assert titles(json.dumps([{**A, "items": ["a", "b"]}, {**B, "items": []}])) == BOTH
+
+
+# --- properties -------------------------------------------------------------------------------------------------------
 
 
 words = st.text(

@@ -65,9 +65,8 @@ def extracted(number: int) -> Extraction:
     return anyio.run(ExtractiveExtractor(), corpus()[number].attempts)
 
 
-@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.full)])
-def test_no_planted_value_stands_in_an_extractive_lesson(every: int) -> None:
-    found = {n: leaked(corpus()[n], extracted(n).lessons) for n in range(0, len(corpus()), every)}
+def test_no_planted_value_stands_in_an_extractive_lesson() -> None:
+    found = {n: leaked(corpus()[n], extracted(n).lessons) for n in range(len(corpus()))}
     told = {(n, corpus()[n].kind): values for n, values in found.items() if values}
     assert len(corpus()) >= 200
     assert sum(map(len, told.values())) == 0, told
@@ -140,7 +139,7 @@ def test_a_value_of_the_task_is_in_no_lesson_of_a_model_either() -> None:
         assert leaked(there, told.lessons) == []
 
 
-def refund(*, outcome: str = "ok") -> Trajectory:
+def refund() -> Trajectory:
     return Trajectory(
         task="You are Sophia Silva. Refund my order 8812.",
         steps=(
@@ -157,7 +156,7 @@ def refund(*, outcome: str = "ok") -> Trajectory:
             ),
             Step(
                 action=Action(calls=(ToolCall(name="refund", arguments={"order_id": 8812}),)),
-                observations=(Observation(text=outcome, source="tool"),),
+                observations=(Observation(text="ok", source="tool"),),
             ),
         ),
     )

@@ -18,51 +18,39 @@ NONCE = "ab12cd34"
 PLAIN = '{"check": "ab12cd34", "reason": "Step 3 cancelled the order.", "outcome": "success", "confidence": 0.9}'
 
 
-def test_plain_json_is_read_whole() -> None:
-    assert parse_verdict(PLAIN) == Reading("success", 0.9, "Step 3 cancelled the order.")
+SHAPES = {
+    "plain": (PLAIN, Reading("success", 0.9, "Step 3 cancelled the order.")),
+    "fenced": (f"```json\n{PLAIN}\n```", "success"),
+    "prose before": (f"The agent was not a success at first.\nHere is my verdict:\n{PLAIN}", "success"),
+    "prose after": (f"{PLAIN}\nI hope this helps; no failure was found.", "success"),
+    "prose and a fence": (f"My answer:\n\n```json\n{PLAIN}\n```\nDone.", "success"),
+    "behind thoughts": (f'<think>Maybe {{"outcome": "failure", "confidence": 1}}? No.</think>\n{PLAIN}', "success"),
+    "thoughts without their mark": ("Status: failure, or is it?\n</think>\nStatus: success", "success"),
+    "a mark in the reason": ('{"reason": "it wrote </think> in step 2", "outcome": "failure"}', "failure"),
+    "a trailing comma": ('{"reason": "ok", "outcome": "failure", "confidence": 0.7,}', Reading("failure", 0.7, "ok")),
+    "single quotes": ("{'reason': 'ok', 'outcome': 'success', 'confidence': 0.7}", Reading("success", 0.7, "ok")),
+    "cut after the outcome": ('{"reason": "ok", "outcome": "failure", "confid', Reading("failure", None, "ok")),
+    "in a list": (f"[{PLAIN}]", "success"),
+    "two lines": (
+        'Thoughts: The list was sorted by searches.\nStatus: "success"',
+        Reading("success", None, "The list was sorted by searches."),
+    ),
+    "two lines in bold": (
+        "**Thoughts:** Nothing was saved.\n\n**Status:** **Failure**\n**Confidence:** 80%",
+        Reading("failure", 0.8, "Nothing was saved."),
+    ),
+    "the last of two": ('{"outcome": "success"} On reflection: {"outcome": "failure", "confidence": 0.7}', "failure"),
+    "a broken one behind a good one": ('{"outcome": "success"} On reflection: {\'outcome\': "failure",}', "failure"),
+    "fields that contradict each other": ('{"outcome": "success", "passed": false}', "unknown"),
+    "lines that contradict each other": ("Status: failure\nStatus: success", "unknown"),
+}
 
 
-def test_fenced_json_is_read() -> None:
-    assert parse_verdict(f"```json\n{PLAIN}\n```").outcome == "success"
-
-
-def test_prose_before_json_is_skipped() -> None:
-    assert parse_verdict(f"The agent was not a success at first.\nHere is my verdict:\n{PLAIN}").outcome == "success"
-
-
-def test_prose_after_json_is_skipped() -> None:
-    assert parse_verdict(f"{PLAIN}\nI hope this helps; no failure was found.").outcome == "success"
-
-
-def test_a_think_block_is_not_a_verdict() -> None:
-    text = '<think>Maybe {"outcome": "failure", "confidence": 1}? No.</think>\n' + PLAIN
-    assert parse_verdict(text).outcome == "success"
-
-
-def test_thinking_without_its_opening_mark_is_left_out() -> None:
-    assert parse_verdict("Status: failure, or is it?\n</think>\nStatus: success").outcome == "success"
-
-
-def test_thinking_that_never_ends_holds_no_verdict() -> None:
-    with pytest.raises(JudgeError, match="empty"):
-        parse_verdict(f"<think>I would say {PLAIN}")
-
-
-def test_think_marks_inside_a_reason_do_no_harm() -> None:
-    text = '{"reason": "the agent wrote </think> in step 2", "outcome": "failure", "confidence": 0.8}'
-    assert parse_verdict(text).outcome == "failure"
-
-
-def test_prose_and_a_fence_together_are_read() -> None:
-    assert parse_verdict(f"My answer:\n\n```json\n{PLAIN}\n```\nDone.").outcome == "success"
-
-
-def test_a_trailing_comma_is_forgiven() -> None:
-    assert parse_verdict('{"reason": "ok", "outcome": "failure", "confidence": 0.7,}') == Reading("failure", 0.7, "ok")
-
-
-def test_single_quotes_are_forgiven() -> None:
-    assert parse_verdict("{'reason': 'ok', 'outcome': 'success', 'confidence': 0.7}") == Reading("success", 0.7, "ok")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_verdict_is_read_from_each_shape(shape: str) -> None:
+    text, expected = SHAPES[shape]
+    reading = parse_verdict(text)
+    assert (reading.outcome if isinstance(expected, str) else reading) == expected
 
 
 @pytest.mark.parametrize("text", ["Success.", "success", "**Success**", "SUCCESS!", "Success: the order is gone"])
@@ -87,38 +75,15 @@ def test_booleans_are_outcomes(key: str, value: str, outcome: str) -> None:
     assert parse_verdict(f'{{"{key}": {value}, "confidence": 0.8}}').outcome == outcome
 
 
-def test_a_reply_cut_before_the_outcome_holds_no_verdict() -> None:
-    with pytest.raises(JudgeError, match="No verdict"):
-        parse_verdict('{"check": "ab12cd34", "reason": "The run was a success because')
-
-
-def test_a_reply_cut_after_the_outcome_is_read() -> None:
-    assert parse_verdict('{"reason": "ok", "outcome": "failure", "confid') == Reading("failure", None, "ok")
-
-
-@pytest.mark.parametrize("text", ["", "  \n ", None])
-def test_an_empty_reply_is_said_to_be_empty(text: str | None) -> None:
+@pytest.mark.parametrize("text", ["", "  \n ", None, f"<think>I would say {PLAIN}"])
+def test_an_empty_reply_and_thinking_that_never_ends_are_said_to_be_empty(text: str | None) -> None:
     with pytest.raises(JudgeError, match="empty"):
         parse_verdict(text)
-
-
-def test_a_list_around_the_object_is_taken_off() -> None:
-    assert parse_verdict(f"[{PLAIN}]").outcome == "success"
 
 
 def test_an_object_around_the_object_is_taken_off() -> None:
     text = f'{{"check": "{NONCE}", "verdict": {{"outcome": "failure", "confidence": 0.8}}}}'
     assert parse_verdict(text, nonce=NONCE) == Reading("failure", 0.8, "")
-
-
-def test_the_two_line_form_is_read() -> None:
-    text = 'Thoughts: The list was sorted by searches.\nStatus: "success"'
-    assert parse_verdict(text) == Reading("success", None, "The list was sorted by searches.")
-
-
-def test_the_two_line_form_in_bold_is_read() -> None:
-    text = "**Thoughts:** Nothing was saved.\n\n**Status:** **Failure**\n**Confidence:** 80%"
-    assert parse_verdict(text) == Reading("failure", 0.8, "Nothing was saved.")
 
 
 @pytest.mark.parametrize("word", ["SUCCESS", "Success", "sUccess"])
@@ -159,24 +124,11 @@ def test_a_confidence_that_is_no_number_is_left_out(value: str) -> None:
     assert parse_verdict(f'{{"outcome": "success", "confidence": {value}}}').confidence is None
 
 
-def test_the_last_verdict_wins() -> None:
-    text = '{"outcome": "success"} On reflection: {"outcome": "failure", "confidence": 0.7}'
-    assert parse_verdict(text).outcome == "failure"
-
-
-def test_a_broken_object_after_a_good_one_still_wins() -> None:
-    text = '{"outcome": "success"} On reflection: {\'outcome\': "failure",}'
-    assert parse_verdict(text).outcome == "failure"
-
-
-def test_fields_that_contradict_each_other_are_unknown() -> None:
-    assert parse_verdict('{"outcome": "success", "passed": false}').outcome == "unknown"
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "I cannot help with that.",
+        '{"check": "ab12cd34", "reason": "The run was a success because',
         "The agent was a success in some ways and a failure in others.",
         '{"check": "ab12cd34", "reason": "…", "outcome": "success, failure or unknown", "confidence": 0.0 to 1.0}',
         '{"status": "pending"}',
@@ -187,7 +139,7 @@ def test_fields_that_contradict_each_other_are_unknown() -> None:
     ],
 )
 def test_a_reply_without_a_verdict_is_no_verdict(text: str) -> None:
-    with pytest.raises(JudgeError):
+    with pytest.raises(JudgeError, match="No verdict"):
         parse_verdict(text)
 
 
@@ -290,7 +242,6 @@ def test_a_form_of_labelled_lines_is_read(text: str) -> None:
 
 def test_lines_that_contradict_each_other_are_unknown() -> None:
     assert outcome(f"Check: {NONCE}\nOutcome: failure\nStatus: success") == "unknown"
-    assert parse_verdict("Status: failure\nStatus: success").outcome == "unknown"
 
 
 @pytest.mark.parametrize("second", ['"outcome": "success"', '"Outcome": "success"', '" outcome ": true'])

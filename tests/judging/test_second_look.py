@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
+from coded_replies import coded
 
 import lessonbank
 from lessonbank import Learning, Model, Observation, Step, Trajectory
@@ -40,20 +40,11 @@ def long_run(steps: int = 30) -> Trajectory:
     )
 
 
-def says(**fields: Any) -> Callable[[Sequence[Message]], str]:
-    def reply(messages: Sequence[Message]) -> str:
-        code = re.search(r'"check": "([0-9a-f]{8})"', messages[-1].content)
-        assert code
-        return json.dumps({"check": code[1], "reason": "r", **fields})
-
-    return reply
+def first(*steps: int) -> Callable[[Sequence[Message]], str]:
+    return coded(reason="r", outcome="success", confidence=0.7, steps=[*steps])
 
 
-def first(*steps: int, sure: float = 0.7) -> Callable[[Sequence[Message]], str]:
-    return says(outcome="success", confidence=sure, steps=[*steps])
-
-
-SURE = says(outcome="failure", confidence=0.95, steps=[])
+SURE = coded(reason="r", outcome="failure", confidence=0.95, steps=[])
 
 
 async def test_the_first_look_fits_six_thousand_tokens_whatever_the_run() -> None:

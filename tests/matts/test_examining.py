@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
+from coded_replies import coded
 
 from lessonbank import Step, ToolCall, Trajectory
 from lessonbank.contracts.records import Action
@@ -26,14 +26,7 @@ RUN = Trajectory(
 )
 
 
-def rewriting(**fields: Any) -> Any:
-    """A reply bound to the code of the call."""
-
-    def reply(messages: Sequence[Any]) -> str:
-        code = re.findall(r'"check": "([0-9a-f]{8})"', messages[-1].content)[-1]
-        return json.dumps({"check": code, "notes": "step 1 shows 12", "confirmed": False, "answer": ""} | fields)
-
-    return reply
+rewritten = partial(coded, notes="step 1 shows 12", confirmed=False, answer="")
 
 
 def test_the_first_check_asks_in_full_and_later_ones_briefly() -> None:
@@ -89,7 +82,7 @@ def test_without_an_answer_all_that_was_done_is_compared() -> None:
 
 @pytest.mark.anyio
 async def test_a_rewritten_run_is_the_run_with_one_more_step() -> None:
-    model = ScriptedModel([rewriting(answer="12 dollars")])
+    model = ScriptedModel([rewritten(answer="12 dollars")])
     run = await Rewriter(model)(RUN, first=True)
     assert run.steps[:-1] == RUN.steps
     assert (run.steps[-1].thought, run.answer, run.task) == ("step 1 shows 12", "12 dollars", RUN.task)
@@ -102,12 +95,12 @@ async def test_a_rewritten_run_is_the_run_with_one_more_step() -> None:
 
 @pytest.mark.anyio
 async def test_a_confirmed_answer_stays_word_for_word() -> None:
-    model = ScriptedModel([rewriting(confirmed=True, answer="13 dollar")])
+    model = ScriptedModel([rewritten(confirmed=True, answer="13 dollar")])
     assert (await Rewriter(model)(RUN, first=False)).answer == "13 dollars"
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("reply", ["It holds.", rewriting(), rewriting(answer=12), rewriting(check="00000000")])
+@pytest.mark.parametrize("reply", ["It holds.", rewritten(), rewritten(answer=12), rewritten(check="00000000")])
 async def test_a_reply_that_neither_confirms_nor_answers_is_refused_with_its_cost(reply: Any) -> None:
     with pytest.raises(OutputError) as caught:
         await Rewriter(ScriptedModel([reply]))(RUN, first=True)
@@ -117,7 +110,7 @@ async def test_a_reply_that_neither_confirms_nor_answers_is_refused_with_its_cos
 
 @pytest.mark.anyio
 async def test_a_reply_that_copies_the_words_of_the_form_is_no_answer() -> None:
-    copied = rewriting(answer="the answer: the same words if confirmed, the better one if not")
+    copied = rewritten(answer="the answer: the same words if confirmed, the better one if not")
     with pytest.raises(OutputError, match="neither confirms"):
         await Rewriter(ScriptedModel([copied]))(RUN, first=True)
 

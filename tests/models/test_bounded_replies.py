@@ -16,8 +16,8 @@ import lessonbank
 from lessonbank import Evidence, Model, Step, Trajectory
 from lessonbank.contracts.ports import CUT, Completion, Message
 from lessonbank.contracts.settings import Learning
-from lessonbank.errors import ModelTimeout, UsageError
-from lessonbank.providers.models.wrappers import Clipped, Retrying
+from lessonbank.errors import UsageError
+from lessonbank.providers.models.wrappers import Clipped
 from lessonbank.testing import ModelServer
 from lessonbank.text.bounded_json import shallow
 
@@ -40,15 +40,12 @@ class Says:
 
     name = "tests:says"
 
-    def __init__(self, text: str, *, is_cut: bool = False, error: Exception | None = None) -> None:
-        self.reply, self.error, self.asked = Completion(text=text, is_cut=is_cut), error, 0
+    def __init__(self, text: str, *, is_cut: bool = False) -> None:
+        self.reply = Completion(text=text, is_cut=is_cut)
 
     async def generate(
         self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
     ) -> Completion:
-        self.asked += 1
-        if self.error is not None:
-            raise self.error
         return self.reply
 
 
@@ -85,13 +82,6 @@ async def test_the_lessons_before_the_cut_are_kept_and_a_note_says_that_it_was_c
         learned = await bank.learn(RUN, outcome="success")
     assert [lesson.title for lesson in learned.lessons] == ["Rebuild first"]
     assert CUT in learned.notes
-
-
-async def test_a_model_that_gave_no_answer_in_time_is_not_asked_the_same_again() -> None:
-    slow = Says("", error=ModelTimeout("slow"))
-    with pytest.raises(ModelTimeout):
-        await Retrying(slow, first_wait=0.0).generate(ASKED)
-    assert slow.asked == 1
 
 
 @pytest.mark.parametrize("pattern", ["{", "[", "{[", '{"a":[', "{}", '{"', "[]"])

@@ -94,23 +94,6 @@ def test_a_model_of_ones_own_may_give_its_text_alone_and_must_be_async() -> None
         bank.learn(run)
 
 
-@ASYNC
-async def test_a_prompt_is_the_system_text_and_the_user_text_with_a_blank_line_between() -> None:
-    seen: list[str] = []
-    await FunctionModel(lambda prompt: seen.append(prompt) or "ok").generate(ASKED)
-    assert seen == ["Answer briefly.\n\nWhat is the answer?"]
-
-
-@ASYNC
-async def test_a_function_with_a_system_keyword_gets_the_system_text_apart() -> None:
-    def answer(prompt: str, *, system: str, temperature: float) -> str:
-        return f"{system}|{prompt}|{temperature}"
-
-    assert (await FunctionModel(answer).generate(ASKED, temperature=0.5)).text == (
-        "Answer briefly.|What is the answer?|0.5"
-    )
-
-
 def _by_name(messages: Any) -> str:
     return str(messages)
 
@@ -134,17 +117,21 @@ async def test_a_function_of_messages_gets_role_and_content_dicts(function: Any)
 
 
 @ASYNC
-async def test_a_function_of_messages_with_a_system_keyword_gets_it_apart_as_anthropic_wants_it() -> None:
-    def answer(messages: list[dict[str, str]], system: str) -> str:
-        return f"{len(messages)} {system}"
-
-    assert (await FunctionModel(answer).generate(ASKED)).text == "1 Answer briefly."
-
-
-@ASYNC
-async def test_a_schema_is_passed_to_a_function_that_names_it() -> None:
-    model = FunctionModel(lambda prompt, schema=None: schema.__name__)
-    assert (await model.generate(ASKED, schema=Shape)).text == "Shape"
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda prompt: prompt, "Answer briefly.\n\nWhat is the answer?"),
+        (
+            lambda prompt, *, system, temperature: f"{system}|{prompt}|{temperature}",
+            "Answer briefly.|What is the answer?|0.5",
+        ),
+        (lambda messages, system: f"{len(messages)} {system}", "1 Answer briefly."),  # as Anthropic wants it
+        (lambda prompt, schema=None: schema.__name__, "Shape"),
+    ],
+    ids=["one text", "system apart", "messages, and system apart", "schema"],
+)
+async def test_a_function_gets_what_its_parameters_name(function: Any, told: str) -> None:
+    assert (await FunctionModel(function).generate(ASKED, temperature=0.5, schema=Shape)).text == told
 
 
 @ASYNC
@@ -252,15 +239,6 @@ async def test_whatever_a_function_raises_is_a_model_error_with_its_cause(error:
 
 
 @ASYNC
-async def test_an_async_function_that_raises_is_a_model_error() -> None:
-    async def answer(prompt: str) -> str:
-        raise ValueError("no")
-
-    with pytest.raises(ModelError, match="answer raised ValueError: no"):
-        await FunctionModel(answer).generate(ASKED)
-
-
-@ASYNC
 async def test_the_packages_own_errors_pass_unchanged() -> None:
     mine = TransientModelError("later", retry_after=3)
     with pytest.raises(TransientModelError) as caught:
@@ -337,21 +315,6 @@ except ModelTimeout:
 async def test_five_megabytes_of_rubbish_are_cut() -> None:
     completion = await standard(FunctionModel(lambda prompt: rubbish())).generate(ASKED)
     assert 0 < len(completion.text) <= 200_000
-
-
-@ASYNC
-async def test_a_sync_function_does_not_hold_the_event_loop() -> None:
-    released = threading.Event()
-    answers: list[str] = []
-
-    async def ask() -> None:
-        answers.append((await FunctionModel(lambda prompt: str(released.wait(60))).generate(ASKED)).text)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask)
-        await anyio.lowlevel.checkpoint()
-        released.set()  # reached only if the loop is free while the function waits
-    assert answers == ["True"]
 
 
 @ASYNC

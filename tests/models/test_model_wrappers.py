@@ -36,56 +36,39 @@ class Naps:
         self.seconds.append(seconds)
 
 
-def _retrying(replies: Sequence[Any], naps: Naps, **options: Any) -> Retrying:
-    return Retrying(ScriptedModel(replies), sleep=naps, chance=lambda: 1.0, **options)
+DOWN = TransientModelError("down")
 
 
 @ASYNC
-async def test_a_failure_that_may_pass_is_tried_again_after_doubling_waits() -> None:
-    naps = Naps()
-    down = TransientModelError("down")
-    assert (await _retrying([down, down, down, "up"], naps).generate(ASKED)).text == "up"
-    assert naps.seconds == [0.5, 1.0, 2.0]
+@pytest.mark.parametrize(
+    ("replies", "naps"),
+    [([DOWN, DOWN, DOWN, "up"], [0.5, 1.0, 2.0]), ([TransientModelError("slow down", retry_after=7.0), "up"], [7.0])],
+    ids=["after doubling waits", "never sooner than the service asked for"],
+)
+async def test_a_failure_that_may_pass_is_tried_again(replies: Sequence[Any], naps: list[float]) -> None:
+    sleep = Naps()
+    model = Retrying(ScriptedModel(replies), sleep=sleep, chance=lambda: 1.0)
+    assert ((await model.generate(ASKED)).text, sleep.seconds) == ("up", naps)
 
 
 @ASYNC
-async def test_the_wait_is_never_shorter_than_the_service_asked_for() -> None:
-    naps = Naps()
-    await _retrying([TransientModelError("slow down", retry_after=7.0), "ok"], naps).generate(ASKED)
-    assert naps.seconds == [7.0]
-
-
-@ASYNC
-async def test_a_service_that_asks_for_an_hour_is_not_waited_for() -> None:
-    naps = Naps()
-    with pytest.raises(TransientModelError, match="come back later"):
-        await _retrying([TransientModelError("come back later", retry_after=3600.0)], naps).generate(ASKED)
-    assert naps.seconds == []
-
-
-@ASYNC
-async def test_the_last_failure_is_raised_when_the_attempts_are_used_up() -> None:
-    naps = Naps()
-    failures = [TransientModelError("first"), TransientModelError("second")]
-    with pytest.raises(TransientModelError, match="second"):
-        await _retrying(failures, naps, attempts=2).generate(ASKED)
-    assert len(naps.seconds) == 1
-
-
-@ASYNC
-async def test_a_failure_that_cannot_pass_is_raised_at_once() -> None:
-    naps = Naps()
-    with pytest.raises(ModelError, match="wrong key"):
-        await _retrying([ModelError("wrong key")], naps).generate(ASKED)
-    assert naps.seconds == []
-
-
-@ASYNC
-async def test_a_request_that_ran_out_of_time_is_not_sent_again() -> None:
-    naps = Naps()
-    with pytest.raises(ModelTimeout):
-        await _retrying([ModelTimeout("slow")], naps).generate(ASKED)
-    assert naps.seconds == []
+@pytest.mark.parametrize(
+    ("failures", "naps"),
+    [
+        ([TransientModelError("come back later", retry_after=3600.0)], 0),
+        ([TransientModelError("first"), TransientModelError("second")], 1),
+        ([ModelError("wrong key")], 0),
+        ([ModelTimeout("slow")], 0),
+    ],
+    ids=["asks for an hour", "the attempts are used up", "cannot pass", "ran out of time"],
+)
+async def test_the_last_failure_is_raised_where_another_try_is_not_worth_it(
+    failures: list[ModelError], naps: int
+) -> None:
+    sleep = Naps()
+    with pytest.raises(ModelError) as caught:
+        await Retrying(ScriptedModel(failures), attempts=2, sleep=sleep).generate(ASKED)
+    assert (caught.value, len(sleep.seconds)) == (failures[-1], naps)
 
 
 @ASYNC

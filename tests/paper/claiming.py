@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 import pytest
+from coded_replies import coded
 
 import lessonbank
 from lessonbank import Action, Observation, ReasoningBank, Step, ToolCall, Trajectory
@@ -68,14 +68,8 @@ def run(task: str = "Find the cheapest blue shoes", **fields: Any) -> Trajectory
 
 
 def verdict(outcome: str, confidence: float = 0.95) -> Callable[[Sequence[Any]], str]:
-    """A reply of the default judge, bound to the code of the call."""
-
-    def reply(messages: Sequence[Any]) -> str:
-        code = re.findall(r'"check": "([0-9a-f]{8})"', messages[-1].content)[-1]
-        told = {"check": code, "reason": "step 1 shows it", "outcome": outcome, "confidence": confidence}
-        return json.dumps(told)
-
-    return reply
+    """A reply of the default judge."""
+    return coded(reason="step 1 shows it", outcome=outcome, confidence=confidence)
 
 
 def judged(profile: Profile, outcome: str = "success") -> Any:

@@ -188,7 +188,6 @@ CONTRAST: tuple[Claim, ...] = (
         "§3.3, §A.3",
         "Sequential scaling lets the agent re-examine its run k times and feeds the notes to extraction.",
         "test_the_agent_re_examines_its_run_and_all_rounds_are_learned_from",
-        "test_with_confirm_at_k_every_round_is_made",
         ours='`mode="sequential"`: the agent acts again or a model rewrites (`examine=`), until two rounds in a '
         "row leave the answer as it is; `confirm=k` makes every round",
         why="a confirmed answer hardly changes, and every round costs a run",
@@ -197,7 +196,6 @@ CONTRAST: tuple[Claim, ...] = (
         "vanilla-scaling",
         "§4.3",
         "Without aggregation, each of the k runs gives its own lessons (at most three).",
-        "test_runs_learned_one_by_one_give_three_lessons_each",
         "test_vanilla_scaling_draws_three_lessons_from_each_run",
         note='`scale(…, mode="vanilla")`, or `learn` each run alone',
     ),

@@ -20,7 +20,7 @@ from claiming import (
 )
 
 import lessonbank
-from lessonbank import Lesson, Trajectory
+from lessonbank import Lesson
 from lessonbank.contracts.settings import UNSET
 from lessonbank.contracts.store_calls import settlement_of
 from lessonbank.errors import LessonbankError, ModelError
@@ -29,11 +29,11 @@ from lessonbank.testing.settings import grouped
 
 
 def extract(
-    profile: Profile, outcome: Any = "success", reply: Any = "", *, source: Trajectory = RUN, **options: Any
+    profile: Profile, outcome: Any = "success", reply: Any = "", **options: Any
 ) -> tuple[lessonbank.Learned, ScriptedModel]:
     model = ScriptedModel([reply or some_lessons()])
     with bank(profile, model=model, **options) as memory:
-        return memory.learn(source, outcome=outcome), model
+        return memory.learn(RUN, outcome=outcome), model
 
 
 @claim("extract-temperature")
@@ -247,15 +247,6 @@ async def test_all_runs_of_a_task_share_one_recall(profile: Profile) -> None:
     assert len(settled.trajectory_ids) == 3
     assert (settled.outcome, settled.reward) == ("success", pytest.approx(2 / 3))
     await memory.close()
-
-
-@claim("vanilla-scaling")
-@both_profiles
-def test_runs_learned_one_by_one_give_three_lessons_each(profile: Profile) -> None:
-    with bank(profile, model=ScriptedModel([some_lessons(5), some_lessons(5, last=" again")])) as memory:
-        for outcome in ("success", "failure"):
-            assert len(memory.learn(run(), outcome=outcome).lessons) == 3
-        assert memory.admin.counts().experiences == 2
 
 
 @claim("append-only")

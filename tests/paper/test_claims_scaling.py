@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from claiming import Profile, bank, both_profiles, claim, run, some_lessons
+from coded_replies import coded
 
 import lessonbank
 from lessonbank import Trajectory
@@ -34,13 +33,7 @@ def right(trajectory: Trajectory) -> bool:
 
 
 def choosing(number: int) -> Any:
-    """A reply that chooses a run, bound to the code of the call."""
-
-    def reply(messages: Sequence[Any]) -> str:
-        code = re.findall(r'"check": "([0-9a-f]{8})"', messages[-1].content)[-1]
-        return json.dumps({"check": code, "analysis": "it looked at every page", "index": [number]})
-
-    return reply
+    return coded(analysis="it looked at every page", index=[number])
 
 
 def scaled(
@@ -102,14 +95,6 @@ def test_the_agent_re_examines_its_run_and_all_rounds_are_learned_from(profile: 
     assert all(told.startswith(agent.shown[0]) for told in agent.shown)
     assert len(set(re.findall(r"<<<run (\d)", model.calls[1].prompt))) == 4
     assert (result.stopped, result.pass_at_1, result.best_of_n) == ("confirmed", 0.0, 1.0)
-    memory.close()
-
-
-@claim("sequential")
-def test_with_confirm_at_k_every_round_is_made() -> None:
-    agent = Agent(*["12 dollars"] * 5)
-    memory, result, _ = scaled("paper", agent, some_lessons(), mode="sequential", k=5, confirm=5)
-    assert (len(result.attempts), result.stopped) == (5, "all were run")
     memory.close()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lessonbank.contracts.ports import Retriever, Vectors
-from lessonbank.contracts.records import Add, Experience, Found, Lesson, Match
+from lessonbank.contracts.records import Add, Experience, Found, Lesson, Match, Step, Trajectory
 from lessonbank.providers.embedders.hashing import HashingEmbedder
 from lessonbank.stores.sqlite import SqliteStore
 
@@ -17,6 +17,16 @@ SCOPE = "acme"
 def experience(task: str, *, content: str = "Look first.", **fields: Any) -> Experience:
     """An experience of `task` with one lesson."""
     return Experience(scope=SCOPE, task=task, lessons=(Lesson(title="A lesson", content=content),), **fields)
+
+
+def run(task: str) -> Trajectory:
+    """A short run of a task that failed once and then worked."""
+    steps = (
+        Step(action="save", observation="error: log in first"),
+        Step(action="log in", observation="welcome"),
+        Step(action="save", observation="saved"),
+    )
+    return Trajectory(task=task, steps=steps)
 
 
 @dataclass

@@ -34,14 +34,6 @@ def test_a_place_is_worth_one_over_the_constant_and_the_place() -> None:
     assert fused["c"] == pytest.approx((1 / 62) / best)
 
 
-def test_what_both_find_comes_before_what_one_finds_first() -> None:
-    assert [id for id, _ in fuse([["a", "x"], ["b", "x"]])] == ["x", "a", "b"]
-
-
-def test_first_in_every_ranking_scores_one() -> None:
-    assert fuse([["a", "b"], ["a"]])[0] == ("a", 1.0)
-
-
 def test_equal_scores_keep_the_order_of_the_rankings() -> None:
     assert [id for id, _ in fuse([["a", "b"], ["b", "a"]])] == ["a", "b"]
 

@@ -107,15 +107,6 @@ def test_reindex_tries_refused_texts_again_at_once(path: Path) -> None:
         assert not [note for note in bank.retrieve("water the ivy").notes if "embedder" in note]
 
 
-@pytest.mark.full
-def test_a_new_text_that_is_refused_is_learned_all_the_same(tmp_path: Path) -> None:
-    with opened(tmp_path / "bank.db", Choosy()) as bank:
-        assert bank.learn(run(TASKS[0]), outcome="failure").lessons
-        assert bank.learn(run(TASKS[1]), outcome="failure").lessons
-        assert bank.retrieve("cancel the order").shown
-        assert len(bank.admin.unembedded()) == 1
-
-
 def test_erasing_a_refused_text_erases_what_the_embedder_said_of_it(path: Path) -> None:
     with opened(path, Choosy()) as bank:
         bank.retrieve("book a flight")

@@ -5,25 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from listed import listed
+from listed import listed, run
 
 import lessonbank
-from lessonbank import ReasoningBank, Retrieval, Step, Trajectory
+from lessonbank import ReasoningBank, Retrieval
 from lessonbank.search import default_floor, overlap
 from lessonbank.testing.settings import grouped
 
 CANCEL = "Cancel the pending order #W{}"
 FILL = ("Water the plants on floor {}", "Print the agenda of meeting {}", "Rename branch {} of the repository")
-
-
-def run(task: str) -> Trajectory:
-    """A short run of a task that failed once and then worked."""
-    steps = (
-        Step(action="save", observation="error: log in first"),
-        Step(action="log in", observation="welcome"),
-        Step(action="save", observation="saved"),
-    )
-    return Trajectory(task=task, steps=steps)
 
 
 def bank_of(*tasks: str, **options: Any) -> ReasoningBank:
@@ -51,7 +41,7 @@ def test_ordering_a_pizza_recalls_no_cancellation(orders: int) -> None:
         assert bank.retrieve(CANCEL.format("999")).shown
 
 
-@pytest.mark.parametrize("size", [1, 10, 120])
+@pytest.mark.parametrize("size", [1, 10, 60])
 @pytest.mark.full
 def test_the_floor_by_words_holds_for_banks_of_any_size(size: int) -> None:
     with bank_of(*tasks_of(size, related=True)) as bank:
@@ -134,14 +124,34 @@ class Failing:
 # --- why a text is empty ---------------------------------------------------------------------------------------------
 
 
-def test_an_empty_scope_is_told() -> None:
-    with bank_of() as bank:
-        assert bank.retrieve("Cancel my order").notes == ("there is no lesson in scope 't' yet",)
+async def long(attempts: Any) -> lessonbank.Extraction:
+    return lessonbank.Extraction(lessons=(lessonbank.Lesson(title="Long", content="many words " * 60),))
 
 
-def test_no_word_in_common_is_told() -> None:
-    with bank_of("Cancel the order") as bank:
-        assert bank.retrieve("Quarterly tax statements").notes == ("no past task in scope 't' is like this one",)
+@pytest.mark.parametrize(
+    ("learned", "asked", "options", "told"),
+    [
+        ([], "Cancel my order", {}, "there is no lesson in scope 't' yet"),
+        ([CANCEL], "Quarterly tax statements", {}, "no past task in scope 't' is like this one"),
+        ([CANCEL], CANCEL, {"trust": "reviewed"}, "past tasks found: 1, none trusted yet (reviewed)"),
+        (
+            [CANCEL],
+            CANCEL,
+            {"holdout": lessonbank.evidence.Holdout(0.999999, recalls=0.0)},
+            "each lesson that was found was withheld at random, to measure what it changes",
+        ),
+        (
+            [CANCEL],
+            CANCEL,
+            {"budget": 100, "extractor": long},
+            "no lesson that was found fits the budget (1 found): raise budget=",
+        ),
+    ],
+    ids=["an empty scope", "no word in common", "not trusted yet", "each withheld", "a budget that is too small"],
+)
+def test_why_a_text_is_empty_is_told(learned: list[str], asked: str, options: dict[str, Any], told: str) -> None:
+    with bank_of(*learned, **options) as bank:
+        assert bank.retrieve(asked).notes == (told,)
 
 
 def test_lessons_that_may_not_be_shown_are_counted() -> None:
@@ -168,11 +178,6 @@ def test_what_was_learned_from_such_tasks_and_is_hidden_is_told_and_not_a_floor(
         assert bank.retrieve("Quarterly tax statements").notes == ("no past task in scope 't' is like this one",)
 
 
-def test_what_is_not_trusted_yet_is_told() -> None:
-    with bank_of("Cancel the order", trust="reviewed") as bank:
-        assert bank.retrieve("Cancel the order").notes == ("past tasks found: 1, none trusted yet (reviewed)",)
-
-
 def test_a_recall_that_was_withheld_whole_says_so() -> None:
     policy = lessonbank.evidence.Holdout(0.1, recalls=0.999999)
     with bank_of("Cancel the order", holdout=policy) as bank:
@@ -180,22 +185,6 @@ def test_a_recall_that_was_withheld_whole_says_so() -> None:
         assert recall.control
         (note,) = recall.notes
         assert note.startswith("all memory was withheld from this task at random (probability 0.999999)")
-
-
-def test_lessons_that_were_each_withheld_say_so() -> None:
-    policy = lessonbank.evidence.Holdout(0.999999, recalls=0.0)
-    with bank_of("Cancel the order", holdout=policy) as bank:
-        (note,) = bank.retrieve("Cancel the order").notes
-        assert note == "each lesson that was found was withheld at random, to measure what it changes"
-
-
-def test_a_budget_that_is_too_small_says_so() -> None:
-    async def long(attempts: Any) -> lessonbank.Extraction:
-        return lessonbank.Extraction(lessons=(lessonbank.Lesson(title="Long", content="many words " * 60),))
-
-    with bank_of("Cancel the order", budget=100, extractor=long) as bank:
-        (note,) = bank.retrieve("Cancel the order").notes
-        assert note == "no lesson that was found fits the budget (1 found): raise budget="
 
 
 def test_a_text_that_is_there_needs_no_reason_and_the_reason_is_on_the_kept_receipt() -> None:
@@ -235,8 +224,3 @@ def test_only_as_many_are_shown_as_stand_out_like_the_best() -> None:
             left = bank.retrieve(asked).scores.values()
         assert min(every) < 0.8 * max(every)
         assert sorted(left) == [score for score in sorted(every) if score >= 0.8 * max(every)]
-
-
-def test_nothing_stands_out_less_than_itself() -> None:
-    with bank_of("Cancel the pending order #W1", retrieval=Retrieval(relative_floor=1.0)) as bank:
-        assert bank.retrieve("Cancel the order").shown

@@ -1,8 +1,0 @@
-"""Lets the tests of claims import the manifest that lies beside them, whatever pytest's import mode."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
