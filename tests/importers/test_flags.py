@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import lessonbank
 from lessonbank.importers import Imported, read
 
 Row = dict[str, Any]
@@ -172,15 +171,3 @@ def test_a_flag_or_an_exit_code_says_whether_a_tool_failed(tmp_path: Path, write
     (run,) = [one for one in read(write(tmp_path)) if isinstance(one, Imported)]
     seen = [one for step in run.trajectory.steps for one in step.observations if one.source != "user"]
     assert [(one.is_error, one.is_success) for one in seen] == [(False, True), (True, False), (False, True)]
-
-
-@pytest.mark.parametrize("write", [codex, gemini_cli, mini_swe_agent, mini_swe_agent_in_text])
-def test_what_failed_is_no_step_of_what_worked_and_what_passed_is_one(
-    tmp_path: Path, write: Callable[[Path], Path]
-) -> None:
-    (run,) = [one for one in read(write(tmp_path)) if isinstance(one, Imported)]
-    with lessonbank.connect(":memory:", scope="s", embedder="lexical") as bank:
-        bank.learn(run.trajectory, outcome="success")
-        told = "\n".join(lesson.content for lesson in bank.lessons.list())
-    assert "cat notes.txt" in told
-    assert "check it" not in told

@@ -59,13 +59,14 @@ def test_a_pipe_or_a_device_that_is_named_is_refused(name: str, tmp_path: Path) 
 
 
 @_posix
-def test_a_report_beside_a_run_that_is_a_device_or_a_pipe_costs_no_run(
+def test_a_report_beside_a_run_that_is_a_device_a_pipe_or_a_link_to_nothing_costs_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LIMIT, 2**14)
     run: dict[str, object] = {"trajectory": [{"action": "ls", "observation": "a"}], "history": [], "info": {}}
     (tmp_path / "x.traj").write_text(json.dumps(run))
     (tmp_path / "results.json").symlink_to("/dev/zero")
+    (tmp_path / "b_report.json").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "report.json")
     (tmp_path / "a_report.json").write_bytes(gzip.compress(b" " * 10**6))
     for place in (tmp_path, tmp_path / "x.traj"):
