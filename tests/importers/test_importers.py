@@ -484,12 +484,12 @@ def test_a_first_line_that_is_broken_does_not_hide_the_format(tmp_path: Path) ->
 @pytest.mark.full
 def test_a_damaged_archive_gives_what_it_holds_and_says_where_it_ends(tmp_path: Path) -> None:
     row = {"task": "t", "messages": [{"role": "user", "content": "x"}]}
-    lines = "".join(json.dumps({**row, "run_id": str(n), "noise": f"{n * 7919:x}"}) + "\n" for n in range(5_000))
+    lines = "".join(json.dumps({**row, "run_id": str(n), "noise": f"{n * 7919:x}"}) + "\n" for n in range(1_000))
     packed = gzip.compress(lines.encode())
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(packed[: len(packed) // 2])
     entries = list(read(path))
-    assert len(entries) > 1000
+    assert len(entries) > 200
     last = entries[-1]
     assert isinstance(last, Skipped)
     assert last.line == len(entries)

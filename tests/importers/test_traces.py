@@ -202,7 +202,7 @@ def test_whatever_a_trace_file_holds_it_is_read_or_skipped(tmp_path: Path) -> No
         b"[[[[]]]]",
         b'"attachment://x"',
     ]
-    for number in range(700):
+    for number in range(350):
         name = draw.choice(list(wholes))
         whole = bytearray(wholes[name])
         for _ in range(draw.choice((1, 2, 8))):
@@ -219,7 +219,7 @@ def test_whatever_a_trace_file_holds_it_is_read_or_skipped(tmp_path: Path) -> No
             read_ones += len(runs(list(read(place))))
         except FormatError:
             continue
-    assert read_ones > 100
+    assert read_ones > 50
 
 
 def requests(service: str, first: str, second: str) -> list[dict[str, Any]]:
