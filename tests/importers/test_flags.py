@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ from typing import Any
 import pytest
 
 from lessonbank.importers import Imported, read
+
+from .test_coding_agents import opencode_database
 
 Row = dict[str, Any]
 COMMANDS = ("cat notes.txt", "check it", "look")
@@ -88,26 +89,12 @@ def cline(folder: Path) -> Path:
 
 
 def opencode(folder: Path) -> Path:
-    with sqlite3.connect(folder / "opencode.db") as database:
-        database.execute("CREATE TABLE session (id TEXT, parent_id TEXT, time_created INTEGER)")
-        database.execute("CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT)")
-        database.execute("CREATE TABLE part (id TEXT, message_id TEXT, data TEXT)")
-        database.execute("INSERT INTO session VALUES ('s', NULL, 1)")
-        parts: list[tuple[str, list[Row]]] = [("user", [{"type": "text", "text": "Mend it"}])]
-        for id, command, printed, code in RUNS:
-            state = {
-                "status": "completed",
-                "input": {"command": command},
-                "output": printed,
-                "metadata": {"exit": code},
-            }
-            parts.append(("assistant", [{"type": "tool", "tool": "bash", "callID": id, "state": state}]))
-        for number, (role, told) in enumerate(parts):
-            database.execute("INSERT INTO message VALUES (?, 's', ?, ?)", (number, number, json.dumps({"role": role})))
-            for part in told:
-                database.execute("INSERT INTO part VALUES (?, ?, ?)", (number, number, json.dumps(part)))
-    database.close()
-    return folder / "opencode.db"
+    messages: list[tuple[str, Row, list[Row]]] = [("s-1", {"role": "user"}, [{"type": "text", "text": "Mend it"}])]
+    for id, command, printed, code in RUNS:
+        state: Row = {"status": "completed", "input": {"command": command}, "output": printed}
+        part = {"type": "tool", "tool": "bash", "callID": id, "state": {**state, "metadata": {"exit": code}}}
+        messages.append(("s-1", {"role": "assistant"}, [part]))
+    return opencode_database(folder, messages)
 
 
 def mini_swe_agent(folder: Path) -> Path:
