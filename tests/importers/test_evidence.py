@@ -116,10 +116,8 @@ def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
         ((EDIT, shell("docker compose run --rm app pytest -q", "3 passed")), "success"),
         ((DATA, shell("xvfb-run -a npm test", "ok")), "success"),
         ((DATA, shell("pnpm --filter web test", "ok")), "success"),
-        ((EDIT, shell("set -o pipefail; pytest -q | tail -1", "ok")), "success"),
         ((EDIT, shell("set -e; mypy src; pytest -q", "ok")), "success"),
         ((EDIT, shell("docker run --rm img sh -ec 'pytest -q; echo done'", "ok")), "success"),
-        ((EDIT, shell("pytest -q | tail -1; exit ${PIPESTATUS[0]}", "ok")), "success"),
         ((EDIT, shell("npm run test:unit", 'Exit code 1\nnpm ERR! Missing script: "test:unit"', True)), None),
         ((EDIT, shell("pytest -q", "Exit code 1\n1 failed", True), shell("CI=1 pytest -q", "1 passed")), "success"),
         ((EDIT, shell("make -i all", "ok")), None),
@@ -135,18 +133,11 @@ def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
         ((EDIT, shell("pytest > t.log; rc=$?; tail -1 t.log; exit $rc", "ok")), "success"),
         ((EDIT, shell("make test || exit 1", "ok")), "success"),
         ((EDIT, shell("! pytest", "1 failed")), "failure"),
-        ((EDIT, shell("make -n test", "ok")), None),
-        ((EDIT, shell("cd ../other && pytest -q", "3 passed")), None),
         (
             (shell("pytest -q", "Exit code 1\n3 failed", True), EDIT, shell("pytest -q test_a.py", "1 passed")),
             "unknown",
         ),
-        (
-            (shell("pytest -q test_a.py", "Exit code 1\n1 failed", True), EDIT, shell("pytest -q", "3 passed")),
-            "success",
-        ),
         ((DATA, shell("npm test api", "Exit code 1\n1 failed", True), shell("npm test web", "ok")), "unknown"),
-        ((EDIT, FAIL, shell("pytest -q test_a.py", "1 passed")), "unknown"),
     ],
 )
 def test_the_exit_code_is_the_checks_own_wherever_the_line_hands_it_on(
