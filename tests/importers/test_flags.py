@@ -14,11 +14,12 @@ from lessonbank.importers import Imported, read
 from .test_coding_agents import opencode_database
 
 Row = dict[str, Any]
-COMMANDS = ("cat notes.txt", "check it", "look")
-PRINTED = ("Error: this is what the notes say", "all is well", "")
-"""What a command printed that passed, and one that failed; and one without words that passed."""
-CODES = (0, 2, 0)
-RUNS = [("a", COMMANDS[0], PRINTED[0], 0), ("b", COMMANDS[1], PRINTED[1], 2), ("c", COMMANDS[2], PRINTED[2], 0)]
+RUNS = [
+    ("a", "cat notes.txt", "Error: this is what the notes say", 0),
+    ("b", "check it", "all is well", 2),
+    ("c", "look", "", 0),
+]
+"""Calls: one that passed, whatever its words, one that failed, and one without words that passed."""
 
 
 def lines(folder: Path, rows: Iterable[Row]) -> Path:

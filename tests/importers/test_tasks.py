@@ -239,8 +239,10 @@ def gemini(path: Path) -> Path:
 
 
 def opencode(path: Path) -> Path:
-    said = [("s-1", {"role": role or "assistant"}, [{"type": "text", "text": text}]) for role, text in SPOKEN]
-    return opencode_database(path.parent, said)
+    return opencode_database(
+        path.parent,
+        [("s-1", {"role": role or "assistant"}, [{"type": "text", "text": text}]) for role, text in SPOKEN],
+    )
 
 
 @pytest.mark.parametrize("write", [codex, gemini, opencode])
