@@ -157,7 +157,7 @@ def test_a_session_of_turns_as_long_as_people_have_is_read_in_less_than_twice_it
 def test_a_folder_of_transcripts_is_read_in_the_memory_of_its_largest(tmp_path: Path) -> None:
     for count in (2, 8):
         for number in range(count):
-            write(tmp_path / str(count) / f"s{number}.jsonl", session(f"s{number}", turns=20))
+            write(tmp_path / str(count) / f"s{number}.jsonl", session(f"s{number}", turns=8))
     few, many = (peak(lambda count=count: [None for _ in importers.read(tmp_path / str(count))]) for count in (2, 8))
     assert many < 1.5 * few
 
