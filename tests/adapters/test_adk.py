@@ -208,34 +208,14 @@ async def test_a_run_that_waits_for_a_person_is_one_run_with_the_same_text(bank:
     assert shown[0] == shown[-1]
 
 
-@pytest.mark.anyio
-async def test_a_run_whose_task_is_cancelled_is_kept_as_unfinished(bank: lessonbank.ReasoningBank) -> None:
-    called, forever = asyncio.Event(), asyncio.Event()
+async def cancelled(bank: lessonbank.ReasoningBank) -> Program:
+    """A program whose run somebody cancels while a tool works; it has another task to do."""
+    called = asyncio.Event()
 
     async def wait() -> str:
         """Wait."""
         called.set()
-        await forever.wait()
-        return "never"
-
-    program = Program(ScriptedAgentModel({TASK: [Calls("wait")]}), [ReasoningBankPlugin(bank)], tools=[wait])
-    running = asyncio.create_task(program.run(TASK))
-    await called.wait()
-    running.cancel()
-    await asyncio.wait([running])
-    await program.runner.close()
-    (run,) = kept(bank)
-    assert (run.status, run.verdict.outcome) == ("unfinished", "unknown")
-
-
-@pytest.mark.anyio
-async def test_the_next_run_keeps_the_cancelled_one_before_it(bank: lessonbank.ReasoningBank) -> None:
-    called, forever = asyncio.Event(), asyncio.Event()
-
-    async def wait() -> str:
-        """Wait."""
-        called.set()
-        await forever.wait()
+        await asyncio.Event().wait()
         return "never"
 
     script = {TASK: [Calls("wait")], "Say hello": [Says("hello")]}
@@ -244,10 +224,20 @@ async def test_the_next_run_keeps_the_cancelled_one_before_it(bank: lessonbank.R
     await called.wait()
     running.cancel()
     await asyncio.wait([running])
-    del running
-    gc.collect()
-    await program.run("Say hello")
-    assert {run.trajectory.task: run.status for run in kept(bank)}[TASK] == "unfinished"
+    return program
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("then", ["its runner is closed", "it does something else"])
+async def test_a_run_whose_task_is_cancelled_is_kept_as_unfinished(bank: lessonbank.ReasoningBank, then: str) -> None:
+    program = await cancelled(bank)
+    if then == "its runner is closed":
+        await program.runner.close()
+    else:
+        gc.collect()
+        await program.run("Say hello")
+    (run,) = [run for run in kept(bank) if run.trajectory.task == TASK]
+    assert (run.status, run.verdict.outcome) == ("unfinished", "unknown")
 
 
 @pytest.mark.anyio
@@ -314,28 +304,6 @@ async def test_an_error_inside_the_plugin_never_ends_a_run(
     program = Program(ScriptedAgentModel({TASK: [Says("three rows")]}), [plugin])
     assert await program.run(TASK) == "three rows"
     assert "the memory failed in before_run_callback" in caplog.text
-
-
-@pytest.mark.anyio
-async def test_a_scope_that_fails_means_a_run_without_memory(bank: lessonbank.ReasoningBank) -> None:
-    model = ScriptedAgentModel({TASK: [Says("three rows")]})
-
-    def fails(app: str, user: str) -> str:
-        raise KeyError(user)
-
-    assert await Program(model, [ReasoningBankPlugin(bank, scope=fails)]).run(TASK) == "three rows"
-    assert LESSON not in model.requests[TASK][0].words
-    assert not kept(bank)
-
-
-@pytest.mark.anyio
-async def test_an_outcome_is_told_with_the_id_of_the_invocation(bank: lessonbank.ReasoningBank) -> None:
-    plugin = ReasoningBankPlugin(bank)
-    program = Program(ScriptedAgentModel({TASK: [Says("three rows")]}), [plugin])
-    events = [event async for event in program.events(TASK, "ana", await program.session())]
-    plugin.runs.tell(events[-1].invocation_id, outcome="failure")
-    (run,) = kept(bank)
-    assert (run.verdict.outcome, run.verdict.source) == ("failure", "ground_truth")
 
 
 # -- the memory service and the tool ----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ from lessonbank.adapters.following import scope_of
 from lessonbank.adapters.langchain import ReasoningBankMiddleware
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import LESSON, TASK, TOOL, Raises
+
+from .conftest import kept
 
 pytestmark = pytest.mark.full
 
@@ -173,19 +175,6 @@ class TestLangChain(AdapterContract):
             assert len(bank.scoped(self.scope()).recalls.list()) == 1
 
 
-@pytest.fixture
-def bank(tmp_path: Path) -> Iterator[lessonbank.ReasoningBank]:
-    unmeasured = lessonbank.Evidence(holdout=None)
-    with lessonbank.connect(tmp_path / "bank.db", scope="acme/ana", evidence=unmeasured, embedder="lexical") as bank:
-        bank.lessons.add(title=LESSON, content="The report has a second page.", task=TASK, by="Ana")
-        yield bank
-
-
-def kept(bank: lessonbank.ReasoningBank) -> list[lessonbank.Run]:
-    bank.drain()
-    return list(bank.runs.list())
-
-
 WORK = [Calls(TOOL, {"page": 1}), Says("three rows")]
 
 
@@ -252,6 +241,8 @@ async def test_a_checkpoint_holds_nothing_of_the_memory_and_goes_on_without_it(b
     values = (await program.agent.aget_state(config)).values  # type: ignore[arg-type]
     assert values.keys() == {"messages"}
     assert kept(bank)[0].trajectory.id == str(config["run_id"])
+    assert not memory._open
+    assert not memory._graphs._parents
     stored = repr(program.saver.blobs) + repr(program.saver.writes)
     assert str(config["run_id"]) not in stored
     plain = Program(ScriptedAgentModel({"Say hello": [Says("hello")]}), None)
@@ -382,27 +373,6 @@ async def test_an_error_inside_the_middleware_never_ends_a_run(
     monkeypatch.setattr(memory._graphs, "here", fails)
     assert await Program(ScriptedAgentModel({TASK: list(WORK)}), memory).run(TASK) == "three rows"
     assert "the memory failed in _asked: AttributeError" in caplog.text
-
-
-@pytest.mark.anyio
-async def test_a_scope_that_fails_means_a_run_without_memory(bank: lessonbank.ReasoningBank) -> None:
-    model = ScriptedAgentModel({TASK: list(WORK)})
-    memory = ReasoningBankMiddleware(bank, scope=lambda runtime: runtime.context.tenant)
-    assert await Program(model, memory).run(TASK) == "three rows"
-    assert LESSON not in model.requests[TASK][0].words
-    assert not kept(bank)
-
-
-@pytest.mark.anyio
-async def test_an_outcome_is_told_with_the_id_of_the_run(bank: lessonbank.ReasoningBank) -> None:
-    memory, id = ReasoningBankMiddleware(bank), uuid4()
-    program = Program(ScriptedAgentModel({TASK: list(WORK)}), memory)
-    await program.run(TASK, config={"configurable": {"thread_id": "1"}, "run_id": id})
-    memory.runs.tell(str(id), reward=1.0)
-    (run,) = kept(bank)
-    assert (run.trajectory.id, run.verdict.source, run.verdict.outcome) == (str(id), "ground_truth", "success")
-    assert not memory._open
-    assert not memory._graphs._parents
 
 
 def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:

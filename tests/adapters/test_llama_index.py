@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +72,8 @@ def request(messages: Any) -> Request:
 class Program:
     """Two agents that may hand over, and a third one that is a tool."""
 
-    def __init__(self, model: ScriptedAgentModel, options: Mapping[str, Any] | None) -> None:
-        self._llm, self._options = model_of(model), options
+    def __init__(self, model: ScriptedAgentModel, with_memory: Callable[[Any], Any]) -> None:
+        self._llm, self._with_memory = model_of(model), with_memory
         self._stored: list[Any] = []
         self.agent = self._with_memory(self._several())
         self._part = self._with_memory(FunctionAgent(name="part", description="part", tools=[], llm=self._llm))
@@ -120,12 +120,6 @@ class Program:
         """Let another agent do a part."""
         return str((await self._part.run(task, user="ana")).response.content)
 
-    def _with_memory(self, plain: Any) -> Any:
-        if self._options is None:
-            return plain
-        options = {key: value for key, value in self._options.items() if key != "bank"}
-        return ReasoningBankAgent(plain, self._options["bank"], **options)
-
 
 @pytest.mark.anyio
 class TestLlamaIndex(AdapterContract):
@@ -133,10 +127,10 @@ class TestLlamaIndex(AdapterContract):
 
     def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:
         options.setdefault("scope", lambda told: scope_of("acme", told["user"]))
-        return Program(model, {"bank": bank, **options})
+        return Program(model, lambda plain: ReasoningBankAgent(plain, bank, **options))
 
     def plain(self, model: ScriptedAgentModel, /) -> Program:
-        return Program(model, None)
+        return Program(model, lambda plain: plain)
 
     async def test_the_text_stands_before_the_task_and_after_what_was_said_before(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -74,8 +74,8 @@ class Model:
 class Program:
     """An agent for each task, as mini-swe-agent's own programs make them."""
 
-    def __init__(self, model: ScriptedAgentModel, options: Mapping[str, Any] | None) -> None:
-        self._model, self._options = model, options
+    def __init__(self, model: ScriptedAgentModel, with_memory: Callable[[Any], Any]) -> None:
+        self._model, self._with_memory = model, with_memory
         self.agents: list[Any] = []
 
     async def run(self, task: str, /, *, user: str = "ana", stream: bool = False) -> str:
@@ -109,10 +109,7 @@ class Program:
         templates = {"system_template": "be terse", "instance_template": "Task: {{ task }}"}
         agent = DefaultAgent(Model(self._model), Shell(), **{**templates, **config})
         self.agents.append(agent)
-        if self._options is None:
-            return agent
-        bank, options = self._options["bank"], {k: v for k, v in self._options.items() if k != "bank"}
-        return ReasoningBankAgent(agent, bank, **options)
+        return self._with_memory(agent)
 
 
 @pytest.mark.anyio
@@ -126,10 +123,10 @@ class TestMiniSweAgent(AdapterContract):
 
     def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:
         options.setdefault("scope", lambda variables: scope_of("acme", variables["user"]))
-        return Program(model, {"bank": bank, **options})
+        return Program(model, lambda plain: ReasoningBankAgent(plain, bank, **options))
 
     def plain(self, model: ScriptedAgentModel, /) -> Program:
-        return Program(model, None)
+        return Program(model, lambda plain: plain)
 
     def _check_the_work(self, bank: lessonbank.ReasoningBank) -> None:
         """Every tool of it is the shell."""

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,8 @@ from lessonbank.adapters.openai_agents import ReasoningBankRunner
 from lessonbank.contracts.records.tools import signatures
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import LESSON, TASK, TOOL, HandsOff, Raises
+
+from .conftest import kept
 
 pytestmark = pytest.mark.full
 set_tracing_disabled(True)
@@ -150,19 +151,6 @@ class TestOpenAIAgents(AdapterContract):
 
     def plain(self, model: ScriptedAgentModel, /) -> Program:
         return Program(model, Runner)
-
-
-@pytest.fixture
-def bank(tmp_path: Path) -> Iterator[lessonbank.ReasoningBank]:
-    unmeasured = lessonbank.Evidence(holdout=None)
-    with lessonbank.connect(tmp_path / "bank.db", scope="acme/ana", evidence=unmeasured, embedder="lexical") as bank:
-        bank.lessons.add(title=LESSON, content="The report has a second page.", task=TASK, by="Ana")
-        yield bank
-
-
-def kept(bank: lessonbank.ReasoningBank) -> list[lessonbank.Run]:
-    bank.drain()
-    return list(bank.runs.list())
 
 
 def work() -> ScriptedAgentModel:
@@ -444,14 +432,6 @@ async def test_an_error_inside_the_adapter_never_ends_a_run(
     monkeypatch.setattr(runner.runs, where, fails)
     assert await Program(work(), runner).run(TASK) == "three rows"
     assert "the memory failed in" in caplog.text
-
-
-@pytest.mark.anyio
-async def test_a_scope_that_fails_means_a_run_without_memory(bank: lessonbank.ReasoningBank) -> None:
-    model = work()
-    assert await Program(model, ReasoningBankRunner(bank, scope=lambda context: context.tenant)).run(TASK)
-    assert LESSON not in model.requests[TASK][0].words
-    assert not kept(bank)
 
 
 @pytest.mark.anyio

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -82,8 +82,8 @@ def words(message: ChatMessage) -> str:
 class Program:
     """An agent for each run: an agent of smolagents does one at a time."""
 
-    def __init__(self, model: ScriptedAgentModel, options: Mapping[str, Any] | None) -> None:
-        self.model, self._options = model, options
+    def __init__(self, model: ScriptedAgentModel, with_memory: Callable[[Any], Any]) -> None:
+        self.model, self._with_memory = model, with_memory
         self.agents: list[Any] = []
 
     async def run(self, task: str, /, *, user: str = "ana", stream: bool = False) -> str:
@@ -104,20 +104,17 @@ class Program:
 
     def agent(self, kind: Any = ToolCallingAgent, **more: Any) -> Any:
         model = Scripted(self.model, code=kind is CodeAgent)
-        part = self._with_memory(
+        part = self._noted(
             ToolCallingAgent(
                 tools=[], model=model, name="delegate", description="does a part", verbosity_level=LogLevel.OFF
             )
         )
         made = {"instructions": "be terse", "managed_agents": [part], "verbosity_level": LogLevel.OFF, **more}
-        return self._with_memory(kind(tools=[lookup, broken], model=model, **made))
+        return self._noted(kind(tools=[lookup, broken], model=model, **made))
 
-    def _with_memory(self, agent: Any) -> Any:
+    def _noted(self, agent: Any) -> Any:
         self.agents.append(agent)
-        if self._options is None:
-            return agent
-        options = {k: v for k, v in self._options.items() if k != "bank"}
-        return ReasoningBankAgent(agent, self._options["bank"], **options)
+        return self._with_memory(agent)
 
 
 @pytest.mark.anyio
@@ -129,10 +126,10 @@ class TestSmolagents(AdapterContract):
 
     def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:
         options.setdefault("scope", lambda agent: scope_of("acme", agent.state.get("user", "ana")))
-        return Program(model, {"bank": bank, **options})
+        return Program(model, lambda plain: ReasoningBankAgent(plain, bank, **options))
 
     def plain(self, model: ScriptedAgentModel, /) -> Program:
-        return Program(model, None)
+        return Program(model, lambda plain: plain)
 
     async def test_an_agent_that_writes_code_is_followed_too(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:

@@ -10,14 +10,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lessonbank import Evidence, ReasoningBank, connect
+from lessonbank import Evidence, ReasoningBank, Step, Trajectory, connect
+from lessonbank.contracts.records import Action, Json, Observation, ToolCall
 from lessonbank.hosts import client
 from lessonbank.hosts.cures import Cures
 from lessonbank.hosts.resident import Resident
@@ -103,9 +104,6 @@ def bank(tmp_path: Path) -> Iterator[ReasoningBank]:
         yield memory
 
 
-Serve = Callable[[], Resident]
-
-
 @pytest.fixture
 def resident(hooks: Hooks, bank: ReasoningBank) -> Iterator[Resident]:
     """What answers the hook, as a thread."""
@@ -123,3 +121,55 @@ def resident(hooks: Hooks, bank: ReasoningBank) -> Iterator[Resident]:
         yield made
         made.stop()
         thread.join()
+
+
+def said(session: str, role: str, content: Any) -> dict[str, Any]:
+    """A line of a transcript of Claude Code."""
+    return {"type": role, "sessionId": session, "message": {"role": role, "content": content}}
+
+
+def called(session: str, id: str, command: str, printed: str, *, failed: bool = False) -> list[dict[str, Any]]:
+    """The lines of a command and of what it printed."""
+    use = {"type": "tool_use", "id": id, "name": "Bash", "input": {"command": command}}
+    result = {"type": "tool_result", "tool_use_id": id, "content": printed, "is_error": failed}
+    return [said(session, "assistant", [use]), said(session, "user", [result])]
+
+
+def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def learned(
+    hooks: Hooks,
+    bank: ReasoningBank,
+    resident: Resident,
+    session: str,
+    lines: Iterable[dict[str, Any]],
+    host: str = "claude-code",
+) -> None:
+    """A session with this transcript ends, and is learned."""
+    path = write_lines(hooks.folder / f"{session}.jsonl", lines)
+    event = {"hook_event_name": "SessionEnd", "session_id": session, "cwd": "/", "transcript_path": str(path)}
+    hooks(event, host=host)
+    resident._sessions.learn(bank)  # pyright: ignore[reportPrivateUsage]
+    assert not list(Sessions(Path(client.spool_folder(KEY))).notes())
+
+
+def run_of(task: str, *calls: tuple[str, str, bool], **metadata: Json) -> Trajectory:
+    """A run with these commands: the line, what it printed, and whether it failed."""
+    steps = list[Step]()
+    for number, (command, printed, failed) in enumerate(calls):
+        call = ToolCall(name="Bash", arguments={"command": command}, id=f"c{number}")
+        seen = Observation(text=printed, source="tool", call_id=call.id, is_error=failed, is_success=not failed)
+        steps.append(Step(action=Action(calls=(call,)), observations=(seen,)))
+    return Trajectory(task=task, steps=tuple(steps), metadata=metadata)
+
+
+def hung_up(**request: Any) -> bytes:
+    """What the resident process answers a client that then leaves, and has printed nothing."""
+    with socket.socket(socket.AF_UNIX) as impatient:
+        impatient.connect(client.socket_path(KEY))
+        told = {**request, "protocol": client.PROTOCOL, "release": client.release()}
+        impatient.sendall(json.dumps(told).encode() + b"\n")
+        return impatient.makefile("rb").readline()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -15,14 +13,13 @@ from lessonbank import Evidence, ReasoningBank, Trajectory, connect
 from lessonbank.bank.recall_again import AFTER, cures_of
 from lessonbank.contracts.records import Observation, Step, ToolCall
 from lessonbank.contracts.records.runs import Action
-from lessonbank.hosts import client
 from lessonbank.hosts.corrections import corrections_in, rules_in
 from lessonbank.hosts.cures import Cures
 from lessonbank.hosts.resident import Resident
-from lessonbank.hosts.sessions import Sessions
 from lessonbank.hosts.week import week_of
 
-from .conftest import KEY, Hooks, prompt
+from .conftest import Hooks, called, hung_up, learned, prompt
+from .conftest import said as line
 from .corrections import LATER_OTHERS, LATER_RULES, OTHERS, RULES
 
 pytestmark = pytest.mark.full
@@ -32,14 +29,14 @@ SHIP: Final = "Ship a parcel to Norway"
 OWN: Final[dict[str, str | None]] = {"trusted": None, "own": "true"}
 
 
-@pytest.mark.parametrize("text", RULES)
-def test_a_rule_of_the_repository_is_found(text: str) -> None:
-    assert list(rules_in(text))
+@pytest.fixture(autouse=True)
+def shown_at_once(hooks: Hooks) -> None:
+    hooks.options = OWN
 
 
-@pytest.mark.parametrize("text", [*OTHERS, *LATER_OTHERS])
-def test_what_is_no_rule_is_none(text: str) -> None:
-    assert list(rules_in(text)) == []
+def test_rules_of_the_repository_are_found_and_what_is_none_is_not() -> None:
+    assert [text for text in RULES if not list(rules_in(text))] == []
+    assert [text for text in (*OTHERS, *LATER_OTHERS) if list(rules_in(text))] == []
 
 
 def test_of_rules_that_were_written_after_the_forms_most_are_found() -> None:
@@ -106,15 +103,11 @@ def lines_of(host: str, session: str, *said: str) -> list[dict[str, Any]]:
             message("assistant", "Done."),
         ]
 
-    def line(role: str, content: Any) -> dict[str, Any]:
-        return {"type": role, "sessionId": session, "message": {"role": role, "content": content}}
-
     return [
-        line("user", first),
-        line("assistant", [{"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "npm install"}}]),
-        line("user", [{"type": "tool_result", "tool_use_id": "c1", "content": "up to date"}]),
-        *[line("user", text) for text in later],
-        line("assistant", [{"type": "text", "text": "Done."}]),
+        line(session, "user", first),
+        *called(session, "c1", "npm install", "up to date"),
+        *[line(session, "user", text) for text in later],
+        line(session, "assistant", [{"type": "text", "text": "Done."}]),
     ]
 
 
@@ -122,18 +115,7 @@ def ends(
     hooks: Hooks, bank: ReasoningBank, resident: Resident, session: str, *said: str, host: str = "claude-code"
 ) -> None:
     """A session ends in which the person said this, and is learned."""
-    learned(hooks, bank, resident, session, lines_of(host, session, *said), host=host)
-
-
-def learned(
-    hooks: Hooks, bank: ReasoningBank, resident: Resident, session: str, lines: list[dict[str, Any]], *, host: str
-) -> None:
-    path = hooks.folder / f"{session}.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    event = {"hook_event_name": "SessionEnd", "session_id": session, "cwd": "/", "transcript_path": str(path)}
-    hooks(event, host=host)
-    resident._sessions.learn(bank)  # pyright: ignore[reportPrivateUsage]
-    assert not list(Sessions(Path(client.spool_folder(KEY))).notes())
+    learned(hooks, bank, resident, session, lines_of(host, session, *said), host)
 
 
 def shown(printed: str) -> str:
@@ -144,7 +126,6 @@ def shown(printed: str) -> str:
 def test_the_next_sessions_are_shown_it_with_their_first_prompt_whatever_they_are_about(
     hooks: Hooks, resident: Resident, bank: ReasoningBank, host: str
 ) -> None:
-    hooks.options = OWN
     name = "BeforeAgent" if host == "gemini-cli" else "UserPromptSubmit"
     assert hooks(prompt("Speed up the report", name=name), host=host) == ""
     assert bank.admin.scopes() == ("team",)
@@ -163,7 +144,6 @@ def test_the_next_sessions_are_shown_it_with_their_first_prompt_whatever_they_ar
 def test_a_session_that_found_no_lessons_with_its_first_prompt_is_shown_some_later(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
-    hooks.options = OWN
     ends(hooks, bank, resident, "s-1", "Fix the cart", PNPM)
     assert hooks(prompt("hello", "s-2")) == ""  # that begins no task
     assert PNPM in shown(hooks(prompt("Speed up the report", "s-2")))
@@ -176,7 +156,6 @@ def test_a_session_that_found_no_lessons_with_its_first_prompt_is_shown_some_lat
 def test_where_a_later_prompt_of_the_task_found_lessons_these_have_its_outcome(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
-    hooks.options = OWN
     ends(hooks, bank, resident, "s-1", "Fix the cart", PNPM)
     hooks(prompt("Speed up the report", "s-2"))
     hooks(prompt(f"and {SHIP}", "s-2"))
@@ -189,13 +168,12 @@ def test_where_a_later_prompt_of_the_task_found_lessons_these_have_its_outcome(
 def test_of_two_tasks_each_settles_what_was_shown_with_its_prompt(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
-    hooks.options = OWN
     ends(hooks, bank, resident, "s-1", "Fix the cart", PNPM)
     hooks(prompt("Speed up the report", "s-2"))
     hooks(prompt(SHIP, "s-2"))
     lines = lines_of("codex", "s-2", "Speed up the report", "perfect, thank you")
     lines += lines_of("codex", "s-2", SHIP, "no, that is wrong")[1:]
-    learned(hooks, bank, resident, "s-2", lines, host="codex")
+    learned(hooks, bank, resident, "s-2", lines, "codex")
     outcomes = {run.trajectory.task: (run.verdict.outcome, run.recall_id) for run in bank.runs.list() if run.recall_id}
     later, first = bank.recalls.list()[:2]
     assert outcomes == {"Speed up the report": ("success", first.id), SHIP: ("failure", later.id)}
@@ -206,7 +184,6 @@ def test_of_two_tasks_each_settles_what_was_shown_with_its_prompt(
 def test_the_same_sentence_again_is_one_lesson_with_a_count_and_the_three_latest_are_shown(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
-    hooks.options = OWN
     for number, what in enumerate(("UTC", "mocks", "pnpm", "tabs", "UTC")):
         ends(hooks, bank, resident, f"s-{number}", "Fix the cart", f"We use {what} here.")
     lessons = {lesson.content: lesson.id for lesson in bank.scoped(SCOPE).lessons.list()}
@@ -256,7 +233,6 @@ def test_with_trusted_and_where_it_weakens_a_check_it_waits_for_a_person(
 def test_how_the_session_ended_settles_it_also_where_it_was_kept_back(
     hooks: Hooks, resident: Resident, bank: ReasoningBank, first: str, holdout: float | None
 ) -> None:
-    hooks.options = OWN
     ends(hooks, bank, resident, "s-1", "Fix the cart", PNPM)
     sessions = resident._sessions  # pyright: ignore[reportPrivateUsage]
     with connect(str(hooks.folder / "bank.db"), scope="coding", evidence=Evidence(holdout=holdout)) as other:
@@ -275,7 +251,6 @@ def test_how_the_session_ended_settles_it_also_where_it_was_kept_back(
 def test_it_is_given_again_where_the_conversation_lost_it(
     hooks: Hooks, resident: Resident, bank: ReasoningBank, source: str, again: bool
 ) -> None:
-    hooks.options = OWN
     ends(hooks, bank, resident, "s-1", "Fix the cart", PNPM)
     text = shown(hooks(prompt(SHIP, "s-2")))
     path = hooks.folder / "now.jsonl"
@@ -292,19 +267,13 @@ def test_what_the_hook_did_not_print_is_shown_with_the_next_prompt(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
     ends(hooks, bank, resident, "s-1", "Fix the cart", PNPM)
-    with socket.socket(socket.AF_UNIX) as impatient:
-        impatient.connect(client.socket_path(KEY))
-        told: dict[str, Any] = {"do": "recall", "host": "codex", "session": "s-2", "scope": "team", "folder": "/"}
-        told |= {"prompt": "Speed up the report", "retrieve": {"own": "true"}}
-        told |= {"protocol": client.PROTOCOL, "release": client.release()}
-        impatient.sendall(json.dumps(told).encode() + b"\n")
-        assert PNPM.encode() in impatient.makefile("rb").readline()
+    told = {"do": "recall", "host": "codex", "session": "s-2", "scope": "team", "folder": "/"}
+    assert PNPM.encode() in hung_up(**told, prompt="Speed up the report", retrieve={"own": "true"})
     printed = until(lambda: hooks(prompt("Speed up the report", "s-2")))
     assert PNPM in shown(printed)
 
 
 def test_the_person_lists_removes_and_erases_it(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
-    hooks.options = OWN
     ends(hooks, bank, resident, "s-1", "Fix the cart", PNPM)
     ends(hooks, bank, resident, "s-2", "Fix the cart", "we use tabs, not spaces")
     assert PNPM in shown(hooks(prompt("Speed up the report", "s-3")))
@@ -325,7 +294,6 @@ def test_the_person_lists_removes_and_erases_it(hooks: Hooks, resident: Resident
 def test_a_switched_off_session_teaches_and_is_shown_nothing(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
-    hooks.options = OWN
     hooks(prompt("/lessonbank off", "s-1"))
     ends(hooks, bank, resident, "s-1", "Fix the cart", PNPM)
     assert bank.scoped(SCOPE).lessons.list() == ()
@@ -335,7 +303,6 @@ def test_a_switched_off_session_teaches_and_is_shown_nothing(
 
 
 def test_the_week_counts_it_apart_from_cures(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
-    hooks.options = OWN
     ends(hooks, bank, resident, "s-1", "Fix the cart", PNPM)
     hooks(prompt("Speed up the report", "s-2"))
     week = week_of(bank, bank.scoped(SCOPE).lessons.list()[0].created_at.replace(year=2020))
@@ -346,7 +313,6 @@ def test_the_week_counts_it_apart_from_cures(hooks: Hooks, resident: Resident, b
 def test_three_of_the_longest_have_at_most_four_hundred_tokens(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
-    hooks.options = OWN
     for number in range(3):
         words = " ".join(["über"] * 30)
         ends(hooks, bank, resident, f"s-{number}", "Fix it", f"In diesem Projekt immer {number} {words} zuerst testen")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +11,23 @@ from waiting import until
 from lessonbank import ReasoningBank
 from lessonbank.bank.recall_again import cures_of
 from lessonbank.contracts.records import Recall
-from lessonbank.hosts import client
 from lessonbank.hosts.cures import Cures
 from lessonbank.hosts.resident import Resident
-from lessonbank.hosts.sessions import Sessions
 
-from .conftest import KEY, Hooks, prompt
+from .conftest import Hooks, called, hung_up, prompt, said
+from .conftest import learned as learned_of
 
 pytestmark = pytest.mark.full
 PROTO = "Exit code 2\nModuleNotFoundError: No module named 'billing.rates_pb'\nmake: *** [test] Error 1"
 SCOPE = cures_of("team")
 Call = tuple[str, str]
 FAILED: Call = ("make test", PROTO)
+
+
+@pytest.fixture(autouse=True)
+def shown_at_once(hooks: Hooks) -> None:
+    """Lessons of the person's own sessions, as `install` writes it."""
+    hooks.options = {"trusted": None, "own": "true"}
 
 
 def failed(command: str = "make test", printed: str = PROTO, *, session: str = "s-2") -> dict[str, Any]:
@@ -34,24 +37,10 @@ def failed(command: str = "make test", printed: str = PROTO, *, session: str = "
 
 def learned(hooks: Hooks, bank: ReasoningBank, resident: Resident, session: str, *calls: Call) -> None:
     """A session of Claude Code that made these calls ends, and is learned."""
-    path = hooks.folder / f"{session}.jsonl"
-
-    def line(role: str, content: Any) -> str:
-        return json.dumps({"type": role, "sessionId": session, "message": {"role": role, "content": content}}) + "\n"
-
-    with path.open("w", encoding="utf-8") as file:
-        file.write(line("user", f"Add a column {session}"))
-        for number, (command, printed) in enumerate(calls):
-            id = f"c{number}"
-            file.write(
-                line("assistant", [{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": command}}])
-            )
-            is_error = printed.startswith("Exit code")
-            result = {"type": "tool_result", "tool_use_id": id, "content": printed, "is_error": is_error}
-            file.write(line("user", [result]))
-    hooks({"hook_event_name": "SessionEnd", "session_id": session, "cwd": "/", "transcript_path": str(path)})
-    resident._sessions.learn(bank)  # pyright: ignore[reportPrivateUsage]
-    assert not list(Sessions(Path(client.spool_folder(KEY))).notes())
+    lines = [said(session, "user", f"Add a column {session}")]
+    for number, (command, printed) in enumerate(calls):
+        lines += called(session, f"c{number}", command, printed, failed=printed.startswith("Exit code"))
+    learned_of(hooks, bank, resident, session, lines)
 
 
 def proto(hooks: Hooks, bank: ReasoningBank, resident: Resident, session: str = "s-1") -> None:
@@ -65,7 +54,6 @@ def recalls(bank: ReasoningBank) -> tuple[Recall, ...]:
 def test_a_cure_is_told_when_the_command_fails_again_whatever_the_task_and_once(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
-    hooks.options = {"trusted": None, "own": "true"}
     assert hooks(failed()) == ""
     proto(hooks, bank, resident)
     told = json.loads(hooks(failed("cd app && make test")))
@@ -101,7 +89,6 @@ def test_a_cure_is_told_when_the_command_fails_again_whatever_the_task_and_once(
 def test_another_failure_gets_nothing(
     hooks: Hooks, resident: Resident, bank: ReasoningBank, event: dict[str, Any]
 ) -> None:
-    hooks.options = {"trusted": None, "own": "true"}
     proto(hooks, bank, resident)
     assert hooks(event) == ""
     assert recalls(bank) == ()
@@ -123,7 +110,6 @@ def test_the_same_cure_of_several_tasks_is_one_lesson_with_its_count(
 def test_what_became_of_the_command_settles_the_recall(
     hooks: Hooks, resident: Resident, bank: ReasoningBank, after: tuple[Call, ...], outcome: str
 ) -> None:
-    hooks.options = {"trusted": None, "own": "true"}
     proto(hooks, bank, resident)
     assert hooks(failed()) != ""
     learned(hooks, bank, resident, "s-2", FAILED, *after)
@@ -137,7 +123,6 @@ def test_what_became_of_the_command_settles_the_recall(
 def test_the_person_is_told_of_a_cure_that_is_kept_back_to_measure_it(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
-    hooks.options = {"trusted": None, "own": "true"}
     proto(hooks, bank, resident)
     sessions = resident._sessions  # pyright: ignore[reportPrivateUsage]
     with Cures.of({"bank": str(hooks.folder / "bank.db"), "holdout": "0.95"}, hooks.spool) as sessions.cures:
@@ -151,15 +136,9 @@ def test_the_person_is_told_of_a_cure_that_is_kept_back_to_measure_it(
 def test_a_cure_that_was_not_printed_is_told_at_the_next_failure(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
-    hooks.options = {"trusted": None, "own": "true"}
     proto(hooks, bank, resident)
-    with socket.socket(socket.AF_UNIX) as impatient:
-        impatient.connect(client.socket_path(KEY))
-        told = {"do": "cure", "host": "claude-code", "session": "s-2", "scope": "team", "folder": "/"}
-        told |= {"command": "make test", "printed": PROTO, "retrieve": {"own": "true"}}
-        told |= {"protocol": client.PROTOCOL, "release": client.release()}
-        impatient.sendall(json.dumps(told).encode() + b"\n")
-        assert b"make proto" in impatient.makefile("rb").readline()
+    told = {"do": "cure", "host": "claude-code", "session": "s-2", "scope": "team", "folder": "/"}
+    assert b"make proto" in hung_up(**told, command="make test", printed=PROTO, retrieve={"own": "true"})
     printed = until(lambda: hooks(failed()))
     assert "make proto" in printed
 
@@ -167,7 +146,6 @@ def test_a_cure_that_was_not_printed_is_told_at_the_next_failure(
 def test_commands_that_fail_at_once_in_a_session_are_told_their_cure_once(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
-    hooks.options = {"trusted": None, "own": "true"}
     proto(hooks, bank, resident)
     learned(hooks, bank, resident, "s-9", ("make lint", PROTO), ("make proto", "ok"), ("make lint", "ok"))
     events = [failed(command) for command in ("make test", "make lint") * 6]
@@ -177,7 +155,6 @@ def test_commands_that_fail_at_once_in_a_session_are_told_their_cure_once(
 
 
 def test_an_erased_session_leaves_no_receipt_of_a_cure(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
-    hooks.options = {"trusted": None, "own": "true"}
     proto(hooks, bank, resident)
     assert hooks(failed()) != ""
     assert hooks(failed(session="s-3")) != ""
@@ -186,7 +163,6 @@ def test_an_erased_session_leaves_no_receipt_of_a_cure(hooks: Hooks, resident: R
 
 
 def test_a_session_whose_receipt_was_erased_is_learned(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
-    hooks.options = {"trusted": None, "own": "true"}
     proto(hooks, bank, resident)
     assert hooks(failed()) != ""
     bank.scoped(SCOPE).admin.purge(recall=[one.id for one in recalls(bank)], reason="asked for")
@@ -198,7 +174,6 @@ def test_a_session_whose_receipt_was_erased_is_learned(hooks: Hooks, resident: R
 def test_a_cure_that_weakens_a_check_or_destroys_waits_for_a_person(
     hooks: Hooks, resident: Resident, bank: ReasoningBank, cure: str
 ) -> None:
-    hooks.options = {"trusted": None, "own": "true"}
     learned(hooks, bank, resident, "s-1", FAILED, (cure, "ok"), ("make test", "3 passed"))
     (lesson,) = bank.scoped(SCOPE).lessons.list()
     assert hooks(failed()) == ""
@@ -214,7 +189,6 @@ def test_with_trusted_every_cure_waits_for_a_person(hooks: Hooks, resident: Resi
 
 
 def test_gemini_cli_tells_its_exit_code_in_the_output(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
-    hooks.options = {"trusted": None, "own": "true"}
     proto(hooks, bank, resident)
     output = "Output: ModuleNotFoundError: No module named 'billing.rates_pb'\nExit Code: {}\nProcess Group PGID: 7"
     event: dict[str, Any] = {"hook_event_name": "AfterTool", "session_id": "g-1", "cwd": "/"}
@@ -231,7 +205,6 @@ def test_what_gemini_cli_and_qwen_code_write_around_an_output_is_not_taken_for_i
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
     """Where no line of it looks like an error, the last one says what was wrong."""
-    hooks.options = {"trusted": None, "own": "true"}
     printed = "make: no build yet\nmake: *** [Makefile:2: test] Error 2"
     calls = (("make test", f"Exit code 2\n{printed}"), ("make build", "ok"), ("make test", "3 passed"))
     learned(hooks, bank, resident, "s-1", *calls)
@@ -245,7 +218,6 @@ def test_what_gemini_cli_and_qwen_code_write_around_an_output_is_not_taken_for_i
 
 
 def test_qwen_code_tells_its_exit_code_in_the_error(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
-    hooks.options = {"trusted": None, "own": "true"}
     proto(hooks, bank, resident)
     said = "Command: make test\nDirectory: (root)\nOutput: ModuleNotFoundError: No module named 'billing.rates_pb'\n"
     said += "Error: (none)\nExit Code: {}\nSignal: (none)"
@@ -275,40 +247,23 @@ WROTE = "cat > docs/{}.md <<'E'\n# {}\nE"
         ),
     ],
 )
-@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini-cli"])
 def test_a_cure_of_a_command_in_a_line_is_told_at_the_next_failure(
     hooks: Hooks,
     resident: Resident,
     bank: ReasoningBank,
-    host: str,
     line: str,
     printed: str,
     after: list[str],
     later: str,
     told: str,
 ) -> None:
-    hooks.options = {"trusted": None, "own": "true"}
     learned(hooks, bank, resident, "s-1", (line, f"Exit code 1\n{printed}"), *((one, "done") for one in after))
-    printed = printed.replace("docs/a.md", "docs/b.md")
-    event = {**failed(later, f"Exit code 1\n{printed}"), "tool_use_id": "call_7"}
-    if host == "codex":
-        item = {"type": "CommandExecution", "id": "call_7", "exit_code": 1}
-        rollout = hooks.folder / "rollout.jsonl"
-        rollout.write_text(
-            json.dumps({"type": "event_msg", "payload": {"type": "item_completed", "item": item}}) + "\n"
-        )
-        event |= {"hook_event_name": "PostToolUse", "tool_response": printed, "transcript_path": str(rollout)}
-        event["error"] = None
-    if host == "gemini-cli":
-        event |= {"hook_event_name": "AfterTool", "tool_name": "run_shell_command"}
-        event["tool_response"] = {"llmContent": f"Output: {printed}\nExit Code: 1\nProcess Group PGID: 7"}
-    assert told in hooks(event, host=host)
+    assert told in hooks(failed(later, f"Exit code 1\n{printed.replace('docs/a.md', 'docs/b.md')}"))
 
 
 def test_codex_writes_the_exit_code_into_its_file_before_it_asks(
     hooks: Hooks, resident: Resident, bank: ReasoningBank
 ) -> None:
-    hooks.options = {"trusted": None, "own": "true"}
     proto(hooks, bank, resident)
     rollout = hooks.folder / "rollout.jsonl"
     printed = PROTO.removeprefix("Exit code 2\n")

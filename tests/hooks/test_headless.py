@@ -67,7 +67,7 @@ def test_it_is_asked_only_so_often_a_day(claude: Path) -> None:
     assert answer(claude)
 
 
-FOLDERS = 50
+FOLDERS = 15
 TAKES = """
 import pathlib, sys
 from lessonbank.errors import ModelUnavailable

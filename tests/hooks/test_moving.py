@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lessonbank import Evidence, Parts, ReasoningBank, connect
-from lessonbank.contracts.records import Observation, Step, ToolCall, Trajectory
-from lessonbank.contracts.records.runs import Action
+from lessonbank.contracts.records import Trajectory
 from lessonbank.hosts.moving import folder_of, move
 from lessonbank.hosts.repositories import COMMON, Repositories
 from lessonbank.hosts.session_lessons import SessionExtractor
+
+from .conftest import run_of, write_lines
 
 pytestmark = pytest.mark.full
 
@@ -29,13 +29,8 @@ def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReasoningB
 
 
 def learned(bank: ReasoningBank, session: str, command: str, host: str = "claude-code") -> None:
-    steps = list[Step]()
-    for line, failed in ((command, True), (f"{command} --all", False)):
-        said = "Error: not all" if failed else "ok"
-        seen = Observation(text=said, source="tool", call_id=line, is_error=failed, is_success=not failed)
-        call = ToolCall(name="Bash", arguments={"command": line}, id=line)
-        steps.append(Step(action=Action(calls=(call,)), observations=(seen,)))
-    run = Trajectory(task=f"Do {command}", steps=tuple(steps), metadata={"run_id": session})
+    calls = (command, "Error: not all", True), (f"{command} --all", "ok", False)
+    run = run_of(f"Do {command}", *calls, run_id=session)
     bank.learn(run, outcome="success", metadata={"host": host})
 
 
@@ -43,7 +38,7 @@ def transcript(home: Path, session: str, folder: Path) -> None:
     place = home / ".claude/projects/-srv" / f"{session}.jsonl"
     place.parent.mkdir(parents=True, exist_ok=True)
     lines = [{"type": "summary"}, {"type": "user", "sessionId": session, "cwd": str(folder)}]
-    place.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(place, lines)
     folder.mkdir(exist_ok=True)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from lessonbank import Parts, Step, Trajectory, connect
-from lessonbank.contracts.records import Action, Observation, ToolCall
+from lessonbank import Parts, connect
 from lessonbank.hosts.session_lessons import SessionExtractor
+
+from .conftest import run_of
 
 FAILS = ("make test", "No module named rates_pb", True)
 CURED = (FAILS, ("make proto", "ok", False), ("make test", "3 passed", False))
@@ -12,13 +13,8 @@ CURED = (FAILS, ("make proto", "ok", False), ("make test", "3 passed", False))
 
 def taught(*done: tuple[str, str, bool]) -> list[str]:
     """The lessons of a success with these commands: line, output, and whether it failed."""
-    steps = list[Step]()
-    for number, (line, printed, failed) in enumerate(done):
-        call = ToolCall(name="Bash", arguments={"command": line}, id=f"c{number}")
-        seen = Observation(text=printed, source="tool", call_id=call.id, is_error=failed, is_success=not failed)
-        steps.append(Step(action=Action(calls=(call,)), observations=(seen,)))
     with connect(":memory:", scope="s", parts=Parts(extractor=SessionExtractor())) as bank:
-        bank.learn(Trajectory(task="Round the rates", steps=tuple(steps)), outcome="success")
+        bank.learn(run_of("Round the rates", *done), outcome="success")
         return [f"{one.title}: {one.content}" for one in bank.lessons.list()]
 
 

@@ -18,6 +18,8 @@ from lessonbank.errors import ModelUnavailable
 from lessonbank.hosts.repositories import Repositories
 from lessonbank.hosts.sessions import Sessions
 
+from .conftest import called, said, write_lines
+
 pytestmark = pytest.mark.full
 NO = "no, that is wrong, add is still broken"
 DAY = 24 * 3600.0
@@ -29,29 +31,16 @@ def bank() -> Iterator[ReasoningBank]:
         yield memory
 
 
-def transcript(
-    folder: Path, session: str = "s-1", *, asked: str = "Ship a parcel to Norway", failed: bool = False
-) -> Path:
+def transcript(folder: Path, session: str = "s-1", *, asked: str = "Ship a parcel to Norway") -> Path:
     """Two sessions in one file, as Claude Code writes them."""
 
-    def line(kind: str, content: Any, of: str) -> str:
-        return json.dumps({"type": kind, "sessionId": of, "message": {"role": kind, "content": content}})
+    def lines(of: str, task: str) -> Iterator[dict[str, Any]]:
+        yield said(of, "user", task)
+        yield from called(of, "a", "echo x > form.txt", "a1 passed")
+        yield from called(of, "b", "pytest -q", "b1 passed")
+        yield said(of, "assistant", [{"type": "text", "text": "Done."}])
 
-    def lines(of: str, task: str) -> Iterator[str]:
-        yield line("user", task, of)
-        for id, command in (("a", "echo x > form.txt"), ("b", "pytest -q")):
-            yield line("assistant", [{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": command}}], of)
-            result = {
-                "type": "tool_result",
-                "tool_use_id": id,
-                "content": "1 failed" if failed and id == "b" else f"{id}1 passed",
-            }
-            yield line("user", [{**result, "is_error": failed and id == "b"}], of)
-        yield line("assistant", [{"type": "text", "text": "Done."}], of)
-
-    path = folder / f"{session}.jsonl"
-    path.write_text("\n".join([*lines(session, asked), *lines("another", "Something else")]) + "\n")
-    return path
+    return write_lines(folder / f"{session}.jsonl", [*lines(session, asked), *lines("another", "Something else")])
 
 
 def note(folder: Path, path: Path, *, ended: bool = True, age: float = 0.0, session: str = "s-1") -> Path:
@@ -89,20 +78,15 @@ def test_a_session_is_learned_in_the_scope_of_its_folder_or_where_its_lessons_ca
     assert [len(bank.scoped(scope).runs.list()) for scope in (f"coding/@folder{shop}", "coding/acme")] == [1, 1]
 
 
-def test_a_failed_session_is_a_failed_run(tmp_path: Path, bank: ReasoningBank) -> None:
-    note(tmp_path, transcript(tmp_path, failed=True))
-    Sessions(tmp_path).learn(bank)
-    (run,) = bank.runs.list()
-    assert run.verdict.outcome == "failure"
-
-
-def go_on(path: Path, said: str, session: str = "s-1", answer: str = "") -> None:
+def go_on(path: Path, words: str, session: str = "s-1", answer: str = "") -> None:
     """The session is resumed with words of the person, and perhaps an answer."""
+    spoken = [said(session, role, text) for role, text in (("user", words), ("assistant", answer)) if text]
+    append(path, spoken)
+
+
+def append(path: Path, lines: list[dict[str, Any]]) -> None:
     with path.open("a", encoding="utf-8") as file:
-        for role, text in (("user", said), ("assistant", answer)):
-            if text:
-                told = {"type": role, "sessionId": session, "message": {"role": role, "content": text}}
-                file.write(json.dumps(told) + "\n")
+        file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
 def test_a_resumed_session_corrects_its_run_and_what_that_taught(tmp_path: Path, bank: ReasoningBank) -> None:
@@ -207,18 +191,10 @@ def test_the_recall_belongs_to_the_task_that_memory_was_asked_about(tmp_path: Pa
     assert recalls == {"Ship a parcel to Norway": None, "Translate the error pages": recall.id}
 
 
-def commits(folder: Path, session: str, *calls: tuple[str, str], said: str = "") -> Path:
+def commits(folder: Path, session: str, command: str, printed: str) -> Path:
     """A session that edits, tests, and then calls git."""
     path = transcript(folder, session)
-    with path.open("a", encoding="utf-8") as file:
-        for number, (command, printed) in enumerate(calls):
-            use = {"type": "tool_use", "id": f"g{number}", "name": "Bash", "input": {"command": command}}
-            result = {"type": "tool_result", "tool_use_id": f"g{number}", "content": printed}
-            for role, content in (("assistant", [use]), ("user", [result])):
-                told = {"type": role, "sessionId": session, "message": {"role": role, "content": content}}
-                file.write(json.dumps(told) + "\n")
-    if said:
-        go_on(path, said, session=session)
+    append(path, called(session, "g", command, printed))
     return path
 
 
@@ -244,14 +220,14 @@ def test_a_session_that_reverts_what_another_committed_leaves_no_success_of_it(
     tmp_path: Path, bank: ReasoningBank, commit: tuple[str, str], command: str, printed: str
 ) -> None:
     sessions = Sessions(tmp_path)
-    other = commits(tmp_path, "s-0", ("git commit -am 'Add a cart'", "[main 0f0f0f0] Add a cart"))
-    first = commits(tmp_path, "s-1", commit)
+    other = commits(tmp_path, "s-0", "git commit -am 'Add a cart'", "[main 0f0f0f0] Add a cart")
+    first = commits(tmp_path, "s-1", *commit)
     for session, path in (("s-0", other), ("s-1", first)):
         note(tmp_path, path, session=session)
         sessions.learn(bank)
     taught = {run.trajectory.metadata["run_id"]: run.verdict.outcome for run in bank.runs.list()}
     assert taught == {"s-0": "success", "s-1": "success"}
-    note(tmp_path, commits(tmp_path, "s-2", (command, printed)), session="s-2")
+    note(tmp_path, commits(tmp_path, "s-2", command, printed), session="s-2")
     sessions.learn(bank)
     ended = {run.trajectory.metadata["run_id"]: run.verdict.outcome for run in bank.runs.list()}
     is_known = "1a2b3c4" not in command or commit[1].startswith("[")  # a quiet commit told nobody its hash
@@ -268,18 +244,9 @@ def test_what_a_person_said_is_stored_as_a_persons_word(tmp_path: Path, bank: Re
     assert (run.verdict.outcome, run.verdict.source) == ("success", "human")
 
 
-def test_the_run_settles_the_recall_of_its_session(tmp_path: Path, bank: ReasoningBank) -> None:
-    recall = bank.retrieve("Ship a parcel to Norway")
-    sessions = Sessions(tmp_path)
-    sessions.remember("s-1", recall.id)
-    note(tmp_path, transcript(tmp_path))
-    sessions.learn(bank)
-    (run,) = bank.runs.list()
-    assert run.recall_id == recall.id
-    assert sessions.recall_of("s-1") == recall.id  # a session that is resumed has its lessons already
-
-
-def test_a_run_has_the_task_that_memory_was_asked_about(tmp_path: Path, bank: ReasoningBank) -> None:
+def test_a_run_settles_the_recall_of_its_session_and_has_the_task_that_memory_was_asked_about(
+    tmp_path: Path, bank: ReasoningBank
+) -> None:
     recall = bank.retrieve("Ship a parcel to Norway")
     sessions = Sessions(tmp_path)
     sessions.remember("s-1", recall.id)
@@ -287,6 +254,7 @@ def test_a_run_has_the_task_that_memory_was_asked_about(tmp_path: Path, bank: Re
     sessions.learn(bank)
     (run,) = bank.runs.list()
     assert (run.trajectory.task, run.recall_id) == ("Ship a parcel to Norway", recall.id)
+    assert sessions.recall_of("s-1") == recall.id  # a session that is resumed has its lessons already
 
 
 def test_a_session_that_only_paused_waits_until_it_was_quiet_for_long(tmp_path: Path, bank: ReasoningBank) -> None:

@@ -11,15 +11,14 @@ import pytest
 
 from lessonbank import Evidence, Parts, ReasoningBank, Step, Trajectory, connect
 from lessonbank.bank.recall_again import cures_of
-from lessonbank.contracts.records import Observation, ToolCall
-from lessonbank.contracts.records.runs import Action
 from lessonbank.hosts import client
 from lessonbank.hosts.resident import Resident
 from lessonbank.hosts.session_lessons import SessionExtractor
 from lessonbank.hosts.sessions import Sessions
 from lessonbank.importers import Imported
 
-from .conftest import KEY, Hooks, prompt
+from .conftest import KEY, Hooks, prompt, run_of, write_lines
+from .conftest import said as said_by
 
 pytestmark = pytest.mark.full
 SHIP = "Ship a parcel to Norway"
@@ -85,13 +84,8 @@ def test_a_lesson_is_removed_unless_a_person_approved_it(said: Any, hooks: Hooks
 @pytest.fixture
 def cured(hooks: Hooks, bank: ReasoningBank) -> Imported:
     """A session in which a command failed, and another one got it through; it taught a lesson for prompts."""
-    steps = list[Step]()
-    for number, (command, code) in enumerate((("make test", 2), ("make proto", 0), ("make test", 0))):
-        call = ToolCall(name="Bash", arguments={"command": command}, id=f"c{number}")
-        printed, flags = "error: no rates" if code else "ok", {"is_error": bool(code), "is_success": not code}
-        seen = Observation(text=printed, source="tool", call_id=call.id, **flags)
-        steps.append(Step(action=Action(calls=(call,)), observations=(seen,)))
-    run, parts = Trajectory(task="Speed up", steps=tuple(steps)), Parts(extractor=SessionExtractor())
+    failed, cure = ("make test", "error: no rates", True), ("make proto", "ok", False)
+    run, parts = run_of("Speed up", failed, cure, ("make test", "ok", False)), Parts(extractor=SessionExtractor())
     with connect(hooks.folder / "bank.db", scope="team", evidence=Evidence(holdout=None), parts=parts) as own:
         own.learn(run, outcome="success")
     assert len(bank.lessons.list()) == 2
@@ -139,10 +133,8 @@ def test_switched_off_nothing_is_shown_or_learned_until_it_is_on_again(
     assert bool(hooks({**again, "session_id": "before"})) is (word == "off")
     assert bool(hooks(prompt(SHIP, session="s-2"))) is (word == "off")
     assert any("off in this" in line for line in said().splitlines())
-    line = {"type": "user", "sessionId": "s-1", "message": {"role": "user", "content": SHIP}}
-    answer = {"type": "assistant", "sessionId": "s-1", "message": {"role": "assistant", "content": "Done."}}
-    transcript = hooks.folder / "s-1.jsonl"
-    transcript.write_text("".join(json.dumps(one) + "\n" for one in (line, answer)))
+    lines = said_by("s-1", "user", SHIP), said_by("s-1", "assistant", "Done.")
+    transcript = write_lines(hooks.folder / "s-1.jsonl", lines)
     note = {"host": "claude-code", "session": "s-1", "scope": "team", "transcript": str(transcript)}
     (hooks.spool / "s-1.json").write_text(json.dumps({**note, "ended": True, "at": 1.0}))
     Sessions(hooks.spool).learn(bank)

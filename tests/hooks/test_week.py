@@ -11,12 +11,12 @@ import pytest
 from running import lessonbank_cli
 
 from lessonbank import Evidence, Learning, Parts, ReasoningBank, connect
-from lessonbank.contracts.records import Observation, Step, ToolCall, Trajectory
-from lessonbank.contracts.records.runs import Action
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.hosts.cures import CureExtractor, Cures
 from lessonbank.hosts.week import week_of
 from lessonbank.importers import Imported
+
+from .conftest import run_of
 
 pytestmark = pytest.mark.full
 SHOP = "coding/example.org/acme/shop"
@@ -32,15 +32,9 @@ def bank(tmp_path: Path) -> Iterator[ReasoningBank]:
 
 def session(name: str) -> Imported:
     """A session in which a command failed, and another one got it through."""
-    steps, codes = list[Step](), dict[str, int]()
-    for number, (command, code) in enumerate((("make test", 2), ("make rates", 0), ("make test", 0))):
-        call = ToolCall(name="Bash", arguments={"command": command}, id=f"c{number}")
-        printed = FAILS if code else "ok"
-        seen = Observation(text=printed, source="tool", call_id=call.id, is_error=bool(code))
-        steps.append(Step(action=Action(calls=(call,)), observations=(seen,)))
-        codes[f"c{number}"] = code
-    run = Trajectory(task=f"Speed up report {name}", steps=tuple(steps), metadata={"run_id": name})
-    return Imported(run, exit_codes=codes)
+    failed, cured = ("make test", FAILS, True), ("make rates", "ok", False)
+    run = run_of(f"Speed up report {name}", failed, cured, ("make test", "ok", False), run_id=name)
+    return Imported(run, exit_codes={"c0": 2, "c1": 0, "c2": 0})
 
 
 def a_week(bank: ReasoningBank, folder: Path) -> None:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import lessonbank
 from lessonbank.importers import Imported, read
 
+from .test_coding_agents import opencode_database
+
 Row = dict[str, Any]
-COMMANDS = ("cat notes.txt", "check it", "look")
-PRINTED = ("Error: this is what the notes say", "all is well", "")
-"""What a command printed that passed, and one that failed; and one without words that passed."""
-CODES = (0, 2, 0)
-RUNS = [("a", COMMANDS[0], PRINTED[0], 0), ("b", COMMANDS[1], PRINTED[1], 2), ("c", COMMANDS[2], PRINTED[2], 0)]
+RUNS = [
+    ("a", "cat notes.txt", "Error: this is what the notes say", 0),
+    ("b", "check it", "all is well", 2),
+    ("c", "look", "", 0),
+]
+"""Calls: one that passed, whatever its words, one that failed, and one without words that passed."""
 
 
 def lines(folder: Path, rows: Iterable[Row]) -> Path:
@@ -89,26 +90,12 @@ def cline(folder: Path) -> Path:
 
 
 def opencode(folder: Path) -> Path:
-    with sqlite3.connect(folder / "opencode.db") as database:
-        database.execute("CREATE TABLE session (id TEXT, parent_id TEXT, time_created INTEGER)")
-        database.execute("CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT)")
-        database.execute("CREATE TABLE part (id TEXT, message_id TEXT, data TEXT)")
-        database.execute("INSERT INTO session VALUES ('s', NULL, 1)")
-        parts: list[tuple[str, list[Row]]] = [("user", [{"type": "text", "text": "Mend it"}])]
-        for id, command, printed, code in RUNS:
-            state = {
-                "status": "completed",
-                "input": {"command": command},
-                "output": printed,
-                "metadata": {"exit": code},
-            }
-            parts.append(("assistant", [{"type": "tool", "tool": "bash", "callID": id, "state": state}]))
-        for number, (role, told) in enumerate(parts):
-            database.execute("INSERT INTO message VALUES (?, 's', ?, ?)", (number, number, json.dumps({"role": role})))
-            for part in told:
-                database.execute("INSERT INTO part VALUES (?, ?, ?)", (number, number, json.dumps(part)))
-    database.close()
-    return folder / "opencode.db"
+    messages: list[tuple[str, Row, list[Row]]] = [("s-1", {"role": "user"}, [{"type": "text", "text": "Mend it"}])]
+    for id, command, printed, code in RUNS:
+        state: Row = {"status": "completed", "input": {"command": command}, "output": printed}
+        part = {"type": "tool", "tool": "bash", "callID": id, "state": {**state, "metadata": {"exit": code}}}
+        messages.append(("s-1", {"role": "assistant"}, [part]))
+    return opencode_database(folder, messages)
 
 
 def mini_swe_agent(folder: Path) -> Path:
@@ -172,15 +159,3 @@ def test_a_flag_or_an_exit_code_says_whether_a_tool_failed(tmp_path: Path, write
     (run,) = [one for one in read(write(tmp_path)) if isinstance(one, Imported)]
     seen = [one for step in run.trajectory.steps for one in step.observations if one.source != "user"]
     assert [(one.is_error, one.is_success) for one in seen] == [(False, True), (True, False), (False, True)]
-
-
-@pytest.mark.parametrize("write", [codex, gemini_cli, mini_swe_agent, mini_swe_agent_in_text])
-def test_what_failed_is_no_step_of_what_worked_and_what_passed_is_one(
-    tmp_path: Path, write: Callable[[Path], Path]
-) -> None:
-    (run,) = [one for one in read(write(tmp_path)) if isinstance(one, Imported)]
-    with lessonbank.connect(":memory:", scope="s", embedder="lexical") as bank:
-        bank.learn(run.trajectory, outcome="success")
-        told = "\n".join(lesson.content for lesson in bank.lessons.list())
-    assert "cat notes.txt" in told
-    assert "check it" not in told

@@ -136,23 +136,16 @@ def test_a_call_its_result_and_the_answer_are_read_once_each(framework: str, tmp
     assert (run.account.unanswered, run.account.strays, run.account.left) == (0, 0, ())
 
 
-def test_roles_in_one_text_are_voices_and_the_account_says_it_was_a_guess(tmp_path: Path) -> None:
-    text = "system: Be brief.\nuser: Say hi to Bob\nassistant: Hi Bob\nuser: And to Ann: twice"
-    run = run_of(trace(tmp_path, observed("GENERATION", 1, text, "Hi Ann, hi Ann")))
-    assert (run.trajectory.instructions, run.trajectory.task) == ("Be brief.", "Say hi to Bob")
-    assert [said for said, _, _ in told(run)] == ["", "Hi Bob", "Hi Ann, hi Ann"]
-    assert run.account.speakers == "places"
-
-
 @pytest.mark.parametrize(
     "text",
     [
+        "system: Be brief.\nuser: Say hi to Bob\nassistant: Hi Bob\nuser: And to Ann: twice",
         "System: Be brief.\nHuman: Say hi to Bob\nAI: Hi Bob\nHuman: And to Ann: twice",
         "SYSTEM: Be brief.\n\nUSER: Say hi to Bob\n\nASSISTANT: Hi Bob\n\nUSER: And to Ann: twice",
         "Developer: Be brief.\nUser: Say hi to Bob\nAssistant: Hi Bob\nUser: And to Ann: twice",
     ],
 )
-def test_roles_with_capitals_are_voices_too(text: str, tmp_path: Path) -> None:
+def test_roles_in_one_text_are_voices_and_the_account_says_it_was_a_guess(text: str, tmp_path: Path) -> None:
     run = run_of(trace(tmp_path, observed("GENERATION", 1, text, "Hi Ann, hi Ann")))
     assert (run.trajectory.instructions, run.trajectory.task) == ("Be brief.", "Say hi to Bob")
     assert [said for said, _, _ in told(run)] == ["", "Hi Bob", "Hi Ann, hi Ann"]
@@ -235,4 +228,4 @@ def test_many_calls_and_results_of_one_name_take_linear_time(tmp_path: Path) -> 
         return time.process_time() - began
 
     seconds(10)
-    assert seconds(2000) < 10 * seconds(500) + 0.5
+    assert seconds(1000) < 10 * seconds(250) + 0.2

@@ -59,13 +59,14 @@ def test_a_pipe_or_a_device_that_is_named_is_refused(name: str, tmp_path: Path) 
 
 
 @_posix
-def test_a_report_beside_a_run_that_is_a_device_or_a_pipe_costs_no_run(
+def test_a_report_beside_a_run_that_is_a_device_a_pipe_or_a_link_to_nothing_costs_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LIMIT, 2**14)
     run: dict[str, object] = {"trajectory": [{"action": "ls", "observation": "a"}], "history": [], "info": {}}
     (tmp_path / "x.traj").write_text(json.dumps(run))
     (tmp_path / "results.json").symlink_to("/dev/zero")
+    (tmp_path / "b_report.json").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "report.json")
     (tmp_path / "a_report.json").write_bytes(gzip.compress(b" " * 10**6))
     for place in (tmp_path, tmp_path / "x.traj"):
@@ -155,8 +156,9 @@ def test_an_archive_out_of_proportion_and_lines_without_end_are_given_up(
     monkeypatch.setattr("lessonbank.importers._formats._MOST_IN_VAIN", 2**20)
     monkeypatch.setattr("lessonbank.importers._files._MOST_BLANK", 2**14)
     noise = b'"%s"\n' % random.Random(0).randbytes(512).hex().encode()  # some Pythons unpack 128 KB at once
+    wide = b"[]" + b" " * 13 + b"\n"
     files = {
-        "bomb.jsonl.gz": (gzip.compress(ROW.encode() + noise + b"[]\n" * 2**18), "more than 250 times"),
+        "bomb.jsonl.gz": (gzip.compress(ROW.encode() + noise + wide * 2**16), "more than 250 times"),
         "blank.jsonl": (ROW.encode() + b" \n" * 2**14, "blank lines"),
         "endless.jsonl": (ROW.encode() + b"x" * 2**21, "a line is longer than 1 MB"),
     }

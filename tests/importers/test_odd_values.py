@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import time
 from collections.abc import Callable
@@ -45,13 +46,12 @@ def places(value: Any) -> list[tuple[Any, Any]]:
     return [place for key in keys for place in ((value, key), *places(value[key]))]
 
 
-@pytest.mark.parametrize("times", [12, pytest.param(60, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", VALUES)
-def test_an_odd_value_in_any_field_is_no_crash(name: str, times: int, tmp_path: Path) -> None:
+def test_an_odd_value_in_any_field_is_no_crash(name: str, tmp_path: Path) -> None:
     chance = random.Random(name)
     path = tmp_path / "run.jsonl"
     (tmp_path / "task.txt").write_text("Make the tests pass", encoding="utf-8")
-    for _ in range(times):
+    for _ in range(100 if "LESSONBANK_SOAK" in os.environ else 20):
         value = json.loads(json.dumps(VALUES[name]))
         for inner, key in chance.choices(places(value), k=chance.randrange(1, 4)):
             inner[key] = chance.choice(ODD)
@@ -105,7 +105,7 @@ def test_a_run_four_times_as_long_takes_about_four_times_as_long(name: str, tmp_
         return time.process_time() - began
 
     seconds(10)
-    assert seconds(1600) < 12 * seconds(400) + 0.3
+    assert seconds(800) < 12 * seconds(200) + 0.2
 
 
 def test_other_programs_objects_with_a_history_are_no_trajectory_of_swe_agent(tmp_path: Path) -> None:

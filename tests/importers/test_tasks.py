@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ from typing import Any
 import pytest
 
 from lessonbank.importers import Imported, read
+
+from .test_coding_agents import opencode_database
 
 FIRST = "Add a discount to the cart"
 PASSES = ("pytest -q", "3 passed in 0.1s")
@@ -224,43 +225,24 @@ def codex(path: Path) -> Path:
     return path
 
 
+SPOKEN = [("user", FIRST), ("", "Done."), ("user", "thanks"), ("user", "Translate the pages"), ("", "Ok")]
+
+
 def gemini(path: Path) -> Path:
     call: dict[str, Any] = {"id": "c", "name": "run_shell_command", "args": {"command": "make"}, "result": []}
-    texts = [
-        ("user", FIRST),
-        ("gemini", "Done."),
-        ("user", "thanks"),
-        ("user", "Translate the pages"),
-        ("gemini", "Ok"),
-    ]
     rows: list[dict[str, Any]] = [{"sessionId": "s-1", "projectHash": "h", "startTime": "t"}]
-    for number, (kind, text) in enumerate(texts):
-        more: dict[str, Any] = {"toolCalls": [call]} if kind == "gemini" else {}
-        rows.append({"id": str(number), "type": kind, "content": text, **more})
+    for number, (role, text) in enumerate(SPOKEN):
+        more: dict[str, Any] = {} if role else {"toolCalls": [call]}
+        rows.append({"id": str(number), "type": role or "gemini", "content": text, **more})
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
 def opencode(path: Path) -> Path:
-    place = path.with_name("opencode.db")
-    said = [
-        ("user", FIRST),
-        ("assistant", "Done."),
-        ("user", "thanks"),
-        ("user", "Translate the pages"),
-        ("assistant", "Ok"),
-    ]
-    with sqlite3.connect(place) as database:
-        database.execute("CREATE TABLE session (id TEXT, parent_id TEXT, time_created INTEGER)")
-        database.execute("CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT)")
-        database.execute("CREATE TABLE part (id TEXT, message_id TEXT, data TEXT)")
-        database.execute("INSERT INTO session VALUES ('s-1', NULL, 1)")
-        for number, (role, text) in enumerate(said):
-            data = json.dumps({"role": role})
-            database.execute("INSERT INTO message VALUES (?, 's-1', ?, ?)", (str(number), number, data))
-            part = json.dumps({"type": "text", "text": text})
-            database.execute("INSERT INTO part VALUES (?, ?, ?)", (f"p{number}", str(number), part))
-    return place
+    return opencode_database(
+        path.parent,
+        [("s-1", {"role": role or "assistant"}, [{"type": "text", "text": text}]) for role, text in SPOKEN],
+    )
 
 
 @pytest.mark.parametrize("write", [codex, gemini, opencode])

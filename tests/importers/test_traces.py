@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-import lessonbank
 from lessonbank.contracts.records import Trajectory
 from lessonbank.errors import FormatError
 from lessonbank.importers import Entry, Imported, Skipped, detect, read
@@ -55,15 +54,6 @@ def test_a_trace_of_one_service_is_the_same_run_in_each_of_its_exports() -> None
     assert page == export
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_what_was_read_can_be_learned_once(name: str) -> None:
-    bank = lessonbank.connect(":memory:", scope="t", embedder="lexical")
-    first = [bank.learn(run, outcome="success") for run in runs(list(read(STORED / name)))]
-    again = [bank.learn(run, outcome="success") for run in runs(list(read(STORED / name)))]
-    assert [learned.known for learned in first] == [()]
-    assert [len(learned.known) for learned in again] == [1]
-
-
 def test_a_failed_root_is_the_error_of_its_run(tmp_path: Path) -> None:
     trace = json.loads((STORED / "langfuse.json").read_text())
     trace["observations"][0] |= {"level": "ERROR", "statusMessage": "the upstream closed the connection"}
@@ -73,14 +63,6 @@ def test_a_failed_root_is_the_error_of_its_run(tmp_path: Path) -> None:
     rows[0]["error"] = "GraphRecursionError()"
     (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert runs(list(read(tmp_path / "b.jsonl")))[0].error == "GraphRecursionError()"
-
-
-def test_a_trace_without_contents_says_what_to_switch_on(tmp_path: Path) -> None:
-    trace = json.loads((STORED / "langfuse.json").read_text())
-    for row in (trace, *trace["observations"]):
-        row["input"] = row["output"] = None
-    (tmp_path / "a.json").write_text(json.dumps(trace))
-    assert "switched off" in reasons(tmp_path / "a.json")
 
 
 # --- OTLP in protobuf ------------------------------------------------------------------------------------------------
@@ -220,7 +202,7 @@ def test_whatever_a_trace_file_holds_it_is_read_or_skipped(tmp_path: Path) -> No
         b"[[[[]]]]",
         b'"attachment://x"',
     ]
-    for number in range(700):
+    for number in range(350):
         name = draw.choice(list(wholes))
         whole = bytearray(wholes[name])
         for _ in range(draw.choice((1, 2, 8))):
@@ -237,7 +219,7 @@ def test_whatever_a_trace_file_holds_it_is_read_or_skipped(tmp_path: Path) -> No
             read_ones += len(runs(list(read(place))))
         except FormatError:
             continue
-    assert read_ones > 100
+    assert read_ones > 50
 
 
 def requests(service: str, first: str, second: str) -> list[dict[str, Any]]:

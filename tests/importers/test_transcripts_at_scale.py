@@ -1,4 +1,4 @@
-"""Large transcripts are read and learned in bounded memory, whatever lines a later version of the host writes."""
+"""Large transcripts are read in bounded memory, whatever lines a later version of the host writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import lessonbank
 from lessonbank import importers
 from lessonbank.importers import Imported
 
@@ -147,7 +146,7 @@ def test_memory_does_not_grow_with_what_is_passed_over(tmp_path: Path) -> None:
 def test_a_session_of_turns_as_long_as_people_have_is_read_in_less_than_twice_its_size(
     tmp_path: Path, agent: str, size: int
 ) -> None:
-    told = {"claude_code": claude_lines, "qwen_code": qwen_lines}[agent](turns=400_000 // (size + 1_500), size=size)
+    told = {"claude_code": claude_lines, "qwen_code": qwen_lines}[agent](turns=200_000 // (size + 1_500), size=size)
     file = write(tmp_path / "s.jsonl", told)
     [run] = importers.read(file, format=agent)
     assert isinstance(run, Imported)
@@ -155,31 +154,15 @@ def test_a_session_of_turns_as_long_as_people_have_is_read_in_less_than_twice_it
     assert peak(lambda: [None for _ in importers.read(file, format=agent)]) < 2 * file.stat().st_size
 
 
-def test_a_folder_of_transcripts_is_learned_in_the_memory_of_its_largest_and_again_adds_nothing(tmp_path: Path) -> None:
-    for count in (3, 9):
+def test_a_folder_of_transcripts_is_read_in_the_memory_of_its_largest(tmp_path: Path) -> None:
+    for count in (2, 8):
         for number in range(count):
-            write(tmp_path / str(count) / f"s{number}.jsonl", session(f"s{number}", turns=4, size=2000))
-
-    def learn(folder: Path) -> list[bool]:
-        with lessonbank.connect(folder / "bank.db", scope="t", embedder="lexical") as bank:
-            runs = (entry for entry in importers.read(folder) if isinstance(entry, Imported))
-            return [bool(bank.learn(run.trajectory, outcome="failure").known) for run in runs]
-
-    assert learn(tmp_path / "9") == [False] * 9
-    assert learn(tmp_path / "9") == [True] * 9
-    with lessonbank.connect(tmp_path / "9" / "bank.db", scope="t", embedder="lexical") as bank:
-        assert bank.admin.counts().trajectories == 9
-    (tmp_path / "9" / "bank.db").unlink()
-
-    def learn_anew(folder: Path) -> None:
-        (folder / "bank.db").unlink(missing_ok=True)
-        learn(folder)
-
-    few, many = (peak(lambda count=count: learn_anew(tmp_path / str(count))) for count in (3, 9))
-    assert many < 1.5 * few + MB
+            write(tmp_path / str(count) / f"s{number}.jsonl", session(f"s{number}", turns=8))
+    few, many = (peak(lambda count=count: [None for _ in importers.read(tmp_path / str(count))]) for count in (2, 8))
+    assert many < 1.5 * few
 
 
-def test_ten_thousand_broken_lines_are_read_or_skipped_and_never_crash(tmp_path: Path) -> None:
+def test_thousands_of_broken_lines_are_read_or_skipped_and_never_crash(tmp_path: Path) -> None:
     draw = random.Random(11)
     whole = [json.dumps(line) for line in noise(session("s", turns=10, size=200), size=30)]
     values = ["null", "[]", "{}", '"x"', "1e400", "-1", "true", '"\\ud83d"', "[[[[]]]]", '{"role": []}']
@@ -196,10 +179,10 @@ def test_ten_thousand_broken_lines_are_read_or_skipped_and_never_crash(tmp_path:
                 line = line[:at] + draw.choice(("", "\x00", "\\", '"', "}", "é")) + line[at + draw.randrange(4) :]
         return line.replace("\n", " ")
 
-    lines = [broken() for _ in range(10_000)]
+    lines = [broken() for _ in range(4_000)]
     read = 0
     for start in range(0, len(lines), 500):
         place = tmp_path / f"{start}.jsonl"
         place.write_text("\n".join([whole[1], *lines[start : start + 500]]), encoding="utf-8", errors="replace")
         read += sum(isinstance(entry, Imported) for entry in importers.read(place, format="claude_code"))
-    assert read > 20
+    assert read > 7
