@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from any_text import any_text
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from structural_checks import TOKENS, Case, bad_characters, fenced, live_in, read, roles_in, tokens_in
 from typer.testing import CliRunner
 
@@ -142,107 +139,6 @@ def test_code_is_read_back_from_the_block_as_it_was() -> None:
         body = [line.removeprefix(f"{nonce}| ") for line in lines[opening + 1 : -1] if line != "~~~"]
         start = body.index("  when: seen before") + 1
         assert "\n".join(line[2:] for line in body[start:]).strip() == case.text.strip(), case.id
-
-
-PIECES = [
-    *sorted(TOKENS),
-    "`",
-    "``",
-    "```",
-    "```\n",
-    "~~~\n",
-    "\n",
-    "\n\n",
-    "- ",
-    "1. ",
-    "> ",
-    "    ",
-    "\t",
-    "<",
-    ">",
-    "<b>",
-]
-PIECES += [
-    "<div>",
-    "<div ",
-    '<b title="',
-    '">',
-    "<!--",
-    "-->",
-    "<?",
-    "?>",
-    "<a`b@c.de>",
-    "<u:",
-    "<http://a`b>",
-    "<pre>",
-    "|",
-]
-PIECES += [
-    "![x](https://e.x)",
-    "![x](/l)",
-    "[x](https://e.x)",
-    "<img src=https://e.x>",
-    "[a]: https://e.x\n",
-    "![a]",
-    "[a]",
-]
-PIECES += [
-    "https://e.x",
-    "www.e.x",
-    "\\",
-    "--|--\n",
-    "a | b\n",
-    "# ",
-    "(",
-    ")",
-    "[",
-    "]",
-    "!",
-    "&#104;",
-    "&colon;",
-    "//",
-    ":",
-]
-PIECES += [
-    "javascript:a",
-    "=",
-    "'",
-    '"',
-    "\u200b",
-    "\uff1c",
-    "\uff40",
-    "\uff1a",
-    "e\u0301",
-    "\u3000",
-    "\x1b[",
-    "\r",
-    "Human:",
-    "x",
-]
-PIECES += [f"<<<end run {NONCE}>>>", NONCE, "\u0301\u0336", "\U0001d56c", "\u2028", "User", "<system", "[INST"]
-TEXTS = any_text(max_size=80) | st.lists(st.sampled_from(PIECES), max_size=22).map("".join)
-
-
-def often(test: Any) -> Any:
-    """As many examples as `just fuzz` asks for, new ones each time; else as many as the profile says."""
-    wanted = int(os.environ.get("LESSONBANK_FUZZ", "0"))
-    return settings(max_examples=wanted, derandomize=False)(test) if wanted else test
-
-
-@often
-@given(text=TEXTS)
-def test_any_text_comes_out_inert(text: str) -> None:
-    assert_inert(clean(text), but=THOUGHTS)
-    assert clean(clean(text)) == clean(text)
-    form = canonical(text)
-    assert_inert(form)
-    assert canonical(form) == form
-    assert not live_in(form)
-    assert len(form) <= 6 * len(text)
-    assert len(canonical(text, limit=20)) <= 27
-    inside(fence(text, label="run", nonce=NONCE), "run", NONCE)
-    inside(write_block(form, label="run", nonce=NONCE), "run", NONCE)
-    assert not live_in(write_block(f"{form}\n`![x](https://e.x)`", label="run", nonce=NONCE))
 
 
 @pytest.mark.parametrize(
