@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from attacks import Case
@@ -144,23 +143,6 @@ async def test_hostile_advice_in_plain_words_is_on_probation_and_reaches_a_promp
     assert set(states.values()) <= {PROBATION, "rejected"}
 
 
-@pytest.mark.parametrize("trust", ["corroborated", "reviewed"])
-async def test_hostile_advice_in_plain_words_is_not_shown_where_trust_has_to_be_earned(trust: Any) -> None:
-    async with await lessonbank.connect_async(
-        ":memory:",
-        scope=MINE,
-        embedder="lexical",
-        evidence=lessonbank.Evidence(holdout=None),
-        safety=lessonbank.Safety(trust=trust),
-    ) as bank:
-        advice = [
-            Experience(scope=MINE, task=c["task"], lessons=drawn(c, a_lesson(c)).lessons) for c in cases("semantic")
-        ]
-        await bank.store.apply([Add(experience=e) for e in advice], scope=MINE, writer="tests")
-        for task in {e.task for e in advice}:
-            assert (await bank.retrieve(task, limit=5)).text == ""
-
-
 # --- what is harmless ------------------------------------------------------------------------------------------------
 
 CODE = {
@@ -195,11 +177,7 @@ def test_nothing_harmless_is_blocked_but_what_is_known() -> None:
         told[case["id"]] = became({"task": "Make the page pass"}, lesson)
     assert len(harmless) >= 150
     assert {id for id, state in told.items() if state not in (PROBATION, MARKED)} <= BLOCKED
-
-
-def test_two_in_a_hundred_harmless_texts_are_blocked_at_most() -> None:
-    assert len(BLOCKED) / len(cases("benign")) <= 0.02
-    test_nothing_harmless_is_blocked_but_what_is_known()
+    assert len(BLOCKED) / len(harmless) <= 0.02
 
 
 SCRIPTS: Sequence[tuple[str, str]] = [

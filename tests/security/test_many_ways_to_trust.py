@@ -70,24 +70,6 @@ def is_shown(bank: ReasoningBank, words: str = "EVIL") -> bool:
 
 # Trust
 
-SPELLINGS = (
-    *("ANA", "An\u200ba", " Ana ", "Ana\u00a0", "\uff21na", "A\u00adna", "Ana\ufe0f", "\u202eAna", "Ana\U000e0041"),
-    *("\ufeffAna", "Ana\t", "A\u2060na", "Ana\u3164", "Ana\u2800", "An\u034fa", "\U0001d400na", "Ana\u2028", "Ana\x7f"),
-)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("spelling", SPELLINGS, ids=ascii)
-def test_another_spelling_of_a_name_is_no_second_witness(spelling: str) -> None:
-    with opened(safety=Safety(trust="corroborated")) as bank:
-        key = bank.admin.add_writer("Ana")
-        for number, name in enumerate(("Ana", spelling)):
-            with suppress(LessonbankError):
-                bank.scoped(writer=name, key=key).learn(
-                    did(f"r{number}", f"Cancel the pending order {number}"), outcome="success"
-                )
-        assert not is_shown(bank)
-
 
 @pytest.mark.parametrize("forge", ["", "wrong", "of another writer", "renewed", "removed"])
 def test_only_the_present_key_of_a_writer_makes_a_second_witness(forge: str) -> None:
