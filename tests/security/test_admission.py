@@ -59,10 +59,7 @@ CORPORA = {"admission": (400, 0.88), "admission_held_out": (150, 0.84), "admissi
 rest is shown as unchecked, as everything is that no model has checked."""
 
 
-FIRST, *OTHERS = sorted(CORPORA)
-
-
-@pytest.fixture(scope="module", params=[FIRST, *(pytest.param(name, marks=pytest.mark.full) for name in OTHERS)])
+@pytest.fixture(scope="module", params=sorted(CORPORA))
 def labelled(request: pytest.FixtureRequest) -> tuple[str, dict[str, list[tuple[str, str]]]]:
     """The name of a corpus, and for each label (id, what became of it)."""
     told: dict[str, list[tuple[str, str]]] = {"good": [], "junk": []}
@@ -71,7 +68,6 @@ def labelled(request: pytest.FixtureRequest) -> tuple[str, dict[str, list[tuple[
     return request.param, told
 
 
-@pytest.mark.full
 def test_a_corpus_has_as_much_junk_as_lessons(labelled: tuple[str, dict[str, list[tuple[str, str]]]]) -> None:
     name, told = labelled
     least, _ = CORPORA[name]
@@ -111,7 +107,6 @@ def outside(text: str, nonce: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith(f"{nonce}| ")]
 
 
-@pytest.mark.full
 async def test_hostile_advice_in_plain_words_is_on_probation_and_reaches_a_prompt_only_inside_the_fence() -> None:
     advice, states = cases("semantic"), dict[str, str]()
     assert len(advice) >= 60

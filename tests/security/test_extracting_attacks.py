@@ -261,7 +261,6 @@ def judging(case: Case, messages: Sequence[Message]) -> str:
     return json.dumps({"check": code, "reason": case.text, "outcome": case.verdict, "confidence": 0.9})
 
 
-@pytest.mark.full
 async def test_a_bank_keeps_every_lesson_in_its_own_scope_and_on_probation() -> None:
     kept = 0
     for_case: dict[str, Case] = {}

@@ -80,7 +80,6 @@ def test_the_corpus_is_large_enough() -> None:
 # --- the guard -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.full
 @each(HOSTILE)
 def test_hostile_text_comes_out_inert(cases: list[Case]) -> None:
     for case in cases:
@@ -106,7 +105,6 @@ def test_no_text_closes_a_fence_or_forges_one(cases: list[Case]) -> None:
             assert all(line.startswith(f"{NONCE}| ") for line in lines), case.id
 
 
-@pytest.mark.full
 @each(SHORT)
 def test_a_page_of_two_lessons_has_nothing_to_click_or_load(cases: list[Case]) -> None:
     """Also where the first one's backticks are to turn the second one's code into a link."""
@@ -174,7 +172,6 @@ def recalled(*lessons: Lesson, style: str = "general") -> str:
     return injector.recall(found, id=RECALL, task="jump", scope="s", retriever="r", space=None).text
 
 
-@pytest.mark.full
 @each(SHORT)
 @pytest.mark.parametrize("style", ["general", "paper"])
 def test_the_block_holds_every_lesson_and_nothing_else(cases: list[Case], style: str) -> None:
@@ -234,7 +231,6 @@ async def extractor_prompt(text: str) -> str:
 FILES = ("extract_success", "extract_failure", "contrast")
 
 
-@pytest.mark.full
 @pytest.mark.anyio
 @pytest.mark.parametrize("ask", [judge_prompt, extractor_prompt])
 @each(SHORT)
@@ -246,7 +242,6 @@ async def test_a_run_changes_nothing_of_a_prompt_around_its_fence(cases: list[Ca
         assert_inert("\n".join(line for line in prompt.split("\n") if line not in frame), id=case.id)
 
 
-@pytest.mark.full
 @pytest.mark.anyio
 async def test_a_lesson_changes_nothing_of_the_prompt_for_recognising() -> None:
     frame = outside_of(await recognise_prompt("harmless"))
@@ -308,7 +303,6 @@ def command(path: Path, *words: str) -> str:
     return done.output
 
 
-@pytest.mark.full
 def test_the_command_line_shows_hostile_lessons_as_text(bank: tuple[Path, list[Lesson]]) -> None:
     path, kept = bank
     shown = [
@@ -323,7 +317,6 @@ def test_the_command_line_shows_hostile_lessons_as_text(bank: tuple[Path, list[L
         assert not tokens_in(text, TOKENS - THOUGHTS)
 
 
-@pytest.mark.full
 def test_json_of_the_command_line_is_one_document_of_ascii(bank: tuple[Path, list[Lesson]]) -> None:
     path, kept = bank
     for words in (
@@ -361,7 +354,6 @@ def test_an_export_is_ascii_one_record_a_line_and_comes_back_whole(bank: tuple[P
 # --- what models say back, notes, errors, logs -----------------------------------------------------------------------
 
 
-@pytest.mark.full
 @pytest.mark.anyio
 async def test_reasons_and_notes_from_models_are_one_inert_line() -> None:
     for case in SHORT:
@@ -374,7 +366,6 @@ async def test_reasons_and_notes_from_models_are_one_inert_line() -> None:
         assert judged.outcome == failed.outcome == "unknown"
 
 
-@pytest.mark.full
 @pytest.mark.anyio
 async def test_errors_say_hostile_text_in_one_inert_line() -> None:
     with lessonbank.connect(
