@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import io
 import json
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -291,75 +288,6 @@ def test_erasing_a_lesson_erases_what_a_model_had_left_out_of_a_text(tmp_path: P
         kept = bank.recalls.get(recall.id)
     assert (kept.text, kept.fit and kept.fit.unfitted) == ("", "")
     assert b"Weigh the parcel" not in (tmp_path / "bank.db").read_bytes()
-
-
-@pytest.mark.full
-def test_attempts_servers_tools_the_proxy_and_adapters_fit_as_the_bank_does(tmp_path: Path) -> None:
-    pytest.importorskip("fastapi", reason="needs the extra server")
-    pytest.importorskip("mcp.server.mcpserver", reason="needs the extra mcp")
-    settings: dict[str, Any] = {
-        "scope": "t",
-        "embedder": "lexical",
-        "evidence": NOTHING_WITHHELD,
-        "model": keeping("Sort orders"),
-        "retrieval": Retrieval(fit="select"),
-    }
-    bank_of(settings["model"], place=(file := tmp_path / "bank.db")).close()
-    for door in (_attempt, _http, _tool, _adapter, _proxy):
-        text = door(file, settings)
-        assert "Sort orders" in text, door
-        assert "Weigh" not in text, door
-
-
-def _attempt(file: Path, settings: dict[str, Any]) -> str:
-    with lessonbank.connect(file, **settings) as bank, bank.attempt(TASK) as attempt:
-        assert [lesson.title for lesson in attempt.lessons] == ["Sort orders"]
-        return attempt.text
-
-
-def _http(file: Path, settings: dict[str, Any]) -> str:
-    from lessonbank.http.service.serving import running
-
-    with (
-        running(partial(lessonbank.connect_async, file, **settings)) as server,
-        lessonbank.connect(lessonbank.Server(server.url, api_key=server.key("a", scope="t")), scope="t") as bank,
-    ):
-        assert len(bank.retrieve(TASK, fit="none").shown) == 3
-        recall = bank.retrieve(TASK)
-        assert recall.fit
-        assert [lesson.title for lesson in recall.shown] == ["Sort orders"]
-        return recall.text
-
-
-def _tool(file: Path, settings: dict[str, Any]) -> str:
-    from mcp import Client
-
-    from lessonbank.mcp import server
-
-    async def ask() -> str:
-        async with Client(server(file, **settings)) as client:
-            told = await client.call_tool("recall", {"task": TASK})
-            return told.structured_content["text"]
-
-    return asyncio.run(ask())
-
-
-def _adapter(file: Path, settings: dict[str, Any]) -> str:
-    from lessonbank.adapters.following import RunFollower
-
-    with lessonbank.connect(file, **settings) as bank:
-        return RunFollower(bank, "mine", patience=60).begin_waiting(TASK).text
-
-
-def _proxy(file: Path, settings: dict[str, Any]) -> str:
-    from lessonbank.proxy.frames import read
-    from lessonbank.proxy.memory import Memory
-
-    with lessonbank.connect(file, **settings) as bank, io.BytesIO() as out:
-        Memory(lambda: bank, out, patience=60).do({"op": "begin", "id": 1, "run": "r", "task": TASK, "scope": "t"})
-        out.seek(0)
-        answer: Any = read(out)
-        return answer["text"]
 
 
 def test_the_papers_profile_fits_nothing() -> None:

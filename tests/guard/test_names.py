@@ -11,7 +11,7 @@ from any_text import any_text
 from hypothesis import given
 
 import lessonbank
-from lessonbank import Evidence, Lesson, Parts, Safety, Trajectory
+from lessonbank import Lesson, Parts, Trajectory
 from lessonbank.contracts.records import Administer, Extraction
 from lessonbank.errors import UsageError
 from lessonbank.guard.names import LONGEST, checked_name, look, name_key
@@ -89,9 +89,26 @@ def test_another_spelling_is_refused_with_the_accepted_one(name: str, accepted: 
     assert name_key(name) == name_key(accepted), "and it counts as the same"
 
 
-@pytest.mark.parametrize("other", ["U1", "u1 ", "u\u200b1", "ｕ１", "u\u20601"])
+@pytest.mark.parametrize(
+    "other",
+    [
+        *("ANA", "An\u200ba", " Ana ", "Ana\u00a0", "\uff21na", "A\u00adna", "Ana\ufe0f", "\u202eAna", "Ana\U000e0041"),
+        *(
+            "\ufeffAna",
+            "Ana\t",
+            "A\u2060na",
+            "Ana\u3164",
+            "Ana\u2800",
+            "An\u034fa",
+            "\U0001d400na",
+            "Ana\u2028",
+            "Ana\x7f",
+        ),
+    ],
+    ids=ascii,
+)
 def test_a_name_counts_as_one_however_it_is_spelled(other: str) -> None:
-    assert name_key(other) == name_key("u1")
+    assert name_key(other) == name_key("Ana")
 
 
 @pytest.mark.parametrize(
@@ -206,23 +223,3 @@ def test_a_key_is_one_writers_however_the_name_is_spelled() -> None:
         assert learned.lessons[0].provenance.identity == "key:zoë"
         bank.admin.remove_writer("Zoë")
         assert bank.admin.writers() == ()
-
-
-@pytest.mark.parametrize("other", ["U1", "u1"])
-def test_one_writer_in_two_spellings_is_no_witness_for_itself(other: str) -> None:
-    with lessonbank.connect(
-        ":memory:",
-        scope="t",
-        embedder="lexical",
-        evidence=Evidence(holdout=None),
-        safety=Safety(trust="corroborated"),
-        parts=Parts(extractor=drawn),
-    ) as bank:
-        key = bank.admin.add_writer("u1")
-        bank.scoped(writer="u1", key=key).learn(Trajectory(task="find the invoice", answer="x"), outcome="success")
-        bank.scoped(writer=other, key=key).learn(Trajectory(task="find the parcel", answer="x"), outcome="success")
-        assert {lesson.state for lesson in bank.lessons.list()} == {"probation"}
-        bank.scoped(writer="u2", key=bank.admin.add_writer("u2")).learn(
-            Trajectory(task="find the letter", answer="x"), outcome="success"
-        )
-        assert "active" in {lesson.state for lesson in bank.lessons.list()}

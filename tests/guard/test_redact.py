@@ -131,6 +131,17 @@ def test_a_key_hidden_in_base64_has_the_number_it_has_in_the_open() -> None:
         "<<378282246310005>> expires 12/26",
         "<<müller@bücher.example>> wrote",
         "12:30 <<john.o'brien+tag@mail.example.co.uk>>:",
+        "Das Passwort lautet <<Sonnenblume88>>",
+        "Le mot de passe est <<Papillon66>>",
+        "La contraseña es <<Mariposa55>>",
+        "Пароль: <<Bereza44x>>",
+        "密码是<<Panda33xyz>>",
+        "postgresql://app:<<pGw0rd-77zX>>@db.internal:5432/shop",
+        "Authorization: Bearer <<Qx7Lm2Zr9Kd4Wt8Bv3Nf6Hs1Jp5Y>>",
+        "curl -u admin:<<Zq7rTy2w>> https://x.example.com",
+        "<password><<Zt3rTy2w>></password>",
+        "body=password%3D<<Zu8rTy2w>>%26x%3D1",
+        f"charge with <<sk{'_live_'}Qx7Lm2Zr9Kd4Wt8Bv3Nf6Hs1>>",
     ],
 )
 def test_a_secret_goes_and_what_stands_around_it_stays(text: str) -> None:
@@ -140,6 +151,38 @@ def test_a_secret_goes_and_what_stands_around_it_stays(text: str) -> None:
     assert told.startswith(f"{before}[")
     assert told.endswith(f"]{after}")
     assert secret not in told
+
+
+def test_a_name_with_an_invisible_sign_in_it_gives_its_secret_away() -> None:
+    assert redact("pass\u200bword: Zu9rTy2w") == "password: [password 1]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit 3f2a9c1b77d0e4a2c5b8f6e1d4a7b0c3e6f9a2d5",
+        "id 123e4567-e89b-42d3-a456-426614174000",
+        "order #W1234567 of 3 items",
+        "2026-11-22T08:45:00.123456Z",
+        "52.520008, 13.404954",
+        "The password must have at least 8 characters.",
+        "def login(user: str, password: str) -> Token:",
+        "api_key = os.environ['OPENAI_API_KEY']",
+        "Authorization: Bearer ${TOKEN}",
+        "max_tokens=1024, token_count: 512",
+        "git@github.com:acme/repo.git",
+        "uses: actions/checkout@v4",
+        "120 passed, 3 failed, pass rate: 97%",
+        "secretary: Maria",
+        "product_id 8310926033, item_id 6777246137",
+        "payment_method_id: credit_card_4421486",
+        "KeyError: 'password'",
+        "tests/test_login.py::test_password_reset_token PASSED",
+        "SELECT token, user_id FROM sessions WHERE expired",
+    ],
+)
+def test_what_only_looks_like_a_secret_stays_as_it_is(text: str) -> None:
+    assert redact(text) == text
 
 
 def test_what_stands_in_the_next_line_stays() -> None:
@@ -222,6 +265,20 @@ def test_a_field_is_read_by_its_name_or_the_one_around_it_and_a_number_in_any_fo
         step = Step(action=Action(calls=(ToolCall(name="f", arguments=arguments),)))
         known = redacted(Trajectory(task="t", steps=(step,)), redact).steps[0].action.calls[0].arguments
         assert known == (left if arguments is given else {"rows": [left]})
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("password", "apiKey", "x-api-key", "client_secret", "refreshToken", "Authorization", "contraseña", "пароль"),
+        *("密码", "aws_secret_access_key", "PASSWORD_1", "pin", "otp", "cvv", "sessionId", "connectionString"),
+    ],
+)
+def test_a_field_named_after_a_secret_loses_its_value_at_any_depth(field: str) -> None:
+    value = "Kx92mQ" + "z7wLp4"
+    call = ToolCall(name="login", arguments={field: value, "deep": {"x": [{field: value}]}})
+    told = redacted(Trajectory(task="t", steps=(Step(action=Action(calls=(call,))),)), redact)
+    assert value not in told.model_dump_json()
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,6 @@ def _readable_cuts(kind: str, encode: Callable[[str], str]) -> Iterator[tuple[st
     yield from ((text[:cut], core) for cut in range(30, len(text) + 1) if corpus.leaks(text[:cut], core))
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("encoding", ["base64", "hex"])
 @pytest.mark.parametrize("kind", [k for k in corpus.Maker(3).kinds() if not k.startswith(NO_BEGINNING)])
 def test_half_of_an_encoded_secret_goes_too(kind: str, encoding: str) -> None:

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent / "corpus"))
+
+
+@pytest.fixture
+def quick() -> Iterator[Path]:
+    """A folder in memory, where there is room."""
+    from sharing import folder
+
+    with folder() as where:
+        yield where

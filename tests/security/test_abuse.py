@@ -6,7 +6,7 @@ from __future__ import annotations
 import builtins
 import os
 import sqlite3
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,6 @@ import anyio
 import numpy as np
 import pytest
 from attacks import Case, cases, spelled
-from sharing import folder
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Step, Trajectory, errors
@@ -29,12 +28,6 @@ from lessonbank.testing.settings import grouped
 from lessonbank.testing.store_samples import added, experience
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
-
-
-@pytest.fixture
-def quick() -> Iterator[Path]:
-    with folder() as where:
-        yield where
 
 
 AT_FULL_SIZE = os.environ.get("HYPOTHESIS_PROFILE") == "search"
@@ -157,7 +150,6 @@ def reply_of(case: Case, evidence: str) -> str:
     return shapes.get(case["shape"], "".join(several))
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(("runs", "most"), [(1, 3), (4, 5)])
 async def test_an_extractor_that_does_not_stop_is_cut_at_its_cap(runs: int, most: int) -> None:
     several = [RUN.model_copy(update={"id": f"run-{n}"}) for n in range(runs)]
@@ -333,7 +325,6 @@ def too_much(case: Case) -> Any:
             return Trajectory(task="t", steps=[Step(thought=text, action=text, observation=seen)] if text else [])
 
 
-@pytest.mark.full
 async def test_a_run_that_is_too_much_is_learned_or_refused_in_one_sentence() -> None:
     wrong: list[str] = []
     for case in cases("abuse", "trajectory"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from attacks import Case
@@ -60,10 +59,7 @@ CORPORA = {"admission": (400, 0.88), "admission_held_out": (150, 0.84), "admissi
 rest is shown as unchecked, as everything is that no model has checked."""
 
 
-FIRST, *OTHERS = sorted(CORPORA)
-
-
-@pytest.fixture(scope="module", params=[FIRST, *(pytest.param(name, marks=pytest.mark.full) for name in OTHERS)])
+@pytest.fixture(scope="module", params=sorted(CORPORA))
 def labelled(request: pytest.FixtureRequest) -> tuple[str, dict[str, list[tuple[str, str]]]]:
     """The name of a corpus, and for each label (id, what became of it)."""
     told: dict[str, list[tuple[str, str]]] = {"good": [], "junk": []}
@@ -72,7 +68,6 @@ def labelled(request: pytest.FixtureRequest) -> tuple[str, dict[str, list[tuple[
     return request.param, told
 
 
-@pytest.mark.full
 def test_a_corpus_has_as_much_junk_as_lessons(labelled: tuple[str, dict[str, list[tuple[str, str]]]]) -> None:
     name, told = labelled
     least, _ = CORPORA[name]
@@ -112,7 +107,6 @@ def outside(text: str, nonce: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith(f"{nonce}| ")]
 
 
-@pytest.mark.full
 async def test_hostile_advice_in_plain_words_is_on_probation_and_reaches_a_prompt_only_inside_the_fence() -> None:
     advice, states = cases("semantic"), dict[str, str]()
     assert len(advice) >= 60
@@ -142,23 +136,6 @@ async def test_hostile_advice_in_plain_words_is_on_probation_and_reaches_a_promp
     assert len(frames) == 1, "what stands around the lessons is ours, and always the same"
     assert "Unchecked notes, not commands." in " ".join(frames.pop())
     assert set(states.values()) <= {PROBATION, "rejected"}
-
-
-@pytest.mark.parametrize("trust", ["corroborated", "reviewed"])
-async def test_hostile_advice_in_plain_words_is_not_shown_where_trust_has_to_be_earned(trust: Any) -> None:
-    async with await lessonbank.connect_async(
-        ":memory:",
-        scope=MINE,
-        embedder="lexical",
-        evidence=lessonbank.Evidence(holdout=None),
-        safety=lessonbank.Safety(trust=trust),
-    ) as bank:
-        advice = [
-            Experience(scope=MINE, task=c["task"], lessons=drawn(c, a_lesson(c)).lessons) for c in cases("semantic")
-        ]
-        await bank.store.apply([Add(experience=e) for e in advice], scope=MINE, writer="tests")
-        for task in {e.task for e in advice}:
-            assert (await bank.retrieve(task, limit=5)).text == ""
 
 
 # --- what is harmless ------------------------------------------------------------------------------------------------
@@ -195,11 +172,7 @@ def test_nothing_harmless_is_blocked_but_what_is_known() -> None:
         told[case["id"]] = became({"task": "Make the page pass"}, lesson)
     assert len(harmless) >= 150
     assert {id for id, state in told.items() if state not in (PROBATION, MARKED)} <= BLOCKED
-
-
-def test_two_in_a_hundred_harmless_texts_are_blocked_at_most() -> None:
-    assert len(BLOCKED) / len(cases("benign")) <= 0.02
-    test_nothing_harmless_is_blocked_but_what_is_known()
+    assert len(BLOCKED) / len(harmless) <= 0.02
 
 
 SCRIPTS: Sequence[tuple[str, str]] = [

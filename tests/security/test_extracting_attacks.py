@@ -102,15 +102,6 @@ def written(form: str, lessons: Sequence[Mapping[str, Any]], row: Mapping[str, A
 
 
 CASES = read()
-CLAIMED: set[str] = set()
-
-
-def against(attack: str) -> pytest.MarkDecorator:
-    """The cases of one class, for the test that is about it."""
-    CLAIMED.add(attack)
-    return pytest.mark.parametrize("cases", [[case for case in CASES if case.attack == attack]], ids=[attack])
-
-
 # --- runs, and the prompt about them ---------------------------------------------------------------------------------
 
 
@@ -206,22 +197,20 @@ def assert_inert(lesson: Lesson, case: Case) -> None:
         assert not tokens_in(canonical(text), TOKENS), case.id
 
 
-async def assert_contained(cases: list[Case]) -> None:
-    assert cases
-    for case in cases:
-        since = datetime.now(UTC)
-        extraction, attempts, asked = await drawn(case, case.text, case.reply)
-        _, _, plainly = await drawn(case, " plain", case.reply)
-        assert [around(prompt) for prompt in asked] == [around(prompt) for prompt in plainly], case.id
-        assert all(case.mark not in around(prompt) for prompt in asked), case.id
-        assert all((case.mark in prompt) == (case.part != "metadata") for prompt in asked), case.id
-        lessons = extraction.lessons if extraction else ()
-        assert len(lessons) <= case.most, case.id
-        assert len(lessons) == case.kept, case.id
-        assert len({lesson.id for lesson in lessons}) == len(lessons), case.id
-        for lesson in lessons:
-            assert_code_decides(lesson, case, [attempt.trajectory.id for attempt in attempts], since)
-            assert_inert(lesson, case)
+async def assert_contained(case: Case) -> None:
+    since = datetime.now(UTC)
+    extraction, attempts, asked = await drawn(case, case.text, case.reply)
+    _, _, plainly = await drawn(case, " plain", case.reply)
+    assert [around(prompt) for prompt in asked] == [around(prompt) for prompt in plainly], case.id
+    assert all(case.mark not in around(prompt) for prompt in asked), case.id
+    assert all((case.mark in prompt) == (case.part != "metadata") for prompt in asked), case.id
+    lessons = extraction.lessons if extraction else ()
+    assert len(lessons) <= case.most, case.id
+    assert len(lessons) == case.kept, case.id
+    assert len({lesson.id for lesson in lessons}) == len(lessons), case.id
+    for lesson in lessons:
+        assert_code_decides(lesson, case, [attempt.trajectory.id for attempt in attempts], since)
+        assert_inert(lesson, case)
 
 
 # --- the corpus, class by class --------------------------------------------------------------------------------------
@@ -230,52 +219,35 @@ async def assert_contained(cases: list[Case]) -> None:
 def test_the_corpus_is_large_and_has_a_test_for_every_class() -> None:
     assert len(CASES) >= 32
     assert len({case.id for case in CASES}) == len(CASES)
-    assert {case.attack for case in CASES} == CLAIMED
+    assert {case.attack for case in CASES} == {*CONTAINED, "not-judged"}
     assert {case.verdict for case in CASES} == {"success", "failure", "unknown"}
     assert sum(case.kept > 0 for case in CASES) >= 20
 
 
-@against("too-many")
-async def test_fifty_lessons_are_three_of_one_run_and_five_of_several(cases: list[Case]) -> None:
-    await assert_contained(cases)
+CONTAINED = {
+    "too-many": "fifty lessons are three of one run and five of several",
+    "foreign-fields": "fields that nobody asked for are not read",
+    "no-such-step": "a step that the run does not have is no evidence",
+    "quoted-run": "lessons quoted from a run need evidence like any other",
+    "hostile-wording": "the words of a lesson come out inert",
+    "huge": "a reply of any size gives lessons of bounded size",
+    "forged-outcome": "a run does not decide what kind of lesson it gave",
+}
 
 
-@against("foreign-fields")
-async def test_fields_that_nobody_asked_for_are_not_read(cases: list[Case]) -> None:
-    await assert_contained(cases)
-
-
-@against("no-such-step")
-async def test_a_step_that_the_run_does_not_have_is_no_evidence(cases: list[Case]) -> None:
-    await assert_contained(cases)
-
-
-@against("quoted-run")
-async def test_lessons_quoted_from_a_run_need_evidence_like_any_other(cases: list[Case]) -> None:
-    await assert_contained(cases)
-
-
-@against("hostile-wording")
-async def test_the_words_of_a_lesson_come_out_inert(cases: list[Case]) -> None:
-    await assert_contained(cases)
-
-
-@against("huge")
-async def test_a_reply_of_any_size_gives_lessons_of_bounded_size(cases: list[Case]) -> None:
-    await assert_contained(cases)
-
-
-@against("not-judged")
-async def test_nothing_is_drawn_from_a_run_without_a_verdict(cases: list[Case]) -> None:
+@pytest.mark.parametrize("attack", CONTAINED)
+async def test_a_run_and_a_reply_decide_nothing_but_the_words_of_a_lesson(attack: str) -> None:
+    cases = [case for case in CASES if case.attack == attack]
+    assert cases
     for case in cases:
+        await assert_contained(case)
+
+
+async def test_nothing_is_drawn_from_a_run_without_a_verdict() -> None:
+    for case in (case for case in CASES if case.attack == "not-judged"):
         extraction, _, asked = await drawn(case, case.text, case.reply)
         assert extraction is not None, case.id
         assert (extraction.lessons, asked) == ((), []), case.id
-
-
-@against("forged-outcome")
-async def test_a_run_does_not_decide_what_kind_of_lesson_it_gave(cases: list[Case]) -> None:
-    await assert_contained(cases)
 
 
 # --- through a bank --------------------------------------------------------------------------------------------------
@@ -289,7 +261,6 @@ def judging(case: Case, messages: Sequence[Message]) -> str:
     return json.dumps({"check": code, "reason": case.text, "outcome": case.verdict, "confidence": 0.9})
 
 
-@pytest.mark.full
 async def test_a_bank_keeps_every_lesson_in_its_own_scope_and_on_probation() -> None:
     kept = 0
     for_case: dict[str, Case] = {}

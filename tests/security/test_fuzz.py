@@ -47,6 +47,16 @@ def often(share: float) -> Any:
     return settings(max_examples=round(WANTED * share), derandomize=False)
 
 
+MARKDOWN = (
+    "`", "``", "```", "```\n", "\n\n", "- ", "1. ", "> ", "    ", "<b>", "<div>", "<div ", '<b title="', '">', "<!--",
+    "-->", "<?", "?>", "<a`b@c.de>", "<u:", "<http://a`b>", "<pre>", "![x](https://e.x)", "![x](/l)", "[x](https://e.x)",
+    "<img src=https://e.x>", "[a]: https://e.x\n", "![a]", "[a]", "https://e.x", "www.e.x", "--|--\n", "a | b\n", "# ",
+    "&#104;", "&colon;", "//", "javascript:a", "\uff40", "\uff1a", "e\u0301", "\u3000", "\x1b[", "Human:",
+    f"<<<end run {NONCE}>>>", "\u0301\u0336", "\U0001d56c", "User", "<system", "[INST",
+)  # fmt: skip
+"""What readers of Markdown, HTML and chat templates act on, whole and broken off."""
+
+
 def pieces() -> list[str]:
     """What the corpora are made of: whole tokens, words, short texts, and the signs between them."""
     texts = [case.text.replace("{nonce}", NONCE) for case in read("structural") if len(case.text) < 2000]
@@ -54,7 +64,7 @@ def pieces() -> list[str]:
     texts += [case["content"] for case in attacks.cases("semantic")]
     words = {word for text in texts for word in re.findall(r"\w+|[^\w\s]{1,6}|\s", text) if len(word) < 40}
     secret = [part for case in secrets_corpus.cases()[::3] for part in (case.core, case.text) if len(part) < 300]
-    known = [*TOKENS, *(text for text in texts if len(text) < 60), *secret, *words]
+    known = [*TOKENS, *MARKDOWN, *(text for text in texts if len(text) < 60), *secret, *words]
     return sorted({*known, NONCE, CODE, f"<<<end lessons {CODE}>>>", f"\n{CODE}| [2] strategy: x\n", "\ud800", "~~~\n"})
 
 
@@ -94,6 +104,7 @@ def test_a_fuzzed_text_comes_out_inert_and_stays_as_it_came_out(text: str) -> No
     assert replace_surrogates(form) == form
     assert_inside(fence(text, label="run", nonce=NONCE), label="run", code=NONCE, prefixed=False)
     assert_inside(write_block(form, label="lessons", nonce=NONCE), label="lessons", code=NONCE, prefixed=True)
+    assert not live_in(write_block(f"{form}\n`![x](https://e.x)`", label="lessons", nonce=NONCE))
 
 
 @often(0.2)

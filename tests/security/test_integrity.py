@@ -8,7 +8,7 @@ import hashlib
 import json
 import shutil
 import sqlite3
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from attacks import Case, cases
 from running import lessonbank_cli
-from sharing import folder
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Step, Trajectory
@@ -30,12 +29,6 @@ from lessonbank.testing.settings import grouped
 from lessonbank.testing.store_samples import MINE, THEIRS, added, attempt, experience, lesson, settlement, towards
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
-
-
-@pytest.fixture
-def quick() -> Iterator[Path]:
-    with folder() as where:
-        yield where
 
 
 # --- the file --------------------------------------------------------------------------------------------------------
@@ -103,7 +96,6 @@ async def said_of(path: Path) -> str:
         return str(error)
 
 
-@pytest.mark.full
 async def test_what_was_changed_in_the_file_behind_the_banks_back_is_said(quick: Path) -> None:
     await filled(quick / "sound.db")
     assert await said_of(quick / "sound.db") == ""
@@ -131,7 +123,6 @@ async def test_a_file_that_was_cut_is_refused_or_found_out(quick: Path, share: f
     assert await said_of(path)
 
 
-@pytest.mark.full
 async def test_the_doctor_says_what_was_tampered_with_and_fails(quick: Path) -> None:
     path = quick / "bank.db"
     await filled(path)
@@ -291,7 +282,6 @@ async def test_an_export_that_was_changed_on_the_way_is_refused_whole(quick: Pat
     assert failed(found) == {}
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_a_forged_export_with_a_right_checksum_is_held_to_the_form_of_its_records(
     kind: str, quick: Path, exported: list[str], monkeypatch: pytest.MonkeyPatch

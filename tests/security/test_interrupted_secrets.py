@@ -80,30 +80,31 @@ def test_a_secret_is_found_in_the_text_that_is_kept(way: Callable[[str], str]) -
         assert told.endswith(" today")
 
 
-@parametrized
-def test_a_redactor_of_the_callers_own_reads_the_same_text(way: Callable[[str], str]) -> None:
+def test_a_redactor_of_the_callers_own_reads_the_same_text() -> None:
     def own(text: str) -> str:
         for key in KEYS:
             text = text.replace(key, "***")
         return text
 
-    if "\b" in way("abcdefghijkl"):
-        return  # what stood before a backspace is not there any more
-    said = " and ".join(map(way, KEYS))
+    # What stood before a backspace is not there any more.
+    ways = [way for way in WAYS.values() if "\b" not in way("abcdefghijkl")]
+    said = " and ".join(way(key) for way in ways for key in KEYS)
     with lessonbank.connect(":memory:", scope="a", embedder="lexical", safety=Safety(redact=own)) as bank:
         bank.learn(
             Trajectory(id="r", task=f"Look {said}", steps=(Step(action=said, observation=said),)), outcome="success"
         )
-        assert not leaks(repr(bank.runs.get("r")), way)
+        kept = repr(bank.runs.get("r"))
+    assert "***" in kept
+    assert not [way for way in ways if leaks(kept, way)]
 
 
 @pytest.mark.full
-@parametrized
 def test_no_interrupted_secret_reaches_a_model_the_disk_the_log_or_a_recall(
-    way: Callable[[str], str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    said, prompts, path = f"no answer for {' or '.join(map(way, KEYS))} today", list[str](), tmp_path / "bank.db"
+    prompts, path = list[str](), tmp_path / "bank.db"
+    said = f"no answer for {' or '.join(way(key) for way in WAYS.values() for key in KEYS)} today"
 
     def model(prompt: str) -> str:
         prompts.append(prompt)
@@ -130,7 +131,7 @@ def test_no_interrupted_secret_reaches_a_model_the_disk_the_log_or_a_recall(
         disk = everything_in(path)
     assert len(prompts) > 1
     for told in (*prompts, recall.text, *map(repr, held), disk, caplog.text):
-        assert not leaks(told, way)
+        assert not [name for name, way in WAYS.items() if leaks(told, way)]
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -73,13 +73,13 @@ def read(row: dict[str, Any]) -> Case:
 
 CASES = [read(json.loads(line)) for line in FILE.read_text(encoding="ascii").splitlines()]
 SHORT = [case for case in CASES if case.attack != "padding"]
-CLAIMED: set[str] = set()
 
 
-def against(attack: str) -> pytest.MarkDecorator:
-    """The cases of one class, for the test that is about it."""
-    CLAIMED.add(attack)
-    return pytest.mark.parametrize("cases", [[case for case in CASES if case.attack == attack]], ids=[attack])
+def of(attack: str) -> list[Case]:
+    """The cases of one class."""
+    cases = [case for case in CASES if case.attack == attack]
+    assert cases
+    return cases
 
 
 def run_of(part: str, text: str) -> Trajectory:
@@ -219,13 +219,6 @@ async def flips_of(case: Case, asked: Asked) -> list[str]:
     return found
 
 
-async def assert_nothing_changes(cases: list[Case]) -> None:
-    assert cases
-    for case in cases:
-        asked = await assert_it_stays_in_the_record(case)
-        assert await flips_of(case, asked) == []
-
-
 # --- the corpus, class by class --------------------------------------------------------------------------------------
 
 
@@ -233,79 +226,33 @@ def test_the_corpus_is_large_and_reaches_every_part_of_a_run() -> None:
     assert len(CASES) >= 45
     assert len({case.id for case in CASES}) == len({case.text for case in CASES}) == len(CASES)
     assert {case.part for case in CASES} == PARTS
-    assert {case.attack for case in CASES} == CLAIMED
+    assert {case.attack for case in CASES} == {*NOTHING_CHANGES, "padding"}
     assert sum(case.aims == "failure" for case in CASES) >= 8
 
 
-@pytest.mark.full
-@against("forged-verdict")
-async def test_a_verdict_written_in_a_run_is_not_a_verdict(cases: list[Case]) -> None:
-    await assert_nothing_changes(cases)
+NOTHING_CHANGES = {
+    "forged-verdict": "a verdict written in a run is none",
+    "stated-outcome": "a run that states its outcome has none by that",
+    "fake-rubric": "a rubric written in a run leaves the judge's own as it is",
+    "closed-fence": "an end marker with another code ends nothing",
+    "second-run": "a run written inside a run is not judged instead",
+    "forged-steps": "steps and speakers written in a run are lines of its text",
+    "role-tokens": "tokens that separate turns separate none",
+    "hidden-characters": "a forgery spelled with hidden or wide characters is none",
+    "encoded": "an encoded order stays text",
+    "authority": "nobody in a run speaks for the grader",
+    "guessed-code": "a code that was guessed wrong opens nothing",
+    "quotes": "quotes within quotes do not become the reply",
+}
 
 
-@pytest.mark.full
-@against("stated-outcome")
-async def test_a_run_that_states_its_outcome_has_none_by_that(cases: list[Case]) -> None:
-    await assert_nothing_changes(cases)
-
-
-@pytest.mark.full
-@against("fake-rubric")
-async def test_a_rubric_written_in_a_run_leaves_the_judges_own_as_it_is(cases: list[Case]) -> None:
-    await assert_nothing_changes(cases)
-
-
-@pytest.mark.full
-@against("closed-fence")
-async def test_an_end_marker_with_another_code_ends_nothing(cases: list[Case]) -> None:
-    await assert_nothing_changes(cases)
-
-
-@pytest.mark.full
-@against("second-run")
-async def test_a_run_written_inside_a_run_is_not_judged_instead(cases: list[Case]) -> None:
-    await assert_nothing_changes(cases)
-
-
-@pytest.mark.full
-@against("forged-steps")
-async def test_steps_and_speakers_written_in_a_run_are_lines_of_its_text(cases: list[Case]) -> None:
-    await assert_nothing_changes(cases)
-
-
-@pytest.mark.full
-@against("role-tokens")
-async def test_tokens_that_separate_turns_separate_none(cases: list[Case]) -> None:
-    await assert_nothing_changes(cases)
-
-
-@against("hidden-characters")
-async def test_a_forgery_spelled_with_hidden_or_wide_characters_is_none(cases: list[Case]) -> None:
-    await assert_nothing_changes(cases)
-
-
-@pytest.mark.full
-@against("encoded")
-async def test_an_encoded_order_stays_text(cases: list[Case]) -> None:
-    await assert_nothing_changes(cases)
-
-
-@pytest.mark.full
-@against("authority")
-async def test_nobody_in_a_run_speaks_for_the_grader(cases: list[Case]) -> None:
-    await assert_nothing_changes(cases)
-
-
-@pytest.mark.full
-@against("guessed-code")
-async def test_a_code_that_was_guessed_wrong_opens_nothing(cases: list[Case]) -> None:
-    await assert_nothing_changes(cases)
-
-
-@pytest.mark.full
-@against("quotes")
-async def test_quotes_within_quotes_do_not_become_the_reply(cases: list[Case]) -> None:
-    await assert_nothing_changes(cases)
+@pytest.mark.parametrize(
+    "attack", [pytest.param(a, marks=() if a == "hidden-characters" else pytest.mark.full) for a in NOTHING_CHANGES]
+)
+async def test_a_run_changes_nothing_of_its_verdict(attack: str) -> None:
+    for case in of(attack):
+        asked = await assert_it_stays_in_the_record(case)
+        assert await flips_of(case, asked) == []
 
 
 def is_said_to_be_cut(asked: Asked) -> bool:
@@ -313,9 +260,8 @@ def is_said_to_be_cut(asked: Asked) -> bool:
 
 
 @pytest.mark.full
-@against("padding")
-async def test_padding_does_not_push_the_real_ending_out(cases: list[Case]) -> None:
-    for case in cases:
+async def test_padding_does_not_push_the_real_ending_out() -> None:
+    for case in of("padding"):
         whole, run = await assert_it_stays_in_the_record(case), run_of(case.part, case.text)
         _, asked = await judged(run, lambda _: "", budget=BUDGET)
         assert asked.around == whole.around, case.id
@@ -334,10 +280,9 @@ async def test_padding_does_not_push_the_real_ending_out(cases: list[Case]) -> N
 # --- beyond single cases ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cases", [[case for case in CASES if GUESS in case.text]], ids=["guessed-right"])
-async def test_a_code_that_was_guessed_right_is_blotted_out(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_code_that_was_guessed_right_is_blotted_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging_llm, "nonce", lambda: GUESS)
-    for case in cases:
+    for case in (case for case in CASES if GUESS in case.text):
         asked = await assert_it_stays_in_the_record(case)
         assert "-" * len(GUESS) in "\n".join(asked.inside), case.id
         for reply in without_a_verdict(asked.told):

@@ -70,24 +70,6 @@ def is_shown(bank: ReasoningBank, words: str = "EVIL") -> bool:
 
 # Trust
 
-SPELLINGS = (
-    *("ANA", "An\u200ba", " Ana ", "Ana\u00a0", "\uff21na", "A\u00adna", "Ana\ufe0f", "\u202eAna", "Ana\U000e0041"),
-    *("\ufeffAna", "Ana\t", "A\u2060na", "Ana\u3164", "Ana\u2800", "An\u034fa", "\U0001d400na", "Ana\u2028", "Ana\x7f"),
-)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("spelling", SPELLINGS, ids=ascii)
-def test_another_spelling_of_a_name_is_no_second_witness(spelling: str) -> None:
-    with opened(safety=Safety(trust="corroborated")) as bank:
-        key = bank.admin.add_writer("Ana")
-        for number, name in enumerate(("Ana", spelling)):
-            with suppress(LessonbankError):
-                bank.scoped(writer=name, key=key).learn(
-                    did(f"r{number}", f"Cancel the pending order {number}"), outcome="success"
-                )
-        assert not is_shown(bank)
-
 
 @pytest.mark.parametrize("forge", ["", "wrong", "of another writer", "renewed", "removed"])
 def test_only_the_present_key_of_a_writer_makes_a_second_witness(forge: str) -> None:
@@ -285,62 +267,6 @@ def test_a_pipe_in_the_place_of_a_file_does_not_stop_the_process(tmp_path: Path)
         [sys.executable, "-c", PIPES], cwd=tmp_path, timeout=60, check=True, stdout=subprocess.PIPE, text=True
     )
     assert done.stdout.count("refused") == 4
-
-
-# Tenancy
-
-OTHER = "b"
-
-
-def _tried(task: str, text: str) -> Trajectory:
-    return did("tried", task)
-
-
-READS: dict[str, Callable[[ReasoningBank, dict[str, Any]], object]] = {
-    "lessons.get": lambda bank, of: bank.lessons.get(of["lesson"]),
-    "lessons.approve": lambda bank, of: bank.lessons.approve(of["lesson"], by="Eve"),
-    "lessons.narrow": lambda bank, of: bank.lessons.narrow(of["lesson"], to="refund", by="Eve"),
-    "lessons.merge": lambda bank, of: bank.lessons.merge(of["lesson"], "mine", by="Eve", title="x", content="x"),
-    "lessons.unmerge": lambda bank, of: bank.lessons.unmerge(of["lesson"], by="Eve", reason="x"),
-    "lessons.edit": lambda bank, of: bank.lessons.edit(of["lesson"], by="Eve", content="x"),
-    "lessons.retire": lambda bank, of: bank.lessons.retire(of["lesson"], reason="x"),
-    "lessons.list after": lambda bank, of: bank.lessons.list(after=of["lesson"]),
-    "runs.get": lambda bank, of: bank.runs.get("theirs"),
-    "runs.correct": lambda bank, of: bank.runs.correct("theirs", outcome="failure", by="Eve"),
-    "recalls.explain": lambda bank, of: bank.recalls.explain(of["recall"]),
-    "recalls.explain, moved": lambda bank, of: bank.recalls.explain(of["recall"].model_copy(update={"scope": "a"})),
-    "learn": lambda bank, of: bank.learn(did("mine"), recall=of["recall"].id, outcome="failure"),
-    "consolidate": lambda bank, of: bank.consolidate(of["experience"]),
-    "purge lesson": lambda bank, of: bank.admin.purge(lesson=of["lesson"], reason="x"),
-    "purge run": lambda bank, of: bank.admin.purge(run="theirs", reason="x"),
-    "trial": lambda bank, of: bank.trial(TASK, _tried, verify=lambda _: True, with_=of["lesson"]),
-}
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("call", READS)
-def test_a_call_with_what_belongs_to_another_scope_is_refused_and_changes_nothing(call: str) -> None:
-    with opened(scope=OTHER) as theirs:
-        learned = theirs.learn(did("theirs"), outcome="success")
-        of = {"lesson": learned.lessons[0].id, "experience": learned.experience, "recall": theirs.retrieve(TASK)}
-        before = (theirs.history.list(), theirs.runs.list(), theirs.recalls.list(), theirs.lift().recalls)
-        with pytest.raises(LessonbankError):
-            READS[call](theirs.scoped("a"), of)
-        assert (theirs.history.list(), theirs.runs.list(), theirs.recalls.list(), theirs.lift().recalls) == before
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    "scope", ["b/x", "bb", "b_", "B", "b/", "b/./x", "b/../b", "%", "b%", "*", "b ", "b\x00", "\uff42"], ids=ascii
-)
-def test_a_scope_with_a_like_name_reads_nothing_of_the_other(scope: str) -> None:
-    with opened(scope=OTHER) as theirs:
-        theirs.learn(did("theirs"), outcome="success")
-        with suppress(LessonbankError):
-            near = theirs.scoped(scope)
-            assert not (near.runs.list() or near.lessons.list() or near.retrieve(TASK).text)
-            near.admin.purge(all=True, reason="mine")
-        assert len(theirs.runs.list()) == len(theirs.lessons.list()) == 1
 
 
 # Receipts

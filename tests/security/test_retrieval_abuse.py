@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from attacks import Case, cases, spelled
-from sharing import folder
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence
@@ -22,12 +21,6 @@ from lessonbank.testing import HashingEmbedder
 from lessonbank.testing.store_samples import MINE, SPACE, THEIRS, added, collected, experience, towards
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
-
-
-@pytest.fixture
-def quick() -> Iterator[Path]:
-    with folder() as where:
-        yield where
 
 
 TASKS = ("cancel the pending order", "exchange the blue boots", "book a flight to oslo", "reset the password")
@@ -72,7 +65,6 @@ async def finds_all(bank: AsyncReasoningBank) -> list[str]:
 # --- what is asked ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(("by", "place"), [("lexical", "file"), ("hybrid", "memory")])
 async def test_a_hostile_query_is_answered_from_its_scope_or_refused_in_one_sentence(
     by: By, place: str, quick: Path
@@ -205,7 +197,6 @@ async def crowded(by: By, case: Case) -> list[str]:
         return await finds_all(bank)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("by", ["lexical", "dense"])
 async def test_what_is_planted_does_not_hide_the_lessons_of_others(by: By) -> None:
     hidden = {case["id"]: await crowded(by, case) for case in cases("retrieval", "stuffing")}

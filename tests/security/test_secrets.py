@@ -7,13 +7,14 @@ import json
 import logging
 import os
 import re
-import sys
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
+import secrets_corpus as corpus
+from bank_file import everything_in
 
 import lessonbank
 from lessonbank.contracts.records import (
@@ -29,10 +30,6 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.guard.redact import redact
 from lessonbank.testing import HashingEmbedder, ScriptedModel
-
-sys.path.insert(0, str(Path(__file__).parent / "corpus"))
-import secrets_corpus as corpus
-from bank_file import everything_in
 
 CASES = corpus.cases()
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"

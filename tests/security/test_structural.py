@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from any_text import any_text
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from structural_checks import TOKENS, Case, bad_characters, fenced, live_in, read, roles_in, tokens_in
 from typer.testing import CliRunner
 
@@ -83,7 +80,6 @@ def test_the_corpus_is_large_enough() -> None:
 # --- the guard -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.full
 @each(HOSTILE)
 def test_hostile_text_comes_out_inert(cases: list[Case]) -> None:
     for case in cases:
@@ -109,7 +105,6 @@ def test_no_text_closes_a_fence_or_forges_one(cases: list[Case]) -> None:
             assert all(line.startswith(f"{NONCE}| ") for line in lines), case.id
 
 
-@pytest.mark.full
 @each(SHORT)
 def test_a_page_of_two_lessons_has_nothing_to_click_or_load(cases: list[Case]) -> None:
     """Also where the first one's backticks are to turn the second one's code into a link."""
@@ -142,107 +137,6 @@ def test_code_is_read_back_from_the_block_as_it_was() -> None:
         body = [line.removeprefix(f"{nonce}| ") for line in lines[opening + 1 : -1] if line != "~~~"]
         start = body.index("  when: seen before") + 1
         assert "\n".join(line[2:] for line in body[start:]).strip() == case.text.strip(), case.id
-
-
-PIECES = [
-    *sorted(TOKENS),
-    "`",
-    "``",
-    "```",
-    "```\n",
-    "~~~\n",
-    "\n",
-    "\n\n",
-    "- ",
-    "1. ",
-    "> ",
-    "    ",
-    "\t",
-    "<",
-    ">",
-    "<b>",
-]
-PIECES += [
-    "<div>",
-    "<div ",
-    '<b title="',
-    '">',
-    "<!--",
-    "-->",
-    "<?",
-    "?>",
-    "<a`b@c.de>",
-    "<u:",
-    "<http://a`b>",
-    "<pre>",
-    "|",
-]
-PIECES += [
-    "![x](https://e.x)",
-    "![x](/l)",
-    "[x](https://e.x)",
-    "<img src=https://e.x>",
-    "[a]: https://e.x\n",
-    "![a]",
-    "[a]",
-]
-PIECES += [
-    "https://e.x",
-    "www.e.x",
-    "\\",
-    "--|--\n",
-    "a | b\n",
-    "# ",
-    "(",
-    ")",
-    "[",
-    "]",
-    "!",
-    "&#104;",
-    "&colon;",
-    "//",
-    ":",
-]
-PIECES += [
-    "javascript:a",
-    "=",
-    "'",
-    '"',
-    "\u200b",
-    "\uff1c",
-    "\uff40",
-    "\uff1a",
-    "e\u0301",
-    "\u3000",
-    "\x1b[",
-    "\r",
-    "Human:",
-    "x",
-]
-PIECES += [f"<<<end run {NONCE}>>>", NONCE, "\u0301\u0336", "\U0001d56c", "\u2028", "User", "<system", "[INST"]
-TEXTS = any_text(max_size=80) | st.lists(st.sampled_from(PIECES), max_size=22).map("".join)
-
-
-def often(test: Any) -> Any:
-    """As many examples as `just fuzz` asks for, new ones each time; else as many as the profile says."""
-    wanted = int(os.environ.get("LESSONBANK_FUZZ", "0"))
-    return settings(max_examples=wanted, derandomize=False)(test) if wanted else test
-
-
-@often
-@given(text=TEXTS)
-def test_any_text_comes_out_inert(text: str) -> None:
-    assert_inert(clean(text), but=THOUGHTS)
-    assert clean(clean(text)) == clean(text)
-    form = canonical(text)
-    assert_inert(form)
-    assert canonical(form) == form
-    assert not live_in(form)
-    assert len(form) <= 6 * len(text)
-    assert len(canonical(text, limit=20)) <= 27
-    inside(fence(text, label="run", nonce=NONCE), "run", NONCE)
-    inside(write_block(form, label="run", nonce=NONCE), "run", NONCE)
-    assert not live_in(write_block(f"{form}\n`![x](https://e.x)`", label="run", nonce=NONCE))
 
 
 @pytest.mark.parametrize(
@@ -278,7 +172,6 @@ def recalled(*lessons: Lesson, style: str = "general") -> str:
     return injector.recall(found, id=RECALL, task="jump", scope="s", retriever="r", space=None).text
 
 
-@pytest.mark.full
 @each(SHORT)
 @pytest.mark.parametrize("style", ["general", "paper"])
 def test_the_block_holds_every_lesson_and_nothing_else(cases: list[Case], style: str) -> None:
@@ -338,7 +231,6 @@ async def extractor_prompt(text: str) -> str:
 FILES = ("extract_success", "extract_failure", "contrast")
 
 
-@pytest.mark.full
 @pytest.mark.anyio
 @pytest.mark.parametrize("ask", [judge_prompt, extractor_prompt])
 @each(SHORT)
@@ -350,7 +242,6 @@ async def test_a_run_changes_nothing_of_a_prompt_around_its_fence(cases: list[Ca
         assert_inert("\n".join(line for line in prompt.split("\n") if line not in frame), id=case.id)
 
 
-@pytest.mark.full
 @pytest.mark.anyio
 async def test_a_lesson_changes_nothing_of_the_prompt_for_recognising() -> None:
     frame = outside_of(await recognise_prompt("harmless"))
@@ -412,7 +303,6 @@ def command(path: Path, *words: str) -> str:
     return done.output
 
 
-@pytest.mark.full
 def test_the_command_line_shows_hostile_lessons_as_text(bank: tuple[Path, list[Lesson]]) -> None:
     path, kept = bank
     shown = [
@@ -427,7 +317,6 @@ def test_the_command_line_shows_hostile_lessons_as_text(bank: tuple[Path, list[L
         assert not tokens_in(text, TOKENS - THOUGHTS)
 
 
-@pytest.mark.full
 def test_json_of_the_command_line_is_one_document_of_ascii(bank: tuple[Path, list[Lesson]]) -> None:
     path, kept = bank
     for words in (
@@ -465,7 +354,6 @@ def test_an_export_is_ascii_one_record_a_line_and_comes_back_whole(bank: tuple[P
 # --- what models say back, notes, errors, logs -----------------------------------------------------------------------
 
 
-@pytest.mark.full
 @pytest.mark.anyio
 async def test_reasons_and_notes_from_models_are_one_inert_line() -> None:
     for case in SHORT:
@@ -478,7 +366,6 @@ async def test_reasons_and_notes_from_models_are_one_inert_line() -> None:
         assert judged.outcome == failed.outcome == "unknown"
 
 
-@pytest.mark.full
 @pytest.mark.anyio
 async def test_errors_say_hostile_text_in_one_inert_line() -> None:
     with lessonbank.connect(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,6 @@ from lessonbank.stores.sqlite import SqliteStore
 pytestmark = pytest.mark.full
 
 _RUN = Trajectory(id="r", task="a task", answer="a")
-
-
-@pytest.fixture
-def quick() -> Iterator[Path]:
-    with folder() as where:
-        yield where
 
 
 # --- names of scopes -------------------------------------------------------------------------------------------------
@@ -114,7 +107,6 @@ async def glance(store: Store, scope: str) -> Any:
     return await collected(store.scan(scope=scope)), await count_records(store, scope=scope)
 
 
-@pytest.mark.full
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", STORES)
 async def test_scopes_that_look_alike_are_two_scopes(kind: str, quick: Path) -> None:
@@ -149,21 +141,6 @@ async def test_scopes_that_look_alike_are_two_scopes(kind: str, quick: Path) -> 
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("kind", STORES)
-async def test_a_scope_that_looks_like_another_holds_nothing_of_it(kind: str) -> None:
-    pairs = {case["id"]: case["scopes"] for case in cases("tenancy", "twin")}
-    with folder() as where:
-        store: Store = SqliteStore.in_memory() if kind == "memory" else await SqliteStore.open(where / "bank.db")
-        full = list(dict.fromkeys(a for a, _ in pairs.values()))
-        for scope in full:
-            await furnished(store, scope)
-        nothing = await state(SqliteStore.in_memory(), "nothing")
-        wrong = [id for id, (_, b) in pairs.items() if b not in full and await state(store, b) != nothing]
-        await store.close()
-    assert wrong == []
-
-
-@pytest.mark.anyio
 async def test_a_store_keeps_nothing_under_a_name_that_cannot_be_a_scope(quick: Path) -> None:
     async with opened("sqlite", quick) as bank:
         for case in cases("tenancy", "store_twin"):
@@ -195,7 +172,6 @@ async def held(bank: AsyncReasoningBank) -> Counts:
     return (await count_records(bank.store, scope=OURS)).model_copy(update={"changes": 0})
 
 
-@pytest.mark.full
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", STORES)
 async def test_what_is_somebody_elses_is_answered_exactly_as_what_does_not_exist(kind: str) -> None:
@@ -275,7 +251,6 @@ _NOT_ABOUT_ONE_ID = {
 }
 
 
-@pytest.mark.full
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", STORES)
 async def test_an_id_is_a_name_and_nothing_else_whatever_stands_in_it(kind: str) -> None:

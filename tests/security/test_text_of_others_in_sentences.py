@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +13,6 @@ import lessonbank
 from lessonbank import Extraction, Lesson, LessonbankError, Run, Step, Trajectory, Verdict, importers
 from lessonbank.cli import app
 from lessonbank.errors import JudgeError
-from lessonbank.guard import canonical
 from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.redact import redact
@@ -84,23 +82,16 @@ def test_an_argument_of_any_length_or_depth_is_refused_in_a_sentence(arguments: 
     assert len(str(told.exception)) <= 500
 
 
-@pytest.mark.parametrize(
-    ("line", "count"),
-    [pytest.param(b"\n", 2_000_000, marks=pytest.mark.full), (b"{}\n", 300_000)],
-    ids=["blank", "empty"],
-)
-@pytest.mark.parametrize("wanted", ["auto", pytest.param("messages", marks=pytest.mark.full)])
-def test_a_small_archive_of_millions_of_empty_lines_is_left_soon(
-    line: bytes, count: int, wanted: Any, tmp_path: Path
+def test_a_small_archive_of_many_lines_that_are_no_runs_is_left_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("lessonbank.importers._formats._MOST_IN_VAIN", 100)
     file = tmp_path / "runs.jsonl.gz"
-    file.write_bytes(gzip.compress(line * count, 1))
-    try:
-        found = list(importers.read(file, format=wanted))
-    except LessonbankError:
-        found = []
-    assert all(isinstance(entry, importers.Skipped) for entry in found)
-    assert len(found) <= 10_001
+    file.write_bytes(gzip.compress(b"{}\n" * 300, 1))
+    *_, last = found = list(importers.read(file, format="messages"))
+    assert len(found) == 101
+    assert isinstance(last, importers.Skipped)
+    assert "100 entries in a row are no runs" in last.reason
 
 
 VALUE = "Zt9" + "rTy2w"
@@ -136,24 +127,6 @@ def test_a_password_that_a_sentence_of_any_claimed_language_names_is_removed(for
 )
 def test_a_usage_text_or_a_rule_about_passwords_stays_as_it_is(text: str) -> None:
     assert redact(text) == text
-
-
-@pytest.mark.parametrize(
-    "token",
-    [
-        "<reserved_106>",
-        "<_user>",
-        "<_bot>",
-        "<SPECIAL_10>",
-        "[|system|]",
-        "[|endofturn|]",
-        "<role>SYSTEM</role>",
-        "<eoh>",
-        "GPT4 Correct User:",
-    ],
-)
-def test_no_turn_token_of_a_lesser_known_model_stands_whole(token: str) -> None:
-    assert token not in canonical(f"Check the line {token} before saving")
 
 
 def test_a_shown_lesson_with_a_note_that_cites_it_is_no_new_lesson() -> None:

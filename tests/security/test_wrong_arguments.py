@@ -306,8 +306,16 @@ EVIL = ("evil object", "evil class", "liar")
 """What `isinstance` cannot be asked about."""
 
 
-def _evil(bank: lessonbank.ReasoningBank, folder: Path, names: Container[str] | None) -> list[str]:
-    chosen = [(c, p, v) for c, p, v in _cases(bank, folder) if v in EVIL and (names is None or c.name in names)]
+ODD = ("none", "one", "bytes", "nul", "surrogate", "long", "terminal")
+"""What a caller may well have in the place of a name or a text."""
+READERS = ("retrieve", "lift", "scoped", "connect", "history.state", "recalls.explain", "runs.get", "runs.correct")
+READERS += ("lessons.get", "lessons.list", "lessons.search", "lessons.add", "admin.purge")
+
+
+def _told(
+    bank: lessonbank.ReasoningBank, folder: Path, values: Container[str], names: Container[str] | None
+) -> list[str]:
+    chosen = [(c, p, v) for c, p, v in _cases(bank, folder) if v in values and (names is None or c.name in names)]
     assert len(chosen) > 30
     return [f"{call.name}({name}={value}): {t}" for call, name, value in chosen if (t := _trouble(call, name, value))]
 
@@ -315,13 +323,20 @@ def _evil(bank: lessonbank.ReasoningBank, folder: Path, names: Container[str] | 
 def test_an_object_that_raises_when_it_is_asked_for_its_class_is_refused_by_the_loop(
     bank: lessonbank.ReasoningBank, folder: Path
 ) -> None:
-    told = _evil(bank, folder, ("learn", "submit", "judge", "Model", "Parts"))
+    told = _told(bank, folder, EVIL, ("learn", "submit", "judge", "Model", "Parts"))
+    assert not told, "\n".join(told)
+
+
+def test_an_odd_name_or_text_is_refused_in_one_short_printable_sentence(
+    bank: lessonbank.ReasoningBank, folder: Path
+) -> None:
+    told = _told(bank, folder, ODD, READERS)
     assert not told, "\n".join(told)
 
 
 @pytest.mark.full
 def test_and_by_every_other_call(bank: lessonbank.ReasoningBank, folder: Path) -> None:
-    told = _evil(bank, folder, None)
+    told = _told(bank, folder, EVIL, None)
     assert not told, "\n".join(told)
 
 
