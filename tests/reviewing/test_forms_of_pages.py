@@ -6,13 +6,12 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from html import unescape
 from pathlib import Path
 
 import pytest
 from pictures import pages_of
 from seeding import opened, run_of
-from serving_pages import Site
+from serving_pages import Site, words
 
 pytestmark = pytest.mark.full
 DEEDS = {
@@ -20,11 +19,6 @@ DEEDS = {
     *("Quarantine", "Restore", "Retire", "Roll", "Save", "Search", "Show", "Sign", "Switch", "Try", "Undo", "Use"),
 }
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
-
-
-def words(html: str) -> str:
-    """What a page says, without its tags."""
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
 
 
 def pages(site: Site, bank_file: Path) -> dict[str, str]:
