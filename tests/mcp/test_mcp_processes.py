@@ -111,30 +111,25 @@ class RawClient:
         return errors
 
 
-def test_stdout_holds_the_protocol_alone_and_what_cannot_be_read_harms_nothing(folder: Path) -> None:
-    client = RawClient(folder)
-    assert client.greeting["result"]["protocolVersion"] == "2024-11-05"
-    assert client.greeting["result"]["instructions"]
-    client.send("this is no JSON \x1b[2J")
-    client.send("[" * 100_000)
-    assert client.request("tools/call", name="recall", arguments={"task": "x" * 3_000_000})["result"]["isError"]
-    assert "error" in client.request("no/such/method")
-    assert not client.request("tools/call", name="recall", arguments={"task": TASK})["result"]["isError"]
-    assert "Traceback" not in client.leave()
-
-
 def a_failure(request: dict[str, Any]) -> str:
     """The verdict of a judge, who repeats the code that it was given."""
     check = str(request["messages"][-1]["content"]).partition('"check": "')[2][:8]
     return json.dumps({"check": check, "reason": "The form is missing.", "outcome": "failure", "confidence": 0.9})
 
 
-def test_what_was_recorded_is_judged_and_learned_before_the_server_leaves(folder: Path) -> None:
+def test_stdout_holds_the_protocol_alone_and_what_was_recorded_is_judged_before_the_server_leaves(folder: Path) -> None:
     with ModelServer(a_failure, a_failure, default="[]") as server:
         client = RawClient(folder, "--model", "openai:any", "--base-url", server.base_url, OPENAI_API_KEY="none")
+        assert client.greeting["result"]["protocolVersion"] == "2024-11-05"
+        assert client.greeting["result"]["instructions"]
+        client.send("this is no JSON \x1b[2J")
+        client.send("[" * 100_000)
+        assert client.request("tools/call", name="recall", arguments={"task": "x" * 3_000_000})["result"]["isError"]
+        assert "error" in client.request("no/such/method")
+        assert not client.request("tools/call", name="recall", arguments={"task": TASK})["result"]["isError"]
         record = {"task": TASK, "steps": STEPS, "outcome": "success"}
         told = client.request("tools/call", name="record", arguments=record)["result"]["structuredContent"]
-        client.leave()
+        assert "Traceback" not in client.leave()
     with kept(folder) as bank:
         verdict = bank.runs.get(told["run_id"]).verdict
         assert (verdict.outcome, verdict.source) == ("failure", "judge")

@@ -462,13 +462,6 @@ def test_settings_and_the_doctor_speak_in_words(site: Site) -> None:
     assert "no search by vectors finds" not in site.get("/doctor").text
 
 
-def test_a_page_lists_the_keys_and_the_words(site: Site) -> None:
-    text = site.enter().get("/words").text
-    for word in ("probation", "recall", "settled", "scope", "withheld", "guardrail", "ground truth", "extractive"):
-        assert f">{word}</dt>" in text
-    assert '<a href="/words" data-key="?">' in site.get("/").text
-
-
 @pytest.mark.parametrize(
     ("where", "words"),
     [

@@ -135,6 +135,9 @@ def test_the_glossary_and_the_pages_explain_the_words_that_a_lead_meets(desk: Si
     for word in ("gate", "e-value", "floor", "lift", "trial", "settings"):
         assert f"* **{word}**: " in glossary
         assert re.search(rf"<dt[^>]*>{word}</dt><dd>.{{20,}}</dd>", page), word
+    for word in ("probation", "recall", "settled", "scope", "withheld", "guardrail", "ground truth", "extractive"):
+        assert f">{word}</dt>" in page
+    assert '<a href="/words" data-key="?">' in desk.get("/").text
 
 
 def test_no_page_of_the_evidence_shows_an_e_value_without_a_scale(desk: Site) -> None:
