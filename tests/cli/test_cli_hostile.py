@@ -125,15 +125,6 @@ def test_other_failures_of_a_model_stop_nothing(runs: Path) -> None:
     assert json.loads(done.stdout)["waiting"] == 5
 
 
-def test_a_blank_key_is_one_sentence(runs: Path) -> None:
-    words = ("learn", runs, "--bank", "bank.db", "--scope", "t", "--model", "openai:gpt-5")
-    done = lessonbank_cli(*words, cwd=runs.parent, OPENAI_API_KEY="")
-    assert done.returncode == 2
-    (sentence,) = done.stderr.splitlines()
-    assert sentence.startswith("lessonbank: OPENAI_API_KEY is set but blank")
-    assert not (runs.parent / "bank.db").exists()
-
-
 def test_no_readable_file_at_all_is_an_error(runs: Path) -> None:
     for name in ("one.json", "two.json"):
         (runs.parent / name).write_text("nothing", encoding="utf-8")

@@ -60,7 +60,7 @@ def test_what_to_do_next_begins_with_what_waits_and_the_brackets_are_explained()
     assert "In brackets: 95 % intervals, right however often you look. At most one in twenty scopes" in told
 
 
-def test_the_inbox_says_what_follows_from_each_button(site: Site) -> None:
-    page = site.enter().said("/inbox?state=quarantined")
+def test_the_inbox_says_what_follows_from_each_button(unchanged: Site) -> None:
+    page = unchanged.said("/inbox?state=quarantined")
     assert "Approve: agents are shown it from now on." in page
     assert "Retire: no agent is shown it any more" in page
