@@ -216,7 +216,10 @@ WAITING = (
 
 NEAR = (
     ("Ask for the card of a refund", "A refund goes back to the card that paid. Ask which card it was, then refund."),
-    ("Tell the customer where a refund goes", "Name the card that the money goes back to, and say how long it takes."),
+    (
+        "Tell the customer where a refund goes",
+        "Name the card that the money goes back to, and say how long it takes.",
+    ),
 )
 
 if __name__ == "__main__":
