@@ -72,23 +72,6 @@ def test_files_in_a_folder_that_cannot_be_read_are_counted_and_named_and_the_exi
     }
 
 
-def test_a_folder_of_broken_files_alone_fails_as_a_broken_file_does(runs: Path) -> None:
-    folder = runs.parent / "folder"
-    folder.mkdir()
-    (folder / "cut.json").write_text('[{"task": "x", "mess', encoding="utf-8")
-    done = learn(folder)
-    assert done.returncode == 2
-    assert "cut.json" in done.stderr
-
-
-def test_an_outcome_in_words_is_an_error_that_names_file_line_and_value(runs: Path) -> None:
-    write(runs, [RUNS[0], {**RUNS[1], "success": "true"}])
-    done = learn(runs)
-    assert done.returncode == 3
-    assert 'runs.jsonl:2: success is "true": write true, false, or null' in done.stderr
-    assert "1 run read: 1 failure" in done.stdout
-
-
 def test_graded_rewards_are_counted_and_the_threshold_can_be_set(runs: Path) -> None:
     write(runs, [{**r, "success": None, "reward": reward} for r, reward in zip(RUNS, (0.9, 0.4, 1.0, 0), strict=True)])
     done = learn(runs)
@@ -99,13 +82,6 @@ def test_graded_rewards_are_counted_and_the_threshold_can_be_set(runs: Path) -> 
     done = learn(runs, "--success-at", "0.5")
     assert "2 failure, 2 success" in done.stdout
     assert "taken 1 for failure and 1 for success" in done.stderr
-
-
-def test_a_stated_success_beside_a_graded_reward_is_no_contradiction(runs: Path) -> None:
-    write(runs, [{**RUNS[1], "success": True, "reward": 0.9}])
-    done = learn(runs)
-    assert done.returncode == 0, done.stderr
-    assert "1 run read: 1 success" in done.stdout
 
 
 def many(path: Path, count: int) -> Path:
@@ -149,25 +125,6 @@ def test_other_failures_of_a_model_stop_nothing(runs: Path) -> None:
     assert json.loads(done.stdout)["waiting"] == 5
 
 
-def test_a_blank_key_is_one_sentence(runs: Path) -> None:
-    done = lessonbank_cli(
-        "learn",
-        runs,
-        "--bank",
-        "bank.db",
-        "--scope",
-        "t",
-        "--model",
-        "openai:gpt-5",
-        cwd=runs.parent,
-        OPENAI_API_KEY="",
-    )
-    assert done.returncode == 2
-    (sentence,) = done.stderr.splitlines()
-    assert sentence.startswith("lessonbank: OPENAI_API_KEY is set but blank")
-    assert not (runs.parent / "bank.db").exists()
-
-
 def test_no_readable_file_at_all_is_an_error(runs: Path) -> None:
     for name in ("one.json", "two.json"):
         (runs.parent / name).write_text("nothing", encoding="utf-8")
@@ -184,22 +141,11 @@ def test_the_report_says_what_each_file_gave(runs: Path) -> None:
     assert rows == {"runs.jsonl": ["4", "2", "2", "0"], "open.jsonl": ["1", "0", "0", "1"]}
     assert int(lessons[0]) >= 4
     assert lessons[1] == "0"
-    as_json = json.loads(learn(runs, "--json").stdout)["files"]
-    assert as_json == [
-        {
-            "file": str(runs),
-            "runs": 4,
-            "success": 0,
-            "failure": 0,
-            "unknown": 0,
-            "known": 4,
-            "lessons": 0,
-            "skipped": 0,
-        }
-    ]
+    (as_json,) = json.loads(learn(runs, "--json").stdout)["files"]
+    none = dict.fromkeys(("success", "failure", "unknown", "lessons", "skipped"), 0)
+    assert as_json == {"file": str(runs), "runs": 4, "known": 4, **none}
 
 
-@pytest.mark.full
 def test_files_of_different_folders_are_told_apart_in_a_table_that_fits(runs: Path) -> None:
     for name in ("first", "second"):
         (runs.parent / f"a-long-name-of-a-folder-{name}").mkdir()
@@ -227,7 +173,6 @@ def test_the_bound_on_runs_counts_new_ones(runs: Path) -> None:
     assert (report["runs"], report["known"], sum(report["outcomes"].values())) == (4, 3, 1)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -254,26 +199,6 @@ def test_an_import_of_no_file_makes_no_bank(tmp_path: Path) -> None:
     assert not (tmp_path / "new.db").exists()
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("target", ["bank.db", "./bank.db", "bank.db-wal", "."])
-def test_an_export_never_overwrites_a_bank_or_a_folder(runs: Path, target: str) -> None:
-    learn(runs)
-    done = lessonbank_cli("export", target, "--bank", "bank.db", "--scope", "t", cwd=runs.parent)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    assert lessonbank_cli("lessons", "list", "--bank", "bank.db", "--scope", "t", cwd=runs.parent).returncode == 0
-
-
-@posix
-def test_a_pipe_is_refused_with_the_reason(runs: Path) -> None:
-    pipe = runs.parent / "pipe"
-    os.mkfifo(pipe)
-    done = lessonbank_cli("learn", "pipe", "--bank", "bank.db", "--scope", "t", cwd=runs.parent)
-    assert done.returncode == 2
-    assert "is not a regular file" in done.stderr
-
-
-@pytest.mark.full
 def test_a_terminal_that_knows_few_letters_gets_the_others_replaced(tmp_path: Path) -> None:
     row = {**RUNS[1], "task": "Ship 包裹 … 🚀 abroad"}
     learn(write(tmp_path / "runs.jsonl", [row]))
@@ -285,7 +210,6 @@ def test_a_terminal_that_knows_few_letters_gets_the_others_replaced(tmp_path: Pa
     assert "?" in done.stdout
 
 
-@pytest.mark.full
 def test_a_narrow_terminal_loses_neither_ids_nor_titles(runs: Path) -> None:
     learn(runs)
     base = ("lessons", "list", "--bank", "bank.db", "--scope", "t")
@@ -295,7 +219,6 @@ def test_a_narrow_terminal_loses_neither_ids_nor_titles(runs: Path) -> None:
     assert "What worked: Ship box 1 abroad" in done.stdout
 
 
-@pytest.mark.full
 def test_what_goes_to_a_pipe_is_one_line_a_lesson(runs: Path) -> None:
     learn(runs)
     base = ("lessons", "list", "--bank", "bank.db", "--scope", "t")
@@ -304,7 +227,6 @@ def test_what_goes_to_a_pipe_is_one_line_a_lesson(runs: Path) -> None:
     assert all(any(lesson["id"][-8:] in line and lesson["title"] in line for line in lines) for lesson in listed)
 
 
-@pytest.mark.full
 @posix
 def test_a_reader_that_leaves_early_is_no_error(runs: Path) -> None:
     learn(runs)
@@ -315,9 +237,8 @@ def test_a_reader_that_leaves_early_is_no_error(runs: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.full
 @posix
-@pytest.mark.parametrize("words", ["--help", "runs --help", "runs list --help", "install -h", "--version"])
+@pytest.mark.parametrize("words", ["--help", "--version"])
 def test_a_reader_of_a_help_that_leaves_early_is_no_error(tmp_path: Path, words: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -326,7 +247,6 @@ def test_a_reader_of_a_help_that_leaves_early_is_no_error(tmp_path: Path, words:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.full
 @posix
 def test_an_interrupt_reports_what_was_learned_and_keeps_it(runs: Path) -> None:
     go = threading.Event()

@@ -7,6 +7,7 @@ import math
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from running import lessonbank_cli
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
 from lessonbank.cli.history import first_failing
-from lessonbank.errors import UsageError
 
 pytestmark = pytest.mark.full
 
@@ -42,18 +42,18 @@ def json_of(*words: object, cwd: Path) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    with lessonbank.connect(
-        tmp_path / "bank.db", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
-    ) as bank:
+def fill(path: Path) -> None:
+    with lessonbank.connect(path, scope="t", embedder="lexical", evidence=Evidence(holdout=None)) as bank:
         for n in range(8):
             step = Step(action="print label", observation="error: no form")
             bank.learn(Trajectory(task=f"Ship box {n}", steps=(step,)), outcome="failure")
-    return tmp_path
 
 
-@pytest.mark.full
+@pytest.fixture
+def folder(tmp_path: Path, copied: Callable[..., Path]) -> Path:
+    return copied(fill, tmp_path)
+
+
 def test_history_lists_changes_and_those_of_one_lesson(folder: Path) -> None:
     entries = json_of("history", "list", cwd=folder)
     assert [e["sequence"] for e in entries] == list(range(1, 9))
@@ -77,7 +77,6 @@ def test_diff_and_rollback_go_by_number_or_time(folder: Path) -> None:
     assert "a rollback to 9 undoes it" in undone.stdout
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
@@ -101,33 +100,17 @@ def test_what_cannot_be_is_said_in_one_sentence(folder: Path, words: tuple[str, 
     assert sentence in " ".join(done.stderr.split())
 
 
-@pytest.mark.full
 def test_bisect_finds_the_change_and_leaves_the_bank_alone(folder: Path) -> None:
     (folder / "check.py").write_text(CHECK, encoding="utf-8")
-    done = bisect(folder, sys.executable, "check.py", good=5, options=("--json",))
+    done = bisect(folder, sys.executable, "check.py", good=6, options=("--json",))
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["first_bad"] == 7
     assert report["entry"]["entry"]["experience"]["task"] == "Ship box 6"
-    assert len(report["runs"]) <= math.ceil(math.log2(3)) + 1
-    assert "checking" in done.stderr
+    assert len(report["runs"]) <= 2
+    assert ("checking" in done.stderr, "failed every time" in done.stderr) == (True, False)
     assert len(json_of("history", "list", cwd=folder)) == 8
     assert not list(folder.glob("lessonbank-bisect-*"))
-
-
-def test_bisect_asks_no_more_than_it_must() -> None:
-    for changes in range(1, 70):
-        for culprit in range(1, changes + 1):
-            asked: list[int] = []
-
-            def passes(change: int, culprit: int = culprit, asked: list[int] = asked) -> bool:
-                asked.append(change)
-                return change < culprit
-
-            assert first_failing(0, changes, passes) == culprit
-            assert len(asked) <= math.ceil(math.log2(changes)) + 1
-    with pytest.raises(UsageError, match="passes after change 4"):
-        first_failing(0, 4, lambda _: True)
 
 
 @given(good=st.integers(0, 10**9), data=st.data())
@@ -150,22 +133,11 @@ def bisect(folder: Path, *check: str, good: int = 0, options: tuple[str, ...] = 
     return lessonbank_cli(*words, "--bank", "bank.db", "--scope", "t", cwd=folder)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("culprit", [1, 4, 8])
-def test_a_check_of_ones_own_is_run_no_more_often_than_promised(folder: Path, culprit: int) -> None:
-    (folder / "check.py").write_text(
-        "import os, sqlite3\n"
-        "print('run', file=open('runs.txt', 'a'))\n"
-        "bank = sqlite3.connect(os.environ['LESSONBANK_BANK'])\n"
-        "[held] = bank.execute('SELECT count(*) FROM experiences WHERE scope > 0').fetchone()\n"
-        f"raise SystemExit(held >= {culprit})\n",
-        encoding="utf-8",
-    )
-    done = bisect(folder, sys.executable, "check.py")
+def test_a_check_that_fails_every_time_says_so(folder: Path) -> None:
+    done = bisect(folder, sys.executable, "-c", "raise SystemExit(1)")
     assert done.returncode == 0, done.stderr
-    assert f"Ship box {culprit - 1}" in done.stdout
-    assert len((folder / "runs.txt").read_text("utf-8").splitlines()) <= 4
-    assert ("failed every time" in done.stderr) == (culprit == 1)
+    assert "Ship box 0" in done.stdout
+    assert "failed every time" in done.stderr
 
 
 @pytest.mark.parametrize(("exit_by", "sentence"), [("sys.exit(127)", "shell"), ("os.kill(os.getpid(), 9)", "signal 9")])
@@ -176,7 +148,6 @@ def test_a_check_that_does_not_run_accuses_no_change(folder: Path, exit_by: str,
     assert "It fails since" not in done.stdout
 
 
-@pytest.mark.full
 def test_retrieve_looks_back_without_a_trace(folder: Path) -> None:
     (found,) = json_of("retrieve", "Ship box 1", "--at", 2, "--limit", 1, cwd=folder)["matches"]
     assert found["experience"]["task"] == "Ship box 1"
@@ -200,7 +171,6 @@ def test_retrieve_looks_back_without_a_trace(folder: Path) -> None:
         assert sentence in " ".join(done.stderr.split())
 
 
-@pytest.mark.full
 def test_doctor_verifies_the_records_against_the_journal(folder: Path) -> None:
     assert "every record agrees with the journal" in run_cli("doctor", "--verify", cwd=folder).stdout
     report = json_of("doctor", "--verify", cwd=folder)

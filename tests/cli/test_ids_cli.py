@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,17 +18,18 @@ WHERE = ("--bank", "bank.db", "--scope", "t")
 BY = ("--by", "Ana", "--reason", "checked")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    with lessonbank.connect(
-        tmp_path / "bank.db", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
-    ) as bank:
+def fill(path: Path) -> None:
+    with lessonbank.connect(path, scope="t", embedder="lexical", evidence=Evidence(holdout=None)) as bank:
         for n in range(3):
             run = Trajectory(
                 id=f"run-number-{n}", task=f"Ship box {n} abroad", steps=(Step(action="print", observation="error"),)
             )
             bank.learn(run, recall=bank.retrieve(f"Ship box {n} abroad"), outcome="failure")
-    return tmp_path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, copied: Callable[..., Path]) -> Path:
+    return copied(fill, tmp_path)
 
 
 def told(folder: Path, *words: object) -> str:
@@ -66,6 +68,8 @@ def test_the_beginning_or_the_end_of_an_id_is_enough_for_every_command_on_a_less
         ):
             told(folder, "lessons", *command.split(), given, *BY)
         assert {entry.writer for entry in bank.history.list(after=6)} == {"Ana"}
+        kinds = [entry.entry.kind for entry in bank.history.list(lesson=first.id)]
+        assert kinds == ["add", "retire", "restore", "trust", "trust"]
         assert bank.lessons.get(first.id).state == "active"
 
 

@@ -8,41 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import lessonbank_cli, lessonbank_process
+from running import lessonbank_cli
 
 import lessonbank
 from lessonbank import Experience, Extraction, Lesson, Parts, Step, Trajectory
 from lessonbank.contracts.records import Relation
 
-RUN = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
-
-
-@pytest.mark.full
-def test_a_lesson_is_taken_back_and_brought_back_by_hand(tmp_path: Path) -> None:
-    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
-        lesson = bank.learn(RUN, outcome="failure").lessons[0].id
-        where = ("--bank", "bank.db", "--scope", "t")
-        assert (
-            lessonbank_cli(
-                "lessons", "retire", lesson, *where, "--by", "Ana", "--reason", "misleads", cwd=tmp_path
-            ).returncode
-            == 0
-        )
-        assert bank.lessons.get(lesson).retired
-        again = lessonbank_cli("lessons", "retire", lesson, *where, "--by", "Ana", "--reason", "misleads", cwd=tmp_path)
-        assert (again.returncode, "[conflict]" in again.stderr) == (1, True)
-        assert (
-            lessonbank_cli(
-                "lessons", "retire", "--undo", lesson, *where, "--by", "Ana", "--reason", "was right", cwd=tmp_path
-            ).returncode
-            == 0
-        )
-        assert not bank.lessons.get(lesson).retired
-
 
 @pytest.mark.full
 def test_the_release_is_printed(tmp_path: Path) -> None:
-    assert lessonbank_process("--version", cwd=tmp_path).stdout == f"{lessonbank.__version__}\n"
+    assert lessonbank_cli("--version", cwd=tmp_path).stdout == f"{lessonbank.__version__}\n"
 
 
 @pytest.mark.full

@@ -70,6 +70,8 @@ def test_a_call_makes_its_own_command_and_no_other(word: str) -> None:
         (("learn", LONG, "--dry-run"), "there is no file"),
         (("import", "~nobody-here/x", *WHERE), "there is no file"),
         (("lessons", "list", "--bank", "~nobody-here/bank.db", "--scope", "t"), "there is no bank"),
+        (("review", "none.db"), "there is no bank"),
+        (("worker", "none.db"), "there is no bank"),
     ],
 )
 def test_a_wrong_call_is_one_sentence_that_names_what_is_wrong(

@@ -43,7 +43,7 @@ def test_a_command_of_another_distribution_is_called_with_its_words(greeting: Pa
 
 
 def test_without_its_distribution_a_known_command_says_in_one_sentence_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(plugins, "KNOWN", {"absent": ("lessonbank-absent", "Not here.")})
     with pytest.raises(UsageError, match=r"^`lessonbank absent` is not installed: pip install lessonbank-absent$"):

@@ -12,7 +12,6 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
-from running import lessonbank_cli
 
 import lessonbank
 
@@ -41,13 +40,6 @@ def test_the_command_prints_a_link_serves_the_fullest_scope_and_ends_with_ctrl_c
         assert serving.wait(timeout=30) in (0, 130)
     assert "Traceback" not in rest
     assert "token=" not in rest
-
-
-def test_a_bank_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    told = lessonbank_cli("review", "none.db", cwd=tmp_path)
-    assert told.returncode == 2
-    assert "there is no bank at" in told.stderr
-    assert "Traceback" not in told.stderr
 
 
 def _get(host: str, at: str, **headers: str) -> tuple[Message, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,16 +18,17 @@ pytestmark = pytest.mark.full
 WHERE = ("--bank", "bank.db", "--scope", "t")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    with lessonbank.connect(
-        tmp_path / "bank.db", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
-    ) as bank:
+def fill(path: Path) -> None:
+    with lessonbank.connect(path, scope="t", embedder="lexical", evidence=Evidence(holdout=None)) as bank:
         step = Step(action="print label", observation="error: no form")
         for n, outcome in enumerate(("failure", "success", None)):
             run = Trajectory(id=f"run-{n}", task=f"Ship box {n}", steps=(step,), answer="sent")
             bank.learn(run, outcome=outcome, metadata={"user": f"u-{n}", "order": n})
-    return tmp_path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, copied: Callable[..., Path]) -> Path:
+    return copied(fill, tmp_path)
 
 
 def ids(folder: Path, *words: object) -> list[str]:

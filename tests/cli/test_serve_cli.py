@@ -16,13 +16,16 @@ from running import COMMAND, RUNS, lessonbank_cli
 from typer.main import get_command
 
 pytest.importorskip("fastapi", reason="needs the extra server")
+pytest.importorskip("httpx2", reason="needs the extra client")
 
 import lessonbank
 from lessonbank import Server, Step, Trajectory
 from lessonbank.cli import app
 from lessonbank.errors import Unauthenticated
+from lessonbank.http.service.serving import running
 
 pytestmark = pytest.mark.full
+SETTINGS: dict[str, Any] = {"scope": "acme", "embedder": "lexical", "evidence": lessonbank.Evidence(holdout=None)}
 
 
 def test_a_key_is_printed_once_listed_without_its_secret_rotated_and_ended(tmp_path: Path) -> None:
@@ -81,11 +84,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def test_every_command_takes_the_address_of_a_server(tmp_path: Path) -> None:
-    pytest.importorskip("httpx2", reason="needs the extra client")
-    from lessonbank.http.service.serving import running
-
-    settings: dict[str, Any] = {"scope": "acme", "embedder": "lexical", "evidence": lessonbank.Evidence(holdout=None)}
-    with lessonbank.connect(tmp_path / "bank.db", **settings) as bank:
+    with lessonbank.connect(tmp_path / "bank.db", **SETTINGS) as bank:
         one, two, three, four, five = (
             bank.lessons.add(title=f"Weigh {n}", content=f"Weigh {n} times.", task=f"Ship box {n}", by="Ana").id
             for n in range(5)
@@ -135,7 +134,7 @@ def test_every_command_takes_the_address_of_a_server(tmp_path: Path) -> None:
     last = ("purge", "keys add --kind reviewer", "keys remove --kind reviewer")
     every = {**dict.fromkeys(plain, ()), **words, **{name: given for name, (given, _) in refused.items()}}
     assert set(commands(get_command(app))) - WITHOUT_SERVER == {name.partition(" --")[0] for name in every}
-    with running(partial(lessonbank.connect_async, tmp_path / "bank.db", **settings)) as server:
+    with running(partial(lessonbank.connect_async, tmp_path / "bank.db", **SETTINGS)) as server:
         key = server.key("cli", scope="", role="admin")
         for name in (*(name for name in every if name not in last), *last):
             whole = name.split()[0] in ("keys", "backup")
@@ -154,14 +153,10 @@ def test_every_command_takes_the_address_of_a_server(tmp_path: Path) -> None:
 
 
 def test_an_agents_key_is_enough_to_explain_the_recall_that_it_was_given(tmp_path: Path) -> None:
-    pytest.importorskip("httpx2", reason="needs the extra client")
-    from lessonbank.http.service.serving import running
-
-    settings: dict[str, Any] = {"scope": "acme", "embedder": "lexical", "evidence": lessonbank.Evidence(holdout=None)}
-    with lessonbank.connect(tmp_path / "bank.db", **settings) as bank:
+    with lessonbank.connect(tmp_path / "bank.db", **SETTINGS) as bank:
         bank.lessons.add(title="Weigh it", content="Weigh it twice.", task="Ship box 1", by="Ana")
         recall = bank.retrieve("Ship box 1").id
-    with running(partial(lessonbank.connect_async, tmp_path / "bank.db", **settings)) as server:
+    with running(partial(lessonbank.connect_async, tmp_path / "bank.db", **SETTINGS)) as server:
         where = ("--bank", server.url, "--scope", "acme")
         key = server.key("cli", scope="acme", role="agent")
         done = lessonbank_cli("explain", recall, *where, cwd=tmp_path, LESSONBANK_API_KEY=key)
@@ -174,15 +169,11 @@ def test_an_agents_key_is_enough_to_explain_the_recall_that_it_was_given(tmp_pat
 
 @pytest.mark.parametrize("role", ["reviewer", "admin"])
 def test_a_key_of_one_tenant_decides_on_the_command_line_what_its_role_may(tmp_path: Path, role: Any) -> None:
-    pytest.importorskip("httpx2", reason="needs the extra client")
-    from lessonbank.http.service.serving import running
-
-    settings: dict[str, Any] = {"scope": "acme", "embedder": "lexical", "evidence": lessonbank.Evidence(holdout=None)}
-    with lessonbank.connect(tmp_path / "bank.db", **settings) as bank:
+    with lessonbank.connect(tmp_path / "bank.db", **SETTINGS) as bank:
         run = Trajectory(task="Ship box 1", steps=(Step(action="weigh", observation="error: no scale"),))
         lesson = bank.learn(run, outcome="failure").lessons[0].id
         run_id = bank.runs.list()[0].trajectory.id
-    with running(partial(lessonbank.connect_async, tmp_path / "bank.db", **settings)) as server:
+    with running(partial(lessonbank.connect_async, tmp_path / "bank.db", **SETTINGS)) as server:
         key = server.key("Ana", scope="acme", role=role)
 
         def said(*words: str, scope: str = "acme") -> str:

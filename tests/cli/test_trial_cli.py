@@ -82,9 +82,3 @@ def test_a_call_that_cannot_be_is_one_sentence(folder: Path, wrong: dict[str, st
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_what_is_missing_is_named(folder: Path) -> None:
-    missing = lessonbank_cli("trial", *WHERE, cwd=folder)
-    assert missing.returncode == 2
-    assert "--tasks" in missing.stderr

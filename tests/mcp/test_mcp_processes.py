@@ -25,8 +25,7 @@ from lessonbank.testing import ModelServer
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
 import httpx2
-from mcp import Client, MCPError, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 from running import lessonbank_cli
@@ -34,19 +33,8 @@ from running import lessonbank_cli
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 TASK = "Ship a parcel abroad"
 STEPS = [{"did": "look up the parcel"}, {"did": "print the label", "saw": "error: customs form missing"}]
-COMMAND = (
-    "-m",
-    "lessonbank.cli",
-    "mcp",
-    "--bank",
-    "bank.db",
-    "--embedder",
-    "lexical",
-    "--holdout",
-    "0",
-    "--scope",
-    "t",
-)
+BANK = ("--bank", "bank.db", "--embedder", "lexical", "--holdout", "0", "--scope", "t")
+COMMAND = ("-m", "lessonbank.cli", "mcp", *BANK)
 KEYS = {scope: f"key-of-{scope}-{'0123456789' * 3}" for scope in ("t", "acme/sales", "pair", "leaves")}
 SECOND = "0" * 40
 """A second key of the scope `pair`."""
@@ -65,16 +53,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def for_one_key(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    """The address of a server over HTTP that one key opens."""
-    with serving(filled(tmp_path_factory.mktemp("one-key")), LESSONBANK_MCP_KEY=KEYS["t"]) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
 def for_many_keys(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[str, Path]]:
     """The address and the folder of a server over HTTP that the keys of a file open."""
-    with serving(folder := filled(tmp_path_factory.mktemp("many-keys")), "--key-file", "keys") as address:
+    with serving(folder := filled(tmp_path_factory.mktemp("many-keys"))) as address:
         yield address, folder
 
 
@@ -90,16 +71,6 @@ def teller(run: Trajectory) -> str:
 
 def kept(folder: Path, scope: str = "t") -> lessonbank.ReasoningBank:
     return lessonbank.connect(folder / "bank.db", scope=scope, embedder="lexical", evidence=Evidence(holdout=None))
-
-
-async def test_a_client_over_stdio_recalls_and_records(folder: Path) -> None:
-    parameters = StdioServerParameters(command=sys.executable, args=list(COMMAND), cwd=folder, env={**os.environ})
-    async with Client(stdio_client(parameters)) as client:
-        found = told(await client.call_tool("recall", {"task": TASK}))
-        record = {"task": TASK, "steps": STEPS, "recall_id": found["recall_id"]}
-        run = told(await client.call_tool("record", record))["run_id"]
-    with kept(folder) as bank:
-        assert bank.runs.get(run).trajectory.steps[1].observations[0].text == STEPS[1]["saw"]
 
 
 class RawClient:
@@ -140,30 +111,25 @@ class RawClient:
         return errors
 
 
-def test_stdout_holds_the_protocol_alone_and_what_cannot_be_read_harms_nothing(folder: Path) -> None:
-    client = RawClient(folder)
-    assert client.greeting["result"]["protocolVersion"] == "2024-11-05"
-    assert client.greeting["result"]["instructions"]
-    client.send("this is no JSON \x1b[2J")
-    client.send("[" * 100_000)
-    assert client.request("tools/call", name="recall", arguments={"task": "x" * 3_000_000})["result"]["isError"]
-    assert "error" in client.request("no/such/method")
-    assert not client.request("tools/call", name="recall", arguments={"task": TASK})["result"]["isError"]
-    assert "Traceback" not in client.leave()
-
-
 def a_failure(request: dict[str, Any]) -> str:
     """The verdict of a judge, who repeats the code that it was given."""
     check = str(request["messages"][-1]["content"]).partition('"check": "')[2][:8]
     return json.dumps({"check": check, "reason": "The form is missing.", "outcome": "failure", "confidence": 0.9})
 
 
-def test_what_was_recorded_is_judged_and_learned_before_the_server_leaves(folder: Path) -> None:
+def test_stdout_holds_the_protocol_alone_and_what_was_recorded_is_judged_before_the_server_leaves(folder: Path) -> None:
     with ModelServer(a_failure, a_failure, default="[]") as server:
         client = RawClient(folder, "--model", "openai:any", "--base-url", server.base_url, OPENAI_API_KEY="none")
+        assert client.greeting["result"]["protocolVersion"] == "2024-11-05"
+        assert client.greeting["result"]["instructions"]
+        client.send("this is no JSON \x1b[2J")
+        client.send("[" * 100_000)
+        assert client.request("tools/call", name="recall", arguments={"task": "x" * 3_000_000})["result"]["isError"]
+        assert "error" in client.request("no/such/method")
+        assert not client.request("tools/call", name="recall", arguments={"task": TASK})["result"]["isError"]
         record = {"task": TASK, "steps": STEPS, "outcome": "success"}
         told = client.request("tools/call", name="record", arguments=record)["result"]["structuredContent"]
-        client.leave()
+        assert "Traceback" not in client.leave()
     with kept(folder) as bank:
         verdict = bank.runs.get(told["run_id"]).verdict
         assert (verdict.outcome, verdict.source) == ("failure", "judge")
@@ -195,11 +161,11 @@ def key_lines() -> str:
 
 
 @contextmanager
-def serving(folder: Path, *words: str, **env: str) -> Generator[str]:
-    """The address of a server over HTTP, which ends with the block."""
+def serving(folder: Path) -> Generator[str]:
+    """The address of a server over HTTP that the keys of a file open, which ends with the block."""
     (folder / "keys").write_text(f"# who may call\n{key_lines()}")
-    command = [sys.executable, *COMMAND, "--http", "--port", "0", *words]
-    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}) as process:
+    command = [sys.executable, *COMMAND, "--http", "--port", "0", "--key-file", "keys"]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr
             line = process.stderr.readline()
@@ -222,10 +188,7 @@ async def calling(address: str, key: str, mode: str = "auto", **headers: str) ->
 async def test_over_http_each_key_opens_its_own_scope_and_no_other(for_many_keys: tuple[str, Path]) -> None:
     address, _ = for_many_keys
     for mode in ("auto", "legacy"):
-        async with (
-            calling(address, KEYS["t"], mode) as one,
-            calling(address, KEYS["acme/sales"], mode) as other,
-        ):
+        async with calling(address, KEYS["t"], mode) as one, calling(address, KEYS["acme/sales"], mode) as other:
             calls = [client.call_tool("recall", {"task": TASK, "scope": "t"}) for client in (one, other) * 5]
             titles = [[lesson["title"] for lesson in told(each)["lessons"]] for each in await asyncio.gather(*calls)]
             assert titles == [["Customs form first"], ["Ask for the size first"]] * 5
@@ -238,8 +201,11 @@ async def test_over_http_each_key_opens_its_own_scope_and_no_other(for_many_keys
             assert "[not_found]" in str(settled.content)
 
 
-async def test_over_http_the_recall_of_one_session_is_not_settled_by_another_of_the_same_key(for_one_key: str) -> None:
-    async with calling(for_one_key, KEYS["t"], "legacy") as one, calling(for_one_key, KEYS["t"], "legacy") as other:
+async def test_over_http_the_recall_of_one_session_is_not_settled_by_another_of_the_same_key(
+    for_many_keys: tuple[str, Path],
+) -> None:
+    address, _ = for_many_keys
+    async with calling(address, KEYS["t"], "legacy") as one, calling(address, KEYS["t"], "legacy") as other:
         found = told(await one.call_tool("recall", {"task": TASK}))["recall_id"]
         strange = told(await other.call_tool("record", {"task": TASK, "steps": STEPS, "answer": "mine"}))
         own = told(await one.call_tool("record", {"task": TASK, "steps": STEPS}))
@@ -264,18 +230,19 @@ async def test_over_http_each_of_several_keys_of_a_scope_is_a_writer_of_its_own(
     assert tellers["acme/sales"] == [of_process()], "whoever alone has a key is the owner"
 
 
-async def test_over_http_nobody_without_a_key_and_no_foreign_name_gets_in(for_one_key: str) -> None:
-    for bad in ("", "0" * 40, KEYS["acme/sales"], KEYS["t"][:-1]):
+async def test_over_http_nobody_without_a_key_and_no_foreign_name_gets_in(for_many_keys: tuple[str, Path]) -> None:
+    address, _ = for_many_keys
+    for bad in ("", "1" * 40, KEYS["t"][:-1]):
         with pytest.raises((MCPError, httpx2.HTTPStatusError, ExceptionGroup)):
-            async with calling(for_one_key, bad) as client:
+            async with calling(address, bad) as client:
                 await client.call_tool("recall", {"task": TASK})
     key = {"authorization": f"Bearer {KEYS['t']}", "accept": "application/json, text/event-stream"}
     body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     async with httpx2.AsyncClient(headers=key) as http:
-        assert (await http.post(for_one_key, json=body, headers={"authorization": ""})).status_code == 401
-        assert (await http.post(for_one_key, json=body, headers={"host": "evil.example:80"})).status_code == 421
-        assert (await http.post(for_one_key, json=body, headers={"origin": "https://evil.example"})).status_code == 403
-        assert (await http.post(for_one_key, content=b"x" * 5_000_000)).status_code == 413
+        assert (await http.post(address, json=body, headers={"authorization": ""})).status_code == 401
+        assert (await http.post(address, json=body, headers={"host": "evil.example:80"})).status_code == 421
+        assert (await http.post(address, json=body, headers={"origin": "https://evil.example"})).status_code == 403
+        assert (await http.post(address, content=b"x" * 5_000_000)).status_code == 413
 
 
 async def test_a_key_that_is_taken_out_of_the_file_ends_its_session_and_its_stream(

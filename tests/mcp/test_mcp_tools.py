@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import pytest
 
@@ -14,7 +14,6 @@ from lessonbank import Evidence, Parts
 from lessonbank.contracts.ports import Vectors
 from lessonbank.contracts.records import Experience, Found, Lesson, Trajectory, Verdict
 from lessonbank.contracts.retrieve_options import RetrieveOptions
-from lessonbank.contracts.settings import TrustPolicy
 from lessonbank.errors import ModelUnavailable, UsageError
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
@@ -254,29 +253,27 @@ async def test_a_record_that_is_sent_again_is_one_run(where: Path) -> None:
         assert len(bank.runs.list()) == 1
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "says"),
-    [
-        ("recall", {}, "task: Field required"),
-        ("recall", {"task": 5}, "task: Input should be a valid string"),
-        ("recall", {"task": "  "}, "not blank"),
-        ("recall", {"task": "x" * 10_001}, "at most 10000 characters"),
-        ("record", {"task": TASK, "steps": []}, "at least 1 item"),
-        ("record", {"task": TASK, "steps": ["did"] * 201}, "at most 200 items"),
-        ("record", {"task": TASK, "steps": [{"did": "x", "saw": "y" * 50_001}]}, "at most 50000 characters"),
-        ("record", {"task": TASK, "steps": STEPS, "outcome": "great"}, "outcome: Input should be"),
-        ("record", {"task": TASK, "steps": [{"saw": "\x1b[2J"}]}, "steps.0.did: Field required"),
-        ("approve", {"id": "x"}, "Unknown tool"),
-    ],
-)
-async def test_a_call_that_cannot_be_meant_gets_one_sentence_and_the_code(
-    where: Path, tool: str, arguments: dict[str, Any], says: str
-) -> None:
+WRONG: Sequence[tuple[str, dict[str, Any], str]] = [
+    ("recall", {}, "task: Field required"),
+    ("recall", {"task": 5}, "task: Input should be a valid string"),
+    ("recall", {"task": "  "}, "not blank"),
+    ("recall", {"task": "x" * 10_001}, "at most 10000 characters"),
+    ("record", {"task": TASK, "steps": []}, "at least 1 item"),
+    ("record", {"task": TASK, "steps": ["did"] * 201}, "at most 200 items"),
+    ("record", {"task": TASK, "steps": [{"did": "x", "saw": "y" * 50_001}]}, "at most 50000 characters"),
+    ("record", {"task": TASK, "steps": STEPS, "outcome": "great"}, "outcome: Input should be"),
+    ("record", {"task": TASK, "steps": [{"saw": "\x1b[2J"}]}, "steps.0.did: Field required"),
+    ("approve", {"id": "x"}, "Unknown tool"),
+]
+
+
+async def test_a_call_that_cannot_be_meant_gets_one_sentence_and_the_code(where: Path) -> None:
     async with served(where) as client:
-        sentence = refusal(await client.call_tool(tool, arguments))
-        assert says in sentence
-        assert sentence.endswith("[usage]")
-        assert len(sentence) <= 500
+        for tool, arguments, says in WRONG:
+            sentence = refusal(await client.call_tool(tool, arguments))
+            assert says in sentence
+            assert sentence.endswith("[usage]")
+            assert len(sentence) <= 500
         assert told(await client.call_tool("recall", {"task": TASK}))
 
 
@@ -523,12 +520,9 @@ async def test_a_file_of_keys_may_begin_with_the_mark_that_editors_write(where: 
     assert token.claims[SCOPE] == "acme/support"
 
 
-@pytest.mark.parametrize("trust", get_args(TrustPolicy))
-async def test_what_an_agent_wants_to_remember_waits_for_a_person_under_every_policy(
-    where: Path, trust: TrustPolicy
-) -> None:
+async def test_what_an_agent_wants_to_remember_waits_for_a_person_even_where_all_else_is_shown(where: Path) -> None:
     taught(where)
-    async with served(where, safety=lessonbank.Safety(trust=trust)) as client:
+    async with served(where, safety=lessonbank.Safety(trust="open")) as client:
         recall = told(await client.call_tool("recall", {"task": TASK}))["recall_id"]
         waits = await client.call_tool("remember", {"note": "The form is in the drawer.", "task": TASK})
         assert "a person decides" in told(waits)["text"]

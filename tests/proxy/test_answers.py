@@ -5,10 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from scripted_upstream import Call, Reply, chat, messages, responses
+from scripted_upstream import Call, chat, messages, responses
 
 from lessonbank.proxy.answers import read_answer
 from lessonbank.proxy.dialects import Dialect, mark_of
@@ -108,10 +109,9 @@ def test_an_error_of_the_server_says_its_status_alone() -> None:
 
 
 @pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
-def test_a_compressed_answer_is_read(encoding: str, pack: object) -> None:
-    reply: Reply = chat("done")
-    packed = gzip.compress(reply.sent) if pack is gzip.compress else zlib.compress(reply.sent)
-    answer = read_answer("chat", 200, {**reply.headers, "content-encoding": encoding}, packed)
+def test_a_compressed_answer_is_read(encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    reply = chat("done")
+    answer = read_answer("chat", 200, {**reply.headers, "content-encoding": encoding}, pack(reply.sent))
     assert answer.messages[0]["content"] == "done"
 
 

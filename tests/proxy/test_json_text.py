@@ -41,19 +41,8 @@ def test_a_list_is_found_in_parts(data: list[Any], indent: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "{",
-        "[]",
-        "{}x",
-        '{"a": 1,}',
-        '{"a" 1}',
-        '{"a": }',
-        '{"a": 1 "b": 2}',
-        '{"a": 1, "a": 2}',
-        '{"messages": [1 2]}',
-        '{"messages": [1,]}',
-        '{"messages": [',
-        "{1: 2}",
+        *("", "{", "[]", "{}x", '{"a": 1,}', '{"a" 1}', '{"a": }', '{"a": 1 "b": 2}', '{"a": 1, "a": 2}'),
+        *('{"messages": [1 2]}', '{"messages": [1,]}', '{"messages": [', "{1: 2}"),
     ],
 )
 def test_what_readers_could_read_differently_is_refused(text: str) -> None:

@@ -189,11 +189,8 @@ def test_the_lesson_of_one_conversation_is_in_every_request_of_the_next(
     assert seen == [result for _, result in STEPS]
 
 
-@pytest.mark.parametrize("api", ["chat", "messages"])
-def test_two_tenants_never_get_each_others_lessons(
-    api: str, tenant: Tenant, upstream: Upstream, transport: Recording
-) -> None:
-    loop, make, _ = LOOPS[api]
+def test_two_tenants_never_get_each_others_lessons(tenant: Tenant, upstream: Upstream, transport: Recording) -> None:
+    loop, make, _ = LOOPS["chat"]
     upstream.replies = script(make, False, "a")
     last = loop(tenant, transport, "Publish release 1.4 of the parser", False)
     tenant.tell(response=last, outcome="success")

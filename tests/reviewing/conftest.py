@@ -69,6 +69,13 @@ def site(bank_file: Path | str) -> Generator[Site]:
 
 
 @pytest.fixture(scope="module")
+def unchanged(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
+    """A site that lets its tests in, who only look."""
+    with serving(shutil.copy(filled, tmp_path_factory.mktemp("unchanged") / "bank.db")) as found:
+        yield found.enter()
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Ended with its module: while Playwright runs, no other event loop can in this thread."""
     playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -33,6 +34,12 @@ class Answer:
         return re.findall(r'name="csrf" value="([^"]+)"', self.text)[0]
 
 
+def words(page: Answer | str, /) -> str:
+    """What a page says, without its tags."""
+    html = page if isinstance(page, str) else page.text
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).replace(" .", ".").split())
+
+
 class Site:
     """A running site, and a browser that knows HTTP alone."""
 
@@ -44,6 +51,10 @@ class Site:
 
     def get(self, at: str, **headers: str) -> Answer:
         return self.send("GET", at, None, headers)
+
+    def said(self, at: str) -> str:
+        """What a page says, without its tags."""
+        return words(self.get(at))
 
     def post(self, at: str, fields: Mapping[str, Any], **headers: str) -> Answer:
         told = {"Origin": self.origin, "Content-Type": "application/x-www-form-urlencoded", **headers}

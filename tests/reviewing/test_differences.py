@@ -16,6 +16,7 @@ def test_each_wording_can_be_read_by_itself_with_its_own_line_breaks() -> None:
     old, new = differences("Fill the form.\nThen send it.", "Fill the long form.\nThen send it.")
     assert old == [(False, "Fill the "), (False, "form.\nThen send it.")]
     assert new == [(False, "Fill the "), (True, "long"), (False, " "), (False, "form.\nThen send it.")]
+    assert differences("a b", "c d") == ([(True, "a b")], [(True, "c d")])
 
 
 @pytest.mark.parametrize(("before", "after"), [("a b c d ", "d c b a "), ("a ", "a b ")])

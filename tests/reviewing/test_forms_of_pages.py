@@ -6,13 +6,12 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from html import unescape
 from pathlib import Path
 
 import pytest
 from pictures import pages_of
 from seeding import opened, run_of
-from serving_pages import Site
+from serving_pages import Site, words
 
 pytestmark = pytest.mark.full
 DEEDS = {
@@ -20,11 +19,6 @@ DEEDS = {
     *("Quarantine", "Restore", "Retire", "Roll", "Save", "Search", "Show", "Sign", "Switch", "Try", "Undo", "Use"),
 }
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
-
-
-def words(html: str) -> str:
-    """What a page says, without its tags."""
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
 
 
 def pages(site: Site, bank_file: Path) -> dict[str, str]:
@@ -46,13 +40,12 @@ def test_buttons_deeds_ways_up_and_times_on_every_page(site: Site, bank_file: Pa
         assert is_of_the_bar or re.search(r'<p class="soft"><a href="/', inside), f"{at} leads nowhere up"
 
 
-def test_a_page_that_belongs_to_another_marks_it_and_leads_there(site: Site) -> None:
-    site.enter()
+def test_a_page_that_belongs_to_another_marks_it_and_leads_there(unchanged: Site) -> None:
     for at, up in (("/doctor", "administration"), ("/queue", "administration"), ("/runs/none", "runs"), ("/none", "")):
-        text = site.get(at).text
+        text = unchanged.get(at).text
         assert f'<p class="soft"><a href="/{up}">' in text, at
         assert ('aria-current="page"' in text) == bool(up)
-    assert "There is no such page" in words(site.get("/none").text)
+    assert "There is no such page" in words(unchanged.get("/none").text)
 
 
 def test_the_queue_asks_for_an_outcome_where_another_try_cannot_help(site: Site, bank_file: Path) -> None:

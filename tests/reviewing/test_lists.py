@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,13 @@ def test_home_speaks_as_a_lead_does() -> None:
     assert "outcomes are missing" in lead(lift.model_copy(update={"missing_differs": True}), waiting=0)
 
 
-def measured(path: Path) -> None:
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Site, Lift]]:
     """The first lesson decides how a task ends, the second does nothing, and no task finds the third.
 
     Draws follow from the seed and from which lesson is nearer, so that each run is the same.
     """
+    path = tmp_path_factory.mktemp("measured") / "bank.db"
     draws = Evidence(holdout=Holdout(0.5, 0.1, seed="lists"))
     with lessonbank.connect(path, scope=SCOPE, embedder="lexical", evidence=draws) as bank:
         about = {"Works": "Cancel the order", "Idle": "Cancel the order soon", "Unused": "Water the plants"}
@@ -69,14 +72,16 @@ def measured(path: Path) -> None:
                 recall=recall,
                 outcome="success" if good else "failure",
             )
+        lift = bank.lift()
+    with serving(path, scope=SCOPE) as site:
+        yield site.enter(), lift
 
 
-def test_lessons_are_sorted_by_effect_and_say_how_often_they_were_shown(tmp_path: Path) -> None:
-    measured(tmp_path / "bank.db")
-    with serving(tmp_path / "bank.db", scope=SCOPE) as site:
-        page = site.enter().get("/lessons").text
-        newest = site.get("/lessons?sort=newest").text
-        helps = table(site, "/lessons?effect=helps&format=csv")
+def test_lessons_are_sorted_by_effect_and_say_how_often_they_were_shown(measured: tuple[Site, Lift]) -> None:
+    site, _ = measured
+    page = site.get("/lessons").text
+    newest = site.get("/lessons?sort=newest").text
+    helps = table(site, "/lessons?effect=helps&format=csv")
     titles = r"data-row>(Works|Idle|Unused)</a>"
     assert re.findall(titles, page) == ["Works", "Idle", "Unused"]
     assert re.findall(titles, newest) == ["Unused", "Idle", "Works"]
@@ -86,19 +91,16 @@ def test_lessons_are_sorted_by_effect_and_say_how_often_they_were_shown(tmp_path
     assert (row["title"], float(row["effect_points"]) > 30, int(row["shown"]) > 10) == ("Works", True, True)
 
 
-def test_a_lesson_that_was_measured_has_a_page_of_its_effect(tmp_path: Path) -> None:
-    measured(tmp_path / "bank.db")
-    with opened(tmp_path / "bank.db") as bank:
-        lessons = [one for one in bank.lift().lessons if one.success.value is not None]
+def test_a_lesson_that_was_measured_has_a_page_of_its_effect(measured: tuple[Site, Lift]) -> None:
+    site, lift = measured
+    lessons = [one for one in lift.lessons if one.success.value is not None]
     assert len(lessons) == 2
-    with serving(tmp_path / "bank.db", scope=SCOPE) as site:
-        site.enter()
-        for one in lessons:
-            assert site.get(f"/lessons/{one.lesson_id}/lift", HX_Request="true").status == 200
-            page = site.get(f"/lessons/{one.lesson_id}/lift")
-            assert page.status == 200
-            assert says_nothing(one) != bool(re.search(r"[+−][\d.]+ points \[", page.text))
-            assert not says_nothing(one) or "not known yet" in page.text
+    for one in lessons:
+        assert site.get(f"/lessons/{one.lesson_id}/lift", HX_Request="true").status == 200
+        page = site.get(f"/lessons/{one.lesson_id}/lift")
+        assert page.status == 200
+        assert says_nothing(one) != bool(re.search(r"[+−][\d.]+ points \[", page.text))
+        assert not says_nothing(one) or "not known yet" in page.text
 
 
 def test_lessons_can_be_filtered_by_effect_by_topic_and_by_what_waits(site: Site, bank_file: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from seeding import SCOPE, give_up, opened, run_of
-from serving_pages import Answer, Site, serving
+from serving_pages import Site, serving, words
 
 import lessonbank
 from lessonbank import Action, Learning, Step, ToolCall, Trajectory
@@ -25,16 +25,10 @@ from lessonbank.http.workers.budgets import Budget, Budgets
 from lessonbank.pages.apart import apart
 from lessonbank.pages.comparing import first_difference
 from lessonbank.pages.evidence_steps import named_steps
-from lessonbank.pages.rendering import differences
 from lessonbank.pages.topics import placed
 from lessonbank.text.authors import author, teacher
 
 pytestmark = pytest.mark.full
-
-
-def words(page: Answer) -> str:
-    """What a page says, without its tags."""
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page.text)).replace(" .", ".").split())
 
 
 def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site: Site, bank_file: Path) -> None:
@@ -63,13 +57,13 @@ def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site:
     assert "What memory changed" in site.get("/evidence").text
 
 
-def test_the_evidence_of_a_lesson_leads_to_its_page_and_its_runs(site: Site) -> None:
-    text = site.enter().get("/evidence").text
+def test_the_evidence_of_a_lesson_leads_to_its_page_and_its_runs(unchanged: Site) -> None:
+    text = unchanged.get("/evidence").text
     inside = "".join(re.findall(r'<div class="inside">.*?</dl>', text, re.DOTALL))
     for kind in ("lessons", "runs"):
         found = re.findall(rf'<a href="(/{kind}/[^"]+)">', inside)
         assert found, kind
-        assert site.get(found[0]).status == 200
+        assert unchanged.get(found[0]).status == 200
 
 
 def test_trying_a_task_shows_the_text_and_keeps_no_receipt(site: Site, bank_file: Path) -> None:
@@ -87,8 +81,7 @@ def test_trying_a_task_shows_the_text_and_keeps_no_receipt(site: Site, bank_file
         assert len(bank.history.list()) == journal
 
 
-@pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
-def test_a_task_is_tried_with_settings_that_its_address_says(site: Site, bank_file: Path | str) -> None:
+def test_a_task_is_tried_with_settings_that_its_address_says(site: Site, bank_file: Path) -> None:
     task = "task=Cancel+pending+order+%23W777"
     with opened(bank_file) as bank:
         before = bank.admin.counts(), len(bank.history.list())
@@ -116,13 +109,6 @@ def test_a_task_is_tried_with_settings_that_its_address_says(site: Site, bank_fi
         assert site.get(f"/why/try?{task}&{wrong}", HX_Request="true").status == 200, "it comes into its page"
     with opened(bank_file) as bank:
         assert (bank.admin.counts(), len(bank.history.list())) == before
-
-
-def test_a_preview_draws_nothing_and_says_why_it_is_empty(bank_file: Path) -> None:
-    with opened(bank_file, holdout=0.9) as bank:
-        told = [bank.recalls.preview("Cancel pending order #W777") for _ in range(10)]
-        assert all(one.text and not one.kept and not one.withheld and not one.control for one in told)
-        assert bank.recalls.preview("quantum chromodynamics").notes
 
 
 def test_a_recall_shows_what_was_found_and_how_its_task_ended(site: Site, bank_file: Path) -> None:
@@ -174,11 +160,10 @@ def test_a_rollback_is_previewed_done_and_undone(site: Site, bank_file: Path) ->
     assert "rolled back to change" in site.get("/history").text
 
 
-def test_the_time_line_is_read_to_its_beginning(site: Site) -> None:
-    site.enter()
+def test_the_time_line_is_read_to_its_beginning(unchanged: Site) -> None:
     seen, at = list[int](), "/history"
     while at:
-        text = site.get(at).text
+        text = unchanged.get(at).text
         seen += [int(number) for number in re.findall(r'id="change-(\d+)"', text)]
         found = re.search(r'rel="next" href="(/history\?before=\d+)"', text)
         at = found[1] if found else ""
@@ -327,10 +312,7 @@ def test_administration_names_scopes_reviewers_and_what_the_doctor_finds(site: S
     assert "Reviewers with a key: ana" in site.get("/administration").text
 
 
-@pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
-def test_administration_says_which_budgets_are_in_force_and_what_of_them_is_spent(
-    site: Site, bank_file: Path | str
-) -> None:
+def test_administration_says_which_budgets_are_in_force_and_what_of_them_is_spent(site: Site, bank_file: Path) -> None:
     async def work(budget: Budget | None, usage: Usage, *, scope: str = SCOPE) -> None:
         async with (
             await lessonbank.connect_async(bank_file, scope=scope, embedder="lexical") as bank,
@@ -393,32 +375,28 @@ def test_runs_that_were_given_up_are_tried_again_after_a_look_at_them(site: Site
         assert {bank.runs.get(f"run-{name}").status for name in ("stuck", "fresh")} == {"learned"}
 
 
-def test_two_runs_and_the_topics_are_shown(site: Site) -> None:
-    site.enter()
-    assert "Step 1 is the first that differs, in its values" in site.get("/compare?a=run-005&b=run-010").text
-    assert site.get("/compare?a=run-005").status == 400
-    assert site.get("/compare?a=run-005&b=none").status == 404
-    assert (
-        "Compare with" in site.get("/runs/run-005/others").text
-        or "None is kept" in site.get("/runs/run-005/others").text
-    )
-    topics = site.get("/topics").text
-    assert topics.count("<circle") >= 14
-    assert "cancel pending order" in topics
-
-
-def test_two_runs_are_chosen_in_the_list_and_named_by_how_they_ended(site: Site) -> None:
-    runs = site.enter().get("/runs").text
+def test_two_runs_are_chosen_in_the_list_and_named_by_how_they_ended(unchanged: Site) -> None:
+    runs = unchanged.get("/runs").text
     assert 'action="/compare"' in runs and 'name="run" value="run-0' in runs
-    text = unescape(site.get("/compare?run=run-005&run=run-010").text)
+    text = unescape(unchanged.get("/compare?run=run-005&run=run-010").text)
     for place in ("first", "second"):
         assert re.search(rf"the {place} run, (success|failure), \d steps?, <time[^>]+>20\d\d-\d\d-\d\d", text)
     assert re.search(
         r"(went apart in step \d|Step \d is the first that differs, in its values): one did <code>\w+\(", text
     )
     assert "the words that differ" in text and ("<del>" in text or "<ins>" in text)
-    assert site.get("/compare?run=run-005").status == 400
-    assert not re.search(r"Compare with run-", site.get("/runs/run-005/others").text)
+    assert "Step 1 is the first that differs, in its values" in unchanged.get("/compare?a=run-005&b=run-010").text
+    for both, status in (("run=run-005", 400), ("a=run-005", 400), ("a=run-005&b=none", 404)):
+        assert unchanged.get(f"/compare?{both}").status == status
+    others = unchanged.get("/runs/run-005/others").text
+    assert "Compare with" in others or "None is kept" in others
+    assert not re.search(r"Compare with run-", others)
+
+
+def test_the_map_of_the_topics_names_them(unchanged: Site) -> None:
+    topics = unchanged.get("/topics").text
+    assert topics.count("<circle") >= 14
+    assert "cancel pending order" in topics
 
 
 def test_a_change_of_wording_beside_the_same_call_is_no_parting() -> None:
@@ -436,10 +414,10 @@ def test_a_change_names_its_lesson_once(site: Site, bank_file: Path) -> None:
     assert line.count(edit.title) == 1
 
 
-def test_a_search_that_finds_nothing_says_what_was_compared(site: Site) -> None:
-    text = site.enter().get("/lessons?q=quantum+chromodynamics&by=task").text
+def test_a_search_that_finds_nothing_says_what_was_compared(unchanged: Site) -> None:
+    text = unchanged.get("/lessons?q=quantum+chromodynamics&by=task").text
     assert "compares words, not meaning" in text and ">for a task<" in text
-    assert "No lesson has all of these words." in site.get("/lessons?q=zanzibar").text
+    assert "No lesson has all of these words." in unchanged.get("/lessons?q=zanzibar").text
 
 
 def test_lessons_without_a_recall_lead_to_retrieve_and_to_a_try(tmp_path: Path) -> None:
@@ -472,22 +450,15 @@ def test_a_rollback_shows_which_words_would_change(site: Site, bank_file: Path) 
     assert re.search(r"<ins>[^<]*Whisper", site.get(f"/history/diff?a={before}&b={before + 1}").text)
 
 
-def test_settings_and_the_doctor_speak_in_words(site: Site) -> None:
-    settings = site.enter().get("/administration").text
+def test_settings_and_the_doctor_speak_in_words(unchanged: Site) -> None:
+    settings = unchanged.get("/administration").text
     assert "<dt>embedder</dt><dd>lexical" in settings
     assert "<dt>judged by</dt><dd>" in settings
     for own in ("<dt>model</dt>", "<dt>judge</dt>", "<dt>trust</dt>", "memory acts"):  # of the process that shows it
         assert own not in settings
     assert "Each agent brings its own model" in settings
     assert not re.search(r"<dd>(True|False|None)</dd>", settings)
-    assert "no search by vectors finds" not in site.get("/doctor").text
-
-
-def test_a_page_lists_the_keys_and_the_words(site: Site) -> None:
-    text = site.enter().get("/words").text
-    for word in ("probation", "recall", "settled", "scope", "withheld", "guardrail", "ground truth", "extractive"):
-        assert f">{word}</dt>" in text
-    assert '<a href="/words" data-key="?">' in site.get("/").text
+    assert "no search by vectors finds" not in unchanged.get("/doctor").text
 
 
 @pytest.mark.parametrize(
@@ -499,8 +470,10 @@ def test_a_page_lists_the_keys_and_the_words(site: Site) -> None:
         ("/runs", ("ground truth",)),
     ],
 )
-def test_a_word_is_explained_where_it_stands_without_a_script(site: Site, where: str, words: tuple[str, ...]) -> None:
-    text = site.enter().get(where).text
+def test_a_word_is_explained_where_it_stands_without_a_script(
+    unchanged: Site, where: str, words: tuple[str, ...]
+) -> None:
+    text = unchanged.get(where).text
     told = re.findall(r"<details class=\"fold meanings\">.*?</details>", text, re.DOTALL)[0]
     for word in words:
         assert re.search(rf"<dt>{word}</dt><dd>[^<]{{20,}}</dd>", told)
@@ -558,22 +531,13 @@ def test_a_lesson_whose_words_were_changed_says_why_nothing_is_known_of_it(site:
     assert "Its words were changed, and no task has found it since" in site.enter().get(f"/lessons/{lesson}/lift").text
 
 
-def test_a_table_names_each_number_for_a_phone(site: Site) -> None:
-    site.enter()
+def test_a_table_names_each_number_for_a_phone(unchanged: Site) -> None:
     for where, name in (
         ("/evidence", "change"),
         ("/evidence", "interval however often you look"),
         ("/administration", "Runs"),
     ):
-        assert f'data-name="{name}"' in site.get(where).text
-
-
-def test_words_that_changed_are_marked() -> None:
-    before, after = differences("read the order", "read the whole order twice")
-    assert "".join(text for _, text in before) == "read the order"
-    assert not any(is_marked for is_marked, _ in before)
-    assert [text for is_marked, text in after if is_marked] == ["whole", "twice"]
-    assert differences("a b", "c d") == ([(True, "a b")], [(True, "c d")])
+        assert f'data-name="{name}"' in unchanged.get(where).text
 
 
 def test_steps_that_a_lesson_names_are_found_in_their_runs() -> None:

@@ -300,37 +300,6 @@ def test_axe_sees_what_is_wrong_in_the_dark_alone(browser: Browser) -> None:
     assert [one.partition(": <")[0] for one in found] == ["dark: color-contrast"]
 
 
-@on_every_store
-def test_a_backup_is_downloaded_and_opened_where_the_bank_is_a_file(
-    page: Page, bank_file: Path | str, tmp_path: Path
-) -> None:
-    at(page, "/administration")
-    button = page.get_by_role("button", name="Download a backup")
-    if isinstance(bank_file, str):
-        assert page.get_by_text("pg_dump").is_visible()
-        assert not button.count()
-        return
-    with page.expect_download() as sent:
-        button.click()
-    sent.value.save_as(tmp_path / "copy.db")
-    assert titles(tmp_path / "copy.db", "quarantined") == titles(bank_file, "quarantined")
-    with opened(bank_file) as bank:
-        assert "backup" in str(bank.history.list()[-1].entry)
-
-
-@pytest.mark.usefixtures("bank_file")
-@on_every_store
-def test_a_session_that_ended_says_so(browser: Browser, site: Site) -> None:
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(site.link)
-    page.get_by_role("button", name="End the session").click()
-    page.get_by_role("heading", name="Your session has ended").wait_for()
-    page.go_back()
-    page.get_by_role("heading", name="Your session has ended").wait_for()
-    context.close()
-
-
 def test_what_is_chosen_of_a_verdict_can_be_seen(page: Page, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         run = next(one for one in bank.runs.list() if one.verdict.outcome == "success")

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from running import COMMAND, lessonbank_cli
-from seeding import SCOPE
-from test_pages_in_a_browser import on_every_store, violations
+from test_pages_in_a_browser import violations
 
 pytest.importorskip("fastapi", reason="needs the extra server")
 
@@ -70,38 +69,3 @@ def test_axe_finds_nothing_where_people_sign_in_and_make_renew_and_end_keys(
     found["an ended key"] = problems(page)
     context.close()
     assert {name: told for name, told in found.items() if told} == {}
-
-
-@on_every_store
-def test_an_admin_makes_renews_and_ends_keys(browser: Browser, server: tuple[str, str]) -> None:
-    url, key = server
-    context = browser.new_context()
-    page = context.new_page()
-
-    def opens(secret: str) -> bool:
-        told = {"headers": {"Authorization": f"Bearer {secret}", "Lessonbank-Scope": SCOPE}}
-        return context.request.get(url.replace("/review", "/v1/lessons"), **told).status == 200  # type: ignore[arg-type]
-
-    page.goto(f"{url}/administration")
-    page.locator("input[name=key]").fill(key)
-    page.locator("form button").last.click()
-    page.get_by_role("link", name="Look at the keys").click()
-    page.get_by_label("Who holds it").fill("desk-7")
-    page.get_by_label("Role").select_option("reader")
-    page.get_by_label("For this scope").fill("acme")
-    page.get_by_role("button", name="Make the key").click()
-    first = page.locator("#new-key").inner_text()
-    assert opens(first)
-    page.get_by_role("link", name="Administration").first.click()
-    page.get_by_role("link", name="Look at the keys").click()
-    assert first not in page.content(), "it is shown once"
-    renewing = page.locator("li", has_text="desk-7")
-    renewing.get_by_label("The old one opens for").fill("0")
-    renewing.get_by_role("button", name="Make a new secret").click()
-    second = page.locator("#new-key").inner_text()
-    assert [opens(first), opens(second)] == [False, True]
-    page.get_by_role("button", name="End the key of desk-7").click()
-    page.get_by_role("status").get_by_text("The key is ended").wait_for()
-    assert not opens(second)
-    assert not page.get_by_text("desk-7").count()
-    context.close()

@@ -20,6 +20,8 @@ def test_every_page_is_shown_and_a_decision_is_made_and_undone(postgres_bank: Ca
         csrf = site.enter().get("/inbox").csrf
         answers = {name: site.get(at).status for name, at in PAGES.items()}
         assert {name for name, status in answers.items() if status != 200} == {"nowhere"}
+        administration = site.get("/administration").text
+        assert ("pg_dump" in administration, "Download a backup" in administration) == (True, False)
         with opened(address) as bank:
             lesson = bank.lessons.list(state="quarantined")[0]
         told = {"csrf": csrf, "do": "approve", "lesson": f"{lesson.version}:{lesson.id}"}

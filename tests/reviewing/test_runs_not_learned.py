@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -13,16 +12,11 @@ from serving_pages import Site
 pytestmark = pytest.mark.full
 
 
-def said(site: Site, where: str) -> str:
-    """What a page says, without its tags."""
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", site.get(where).text)).split())
-
-
 def test_a_run_that_was_given_up_keeps_the_outcome_that_was_told(site: Site, bank_file: Path) -> None:
     give_up(bank_file, "run-stuck")
     site.enter()
     for where, state in (("/runs?status=failed", " could not be learned"), ("/runs/run-stuck", "")):
-        page = said(site, where)
+        page = site.said(where)
         assert f"told: success{state}" in page
         assert "not yet learned" not in page, "one state of learning"
         assert "not judged yet" not in page

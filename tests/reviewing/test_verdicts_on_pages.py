@@ -7,14 +7,9 @@ from pathlib import Path
 
 import pytest
 from seeding import opened, run_of
-from serving_pages import Site
+from serving_pages import Site, words
 
 pytestmark = pytest.mark.full
-
-
-def words(html: str) -> str:
-    """What a page says, without its tags."""
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 def test_the_history_names_who_corrected_which_verdict_and_why(site: Site, bank_file: Path) -> None:

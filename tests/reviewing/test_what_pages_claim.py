@@ -6,7 +6,6 @@ import csv
 import io
 import re
 from collections.abc import Generator
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -44,14 +43,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
         yield site.enter()
 
 
-def said(site: Site, where: str) -> str:
-    """What a page says, without its tags."""
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", site.get(where).text)).split())
-
-
 def test_pages_count_the_same_lessons_and_say_what_is_retired_besides(desk: Site) -> None:
     counts = [
-        int(re.search(rf"(\d+) lessons{after}", said(desk, where))[1])  # type: ignore[index]
+        int(re.search(rf"(\d+) lessons{after}", desk.said(where))[1])  # type: ignore[index]
         for where, after in (("/", " from"), ("/lessons", ", 0 of them"), ("/topics", "; retired ones are not here"))
     ]
     listed = re.findall(
@@ -69,30 +63,30 @@ def test_no_page_calls_a_recall_settled_whose_run_has_no_outcome(desk: Site) -> 
 
 
 def test_no_judge_is_named_where_none_was_asked(desk: Site) -> None:
-    runs = said(desk, "/runs")
+    runs = desk.said("/runs")
     assert runs.count("unknown nobody said how it ended") == len(OPEN)
     assert "by judge" not in runs
     rows = {row["id"]: row["by"] for row in csv.DictReader(io.StringIO(desk.get("/runs?format=csv").text))}
     assert {rows[f"run-{place:03}"] for place in OPEN} == {""}
     assert {by for by in rows.values() if by} == {"ground_truth"}
-    assert "judged by ground truth (in the last records)" in said(desk, "/administration")
+    assert "judged by ground truth (in the last records)" in desk.said("/administration")
     judge = Verdict(outcome="unknown", source="judge", model="gpt-5", confidence=0.2)
     assert who_said(judge) == "by judge (gpt-5)"
     assert who_said(Verdict(outcome="success", source="judge")) == "by judge"
 
 
 def test_topics_say_that_nothing_was_known_then(desk: Site) -> None:
-    topics = said(desk, "/topics")
+    topics = desk.said("/topics")
     assert "Nothing was known then" in topics
     assert "Lessons may have come since" in topics
 
 
 def test_a_search_is_told_in_words(desk: Site) -> None:
-    tried = said(desk, "/why?task=Cancel+pending+order+%23W500")
+    tried = desk.said("/why?task=Cancel+pending+order+%23W500")
     assert "Searched past tasks by words. What is less alike than 0.07 (1 is the same) is not found." in tried
     recall = re.findall(r'<a href="(/why/[0-9a-f]{32})"', desk.get("/why").text)[0]
-    assert "Searched past tasks by words." in said(desk, recall)
-    for page in (tried, said(desk, recall)):
+    assert "Searched past tasks by words." in desk.said(recall)
+    for page in (tried, desk.said(recall)):
         assert "experience/" not in page
         assert "floor(" not in page
 
@@ -141,16 +135,19 @@ def test_the_glossary_and_the_pages_explain_the_words_that_a_lead_meets(desk: Si
     for word in ("gate", "e-value", "floor", "lift", "trial", "settings"):
         assert f"* **{word}**: " in glossary
         assert re.search(rf"<dt[^>]*>{word}</dt><dd>.{{20,}}</dd>", page), word
+    for word in ("probation", "recall", "settled", "scope", "withheld", "guardrail", "ground truth", "extractive"):
+        assert f">{word}</dt>" in page
+    assert '<a href="/words" data-key="?">' in desk.get("/").text
 
 
 def test_no_page_of_the_evidence_shows_an_e_value_without_a_scale(desk: Site) -> None:
     lesson = re.findall(r"/lessons/([0-9a-f]{32})", desk.get("/lessons").text)[0]
     for where in ("/", "/helps", "/evidence", f"/lessons/{lesson}/lift"):
-        assert "e-value" not in said(desk, where)
+        assert "e-value" not in desk.said(where)
 
 
 def test_home_says_why_its_curves_end_early(desk: Site) -> None:
-    helps = said(desk, "/helps")
+    helps = desk.said("/helps")
     told = re.search(
         r"The curves end at outcome (\d+): (\d+) outcomes? do(es)? not count yet: an earlier recall has", helps
     )

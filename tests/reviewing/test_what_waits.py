@@ -7,17 +7,12 @@ from pathlib import Path
 
 import pytest
 from seeding import opened
-from serving_pages import Answer, Site
+from serving_pages import Answer, Site, words
 
 from lessonbank import Experience, Lesson
 from lessonbank.contracts.records import Relation
 
 pytestmark = pytest.mark.full
-
-
-def words(page: Answer) -> str:
-    """What a page says, without its tags."""
-    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
 
 
 def shown_after(site: Site, answer: Answer) -> Answer:

@@ -18,19 +18,14 @@ from lessonbank.pages.reports.lift_page import answer
 pytestmark = pytest.mark.full
 
 
-def said(site: Site, where: str) -> str:
-    """What a page says, without its tags."""
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", site.get(where).text)).split())
-
-
 def test_a_recall_of_an_empty_memory_says_so_once_and_in_the_past(tmp_path: Path) -> None:
     path = tmp_path / "bank.db"
     with lessonbank.connect(path, scope=SCOPE, embedder="lexical") as bank:
         recall = bank.retrieve("Cancel pending order #W001")
         bank.lessons.add(title="Read the order", content="First.", task="Cancel pending order #W002", by="Ana")
     with serving(path, scope=SCOPE) as site:
-        page = said(site.enter(), f"/why/{recall.id}")
-        after = said(site, f"/why/{recall.id}/explained")
+        page = site.enter().said(f"/why/{recall.id}")
+        after = site.said(f"/why/{recall.id}/explained")
     assert page.count("Memory was empty then") == 1
     for wrong in ("there is no lesson", "withheld", "Nothing was found for it"):
         assert wrong not in page
@@ -42,8 +37,8 @@ def test_beside_the_lesson_that_is_compared_no_further_one_is_near(site: Site, b
     with opened(bank_file) as bank:
         lesson = bank.lessons.add(title="Feed the cat", content="Twice a day.", task="Zoo keeping", by="Ana")
     near = f"/lessons/{lesson.id}/near"
-    assert "There is no further near lesson." in said(site.enter(), f"{near}?but={lesson.id}")
-    assert "No other lesson is found for its task." in said(site, near)
+    assert "There is no further near lesson." in site.enter().said(f"{near}?but={lesson.id}")
+    assert "No other lesson is found for its task." in site.said(near)
 
 
 def test_runs_say_which_of_how_many_and_can_be_compared_from_the_top(site: Site, bank_file: Path) -> None:
@@ -65,7 +60,7 @@ def test_what_to_do_next_begins_with_what_waits_and_the_brackets_are_explained()
     assert "In brackets: 95 % intervals, right however often you look. At most one in twenty scopes" in told
 
 
-def test_the_inbox_says_what_follows_from_each_button(site: Site) -> None:
-    page = said(site.enter(), "/inbox?state=quarantined")
+def test_the_inbox_says_what_follows_from_each_button(unchanged: Site) -> None:
+    page = unchanged.said("/inbox?state=quarantined")
     assert "Approve: agents are shown it from now on." in page
     assert "Retire: no agent is shown it any more" in page

@@ -1,28 +1,26 @@
-"""A server over a file, in a thread of the test's process, and keys for two tenants."""
+"""A server for each test, a client of it and its keys; what lies beside the tests can be imported."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
-from functools import partial
 from pathlib import Path
-from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 import pytest
 
 pytest.importorskip("fastapi", reason="needs the extra server")
 
 import httpx2
+from a_server import keys_of, served
 
-import lessonbank
-from lessonbank.http.service.application import Limits
-from lessonbank.http.service.serving import Running, running
-from lessonbank.testing.bank_contract import SETTINGS
+from lessonbank.http.service.serving import Running
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Generator[Running]:
-    opened = partial(lessonbank.connect_async, tmp_path / "bank.db", scope="default", **SETTINGS)
-    with running(opened, limits=Limits(body=200_000, values=50_000, pause=1.0)) as server:
+    with served(tmp_path) as server:
         yield server
 
 
@@ -34,10 +32,5 @@ def http(server: Running) -> Generator[httpx2.Client]:
 
 @pytest.fixture
 def keys(server: Running) -> dict[str, dict[str, str]]:
-    """The header of a key for each role of the tenant acme, and for an agent and an admin of the tenant other."""
-    roles: dict[str, Any] = {role: ("acme", role) for role in ("agent", "reader", "reviewer", "admin")}
-    roles |= {"other agent": ("other", "agent"), "other admin": ("other", "admin"), "operator": ("", "admin")}
-    return {
-        name: {"Authorization": f"Bearer {server.key('Ana', scope=scope, role=role)}"}
-        for name, (scope, role) in roles.items()
-    }
+    """See `keys_of`."""
+    return keys_of(server)

@@ -8,6 +8,7 @@ import logging
 import re
 import socket
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import httpx2
 
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.http.client.operations import OPERATIONS
+from lessonbank.http.service.keys import Keys as ServerKeys
 from lessonbank.http.service.serving import Running
 
 pytestmark = pytest.mark.full
@@ -133,11 +135,7 @@ def test_a_key_counts_as_one_writer_whatever_names_it_gives(http: httpx2.Client,
 
 
 def test_a_rotated_key_opens_until_its_overlap_ends(server: Running) -> None:
-    from functools import partial
-
-    from lessonbank.http.service.keys import Keys
-
-    keys, call = Keys(server.bank), server.portal.call
+    keys, call = ServerKeys(server.bank), server.portal.call
     first = server.key("agent-1", scope="acme")
     id = first.split("_")[1]
     second = call(partial(keys.rotate, id, days=1))
@@ -257,10 +255,6 @@ def test_bodies_are_bounded_also_when_they_are_packed(http: httpx2.Client, keys:
     bomb = gzip.compress(b" " * 50_000_000)
     assert len(bomb) < 60_000
     assert code(http.post("/v1/runs/learn", content=bomb, headers=packed)) == (413, "too_large")
-    assert code(http.post("/v1/runs/learn", content=b"no gzip", headers=packed)) == (400, "usage")
-    small = gzip.compress(json.dumps({"source": RUN, "outcome": "success"}).encode())
-    assert http.post("/v1/runs/learn", content=small, headers=packed).status_code == 200
-    assert http.get("/v1/openapi.json").headers["content-encoding"] == "gzip"
 
 
 def test_changes_are_streamed_and_a_reader_goes_on_where_it_was(http: httpx2.Client, keys: Keys) -> None:

@@ -83,10 +83,6 @@ def test_a_remote_bank_has_the_public_names_and_signatures_of_a_local_one() -> N
                 assert inspect.signature(getattr(theirs, name)) == inspect.signature(method), (view, name)
 
 
-ON_THIS_SIDE = frozenset({"attempt", "scale", "trial", "scoped", "in_background", "drain", "close", "admin.sync"})
-"""Calls that run the caller's own code or read the caller's own files: the client does them, with operations."""
-
-
 def test_every_method_of_a_bank_is_an_operation_or_done_by_the_client() -> None:
     names = {name for name, one in _public(AsyncReasoningBank).items() if inspect.isfunction(one)}
     for view, of in VIEWS.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+from collections.abc import Generator
 from contextlib import closing
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the extra server")
 
 import httpx2
+from a_server import keys_of, served
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
@@ -29,6 +31,18 @@ pytestmark = pytest.mark.full
 
 Keys = dict[str, dict[str, str]]
 RECALL = b'{"task": "Ship a parcel"}'
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Running]:
+    """One for all: what is refused leaves nothing behind."""
+    with served(tmp_path_factory.mktemp("bank")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def keys(server: Running) -> Keys:
+    return keys_of(server)
 
 
 def problem(answer: httpx2.Response) -> tuple[int, str]:

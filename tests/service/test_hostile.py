@@ -48,23 +48,13 @@ def filled(server: Running, tenant: str) -> dict[str, Any]:
 def attacks(mine: dict[str, Any], theirs: dict[str, Any], tenant: str, seed: int) -> Iterator[dict[str, Any]]:
     """Requests with a good key that ask for what belongs to another tenant."""
     dice, operations = random.Random(seed), [*OPERATIONS.values()]
-    names = [
-        tenant,
-        f"{tenant}/x",
-        f"./{tenant}",
-        f"{tenant}%2Fx",
-        f"{tenant}/..",
-        tenant.upper(),
-        f"%20{tenant}",
-        "*",
-        "",
-    ]
+    names = [tenant, f"{tenant}/x", f"./{tenant}", f"{tenant}%2Fx", f"{tenant}/..", tenant.upper(), f"%20{tenant}"]
+    names += ["*", ""]
     for number in range(ATTACKS):
         one = operations[number % len(operations)]
         id = dice.choice(theirs["ids"])
-        scope = dice.choice(
-            [None, tenant, tenant, tenant, *names, f"../{tenant}", f"{dice.choice(list(SECRET))}/../{tenant}"]
-        )
+        beside = [f"../{tenant}", f"{dice.choice(list(SECRET))}/../{tenant}"]
+        scope = dice.choice([None, tenant, tenant, tenant, *names, *beside])
         headers = {"Authorization": f"Bearer {mine['key']}"}
         if scope is not None:
             headers["Lessonbank-Scope"] = scope
@@ -82,14 +72,7 @@ def address(one: Operation, id: str) -> str:
 
 def arguments(one: Operation, id: str, smuggled: dict[str, str]) -> dict[str, Any]:
     told = {"ids": [id], "by": "Ana", "reason": "mine", "recall": id, "run": id, "task": "vault", "outcome": "failure"}
-    told |= {
-        "content": "stolen",
-        "source": {"id": id, "task": "vault"},
-        "to": 1,
-        "at": 1,
-        "a": 0,
-        "b": 1,
-    }
+    told |= {"content": "stolen", "source": {"id": id, "task": "vault"}, "to": 1, "at": 1, "a": 0, "b": 1}
     told |= {"lesson": id, "after": id, "text": "vault", "level": 0.9, "experience_id": id, "days": 0.001, "limit": 50}
     names = {each.name for each in arguments_of(one) if each.place != "path"}
     mine = {name: value for name, value in told.items() if name in names}
@@ -121,24 +104,9 @@ def test_of_two_tenants_neither_reaches_the_other_by_200_hostile_requests_each(
 
 
 ODD = (
-    *(
-        '"\\ud800 parcel"',
-        '"\\u0000"',
-        '"\\u202e\\u001b[2J"',
-        '""',
-        "NaN",
-        "1e400",
-        "9" * 400,
-        "9" * 5000,
-        "-1",
-        "null",
-    ),
-    *(
-        "[" * 50_000 + "]" * 50_000,
-        '{"a":' * 20_000 + "1" + "}" * 20_000,
-        '{"id": "\\udfff", "task": "\\ud800"}',
-        "[null]",
-    ),
+    *('"\\ud800 parcel"', '"\\u0000"', '"\\u202e\\u001b[2J"', '""', "NaN", "1e400", "9" * 400, "9" * 5000, "-1"),
+    *("null", "[" * 50_000 + "]" * 50_000, '{"a":' * 20_000 + "1" + "}" * 20_000),
+    *('{"id": "\\udfff", "task": "\\ud800"}', "[null]"),
     *('"9999-12-31T23:59:59.9-12:00"', '"0001-01-01T00:00:00+14:00"', "253402300800", f'"{"x" * 50_000}"'),
 )
 """Values that some reader of JSON takes, in the words of JSON."""

@@ -91,10 +91,10 @@ def otlp(trace: str, *, root: bool = False, text: str = "") -> dict[str, Any]:
 
 
 def test_what_was_dropped_is_a_partial_success_and_in_the_metrics(http: httpx2.Client, keys: Keys) -> None:
-    told = dict[str, Any]()
-    for n in range(TENANT_TRACES + 2):
-        told = http.post("/v1/traces", json=otlp(f"{n:032}"), headers=keys["agent"]).json()
-    assert told["partialSuccess"]["rejectedSpans"] == "1"
+    begun = [{"traceId": f"{n:032}", "spanId": "b" * 16, "parentSpanId": "c" * 16} for n in range(TENANT_TRACES + 1)]
+    for sent in ({"resourceSpans": [{"scopeSpans": [{"spans": begun}]}]}, otlp("d" * 32)):
+        told = http.post("/v1/traces", json=sent, headers=keys["agent"]).json()
+        assert told["partialSuccess"]["rejectedSpans"] == "1"
     assert http.post("/v1/traces", json=otlp("b" * 32, root=True), headers=keys["other agent"]).json() == {}
     assert "lessonbank_spans_dropped_total 2\n" in http.get("/metrics").text
 

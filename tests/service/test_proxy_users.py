@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pytest
@@ -107,13 +108,12 @@ BAD_NAMES: list[list[tuple[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("headers", BAD_NAMES, ids=[str(n) for n in range(len(BAD_NAMES))])
-async def test_several_names_none_or_one_that_cannot_be_are_refused(headers: list[tuple[str, Any]]) -> None:
+async def test_several_names_none_or_one_that_cannot_be_are_refused() -> None:
     async with house() as one:
-        for path in ("/v1/lessons", "/review/"):
+        for headers, path in product(BAD_NAMES, ("/v1/lessons", "/review/")):
             answer = await one.ask(path, headers)
-            assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
-            assert not re.search(r"[\x00-\x1f\x7f]", answer.json()["detail"])
+            assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated"), (headers, path)
+            assert not re.search(r"[\x00-\x1f\x7f]", answer.json()["detail"]), headers
 
 
 async def test_a_name_and_a_key_at_once_are_refused_and_a_key_alone_is_taken() -> None:

@@ -18,7 +18,7 @@ from lessonbank.http.service.serving import Running
 pytestmark = pytest.mark.full
 
 EXAMPLES: Final = [2, pytest.param(15, marks=pytest.mark.release)]
-WALKS: Final = [24, pytest.param(60, marks=pytest.mark.release)]
+WALKS: Final = [12, pytest.param(60, marks=pytest.mark.release)]
 _ENDLESS: Final = "/v1/events"
 
 

@@ -87,16 +87,3 @@ async def test_events_without_a_change_stay_open_by_their_sign_of_life_alone(
                 break
     assert signs == 5, "3.75 seconds of nothing else"
     await caller.close()
-
-
-async def test_events_of_a_server_that_died_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_QUIET", 0.3)
-    head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n: open\n\n\r\n"
-    with falling_silent(head) as url:
-        caller, lines = connection.Connection(url, key=None, timeout=30), list[str]()
-        with pytest.raises(StoreUnavailable, match=r"nothing for 0\.3 seconds"):
-            async with caller.stream("GET", "/events", headers={}, query={}) as answer:
-                async for line in answer.aiter_lines():
-                    lines.append(line)
-        await caller.close()
-    assert lines[0] == ": open"

@@ -78,12 +78,6 @@ def test_a_signal_ends_a_worker_in_order(tmp_path: Path, number: signal.Signals)
     assert json.loads(out)["learned"] == 2
 
 
-def test_a_worker_needs_a_bank_that_is_there(tmp_path: Path) -> None:
-    done = lessonbank_cli("worker", tmp_path / "none.db", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "there is no bank" in done.stderr
-
-
 def test_the_example_leaves_learning_to_a_worker() -> None:
     assert load("leave_learning_to_workers").main() == 4
 

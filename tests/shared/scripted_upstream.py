@@ -1,4 +1,4 @@
-"""A model's server on loopback that answers with scripted bytes, and notes the bytes it was sent."""
+"""A server on loopback, such as a model's, that answers with scripted bytes, and notes the bytes it was sent."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ Script = Callable[[Got], Reply]
 
 
 class Upstream:
-    def __init__(self, *replies: Reply | Script) -> None:
+    def __init__(self, *replies: Reply | Script, port: int = 0) -> None:
         self.got: list[Got] = []
+        self._port = port
         self.replies = list(replies)
         self.gone = threading.Event()
         """A client went away while it was answered."""
@@ -57,7 +58,7 @@ class Upstream:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Upstream:
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self._server = _Server(("127.0.0.1", self._port), _handler(self))
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
