@@ -349,6 +349,10 @@ def test_the_runner_itself_takes_less_than_five_milliseconds_of_work_for_a_long_
         ({"judged": True}, "needs a model"),
         ({"arms": [{"name": "none"}, {"name": "again", "memory": "random", "again": True}]}, "leave memory out"),
         ({"question": {"base": 1.5}}, "question.base"),
+        ({"mode": "transfer", "train": 3, "train_on": "a", "test_on": "a"}, "train_on and test_on are one"),
+        ({"stop": True, "arms": ASKED["arms"][:2]}, "stop needs an arm"),
+        ({"stop": ["nobody"]}, "stop names 'nobody'"),
+        ({"stop": ["lessonbank, other tasks"], "leave_out": ["task"]}, "stop names 'lessonbank, other tasks'"),
     ],
 )
 def test_an_experiment_that_cannot_be_is_told_in_one_sentence(wrong: dict[str, Any], told: str) -> None:

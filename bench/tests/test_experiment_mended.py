@@ -277,11 +277,6 @@ def test_too_few_tasks_are_told_before_anything_is_run(
     assert not (tmp_path / "out").exists()
 
 
-def test_transfer_from_a_group_to_itself_is_refused() -> None:
-    with pytest.raises(UsageError, match="train_on and test_on are one"):
-        asked(mode="transfer", train=3, train_on="hall", test_on="hall")
-
-
 def test_settings_that_are_no_table_are_told_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_text('settings = "x"\nseeds = [1]\ntasks = 3\narms = [{name = "a"}, {name = "b"}]\n', encoding="utf-8")

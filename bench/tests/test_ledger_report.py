@@ -246,4 +246,6 @@ def test_a_false_verdict_and_a_wrong_sign_miss(few: Any, monkeypatch: pytest.Mon
     driving = part("driving")
     told = driving.Verdicts(agree=0.5, decided=0.5, wrong=1)
     monkeypatch.setattr(driving, "driven", lambda seed, episodes: told)
+    agrees = part("table").Row(claim="agrees", value=0.0, on="one bank")
+    monkeypatch.setattr(driving, "agreement", lambda seed: agrees)
     assert len(missed(driving.rows(few)).split("\n")) == 2

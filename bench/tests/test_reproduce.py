@@ -227,8 +227,8 @@ def answers(body: dict[str, Any]) -> Answer:
 
 
 def played(words: Sequence[str]) -> str:
-    """What a command plays, without what is all the same to the stand-in: the site, how many tasks, and the folder."""
-    return re.sub(r" --(?:out|tasks|set site)[= ]\S+", "", " ".join(words))
+    """What a command plays, without what is all the same here: the site, how many tasks, the model, and the folder."""
+    return re.sub(r" --(?:out|tasks|model|base-url|set site)[= ]\S+", "", " ".join(words))
 
 
 @pytest.mark.full

@@ -162,17 +162,11 @@ async def test_a_bank_without_a_gate_takes_echoes_in_but_no_wording_twice() -> N
     assert not told.entered["verbatim"], "the same words are the lesson that is there"
 
 
-async def test_a_poisoner_wins_something_where_nobody_vouches_for_anything() -> None:
-    won = await part("poisoning").simulated("open", "copies of the most frequent tasks", 100)
-    assert won.poisoned > 0
-    assert won.injections > 50
-
-
-async def test_a_person_and_another_writer_keep_him_out() -> None:
-    for policy in ("corroborated", "reviewed"):
-        won = await part("poisoning").simulated(policy, "copies of the most frequent tasks", 60)
-        assert won.poisoned == 0
-        assert won.injections > 10
+@pytest.mark.parametrize(("policy", "wins"), [("open", True), ("corroborated", False), ("reviewed", False)])
+async def test_a_poisoner_wins_something_only_where_nobody_vouches_for_anything(policy: str, wins: bool) -> None:
+    won = await part("poisoning").simulated(policy, "copies of the most frequent tasks", 90)
+    assert (won.poisoned > 0) is wins
+    assert won.injections > 10
 
 
 def test_the_gate_is_measured_on_what_it_gets_wrong_too() -> None:
