@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-SMALL = {"structure": 200, "secrets": 100, "tenancy": 100, "abuse": 60, "admission": 60, "echo": 25, "poison": 90}
+SMALL = {"structure": 200, "secrets": 100, "tenancy": 100, "abuse": 60, "admission": 60, "echo": 25, "poison": 180}
 """Each so many-th case, so that a part takes a moment."""
 pytestmark = pytest.mark.anyio
 
