@@ -21,9 +21,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-PARTITIONS = 2
-"""Of the tables in a test's bank: each takes files, and a test has few scopes."""
-
 _MARKS = re.compile(r"^pytestmark = (?:\[\n.*?^\]|.*?$)", re.MULTILINE | re.DOTALL)
 
 

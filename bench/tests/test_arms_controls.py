@@ -64,7 +64,8 @@ def test_an_agent_with_a_placebo_does_what_it_does_without_memory() -> None:
     assert any(e.memory for e in two)
 
 
-def test_shuffled_text_has_the_same_words() -> None:
-    texts = [e.memory.split() for e in play("shuffled", 3, tasks=15) if e.memory]
-    assert texts
-    assert all("<<<lessons" in words and words[0] != "Lessons" for words in texts[:1])
+def test_shuffled_text_has_the_same_words_in_another_order() -> None:
+    texts = (next(e.memory for e in play(arm, 3, tasks=15) if e.memory) for arm in ("lessonbank", "shuffled"))
+    real, shuffled = (re.sub(r"\b[0-9a-f]{8}\b", "code", text).split() for text in texts)
+    assert sorted(shuffled) == sorted(real)
+    assert shuffled != real

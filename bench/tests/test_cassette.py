@@ -27,6 +27,11 @@ class TestRecording(LanguageModelContract):
         return Recorded(ScriptedModel(lambda messages: reply), cassette=self.folder / "c.jsonl")
 
 
+@pytest.fixture
+def cassette(tmp_path: Path) -> Path:
+    return tmp_path / "c.jsonl"
+
+
 def _ask(text: str) -> list[Message]:
     return [Message(role="user", content=text)]
 
@@ -41,8 +46,7 @@ async def test_a_recording_replays_without_its_model_usage_included(tmp_path: Pa
 
 
 @ASYNC
-async def test_the_answers_to_one_request_come_in_their_order_and_the_last_repeats(tmp_path: Path) -> None:
-    cassette = tmp_path / "c.jsonl"
+async def test_the_answers_to_one_request_come_in_their_order_and_the_last_repeats(cassette: Path) -> None:
     recording = Recorded(ScriptedModel(["one", "two"]), cassette=cassette)
     await recording.generate(ASKED)
     await recording.generate(ASKED)
@@ -51,8 +55,7 @@ async def test_the_answers_to_one_request_come_in_their_order_and_the_last_repea
 
 
 @ASYNC
-async def test_an_interrupted_recording_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    cassette = tmp_path / "c.jsonl"
+async def test_an_interrupted_recording_goes_on_where_it_stopped(cassette: Path) -> None:
     await Recorded(ScriptedModel(["one"]), cassette=cassette).generate(ASKED)
     rest = ScriptedModel(["two"])
     again = Recorded(rest, cassette=cassette)
@@ -61,8 +64,7 @@ async def test_an_interrupted_recording_goes_on_where_it_stopped(tmp_path: Path)
 
 
 @ASYNC
-async def test_name_messages_and_schema_tell_requests_apart_and_temperature_does_not(tmp_path: Path) -> None:
-    cassette = tmp_path / "c.jsonl"
+async def test_name_messages_and_schema_tell_requests_apart_and_temperature_does_not(cassette: Path) -> None:
     await Recorded(ScriptedModel(["a"], name="m"), cassette=cassette).generate(ASKED, temperature=0.3)
     replay = Recorded(None, cassette=cassette)
     assert (await replay.generate(ASKED, temperature=0.9)).text == "a"
@@ -74,9 +76,7 @@ async def test_name_messages_and_schema_tell_requests_apart_and_temperature_does
 
 
 @ASYNC
-async def test_a_fence_with_a_new_nonce_is_the_same_request_and_the_reply_carries_the_new_one(tmp_path: Path) -> None:
-    cassette = tmp_path / "c.jsonl"
-
+async def test_a_fence_with_a_new_nonce_is_the_same_request_and_the_reply_carries_the_new_one(cassette: Path) -> None:
     def prompt(nonce: str) -> list[Message]:
         return _ask(f"Repeat {nonce} in your verdict.\n{guard.fence('the run', label='run', nonce=nonce)}")
 
@@ -87,8 +87,7 @@ async def test_a_fence_with_a_new_nonce_is_the_same_request_and_the_reply_carrie
 
 
 @ASYNC
-async def test_a_line_torn_by_a_crash_costs_one_exchange_and_no_more(tmp_path: Path) -> None:
-    cassette = tmp_path / "c.jsonl"
+async def test_a_line_torn_by_a_crash_costs_one_exchange_and_no_more(cassette: Path) -> None:
     await Recorded(ScriptedModel(["one"]), cassette=cassette).generate(_ask("1"))
     with cassette.open("a", encoding="utf-8") as file:
         file.write('{"key": "torn", "na')
@@ -98,8 +97,7 @@ async def test_a_line_torn_by_a_crash_costs_one_exchange_and_no_more(tmp_path: P
 
 
 @ASYNC
-async def test_recordings_made_at_once_are_all_kept(tmp_path: Path) -> None:
-    cassette = tmp_path / "c.jsonl"
+async def test_recordings_made_at_once_are_all_kept(cassette: Path) -> None:
     recording = Recorded(ScriptedModel(lambda messages: messages[0].content * 1000), cassette=cassette)
     async with anyio.create_task_group() as tasks:
         for number in range(20):
@@ -109,8 +107,7 @@ async def test_recordings_made_at_once_are_all_kept(tmp_path: Path) -> None:
 
 
 @ASYNC
-async def test_a_failing_model_records_nothing(tmp_path: Path) -> None:
-    cassette = tmp_path / "c.jsonl"
+async def test_a_failing_model_records_nothing(cassette: Path) -> None:
     with pytest.raises(ModelError, match="down"):
         await Recorded(ScriptedModel([ModelError("down")]), cassette=cassette).generate(ASKED)
     assert not cassette.exists()
@@ -126,8 +123,7 @@ def test_nothing_to_replay_is_said_at_once(tmp_path: Path) -> None:
 
 
 @ASYNC
-async def test_a_cassette_of_two_models_wants_to_know_which(tmp_path: Path) -> None:
-    cassette = tmp_path / "c.jsonl"
+async def test_a_cassette_of_two_models_wants_to_know_which(cassette: Path) -> None:
     for name in ("judge", "extractor"):
         await Recorded(ScriptedModel([name], name=name), cassette=cassette).generate(ASKED)
     with pytest.raises(UsageError, match="extractor, judge"):

@@ -20,13 +20,15 @@ from lessonbank.contracts.ports import Message
 from lessonbank.contracts.records import Trajectory
 from lessonbank.errors import Conflict, FormatError, ModelError, UsageError
 from lessonbank.testing import ScriptedModel
-from lessonbank_bench.environments import Job, environment
+from lessonbank_bench.environments import Job
 from lessonbank_bench.environments.desk import DeskEnvironment
 from lessonbank_bench.environments.null import NullEnvironment
-from lessonbank_bench.experiment.journal import BANKS, ROWS, read_rows
-from lessonbank_bench.experiment.records import AttemptRow, Experiment, made, read_experiment, without_codes
+from lessonbank_bench.experiment.journal import BANKS, ROWS
+from lessonbank_bench.experiment.records import Experiment, made, read_experiment, without_codes
 from lessonbank_bench.experiment.runner import Progress, run
 from lessonbank_bench.experiment.schedule import schedule, total
+
+from .experiments import copied, facts, rows_of
 
 ASKED: dict[str, Any] = {
     "seeds": "100-101",
@@ -38,14 +40,6 @@ ASKED: dict[str, Any] = {
 
 def asked(**more: Any) -> Experiment:
     return made({**ASKED, **more}, source="test")
-
-
-def rows_of(folder: Path) -> list[AttemptRow]:
-    return read_rows(folder)[1]
-
-
-def facts(folder: Path) -> list[dict[str, Any]]:
-    return [row.facts() for row in rows_of(folder)]
 
 
 def bank_of(path: Path) -> str:
@@ -106,10 +100,6 @@ for way, left in json.loads(sys.argv[3]):
 """Processes that die after so many lines, within one, or after so many seconds of work, one after another."""
 
 
-class Killed(BaseException):
-    """What a test throws into a run: no part of the code may catch it."""
-
-
 def test_arms_are_paired_on_tasks_and_take_turns(uninterrupted: Path) -> None:
     rows = rows_of(uninterrupted)
     assert len(rows) == total(asked()) == 48
@@ -166,9 +156,9 @@ def test_a_process_that_is_killed_again_and_again_leaves_what_an_uninterrupted_o
         assert bank_of(folder / BANKS / name) == bank_of(uninterrupted / BANKS / name), name
 
 
-@pytest.mark.parametrize("cut", [1, 24, 40])
+@pytest.mark.parametrize("cut", [24, 40], ids=["between seeds", "within one"])
 def test_an_experiment_cut_at_any_line_goes_on_to_the_same_rows(uninterrupted: Path, tmp_path: Path, cut: int) -> None:
-    _copy(uninterrupted, tmp_path, lines=cut, extra=b'{"config": "half a li')
+    copied(uninterrupted, tmp_path, lines=cut, extra=b'{"config": "half a li')
     ran = run(asked(), DeskEnvironment(), tmp_path, resume=True)
     assert (ran.made, ran.complete) == (48 - cut, True)
     assert facts(tmp_path) == facts(uninterrupted)
@@ -176,14 +166,14 @@ def test_an_experiment_cut_at_any_line_goes_on_to_the_same_rows(uninterrupted: P
 
 
 def test_banks_that_a_kill_kept_from_being_written_are_rebuilt(uninterrupted: Path, tmp_path: Path) -> None:
-    _copy(uninterrupted, tmp_path, lines=48)
+    copied(uninterrupted, tmp_path, lines=48)
     assert run(asked(), DeskEnvironment(), tmp_path, resume=True).made == 0
     kept = uninterrupted / BANKS / "lessonbank-101.jsonl"
     assert bank_of(tmp_path / BANKS / kept.name) == bank_of(kept)
 
 
 def test_a_memory_that_cannot_be_rebuilt_stops_the_run(uninterrupted: Path, tmp_path: Path) -> None:
-    _copy(uninterrupted, tmp_path, lines=30)
+    copied(uninterrupted, tmp_path, lines=30)
     path = tmp_path / ROWS
     lines = path.read_text(encoding="utf-8").splitlines()
     told = [json.loads(line) for line in lines]
@@ -192,14 +182,6 @@ def test_a_memory_that_cannot_be_rebuilt_stops_the_run(uninterrupted: Path, tmp_
     path.write_text("".join(json.dumps(row) + "\n" for row in told), encoding="utf-8")
     with pytest.raises(Conflict, match="cannot be rebuilt"):
         run(asked(), DeskEnvironment(), tmp_path, resume=True)
-
-
-def _copy(source: Path, target: Path, *, lines: int, extra: bytes = b"") -> None:
-    for path in source.iterdir():
-        if path.is_file():
-            (target / path.name).write_bytes(path.read_bytes())
-    kept = (source / ROWS).read_bytes().split(b"\n")[:lines]
-    (target / ROWS).write_bytes(b"\n".join(kept) + b"\n" + extra)
 
 
 def test_another_experiment_or_a_second_start_is_refused(uninterrupted: Path) -> None:
@@ -218,19 +200,8 @@ def test_a_budget_or_a_question_may_change_between_two_calls() -> None:
     assert asked(shuffle=False).hash != asked().hash
 
 
-def test_two_processes_do_not_share_a_folder(tmp_path: Path) -> None:
-    def again(progress: Progress) -> None:
-        with pytest.raises(Conflict, match="another process"):
-            run(asked(), DeskEnvironment(), tmp_path, resume=True)
-        raise Killed
-
-    with pytest.raises(Killed):
-        run(asked(), DeskEnvironment(), tmp_path, tell=again)
-    assert len(rows_of(tmp_path)) == 1
-
-
 def test_a_damaged_line_in_the_middle_is_told_and_nothing_is_cut_away(uninterrupted: Path, tmp_path: Path) -> None:
-    _copy(uninterrupted, tmp_path, lines=20)
+    copied(uninterrupted, tmp_path, lines=20)
     data = (tmp_path / ROWS).read_bytes().replace(b'"seed":100', b'"seed":"?"', 3)
     (tmp_path / ROWS).write_bytes(data)
     with pytest.raises(FormatError, match="line 1 is no attempt"):
@@ -366,17 +337,22 @@ def test_the_runner_itself_takes_less_than_five_milliseconds_of_work_for_a_long_
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"arms": [{"name": "x"}]}, "arms"),
+        ({"arms": [{"name": "x"}]}, "an experiment has two arms or more"),
+        ({"arms": [{"name": "none"}, {"name": "lessonbank!"}]}, "a name begins with a letter or digit"),
         ({"arms": [{"name": "x"}, {"name": "X"}]}, "two arms have one name"),
         ({"seeds": "9-1"}, "ascends"),
         ({"seeds": [1, 1]}, "a seed is given twice"),
         ({"baseline": "nobody"}, "none of the arms"),
         ({"mode": "frozen"}, "needs train"),
         ({"mode": "transfer", "train": 3}, "train_on"),
-        ({"tusks": 4}, "tusks"),
+        ({"tusks": 4}, "tusks.*there is no such key"),
         ({"judged": True}, "needs a model"),
         ({"arms": [{"name": "none"}, {"name": "again", "memory": "random", "again": True}]}, "leave memory out"),
         ({"question": {"base": 1.5}}, "question.base"),
+        ({"mode": "transfer", "train": 3, "train_on": "a", "test_on": "a"}, "train_on and test_on are one"),
+        ({"stop": True, "arms": ASKED["arms"][:2]}, "stop needs an arm"),
+        ({"stop": ["nobody"]}, "stop names 'nobody'"),
+        ({"stop": ["lessonbank, other tasks"], "leave_out": ["task"]}, "stop names 'lessonbank, other tasks'"),
     ],
 )
 def test_an_experiment_that_cannot_be_is_told_in_one_sentence(wrong: dict[str, Any], told: str) -> None:
@@ -391,16 +367,3 @@ def test_a_file_that_is_no_experiment_is_told(tmp_path: Path) -> None:
         read_experiment(tmp_path / "x.toml")
     with pytest.raises(UsageError, match="cannot read"):
         read_experiment(tmp_path / "none.toml")
-    with pytest.raises(UsageError, match="no environment 'moon'"):
-        environment("moon")
-
-
-def test_the_environments_are_what_the_protocol_asks_for() -> None:
-    for place in (DeskEnvironment(), NullEnvironment()):
-        few, more = place.tasks(3, 4), place.tasks(3, 9)
-        assert list(few) == list(more[:4])
-        memory = place.memories.make("none", 3, limit=3)
-        done, success, _ = place.attempt(few[0], place.agent(3, anew=False), memory.recall(few[0].goal))
-        assert done.task == few[0].goal
-        assert success in (True, False)
-        memory.close()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime
 from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.contracts.records import Step, Trajectory
-from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import UsageError
 from lessonbank_bench.experiment import comparison as comparing
 from lessonbank_bench.experiment.comparison import Compared, compare, compare_two
@@ -24,11 +20,10 @@ from lessonbank_bench.experiment.curves import course
 from lessonbank_bench.experiment.distributions import binomial, holm, mcnemar, student, student_below
 from lessonbank_bench.experiment.intervals import clustered, clustered_many
 from lessonbank_bench.experiment.plan import discordant, in_words, mcnemar_power, plan, power, seeds_needed
-from lessonbank_bench.experiment.records import AttemptRow, Experiment, Failure, Lesson, Question, made, read_experiment
+from lessonbank_bench.experiment.records import AttemptRow, Experiment, Failure, Question, made, read_experiment
 from lessonbank_bench.experiment.report import page
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-HOSTILE = "</pre><script>alert(1)</script>\x1b[2J\u202e & \"quoted\" 'all' http-ish"
+from .experiments import made_row
 
 
 def asked(**more: Any) -> Experiment:
@@ -43,19 +38,12 @@ def asked(**more: Any) -> Experiment:
 
 def row(arm: str, seed: int, place: int, success: bool | None, **more: Any) -> AttemptRow:
     told: dict[str, Any] = {
-        "config": "c",
-        "versions": {"lessonbank": "0"},
-        "at": NOW,
-        "task_id": f"{seed}/{place}",
-        "task": f"task {place}",
         "family": f"family {place % 5}",
-        "memory_digest": digest(""),
-        "same_digest": digest(""),
         "steps": 3 + (arm == "none"),
         "tokens": 100,
         "error": None if success is not None else Failure(stage="attempt", code="model", message="gone"),
     }
-    return AttemptRow(arm=arm, seed=seed, place=place, success=success, **{**told, **more})
+    return made_row(arm, seed, place, success, **{**told, **more})
 
 
 def drawn(experiment: Experiment, rates: dict[str, float], seed: int = 0) -> list[AttemptRow]:
@@ -296,60 +284,3 @@ def test_two_experiments_are_compared_on_the_tasks_they_share() -> None:
     for none in ([], other):
         with pytest.raises(UsageError, match="nothing can be paired"):
             compare_two(("A", first, named), ("B", second, none))
-
-
-class _Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.add(tag)
-        assert not any(name in ("src", "href", "srcset") or name.startswith("on") for name, _ in attrs)
-        if tag not in ("meta",):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def told(page: str) -> set[str]:
-    parser = _Tags()
-    parser.feed(page)
-    assert not parser.open
-    return parser.seen
-
-
-def test_a_page_is_whole_offline_and_made_of_inert_text() -> None:
-    experiment = asked(name=HOSTILE, arms=[{"name": "none"}, {"name": "new"}], seeds=[1, 2], tasks=3)
-    more = {
-        "task": HOSTILE,
-        "family": HOSTILE,
-        "memory": HOSTILE,
-        "run": Trajectory(task="t", steps=(Step(thought=HOSTILE, action=HOSTILE, observation=HOSTILE),), error=HOSTILE),
-        "lessons": (Lesson(kind="strategy", title=HOSTILE, content=HOSTILE),),
-        "error": Failure(stage="learn", code="x", message=HOSTILE),
-    }
-    rows = [row(a, seed, place, True, **more) for seed in (1, 2) for place in range(3) for a in ("none", "new")]
-    text = page(experiment, rows)
-    assert "script" not in told(text)
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    assert "&lt;script&gt;" in text
-    assert not re.search(r"https?:|url\(|@import", text)
-    assert text == page(experiment, rows)
-
-
-def test_a_page_shows_curves_halves_families_and_so_many_attempts() -> None:
-    experiment = asked()
-    rows = drawn(experiment, {"none": 0.3, "a/a": 0.3, "new": 0.8})
-    text = page(experiment, rows, attempts=7)
-    assert text.count("<details") == 7
-    assert text.count("<svg") == 7  # the differences; success, steps and tokens, for two arms beside the baseline
-    for what in ("early half", "late half", "family 4", "noise floor", "Each arm against the baseline"):
-        assert what in text
-    told(text)
-    assert "<details" not in page(experiment, rows, attempts=0)
-    told(page(experiment, []))
-    told(page(asked(seeds=[1]), rows[:3]))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("openai", reason="the openai SDK is not installed")
+pytest.importorskip("pydantic_ai", reason="needs the extra models")
 
 from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 from lessonbank.testing.model_server import Answer, ModelServer

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from linear import too_slow
-from listed import SCOPE, delegates, experience, filled, listed, tasks
+from listed import SCOPE, delegates, experience, listed, tasks
 
 from lessonbank.contracts.records import Experience
-from lessonbank.search import LexicalRetriever
 from lessonbank.search._wrapper import SLACK, ask_next
 from lessonbank_bench.leave_out import LeaveOut, same_task, same_template, without_values
 
@@ -76,13 +75,6 @@ async def test_one_question_is_enough_when_little_is_left_out() -> None:
     inner = listed(("mine", 1.0), *[("other", 0.5)] * 50)
     await LeaveOut(inner, same_task)("mine", scope=SCOPE, limit=5)
     assert inner.asked == [5 + SLACK]
-
-
-async def test_in_a_store_an_often_repeated_task_starves_nobody() -> None:
-    mine = [experience("cancel the order") for _ in range(60)]
-    store = await filled(*mine, *(experience(f"cancel the order of {name}") for name in ("ann", "bob", "cy")))
-    found = await LeaveOut(LexicalRetriever(store), same_task)("Cancel the order", scope=SCOPE, limit=5)
-    assert sorted(tasks(found)) == [f"cancel the order of {name}" for name in ("ann", "bob", "cy")]
 
 
 @given(st.lists(st.sampled_from(["q", "Q ", "a", "b", "c"]), max_size=80), st.integers(1, 12))

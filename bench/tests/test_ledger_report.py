@@ -16,21 +16,14 @@ import pytest
 
 from lessonbank_bench.measure.ledger import reaching
 
-Part = Callable[[str], ModuleType]
+
+def part(name: str) -> ModuleType:
+    """A module of the report."""
+    return import_module(f"lessonbank_bench.measure.ledger.{name}")
 
 
 @pytest.fixture
-def report() -> ModuleType:
-    return import_module("lessonbank_bench.measure.ledger.__main__")
-
-
-@pytest.fixture
-def part() -> Part:
-    return lambda name: import_module(f"lessonbank_bench.measure.ledger.{name}")
-
-
-@pytest.fixture
-def few(part: Part, monkeypatch: pytest.MonkeyPatch) -> Any:
+def few(monkeypatch: pytest.MonkeyPatch) -> Any:
     """As few replications as there can be, of a population that is made in a moment."""
     monkeypatch.setattr(part("covering"), "_POPULATION", 100)
     return part("sampling").Sampling(0.0002)
@@ -53,26 +46,27 @@ ROWS = {
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.release if name == "cost" else ()) for name in ROWS]
 )
-def test_each_part_gives_its_rows_on_a_tiny_sample(name: str, report: ModuleType, few: Any) -> None:
-    rows = report.measured(name, few)
+def test_each_part_gives_its_rows_on_a_tiny_sample(name: str, few: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part("covering"), "_EPISODES", 300)
+    rows = part("__main__").measured(name, few)
     for words in ROWS[name]:
         assert any(words in row.claim for row in rows), words
     assert all(row.on and row.bound for row in rows)
     assert all("seed" in row.on for row in rows)
 
 
-def test_every_part_is_tried(report: ModuleType) -> None:
-    assert report.PARTS.keys() == {*ROWS, *reaching.PARTS}
+def test_every_part_is_tried() -> None:
+    assert part("__main__").PARTS.keys() == {*ROWS, *reaching.PARTS}
 
 
-def test_the_same_seed_gives_the_same_rows_and_another_one_others(part: Part) -> None:
+def test_the_same_seed_gives_the_same_rows_and_another_one_others() -> None:
     ranking = part("ranking")
     first, again, other = (ranking.ranked(300, seeds) for seeds in (range(3), range(3), range(3, 6)))
     assert first == again
     assert first.value != other.value
 
 
-def test_a_row_says_whether_it_holds(part: Part) -> None:
+def test_a_row_says_whether_it_holds() -> None:
     table = part("table")
     row = table.averaged("a", [0.9, 1.0], on="2 runs, seeds 0–1", least=93.0, most=97.0, beside=(("others", 50.0),))
     low, told, nothing = replace(row, value=92.9), replace(row, least=None, most=None), replace(row, value=float("nan"))
@@ -83,7 +77,7 @@ def test_a_row_says_whether_it_holds(part: Part) -> None:
     assert table.as_data([row])[0]["beside"] == {"others": 50.0}
 
 
-def test_rows_are_read_again_and_written_into_a_page(part: Part, tmp_path: Path) -> None:
+def test_rows_are_read_again_and_written_into_a_page(tmp_path: Path) -> None:
     table, (page, kept) = part("table"), (tmp_path / "page.md", tmp_path / "rows.json")
     row = table.counted("a", [True] * 9, on="9 runs, seeds 0–8", least=5.0, beside=(("b", 1.0),))
     kept.write_text(json.dumps(table.as_data([row])), encoding="utf-8")
@@ -95,7 +89,7 @@ def test_rows_are_read_again_and_written_into_a_page(part: Part, tmp_path: Path)
     assert "* a: 100.0 %, aim ≥ 5 %" in told
 
 
-def test_a_summary_has_a_line_for_the_rows_of_one_kind_and_counts_what_misses(part: Part) -> None:
+def test_a_summary_has_a_line_for_the_rows_of_one_kind_and_counts_what_misses() -> None:
     table = part("table")
     first = table.Row(claim="a world: one thing", value=1.0, least=0.5, on="here")
     rows = [first, replace(first, claim="elsewhere: one thing", value=0.25), replace(first, least=None, claim="c: d")]
@@ -104,14 +98,14 @@ def test_a_summary_has_a_line_for_the_rows_of_one_kind_and_counts_what_misses(pa
     assert "c: d" not in page
 
 
-def test_the_published_page_is_what_the_published_rows_give(part: Part) -> None:
+def test_the_published_page_is_what_the_published_rows_give() -> None:
     table, folder = part("table"), Path(__file__).parents[2] / "docs" / "research"
     page = (folder / "ledger-report.md").read_text(encoding="utf-8")
     rows = table.from_data(json.loads((folder / "ledger-rows.json").read_text(encoding="utf-8")))
     assert table.on_page(page, rows) == page
 
 
-def test_rows_of_one_kind_share_a_table_and_say_their_world_once(part: Part) -> None:
+def test_rows_of_one_kind_share_a_table_and_say_their_world_once() -> None:
     table = part("table")
     first = table.Row(claim="a world: one thing", value=1.0, on="here")
     rows = [first, replace(first, claim="a world: another"), replace(first, claim="elsewhere: one thing", on="there")]
@@ -124,7 +118,7 @@ def test_rows_of_one_kind_share_a_table_and_say_their_world_once(part: Part) -> 
     ]
 
 
-def test_a_share_that_was_never_seen_has_an_error_all_the_same(part: Part) -> None:
+def test_a_share_that_was_never_seen_has_an_error_all_the_same() -> None:
     row = part("table").counted("a", [False] * 100, on="100 runs", most=5.0)
     assert row.value == 0.0
     assert 0.5 < row.error < 2.0
@@ -133,8 +127,6 @@ def test_a_share_that_was_never_seen_has_an_error_all_the_same(part: Part) -> No
 @pytest.mark.parametrize("broken", [False, True])
 def test_the_exit_code_is_1_where_something_misses(
     broken: bool,
-    report: ModuleType,
-    part: Part,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -142,7 +134,7 @@ def test_the_exit_code_is_1_where_something_misses(
     monkeypatch.setattr(part("ranking"), "rows", lambda sampling: [row])
     monkeypatch.setattr(sys, "argv", ["ledger.py", "--json", "--quick", "--parts", "ranking"])
     with pytest.raises(SystemExit) as ended:
-        report.main()
+        part("__main__").main()
     assert ended.value.code == int(broken)
     assert json.loads(capsys.readouterr().out)[0]["holds"] is not broken
 
@@ -169,7 +161,7 @@ def halved(review: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.full
-def test_intervals_of_half_the_width_miss_their_coverage(part: Part, few: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_intervals_of_half_the_width_miss_their_coverage(few: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     covering = part("covering")
     monkeypatch.setattr(covering, "review", halved(covering.review))
     broken = missed(covering.rows(replace(few, share=0.05), settings=covering.SETTINGS[:1]))
@@ -178,14 +170,14 @@ def test_intervals_of_half_the_width_miss_their_coverage(part: Part, few: Any, m
 
 
 @pytest.mark.full
-def test_labels_taken_for_the_truth_cover_less_than_told_truth(part: Part, few: Any) -> None:
+def test_labels_taken_for_the_truth_cover_less_than_told_truth(few: Any) -> None:
     covering = part("covering")
     fooled = next(s for s in covering.SETTINGS if "fool" in s.name)
     whole = covering.rows(replace(few, share=0.06), settings=[fooled])[2]
     assert dict(whole.beside)["as if all labels were true"] < whole.value - 5
 
 
-def test_a_sequence_that_ignores_the_probabilities_misses(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_that_ignores_the_probabilities_misses(monkeypatch: pytest.MonkeyPatch) -> None:
     peeking = part("peeking")
     scores = peeking.scores
 
@@ -199,14 +191,14 @@ def test_a_sequence_that_ignores_the_probabilities_misses(part: Part, monkeypatc
     assert "a lesson within its sequence" in missed([peeking.lessons_covered(range(2))])
 
 
-def test_the_plain_weighted_difference_agrees_with_the_estimate(part: Part) -> None:
+def test_the_plain_weighted_difference_agrees_with_the_estimate() -> None:
     ranking = part("ranking")
     episodes = ranking.play(ranking.World.credit(2), 5000, withhold=0.3, control=0.0, seed=2).episodes
     ours = ranking.review(episodes.as_evidence()).effects.estimate[1:]
     assert np.nanmax(np.abs(ranking.weighted_difference(episodes) - ours)) < 0.1
 
 
-def test_an_estimate_that_knows_nothing_misses_the_ranking(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_estimate_that_knows_nothing_misses_the_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
     ranking = part("ranking")
     sound = ranking.ranked(2000, range(6), least=0.75)
     monkeypatch.setattr(ranking, "expected", lambda made: -ranking.counters(made))
@@ -214,7 +206,7 @@ def test_an_estimate_that_knows_nothing_misses_the_ranking(part: Part, monkeypat
     assert sound.value > dict(sound.beside)["counters"] + 0.05
 
 
-def test_flags_that_point_at_everything_or_at_nothing_miss(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flags_that_point_at_everything_or_at_nothing_miss(monkeypatch: pytest.MonkeyPatch) -> None:
     ranking = part("ranking")
     for flag, claim in ((True, "null lessons flagged"), (False, "harmful lessons flagged")):
         always = np.full(30, flag)
@@ -223,9 +215,7 @@ def test_flags_that_point_at_everything_or_at_nothing_miss(part: Part, monkeypat
 
 
 @pytest.mark.full
-def test_a_ledger_that_does_not_act_gives_up_what_a_naive_loop_does(
-    part: Part, few: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ledger_that_does_not_act_gives_up_what_a_naive_loop_does(few: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     flipping = part("flipping")
     monkeypatch.setattr(flipping, "_ledger", lambda start: None)
     rows = flipping.rows(replace(few, share=0.02))
@@ -233,7 +223,7 @@ def test_a_ledger_that_does_not_act_gives_up_what_a_naive_loop_does(
     assert all("by the ledger" in row.claim and not row.holds for row in rows if row.most is not None)
 
 
-def test_a_millisecond_too_many_misses_the_overhead(part: Part) -> None:
+def test_a_millisecond_too_many_misses_the_overhead() -> None:
     times = np.ones((20, 2, 2))
     costing = part("costing")
     rows = [make("a", times, most=0.3, on="") for make in (costing._overhead, costing._shared)]
@@ -243,7 +233,7 @@ def test_a_millisecond_too_many_misses_the_overhead(part: Part) -> None:
     assert not costing._shared("a", times, most=0.3, on="").holds
 
 
-def test_reviews_that_take_long_miss_though_most_settlements_have_none(part: Part) -> None:
+def test_reviews_that_take_long_miss_though_most_settlements_have_none() -> None:
     times = np.ones((100, 2, 2))
     times[::50, 0] += 30.0
     costing = part("costing")
@@ -252,8 +242,10 @@ def test_reviews_that_take_long_miss_though_most_settlements_have_none(part: Par
 
 
 @pytest.mark.full
-def test_a_false_verdict_and_a_wrong_sign_miss(part: Part, few: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_false_verdict_and_a_wrong_sign_miss(few: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     driving = part("driving")
     told = driving.Verdicts(agree=0.5, decided=0.5, wrong=1)
     monkeypatch.setattr(driving, "driven", lambda seed, episodes: told)
+    agrees = part("table").Row(claim="agrees", value=0.0, on="one bank")
+    monkeypatch.setattr(driving, "agreement", lambda seed: agrees)
     assert len(missed(driving.rows(few)).split("\n")) == 2

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("openai", reason="the openai SDK is not installed")
+pytest.importorskip("pydantic_ai", reason="needs the extra models")
 
 from lessonbank.demo.desk import CHOICES, SUBMIT
 from lessonbank.demo.reading import opinion, read

@@ -15,7 +15,7 @@ from lessonbank_bench.measure.judging.labelled import Labelled
 from lessonbank_bench.measure.packets.__main__ import main
 from lessonbank_bench.measure.packets.arms import ARMS, FILES, first_error, first_repeat, folds, with_codes
 
-PLACES = ["Bonn", "Ulm", "Kiel", "Jena", "Trier", "Mainz", "Worms", "Celle", "Gera"]
+PLACES = ["Bonn", "Ulm", "Kiel", "Jena", "Trier", "Mainz"]
 
 
 def row(place: str, *, success: bool) -> dict[str, Any]:

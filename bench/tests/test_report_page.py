@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 
 import lessonbank
 from lessonbank.contracts.records import Step, Trajectory
-from lessonbank.contracts.records.ids import digest
 from lessonbank_bench.arms import lesson_code
 from lessonbank_bench.environments.desk import DeskEnvironment
 from lessonbank_bench.experiment.curves import KINDS, course
@@ -24,7 +22,8 @@ from lessonbank_bench.experiment.records import AttemptRow, Experiment, Failure,
 from lessonbank_bench.experiment.report import page
 from lessonbank_bench.experiment.runner import run
 
-WHEN = datetime(2026, 1, 2, tzinfo=UTC)
+from .experiments import made_row as row
+
 CODE = lesson_code("Open first", "Open the record before all else.")
 LESSON = Lesson(kind="strategy", title="Open first", content="Open the record before all else.")
 
@@ -32,26 +31,6 @@ LESSON = Lesson(kind="strategy", title="Open first", content="Open the record be
 def asked(**more: Any) -> Experiment:
     arms = [{"name": "none"}, {"name": "new", "memory": "random"}]
     return made({"arms": arms, "seeds": [1, 2, 3], "tasks": 6, "environment": "desk", **more}, source="test")
-
-
-def row(arm: str, seed: int, place: int, success: bool | None, **more: Any) -> AttemptRow:
-    memory = more.pop("memory", "")
-    return AttemptRow(
-        config="c",
-        versions={"lessonbank": "0"},
-        at=WHEN,
-        seed=seed,
-        arm=arm,
-        place=place,
-        task_id=f"{seed}/{place}",
-        task=f"task {place} of {seed}",
-        family=f"family {place % 2}",
-        success=success,
-        memory=memory,
-        memory_digest=digest(memory),
-        same_digest=digest(memory),
-        **more,
-    )
 
 
 def both(**more: Any) -> list[AttemptRow]:
@@ -75,6 +54,7 @@ class _Read(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen.add(tag)
+        assert not any(name in ("src", "href", "srcset") or name.startswith("on") for name, _ in attrs)
         if tag not in ("meta", "path", "line", "circle", "polygon", "br"):
             self.open.append(tag)
 
@@ -269,21 +249,47 @@ def test_an_attempt_shows_the_prompt_with_the_block_of_memory_in_its_place() -> 
 
 
 def test_a_hostile_page_stays_inert() -> None:
-    bad = '</pre><script>alert("x")</script>\x1b[31m\u202e<img src=x onerror=1>'
+    bad = "</pre><script>alert(\"x\")</script>\x1b[31m\u202e<img src=x onerror=1> & 'all' http-ish"
     lesson = Lesson(kind=bad, title=bad, content=bad)
     rows = both(
+        task=bad,
+        family=bad,
         shown=(lesson.code,),
         lessons=(lesson,),
         memory=bad,
         scores={bad: 1.0},
         notes=(bad,),
-        run=Trajectory(task=bad, instructions=f"x{bad}y", steps=(Step(thought=bad, action=bad, observation=bad),)),
+        run=Trajectory(
+            task=bad, instructions=f"x{bad}y", steps=(Step(thought=bad, action=bad, observation=bad),), error=bad
+        ),
     )
-    text = page(asked(name=bad), [*rows, row("new", 9, 0, None, error=Failure(stage="learn", code=bad, message=bad))])
+    rows.append(row("new", 9, 0, None, error=Failure(stage="learn", code=bad, message=bad)))
+    text = page(asked(name=bad), rows)
     read(text)
+    assert "&lt;script&gt;" in text
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert not re.search(r"https?:|url\(|@import", text)
+    assert text == page(asked(name=bad), rows)
+
+
+def test_a_page_has_a_curve_of_each_number_both_halves_every_family_and_so_many_attempts() -> None:
+    arms = [{"name": "none"}, {"name": "a/a", "again": True}, {"name": "new", "memory": "random"}]
+    experiment = asked(arms=arms)
+    rows = [
+        row(arm, seed, place, arm == "new" and place > 0, steps=4, tokens=100)
+        for seed in (1, 2, 3)
+        for place in range(6)
+        for arm in ("none", "a/a", "new")
+    ]
+    text = page(experiment, rows, attempts=7)
+    assert text.count('<details class="attempt"') == 7
+    assert text.count("<svg") == 7  # the differences; success, steps and tokens, for two arms beside the baseline
+    for what in ("early half", "late half", "family 1", "noise floor", "Each arm against the baseline"):
+        assert what in read(text)
+    assert 'class="attempt"' not in page(experiment, rows, attempts=0)
+    read(page(experiment, []))
+    read(page(asked(arms=arms, seeds=[1]), rows[:3]))
 
 
 def test_what_a_frozen_bank_learned_while_it_was_trained_is_drawn() -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from lessonbank.contracts.records.ids import now
 from lessonbank.errors import MissingExtra, StoreUnavailable
 from lessonbank_bench.arms import lesson_code
 from lessonbank_bench.experiment.pngs import pngs
 from lessonbank_bench.experiment.records import AttemptRow, Experiment, Lesson, made
+
+from .experiments import made_row
 
 THERE = importlib.util.find_spec("matplotlib") is not None
 DRAWS = pytest.mark.skipif(not THERE, reason="matplotlib is not installed (the extra `plots`)")
@@ -25,25 +26,17 @@ def asked(**more: object) -> Experiment:
     return made({"arms": arms, "seeds": [1, 2, 3], "tasks": 8, "name": "What $x$ costs", **more}, source="test")
 
 
-def rows_of(experiment: Experiment, *, cost: float | None = None) -> list[AttemptRow]:
+def drawn_rows(experiment: Experiment, *, cost: float | None = None) -> list[AttemptRow]:
     return [
-        AttemptRow(
-            config="c",
-            versions={},
-            at=now(),
-            seed=seed,
-            arm=arm.name,
-            place=place,
-            task_id=f"{seed}/{place}",
-            task="t",
-            family="f",
-            success=(arm.name == "new" and place > 1) or (place + seed) % 4 == 0,
+        made_row(
+            arm.name,
+            seed,
+            place,
+            (arm.name == "new" and place > 1) or (place + seed) % 4 == 0,
             steps=4 + place % 3,
             tokens=0 if cost is None else 900,
             cost=cost,
             memory="m" if arm.name == "new" and place else "",
-            memory_digest="",
-            same_digest="",
             shown=(lesson_code(LESSON.title, LESSON.content),) if arm.name == "new" and place else (),
             lessons=(LESSON,) if arm.name == "new" else (),
         )
@@ -61,7 +54,7 @@ def size(path: Path) -> tuple[int, int]:
 
 @DRAWS
 def test_there_is_one_picture_for_each_number_that_is_known(tmp_path: Path) -> None:
-    paths = pngs(asked(), rows_of(asked(), cost=0.01), tmp_path / "new" / "folder")
+    paths = pngs(asked(), drawn_rows(asked(), cost=0.01), tmp_path / "new" / "folder")
     names = ["success", "steps", "tokens", "cost", "memory", "lessons", "differences", "single_lessons"]
     assert [path.stem for path in paths] == names
     assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == sorted(f"{n}.png" for n in names)
@@ -76,7 +69,7 @@ def test_there_is_one_picture_for_each_number_that_is_known(tmp_path: Path) -> N
 def test_many_arms_and_one_seed_can_be_drawn_and_what_is_not_known_is_not(tmp_path: Path) -> None:
     arms = [{"name": f"arm {n}", "memory": "random"} for n in range(9)]
     experiment = asked(arms=arms, seeds=[5], environment="webarena", model="openai:any")
-    names = [path.stem for path in pngs(experiment, rows_of(experiment), tmp_path)]
+    names = [path.stem for path in pngs(experiment, drawn_rows(experiment), tmp_path)]
     assert names[0] == "success"
     assert "cost" not in names
     assert "tokens" not in names
@@ -87,7 +80,7 @@ def test_many_arms_and_one_seed_can_be_drawn_and_what_is_not_known_is_not(tmp_pa
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(StoreUnavailable, match="cannot write to"):
-        pngs(asked(), rows_of(asked()), tmp_path / "file")
+        pngs(asked(), drawn_rows(asked()), tmp_path / "file")
 
 
 @pytest.mark.skipif(THERE, reason="matplotlib is installed")

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("openai", reason="the openai SDK is not installed")
+pytest.importorskip("pydantic_ai", reason="needs the extra models")
 
 from lessonbank.contracts.ports import LanguageModel
 from lessonbank.demo.desk import SUBMIT
@@ -191,6 +191,23 @@ def test_every_preset_of_the_paper_is_on_the_page_with_the_papers_settings() -> 
         assert limits == ({1, 2, 3, 4} if name == "paper-k" else {1})
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("webarena", {"site": "shopping", "max_steps": 30, "temperature": 0.7, "infeasible": False}),
+        ("mind2web", {"split": "test_task", "variant": "awm", "candidates": "ranked", "top_k": 5, "temperature": 0.7}),
+        ("swebench", {"dataset": "verified", "temperature": 0.0, "max_steps": 250, "max_cost": 3.0}),
+    ],
+)
+def test_a_preset_of_a_benchmark_has_its_settings_and_the_memories_that_the_paper_compares(
+    name: str, settings: dict[str, Any]
+) -> None:
+    experiment = asking.asked(None, preset=f"paper-{name}")
+    assert (experiment.environment, experiment.settings, experiment.judged) == (name, settings, True)
+    baselines = ["none", "synapse", *(["awm"] if name != "swebench" else [])]
+    assert [arm.name for arm in experiment.arms] == [*baselines, "reasoningbank-paper"]
+
+
 class StandIn(DeskEnvironment):
     """The desk in the place of what needs a browser or containers; it takes whatever it is told."""
 
@@ -210,8 +227,8 @@ def answers(body: dict[str, Any]) -> Answer:
 
 
 def played(words: Sequence[str]) -> str:
-    """What a command plays, without what is all the same to the stand-in: the site, how many tasks, and the folder."""
-    return re.sub(r" --(?:out|tasks|set site)[= ]\S+", "", " ".join(words))
+    """What a command plays, without what is all the same here: the site, how many tasks, the model, and the folder."""
+    return re.sub(r" --(?:out|tasks|model|base-url|set site)[= ]\S+", "", " ".join(words))
 
 
 @pytest.mark.full

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from lessonbank_bench.measure.retrieval import __main__ as script
+from lessonbank_bench.measure.retrieval import labels
+
 SAID = (("save", "error: log in first"), ("log in", "welcome"), ("save", "saved"))
-
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    """The script as a module."""
-    return import_module("lessonbank_bench.measure.retrieval.__main__")
-
-
-@pytest.fixture
-def labels(script: ModuleType) -> ModuleType:
-    """Where its queries come from."""
-    return import_module("lessonbank_bench.measure.retrieval.labels")
 
 
 def rows(*pairs: tuple[str, str], success: bool = True) -> list[dict[str, Any]]:
@@ -43,13 +32,13 @@ def messages(task: str) -> list[dict[str, Any]]:
     return said
 
 
-def test_recall_is_of_what_the_places_could_hold_and_ndcg_discounts_by_place(script: ModuleType) -> None:
+def test_recall_is_of_what_the_places_could_hold_and_ndcg_discounts_by_place() -> None:
     assert script.quality([True, False, True], 2) == pytest.approx([1.0, 1.0, 1.0, 1.5 / (1 + 1 / 1.5849625)])
     assert script.quality([], 3) == [0.0] * 4
     assert script.quality([True] * 5, 9) == [1.0] * 4
 
 
-def test_transfer_asks_for_other_texts_of_the_family_and_once_for_each_text(labels: ModuleType) -> None:
+def test_transfer_asks_for_other_texts_of_the_family_and_once_for_each_text() -> None:
     runs = rows(("a", "a1"), ("a", "a1"), ("a", "a2"), ("b", "b1"), ("c", "c1"))
     collection = labels.transfer("s", runs, lambda row: row["task_id"])
     assert len(collection.documents) == 4
@@ -57,18 +46,18 @@ def test_transfer_asks_for_other_texts_of_the_family_and_once_for_each_text(labe
     assert told == {"a1": {"a2"}, "a2": {"a1"}}
 
 
-def test_lookup_never_counts_a_run_as_its_own_answer(labels: ModuleType) -> None:
+def test_lookup_never_counts_a_run_as_its_own_answer() -> None:
     collection = labels.lookup("s", rows(("a", "a1"), ("a", "a1"), ("b", "b1")))
     assert {q.own: q.relevant for q in collection.queries} == {"0": {"1"}, "1": {"0"}}
 
 
-def test_halves_share_no_place_in_the_text(labels: ModuleType) -> None:
+def test_halves_share_no_place_in_the_text() -> None:
     collection = labels.halves("s", rows(("a", "one two three four five six seven eight nine ten"), ("b", "short")))
     assert list(collection.documents.values()) == ["one two three four five"]
     assert [q.text for q in collection.queries] == ["six seven eight nine ten"]
 
 
-def test_lessons_are_of_the_first_run_that_gives_any_and_texts_without_one_are_not_there(labels: ModuleType) -> None:
+def test_lessons_are_of_the_first_run_that_gives_any_and_texts_without_one_are_not_there() -> None:
     silent = rows(("a", "a1"), ("a", "a3"))
     for row in silent:
         row["messages"] = row["messages"][:1]
@@ -80,15 +69,13 @@ def test_lessons_are_of_the_first_run_that_gives_any_and_texts_without_one_are_n
     assert collection.most == max(map(len, collection.lessons.values())) > 1
 
 
-def test_without_recorded_runs_it_says_so_and_stops(
-    script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_recorded_runs_it_says_so_and_stops(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert script.main(["--data", str(tmp_path)]) == 2
     assert "no recorded runs" in capsys.readouterr().err
 
 
 def test_every_search_is_measured_on_every_set_and_repeats_to_the_digit(
-    script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     long = "please look at the {} and say what is wrong with it today"
     flight = {"ground_truth_actions": ["get_user_details", "cancel_reservation"]}
@@ -122,7 +109,7 @@ def test_every_search_is_measured_on_every_set_and_repeats_to_the_digit(
     assert found[0]["recall@1"][0] > 0.9
 
 
-def test_the_game_is_played_with_every_search_and_says_what_it_took(script: ModuleType) -> None:
+def test_the_game_is_played_with_every_search_and_says_what_it_took() -> None:
     played = script.desk({"hashing": "hashing"}, limits=[2], seeds=[1], tasks=4)
     assert [row["search"] for row in played] == ["lexical", "hashing", "hybrid(lexical, hashing)", "lessons(hashing)"]
     assert all(row["k"] == 2 and 0 <= row["done"][0] <= 1 and row["tokens"] > 0 for row in played)

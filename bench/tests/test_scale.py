@@ -25,12 +25,14 @@ from lessonbank_bench.experiment.report import page
 from lessonbank_bench.experiment.runner import run
 from lessonbank_bench.experiment.scripted_model import RuleChooser, looked_at_again, verdict_by_form
 
+from .experiments import copied, facts, rows_of
+
 GOAL = "On the Osmund site Shared Repo Hub, transfer a ticket for record C-861."
 PARALLEL: dict[str, Any] = {"k": 3, "mode": "parallel"}
 RETRY: dict[str, Any] = {"k": 3, "mode": "retry"}
 ASKED: dict[str, Any] = {
     "seeds": "200-201",
-    "tasks": 5,
+    "tasks": 3,
     "leave_out": [],
     "arms": [
         {"name": "none", "runs": PARALLEL},
@@ -52,14 +54,6 @@ def asked(**more: Any) -> Experiment:
 def two(first: dict[str, Any], second: dict[str, Any] | None = None, **more: Any) -> Experiment:
     arms = [{"name": "first", **first}, {"name": "second", **(second or {"memory": "none", "runs": {"k": 1}})}]
     return asked(**{"arms": arms, "seeds": [200], **more})
-
-
-def rows_of(folder: Path, arm: str = "") -> list[AttemptRow]:
-    return [row for row in read_rows(folder)[1] if arm in ("", row.arm)]
-
-
-def facts(folder: Path) -> list[dict[str, Any]]:
-    return [row.facts() for row in rows_of(folder)]
 
 
 class Ended(DeskEnvironment):
@@ -104,7 +98,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_row_has_the_runs_of_one_task_and_the_figures_of_all(uninterrupted: Path) -> None:
     rows = rows_of(uninterrupted)
-    assert len(rows) == 80
+    assert len(rows) == 48
     assert {(row.arm, len(row.runs)) for row in rows if row.arm in ("none", "parallel", "sequential", "plain")} == {
         ("none", 3), ("parallel", 3), ("sequential", 2), ("plain", 0),
     }  # fmt: skip
@@ -121,14 +115,14 @@ def test_each_row_has_the_runs_of_one_task_and_the_figures_of_all(uninterrupted:
 
 @pytest.mark.full
 def test_an_experiment_cut_within_a_task_goes_on_to_the_same_rows(uninterrupted: Path, tmp_path: Path) -> None:
-    _copy(uninterrupted, tmp_path, 43)
+    copied(uninterrupted, tmp_path, lines=27)
     ran = run(asked(), DeskEnvironment(), tmp_path, resume=True)
-    assert (ran.made, ran.complete) == (37, True)
+    assert (ran.made, ran.complete) == (21, True)
     assert facts(tmp_path) == facts(uninterrupted)
 
 
 def test_runs_that_were_changed_on_disk_stop_the_run(uninterrupted: Path, tmp_path: Path) -> None:
-    _copy(uninterrupted, tmp_path, 39)
+    copied(uninterrupted, tmp_path, lines=23)
     path = tmp_path / ROWS
     told = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     for one in next(row for row in told if row["arm"] == "parallel")["runs"]:
@@ -136,14 +130,6 @@ def test_runs_that_were_changed_on_disk_stop_the_run(uninterrupted: Path, tmp_pa
     path.write_text("".join(json.dumps(row) + "\n" for row in told), encoding="utf-8")
     with pytest.raises(Conflict, match=r"'parallel'.*cannot be rebuilt"):
         run(asked(), DeskEnvironment(), tmp_path, resume=True)
-
-
-def _copy(source: Path, target: Path, lines: int) -> None:
-    for path in source.iterdir():
-        if path.is_file():
-            (target / path.name).write_bytes(path.read_bytes())
-    kept = (source / ROWS).read_bytes().split(b"\n")[:lines]
-    (target / ROWS).write_bytes(b"\n".join(kept) + b"\n")
 
 
 def test_rows_can_be_read_without_what_the_agents_did(uninterrupted: Path) -> None:
@@ -159,10 +145,10 @@ def test_every_run_of_a_task_can_be_read_on_the_page_and_arms_are_compared_by_th
 ) -> None:
     experiment, rows = read_rows(uninterrupted)
     told = page(experiment, rows, attempts=80)
-    assert told.count("<h4>Run 1 of 3, ") >= 20
+    assert told.count("<h4>Run 1 of 3, ") >= 12
     assert ", chosen</h4>" in told
     found = {one.arm: one for one in compare(experiment, rows)}
-    assert found["parallel"].success == sum(bool(row.success) for row in rows if row.arm == "parallel") / 10
+    assert found["parallel"].success == sum(bool(row.success) for row in rows if row.arm == "parallel") / 6
     assert set(found["parallel"].scores) == {"Pass@1", "Pass@2", "Pass@3"}
 
 
@@ -186,7 +172,7 @@ def test_one_run_of_a_task_comes_to_what_a_single_attempt_does(tmp_path: Path) -
 
 def test_a_limit_in_the_name_of_a_memory_holds_for_several_runs_too(tmp_path: Path) -> None:
     named = {"memory": "lessonbank:limit=1", "runs": PARALLEL}
-    run(two(named, {"memory": "lessonbank", "limit": 1, "runs": PARALLEL}, tasks=12), DeskEnvironment(), tmp_path)
+    run(two(named, {"memory": "lessonbank", "limit": 1, "runs": PARALLEL}, tasks=6), DeskEnvironment(), tmp_path)
     first, second = ([row.memory for row in rows_of(tmp_path, arm)] for arm in ("first", "second"))
     assert [len(text) for text in first] == [len(text) for text in second]
 
@@ -221,8 +207,8 @@ def test_a_budget_counts_every_run_and_every_token(tmp_path: Path) -> None:
 def test_a_plan_pays_for_every_run() -> None:
     one = plan(two({"memory": "lessonbank", "runs": {"k": 1}}, seeds="1-4", price={"attempt": 0.1}))
     five = plan(two({"memory": "lessonbank", "runs": {"k": 5}}, seeds="1-4", price={"attempt": 0.1}))
-    assert (one.attempts, five.attempts) == (40, 120)
-    assert five.cost == pytest.approx(12.0)
+    assert (one.attempts, five.attempts) == (24, 72)
+    assert five.cost == pytest.approx(7.2)
 
 
 def test_who_chooses_does_not_know_the_truth(tmp_path: Path) -> None:

@@ -15,19 +15,14 @@ from typing import Any
 
 import pytest
 
-SMALL = {"structure": 200, "secrets": 100, "tenancy": 100, "abuse": 60, "admission": 60, "echo": 25, "poison": 90}
+SMALL = {"structure": 200, "secrets": 100, "tenancy": 100, "abuse": 60, "admission": 60, "echo": 25, "poison": 180}
 """Each so many-th case, so that a part takes a moment."""
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def report() -> ModuleType:
-    return import_module("lessonbank_bench.measure.security.__main__")
-
-
-@pytest.fixture
-def part() -> Callable[[str], ModuleType]:
-    return lambda name: import_module(f"lessonbank_bench.measure.security.{name}")
+def part(name: str) -> ModuleType:
+    """A module of the report."""
+    return import_module(f"lessonbank_bench.measure.security.{name}")
 
 
 # --- it runs ---------------------------------------------------------------------------------------------------------
@@ -48,12 +43,10 @@ MUST_HOLD = ("structure", "secrets", "tenancy", "abuse")
 
 
 @pytest.mark.parametrize("name", ROWS)
-async def test_each_part_gives_its_rows_on_a_small_sample(
-    name: str, report: ModuleType, part: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_part_gives_its_rows_on_a_small_sample(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part("timing"), "SIZE", 100_000)
     monkeypatch.setattr(part("poisoning"), "WRITERS", 4)
-    rows = await report.measured(name, every=SMALL.get(name, 20))
+    rows = await part("__main__").measured(name, every=SMALL.get(name, 20))
     for words in ROWS[name]:
         assert any(words in row.name for row in rows), words
     assert all(row.cases and row.bound for row in rows)
@@ -61,21 +54,21 @@ async def test_each_part_gives_its_rows_on_a_small_sample(
         assert [row.name for row in rows if not row.holds] == []
 
 
-async def test_rows_are_told_as_soon_as_their_part_is_measured(
-    report: ModuleType, part: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_rows_are_told_as_soon_as_their_part_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("harmless", "time"):
         monkeypatch.setattr(part({"time": "timing"}.get(name, name)), "rows", planted(name))
     told = list[str]()
-    await report.report(["harmless", "time"], progress=lambda line: told.append(line.split(":")[0]), row=told.append)
+    await part("__main__").report(
+        ["harmless", "time"], progress=lambda line: told.append(line.split(":")[0]), row=told.append
+    )
     assert told == ["harmless", "harmless", "time", "time"]
 
 
-def test_every_part_is_tried(report: ModuleType) -> None:
-    assert report.PARTS.keys() == ROWS.keys()
+def test_every_part_is_tried() -> None:
+    assert part("__main__").PARTS.keys() == ROWS.keys()
 
 
-def test_a_row_says_whether_it_holds_and_names_what_breaks_it(part: Callable[[str], ModuleType]) -> None:
+def test_a_row_says_whether_it_holds_and_names_what_breaks_it() -> None:
     table = part("table")
     good, bad = table.counted("a", [], cases="2 cases"), table.counted("b", ["S1", "S2"], cases="2 cases")
     few = table.share("c", ["S1"], of=2, what="lessons", least=95.0)
@@ -97,8 +90,6 @@ def planted(row: Any) -> Callable[..., Awaitable[list[Any]]]:
 @pytest.mark.parametrize("broken", [False, True])
 def test_the_exit_code_is_1_where_something_does_not_hold(
     broken: bool,
-    report: ModuleType,
-    part: Callable[[str], ModuleType],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -106,7 +97,7 @@ def test_the_exit_code_is_1_where_something_does_not_hold(
     monkeypatch.setattr(part("harmless"), "rows", planted(row))
     monkeypatch.setattr(sys, "argv", ["security.py", "--json", "--parts", "harmless"])
     with pytest.raises(SystemExit) as ended:
-        report.main()
+        part("__main__").main()
     assert ended.value.code == int(broken)
     assert json.loads(capsys.readouterr().out)["outcomes"][0]["holds"] is not broken
 
@@ -114,7 +105,7 @@ def test_the_exit_code_is_1_where_something_does_not_hold(
 # --- and it would notice ---------------------------------------------------------------------------------------------
 
 
-def test_of_three_renderers_one_lets_nothing_through(part: Callable[[str], ModuleType]) -> None:
+def test_of_three_renderers_one_lets_nothing_through() -> None:
     rendering = part("rendering")
     cases = part("surfaces").read("structural")[::12]
     told = rendering.compare(cases)
@@ -136,26 +127,20 @@ def test_of_three_renderers_one_lets_nothing_through(part: Callable[[str], Modul
     ],
     ids=["sound", "second-end", "role", "hidden", "token", "not-closed", "second-preamble"],
 )
-def test_a_forged_block_is_noticed(
-    change: Callable[[str], str], fault: str | None, part: Callable[[str], ModuleType]
-) -> None:
+def test_a_forged_block_is_noticed(change: Callable[[str], str], fault: str | None) -> None:
     block = part("rendering").ours("plain", "plain words")
     found = set(part("surfaces").block_faults(change(block)))
     assert fault in found if fault else found == set()
 
 
-async def test_a_renderer_that_lets_text_through_fails_the_structural_rows(
-    part: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_renderer_that_lets_text_through_fails_the_structural_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     surfaces = part("surfaces")
     monkeypatch.setattr(surfaces, "RENDERERS", surfaces.RENDERERS[:1])
     broken = {row.name for row in await surfaces.rows(240) if not row.holds}
     assert {"line or second preamble forged", "token of a chat template out"} <= broken
 
 
-async def test_what_a_busy_bank_warns_of_is_not_taken_for_a_forged_line(
-    part: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+async def test_what_a_busy_bank_warns_of_is_not_taken_for_a_forged_line(tmp_path: Path) -> None:
     surfaces, path = part("surfaces"), tmp_path / "bank.db"
     cases, found = surfaces.read("structural")[:1], surfaces.Found()
     await surfaces._through_a_bank(path, cases, found)
@@ -165,32 +150,26 @@ async def test_what_a_busy_bank_warns_of_is_not_taken_for_a_forged_line(
     assert {kind: ids for kind, ids in found.by_kind.items() if ids} == {}
 
 
-async def test_a_bank_without_a_redactor_fails_the_row_of_secrets(part: Callable[[str], ModuleType]) -> None:
+async def test_a_bank_without_a_redactor_fails_the_row_of_secrets() -> None:
     first, *_ = await part("leaking").rows(100, protected=False)
     assert not first.holds
 
 
-async def test_a_bank_without_a_gate_takes_echoes_in_but_no_wording_twice(part: Callable[[str], ModuleType]) -> None:
+async def test_a_bank_without_a_gate_takes_echoes_in_but_no_wording_twice() -> None:
     told = await part("echoing").simulated(40, guarded=False)
     assert told.entered["as it stood in the block"]
     assert told.tried["verbatim"]
     assert not told.entered["verbatim"], "the same words are the lesson that is there"
 
 
-async def test_a_poisoner_wins_something_where_nobody_vouches_for_anything(part: Callable[[str], ModuleType]) -> None:
-    won = await part("poisoning").simulated("open", "copies of the most frequent tasks", 100)
-    assert won.poisoned > 0
-    assert won.injections > 50
+@pytest.mark.parametrize(("policy", "wins"), [("open", True), ("corroborated", False), ("reviewed", False)])
+async def test_a_poisoner_wins_something_only_where_nobody_vouches_for_anything(policy: str, wins: bool) -> None:
+    won = await part("poisoning").simulated(policy, "copies of the most frequent tasks", 90)
+    assert (won.poisoned > 0) is wins
+    assert won.injections > 10
 
 
-async def test_a_person_and_another_writer_keep_him_out(part: Callable[[str], ModuleType]) -> None:
-    for policy in ("corroborated", "reviewed"):
-        won = await part("poisoning").simulated(policy, "copies of the most frequent tasks", 60)
-        assert won.poisoned == 0
-        assert won.injections > 10
-
-
-def test_the_gate_is_measured_on_what_it_gets_wrong_too(part: Callable[[str], ModuleType]) -> None:
+def test_the_gate_is_measured_on_what_it_gets_wrong_too() -> None:
     admitting = part("admitting")
     order = {"id": "x", "label": "junk", "task": "t", "title": "Rules", "description": ""}
     assert admitting.decide({**order, "content": "Sure! Here are the lessons of this run."}).fate == "marked"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import fields, replace
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import anyio
@@ -16,18 +14,11 @@ import numpy as np
 import pytest
 
 from lessonbank.contracts.store_calls import every_recall, settlement_of
+from lessonbank_bench.measure import simulator as sim
 from lessonbank_bench.measure.simulator import Episodes
-from lessonbank_bench.measure.simulator.__main__ import ranked
+from lessonbank_bench.measure.simulator.__main__ import main, ranked
 
 LARGE = 300_000 if "LESSONBANK_SOAK" in os.environ else 120_000
-
-
-@pytest.fixture
-def sim(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The simulator as a module."""
-    from lessonbank_bench.measure import simulator
-
-    return simulator
 
 
 def columns(episodes: Episodes) -> dict[str, np.ndarray]:
@@ -36,7 +27,7 @@ def columns(episodes: Episodes) -> dict[str, np.ndarray]:
     return {name: column for name, column in told.items() if isinstance(column, np.ndarray)}
 
 
-def busy(sim: ModuleType, **more: Any) -> Any:
+def busy(**more: Any) -> Any:
     """A world with everything in it at once."""
     return sim.World.draw(
         3,
@@ -51,15 +42,15 @@ def busy(sim: ModuleType, **more: Any) -> Any:
     )
 
 
-def test_a_seed_gives_the_same_episodes_again_and_another_seed_others(sim: ModuleType) -> None:
-    one, same, other = (sim.simulate(busy(sim), 3000, withhold=0.2, control=0.1, seed=s) for s in (1, 1, 2))
+def test_a_seed_gives_the_same_episodes_again_and_another_seed_others() -> None:
+    one, same, other = (sim.simulate(busy(), 3000, withhold=0.2, control=0.1, seed=s) for s in (1, 1, 2))
     for name, column in columns(one).items():
         np.testing.assert_array_equal(column, columns(same)[name], err_msg=name)
     assert not np.array_equal(one.pairs.lesson[:100], other.pairs.lesson[:100])
 
 
-def test_the_columns_obey_the_contract(sim: ModuleType) -> None:
-    world, odds = busy(sim), np.linspace(0.05, 0.6, 30)
+def test_the_columns_obey_the_contract() -> None:
+    world, odds = busy(), np.linspace(0.05, 0.6, 30)
     told = sim.simulate(world, 5000, withhold=odds, control=0.1, seed=1)
     pairs, kinds = told.pairs, {name: column.dtype.kind for name, column in columns(told).items()}
     assert {name for name, kind in kinds.items() if kind == "b"} == {"true", "control", "withheld", "cited"}
@@ -79,9 +70,9 @@ def test_the_columns_obey_the_contract(sim: ModuleType) -> None:
     assert (np.diff(told.at[known]) > 0).all()
 
 
-def test_draws_come_with_the_probability_that_is_recorded(sim: ModuleType) -> None:
+def test_draws_come_with_the_probability_that_is_recorded() -> None:
     odds = np.linspace(0.05, 0.6, 30)
-    told = sim.simulate(busy(sim), 60_000, withhold=odds, control=0.2, seed=5)
+    told = sim.simulate(busy(), 60_000, withhold=odds, control=0.2, seed=5)
     times = np.bincount(told.pairs.lesson, minlength=30)
     share = np.bincount(told.pairs.lesson, weights=told.pairs.withheld, minlength=30) / times
     assert (abs(share - odds) < 4.5 * np.sqrt(odds * (1 - odds) / times)).all()
@@ -90,9 +81,9 @@ def test_draws_come_with_the_probability_that_is_recorded(sim: ModuleType) -> No
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["plain", "everything"])
-def test_the_truth_is_what_a_large_randomised_sample_shows(sim: ModuleType, kind: str) -> None:
+def test_the_truth_is_what_a_large_randomised_sample_shows(kind: str) -> None:
     """Outcomes alone, compared by draw, must come out at the planted answer: within 4.5 standard errors each."""
-    world = sim.World.credit(2) if kind == "plain" else replace(busy(sim), judge=None, silence=sim.Silence())
+    world = sim.World.credit(2) if kind == "plain" else replace(busy(), judge=None, silence=sim.Silence())
     odds = np.linspace(0.2, 0.6, 30)
     told, answer = sim.simulate(world, LARGE, withhold=odds, control=0.3, seed=7), sim.truth(world, withhold=odds)
     pairs = told.pairs
@@ -112,7 +103,7 @@ def test_the_truth_is_what_a_large_randomised_sample_shows(sim: ModuleType, kind
     assert answer.lift_error < 0.002
 
 
-def test_the_plain_world_has_the_planted_effects_but_for_clipping(sim: ModuleType) -> None:
+def test_the_plain_world_has_the_planted_effects_but_for_clipping() -> None:
     world = sim.World.credit(0, lessons=60)
     answer = sim.truth(world, withhold=0.3, sample=40_000)
     np.testing.assert_allclose(answer.lesson, world.families.effect[0], atol=0.03)
@@ -120,10 +111,10 @@ def test_the_plain_world_has_the_planted_effects_but_for_clipping(sim: ModuleTyp
     assert (answer.lesson[np.array(world.kinds) == "null"] == 0).all()
 
 
-def test_drawing_and_enumerating_give_one_truth(sim: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawing_and_enumerating_give_one_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = import_module("lessonbank_bench.measure.simulator.truth")
 
-    world = busy(sim)
+    world = busy()
     exact = sim.truth(world, withhold=0.3, sample=8000)
     monkeypatch.setattr(truth, "_EXACT", 0)
     drawn = sim.truth(world, withhold=0.3, sample=8000)
@@ -132,8 +123,8 @@ def test_drawing_and_enumerating_give_one_truth(sim: ModuleType, monkeypatch: py
 
 
 @pytest.mark.full
-def test_the_truth_of_a_run_weighs_each_recall_by_what_its_draw_could_tell(sim: ModuleType) -> None:
-    world = busy(sim)
+def test_the_truth_of_a_run_weighs_each_recall_by_what_its_draw_could_tell() -> None:
+    world = busy()
     run = sim.play(world, 60_000, withhold=0.3, control=0.1, seed=3)
     answer = sim.truth(world, withhold=0.3, horizon=60_000)
     np.testing.assert_allclose(sim.truth_of(world, run).lesson, answer.lesson, atol=0.012)
@@ -142,7 +133,7 @@ def test_the_truth_of_a_run_weighs_each_recall_by_what_its_draw_could_tell(sim: 
     assert np.isnan(sim.truth_of(world, sim.play(world, 2000, withhold=odds, control=0.0, seed=3)).lesson[4])
 
 
-def test_lessons_that_work_in_one_family_harm_in_the_next_and_pairs_only_together(sim: ModuleType) -> None:
+def test_lessons_that_work_in_one_family_harm_in_the_next_and_pairs_only_together() -> None:
     world = sim.World.draw(1, helpful=0, harmful=0, conditional=0.2, paired=0.4)
     kinds = np.array(world.kinds)
     for lesson in np.flatnonzero(kinds == "conditional"):
@@ -158,7 +149,7 @@ def test_lessons_that_work_in_one_family_harm_in_the_next_and_pairs_only_togethe
     assert (answer.lesson[kinds == "null"] == 0).all()
 
 
-def test_the_judge_errs_as_planted_and_audits_are_random(sim: ModuleType) -> None:
+def test_the_judge_errs_as_planted_and_audits_are_random() -> None:
     judge = sim.Judging(false_success=0.3, false_failure=0.1, bare_false_success=0.05, audited=0.2)
     world = sim.World.credit(4, judge=judge)
     run = sim.play(world, 60_000, withhold=0.2, control=0.3, seed=1)
@@ -176,7 +167,7 @@ def test_the_judge_errs_as_planted_and_audits_are_random(sim: ModuleType) -> Non
     assert told.judges == ("judge",)
 
 
-def test_harmful_lessons_can_make_failed_runs_look_good(sim: ModuleType) -> None:
+def test_harmful_lessons_can_make_failed_runs_look_good() -> None:
     world = sim.World.credit(4, judge=sim.Judging(false_success=0.1, false_failure=0.1, fooled=0.4))
     run = sim.play(world, 30_000, withhold=0.2, control=0.1, seed=1)
     pairs, truly = run.episodes.pairs, run.hidden.outcome
@@ -186,7 +177,7 @@ def test_harmful_lessons_can_make_failed_runs_look_good(sim: ModuleType) -> None
         assert run.episodes.judged[(truly == 0) & (bad == times)].mean() == pytest.approx(rate, abs=0.04)
 
 
-def test_without_a_judge_all_that_is_told_is_true(sim: ModuleType) -> None:
+def test_without_a_judge_all_that_is_told_is_true() -> None:
     told = sim.simulate(sim.World.credit(0), 500, withhold=0.2, control=0.0, seed=1)
     assert told.true.all()
     assert told.judges == ()
@@ -194,7 +185,7 @@ def test_without_a_judge_all_that_is_told_is_true(sim: ModuleType) -> None:
     assert (told.judge == -1).all()
 
 
-def test_outcomes_go_missing_as_planted(sim: ModuleType) -> None:
+def test_outcomes_go_missing_as_planted() -> None:
     world = sim.World.credit(1, silence=sim.Silence(success=0.1, failure=0.4))
     run = sim.play(world, 40_000, withhold=0.2, control=0.1, seed=1)
     told = run.episodes.known[run.hidden.row]
@@ -202,8 +193,8 @@ def test_outcomes_go_missing_as_planted(sim: ModuleType) -> None:
     assert 1 - told[run.hidden.outcome == 0].mean() == pytest.approx(0.4, abs=0.015)
 
 
-def test_the_hidden_side_has_the_same_luck_in_every_arm(sim: ModuleType) -> None:
-    run = sim.play(busy(sim), 20_000, withhold=0.0, control=0.0, seed=1)
+def test_the_hidden_side_has_the_same_luck_in_every_arm() -> None:
+    run = sim.play(busy(), 20_000, withhold=0.0, control=0.0, seed=1)
     hidden = run.hidden
     np.testing.assert_array_equal(hidden.chance, hidden.chance_of_everything)
     np.testing.assert_array_equal(hidden.outcome, hidden.with_everything)
@@ -211,18 +202,18 @@ def test_the_hidden_side_has_the_same_luck_in_every_arm(sim: ModuleType) -> None
     assert (hidden.outcome >= hidden.with_nothing)[better].all()
     assert (hidden.outcome <= hidden.with_nothing)[~better].all()
     assert hidden.with_nothing.mean() == pytest.approx(hidden.chance_of_nothing.mean(), abs=0.012)
-    bare = sim.play(busy(sim), 500, withhold=0.3, control=1.0, seed=1).hidden
+    bare = sim.play(busy(), 500, withhold=0.3, control=1.0, seed=1).hidden
     np.testing.assert_array_equal(bare.chance, bare.chance_of_nothing)
 
 
-def test_base_rates_swing_where_they_drift(sim: ModuleType) -> None:
+def test_base_rates_swing_where_they_drift() -> None:
     world = sim.World.draw(0, families=1, scatter=sim.Scatter(), drift=0.2, period=1000)
     rates = sim.play(world, 1000, withhold=0.0, control=0.0, seed=1).hidden.chance_of_nothing
     assert np.ptp(rates) == pytest.approx(0.4, abs=0.01)
     assert abs(np.diff(rates)).max() < 0.002
 
 
-def test_tasks_repeat_and_find_what_they_always_find_unless_their_search_is_fresh(sim: ModuleType) -> None:
+def test_tasks_repeat_and_find_what_they_always_find_unless_their_search_is_fresh() -> None:
     scatter = sim.Scatter(templates=2, tasks=2)
     for fresh, kinds in ((0.0, 1), (1.0, 20)):
         world = sim.World.draw(0, scatter=scatter, fresh=fresh, grouping="task")
@@ -233,7 +224,7 @@ def test_tasks_repeat_and_find_what_they_always_find_unless_their_search_is_fres
         assert most == 1 if kinds == 1 else most >= kinds
 
 
-def test_new_templates_are_another_sample_of_the_same_families(sim: ModuleType) -> None:
+def test_new_templates_are_another_sample_of_the_same_families() -> None:
     world = sim.World.draw(5, scatter=sim.Scatter(templates=8, tasks=1, difficulty=0.1, effects=0.2))
     many = world.renewed(1, templates=1500)
     answer = sim.truth(many, withhold=0.3, sample=60_000)
@@ -243,7 +234,7 @@ def test_new_templates_are_another_sample_of_the_same_families(sim: ModuleType) 
     assert not np.array_equal(world.renewed(2).tasks.base, world.tasks.base)
 
 
-def test_comparators_rank_as_badly_as_is_known(sim: ModuleType) -> None:
+def test_comparators_rank_as_badly_as_is_known() -> None:
     """30 lessons, 2,000 episodes, 12 seeds: counting and comparing stay near .59, a learned value near .49."""
     scores = ranked(lessons=30, episodes=2000, seeds=12)
     assert scores["counters"]["spearman"] == pytest.approx(0.59, abs=0.06)
@@ -251,7 +242,7 @@ def test_comparators_rank_as_badly_as_is_known(sim: ModuleType) -> None:
     assert scores["Q(.1)"]["spearman"] == pytest.approx(0.49, abs=0.06)
 
 
-def test_nobody_ranks_better_than_one_who_knows_all_the_rest(sim: ModuleType) -> None:
+def test_nobody_ranks_better_than_one_who_knows_all_the_rest() -> None:
     world = sim.World.credit(1)
     scores = ranked(lessons=30, episodes=2000, seeds=6)
     assert scores["oracle"]["spearman"] > scores["counters"]["spearman"] + 0.1
@@ -259,8 +250,8 @@ def test_nobody_ranks_better_than_one_who_knows_all_the_rest(sim: ModuleType) ->
     np.testing.assert_allclose(sim.oracle(world, run), world.families.effect[0], atol=0.01)
 
 
-def test_a_learned_value_is_what_a_plain_loop_gives(sim: ModuleType) -> None:
-    told = sim.simulate(busy(sim), 400, withhold=0.3, control=0.2, seed=1)
+def test_a_learned_value_is_what_a_plain_loop_gives() -> None:
+    told = sim.simulate(busy(), 400, withhold=0.3, control=0.2, seed=1)
     value, pairs = np.full(30, 0.5), told.pairs
     for row, lesson, withheld in zip(pairs.row, pairs.lesson, pairs.withheld, strict=True):
         if not withheld and not told.control[row] and told.known[row]:
@@ -268,13 +259,13 @@ def test_a_learned_value_is_what_a_plain_loop_gives(sim: ModuleType) -> None:
     np.testing.assert_allclose(sim.q_learning(told), value, atol=1e-12)
 
 
-def test_ranks_share_ties(sim: ModuleType) -> None:
+def test_ranks_share_ties() -> None:
     assert sim.spearman(np.array([1.0, 1.0, 2.0]), np.array([5.0, 5.0, 9.0])) == pytest.approx(1.0)
     assert sim.auc(np.array([0.0, 1.0, 1.0, 2.0]), np.array([False, False, True, True])) == pytest.approx(0.875)
 
 
-def test_a_policy_acts_on_the_episodes_that_follow(sim: ModuleType) -> None:
-    world, seen = busy(sim), []
+def test_a_policy_acts_on_the_episodes_that_follow() -> None:
+    world, seen = busy(), []
 
     def review(episodes: Episodes) -> Any:
         seen.append((len(episodes), bool(episodes.known.all())))
@@ -295,8 +286,8 @@ def test_a_policy_acts_on_the_episodes_that_follow(sim: ModuleType) -> None:
     assert (told.pairs.lesson[~late[told.pairs.row]] % 2 == 0).any()
 
 
-def test_two_policies_with_one_seed_meet_the_same_tasks(sim: ModuleType) -> None:
-    world = busy(sim)
+def test_two_policies_with_one_seed_meet_the_same_tasks() -> None:
+    world = busy()
     idle = sim.stream(world, 600, None, seed=4, every=50).hidden
     keen = sim.stream(world, 600, lambda _: sim.Standing(np.zeros(30), 0.0, np.arange(30) < 15), seed=4).hidden
     for name in ("task", "with_nothing", "with_everything", "chance_of_nothing", "chance_of_everything"):
@@ -304,7 +295,7 @@ def test_two_policies_with_one_seed_meet_the_same_tasks(sim: ModuleType) -> None
     assert not np.array_equal(idle.chance, keen.chance)
 
 
-def test_an_episode_that_finds_nothing_has_no_recall(sim: ModuleType) -> None:
+def test_an_episode_that_finds_nothing_has_no_recall() -> None:
     world = sim.World.credit(0)
     start = replace(sim.Standing.of(30), retired=np.arange(30) != 3)
     run = sim.stream(world, 300, None, start=start, seed=1)
@@ -316,7 +307,7 @@ def test_an_episode_that_finds_nothing_has_no_recall(sim: ModuleType) -> None:
     np.testing.assert_array_equal(gone.hidden.chance, gone.hidden.chance_of_nothing)
 
 
-def test_lessons_of_misjudged_runs_are_mostly_harmful_and_a_naive_loop_pays_for_it(sim: ModuleType) -> None:
+def test_lessons_of_misjudged_runs_are_mostly_harmful_and_a_naive_loop_pays_for_it() -> None:
     seeds, gained = range(4), {}
     for flips in (0.0, 0.3):
         runs = [sim.mint(s, episodes=4000, flips=flips) for s in seeds]
@@ -329,7 +320,7 @@ def test_lessons_of_misjudged_runs_are_mostly_harmful_and_a_naive_loop_pays_for_
     assert gained[0.0] - gained[0.3] > 0.08
 
 
-def test_lessons_come_up_as_they_are_drawn_and_a_family_holds_no_more_than_it_has_room_for(sim: ModuleType) -> None:
+def test_lessons_come_up_as_they_are_drawn_and_a_family_holds_no_more_than_it_has_room_for() -> None:
     terms, seen = sim.Minting(families=3, room=5), []
 
     def review(episodes: Episodes) -> Any:
@@ -347,7 +338,7 @@ def test_lessons_come_up_as_they_are_drawn_and_a_family_holds_no_more_than_it_ha
     assert all(len(tasks) == 1 for tasks in family.values())
 
 
-def test_room_that_retiring_makes_is_taken_and_an_oracle_leaves_nothing_harmful(sim: ModuleType) -> None:
+def test_room_that_retiring_makes_is_taken_and_an_oracle_leaves_nothing_harmful() -> None:
     naive = sim.mint(2, episodes=3000)
     pruned = sim.mint(2, episodes=3000, review=sim.pruning())
     oracle = sim.mint(2, episodes=3000, oracle=True)
@@ -359,7 +350,7 @@ def test_room_that_retiring_makes_is_taken_and_an_oracle_leaves_nothing_harmful(
     assert naive.without() == oracle.without()
 
 
-def test_a_real_bank_is_driven_and_every_episode_leaves_its_receipt_draws_and_settlement(sim: ModuleType) -> None:
+def test_a_real_bank_is_driven_and_every_episode_leaves_its_receipt_draws_and_settlement() -> None:
     judge = sim.Judging(false_success=0.3, false_failure=0.3, audited=0.4)
     world = sim.World.credit(0, lessons=20, judge=judge, silence=sim.Silence(success=0.2, failure=0.2))
     with sim.planted_bank(world, holdout=0.3) as bank:
@@ -394,10 +385,11 @@ def test_a_real_bank_is_driven_and_every_episode_leaves_its_receipt_draws_and_se
 
 
 @pytest.mark.full
-def test_the_script_prints_what_it_measured() -> None:
-    words = ["--json", "--seeds", "2", "--episodes", "300"]
-    command = [sys.executable, "-m", "lessonbank_bench.measure.simulator", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    said = json.loads(done.stdout)
+def test_the_script_prints_what_it_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["simulator", "--json", "--seeds", "2", "--episodes", "300"])
+    main()
+    said = json.loads(capsys.readouterr().out)
     assert set(said["ranking"]) == {"counters", "with-without", "Q(.1)", "oracle"}
     assert said["episodes per second"] > 0

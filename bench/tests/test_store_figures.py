@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import zlib
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
 
-from lessonbank_bench.measure.store.__main__ import measured, options
+from lessonbank_bench.measure.store import workload
+from lessonbank_bench.measure.store.__main__ import main, measured, options
 
 
-@pytest.fixture
-def workload(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The rows and texts of the benchmark."""
-    from lessonbank_bench.measure.store import workload
-
-    return workload
-
-
-def run(*words: str) -> dict[str, Any]:
-    """What the script prints, with words for it."""
-    command = [sys.executable, "-m", "lessonbank_bench.measure.store", "--json", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    return json.loads(done.stdout)
-
-
-def test_every_figure_of_searching_and_weight_is_there_beside_its_raw_operation(tmp_path: Path) -> None:
-    parts = ("retrieve", "size", "peers")
-    said = run("--lessons", "300", "--calls", "4", "--folder", str(tmp_path), "--parts", *parts)
+def test_every_figure_of_searching_and_weight_is_there_beside_its_raw_operation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--lessons", "300", "--calls", "4", "--folder", str(tmp_path), "--parts", "retrieve", "size", "peers"]
+    monkeypatch.setattr(sys, "argv", ["store", "--json", *words])
+    main()
+    said = json.loads(capsys.readouterr().out)
     figures = {figure["name"]: figure for figure in said["figures"]}
     assert figures["retrieve, through the bank"]["ratio"] > 0
     assert figures["recall@5 of retrieve"]["met"] is True
@@ -51,13 +38,13 @@ def test_a_kept_bank_is_taken_again(tmp_path: Path) -> None:
     assert first.figures[0].value == again.figures[0].value
 
 
-def test_rows_are_the_same_whatever_portion_is_asked_for(workload: ModuleType) -> None:
+def test_rows_are_the_same_whatever_portion_is_asked_for() -> None:
     assert np.array_equal(workload.rows(9_990, 20), workload.rows(0, 10_010)[9_990:])
     assert [*workload.texts(495, 10)] == [*workload.texts(0, 505)][495:]
     assert np.allclose(np.linalg.norm(workload.rows(0, 50), axis=1), 1.0, atol=1e-5)
 
 
-def test_texts_are_no_more_repetitive_than_real_ones(workload: ModuleType) -> None:
+def test_texts_are_no_more_repetitive_than_real_ones() -> None:
     made = [*workload.texts(0, 60)]
     tasks = " ".join(text.task for text in made).encode()
     assert len({text.task for text in workload.texts(0, 5000)}) == 5000
@@ -66,7 +53,7 @@ def test_texts_are_no_more_repetitive_than_real_ones(workload: ModuleType) -> No
     assert 270 < np.mean([text.size - len(text.task) for text in made]) < 320
 
 
-def test_no_query_is_given_out_twice(workload: ModuleType) -> None:
+def test_no_query_is_given_out_twice() -> None:
     queries = workload.Queries()
     taken = [*queries.take(15_000), *queries.take(10_000)]
     assert len({each.tobytes() for each in taken}) == len(taken)

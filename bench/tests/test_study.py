@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from running import lessonbank_cli
 
 from lessonbank_bench.experiment.records import read_experiment
 
@@ -15,8 +15,7 @@ STUDY = ROOT / "docs" / "research" / "study"
 
 
 def test_the_figures_of_the_pages_are_those_of_the_attempts() -> None:
-    command = [sys.executable, "-m", "lessonbank.cli", "bench", "compare", str(STUDY)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    said = lessonbank_cli("bench", "compare", STUDY, cwd=ROOT).stdout
     assert "lessonbank against mirror: more successes, +50.0 points" in said
     assert "50.0% and 0.0% of 88 pairs (8 seeds); 44 went better, 0 worse" in said
     found = re.search(r"over seeds \[\+([\d.]+), \+([\d.]+)\]", said)

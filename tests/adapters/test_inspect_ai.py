@@ -5,6 +5,7 @@ import gc
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,32 +17,39 @@ from lessonbank.adapters.following import scope_of
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import LESSON, TASK, TOOL, HandsOff, Raises
 
-pytest.importorskip("inspect_ai", reason="Inspect AI is not installed")
-
-import inspect_ai
-from inspect_ai.agent import AgentState, agent, as_tool, handoff, react, run
-from inspect_ai.dataset import Sample
-from inspect_ai.model import (
-    ChatMessage,
-    ChatMessageSystem,
-    Model,
-    ModelOutput,
-    ModelUsage,
-    execute_tools,
-    get_model,
-)
-from inspect_ai.scorer import includes
-from inspect_ai.solver import generate, system_message
-from inspect_ai.tool import ToolError, tool
-
-from lessonbank.adapters.inspect_ai import ReasoningBankMemory, first_score
-
 pytestmark = [
     pytest.mark.full,
+    pytest.mark.skipif(find_spec("inspect_ai") is None, reason="Inspect AI is not installed"),
     pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning"),  # tenacity's
     pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceWarning"),  # what an evaluation leaves open
 ]
 USER: ContextVar[str] = ContextVar("user", default="ana")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imports() -> None:
+    """To import it takes two seconds: whoever runs these tests does so, and not each worker that collects them."""
+    global inspect_ai, AgentState, agent, as_tool, handoff, react, run, Sample
+    global ChatMessage, ChatMessageSystem, Model, ModelOutput, ModelUsage, execute_tools, get_model
+    global includes, generate, system_message, ToolError, tool, ReasoningBankMemory, first_score
+
+    import inspect_ai
+    from inspect_ai.agent import AgentState, agent, as_tool, handoff, react, run
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import (
+        ChatMessage,
+        ChatMessageSystem,
+        Model,
+        ModelOutput,
+        ModelUsage,
+        execute_tools,
+        get_model,
+    )
+    from inspect_ai.scorer import includes
+    from inspect_ai.solver import generate, system_message
+    from inspect_ai.tool import ToolError, tool
+
+    from lessonbank.adapters.inspect_ai import ReasoningBankMemory, first_score
 
 
 @pytest.fixture(autouse=True)
@@ -213,12 +221,14 @@ def evaluated(
     /,
     *,
     solver: Any = None,
-    reward: Any = first_score,
+    reward: Any = None,
     **more: Any,
 ) -> tuple[Any, ScriptedAgentModel]:
     """The log of an evaluation with a sample for each script."""
     model = ScriptedAgentModel(scripts)
-    memory = ReasoningBankMemory(bank, scope=lambda state: scope_of("acme", state.metadata["user"]), reward=reward)
+    memory = ReasoningBankMemory(
+        bank, scope=lambda state: scope_of("acme", state.metadata["user"]), reward=reward or first_score
+    )
     samples = [Sample(input=task, target=target, id=n, metadata={"user": "ana"}) for n, task in enumerate(scripts)]
     chosen = solver or [system_message("be terse"), generate()]
     task = inspect_ai.Task(dataset=samples, solver=memory.solver(chosen), scorer=includes())

@@ -64,48 +64,40 @@ LINT = [
 ]
 
 
-def test_lint_errors_are_caught(copy: Path) -> None:
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A project with nothing but its settings, which are all that ruff needs."""
+    shutil.copy(gates.ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_lint_errors_are_caught(bare: Path) -> None:
     for name, text, _ in LINT:
-        plant(copy, name, text)
-    problems = gates.lint(copy)
+        plant(bare, name, text)
+    problems = gates.lint(bare)
     for name, _, rule in LINT:
         assert one_that_names(problems, f"lessonbank/{name}", rule), problems
-    check(gates.text, copy, "lessonbank/contracts/events.py", "a mock")
-
-
-def test_a_text_file_opened_without_its_encoding_is_caught(copy: Path) -> None:
-    plant(copy, "errors.py", '\n\nfrom pathlib import Path\n\nTEXT = Path("x").read_text()\n')
-    check(gates.encodings, copy, "lessonbank/errors.py", "encoding")
-
-
-def test_a_function_named_by_a_participle_is_caught(tmp_path: Path) -> None:
-    plant(tmp_path, "errors.py", "\n\ndef _told() -> None:\n    pass\n")
-    check(gates.participles, tmp_path, "lessonbank/errors.py", "_told")
+    check(gates.text, bare, "lessonbank/contracts/events.py", "a mock")
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("gate", "line", "what"),
     [
-        "told = 1",
-        "def count(found: int) -> int:\n    return found",
-        "FIRST = [one for one in (1, 2)]",
-        "try:\n    pass\nexcept ValueError as kept:\n    pass",
-        "first, *gone = 1, 2",
+        (gates.encodings, 'from pathlib import Path\n\nTEXT = Path("x").read_text()', "encoding"),
+        (gates.formatting, "CODES = [ 'a',\n  'b' ]", ""),
+        (gates.participles, "def _told() -> None:\n    pass", "_told"),
+        (gates.pronouns, 'def name() -> None:\n    """What it is called."""', "What it is called."),
+        (gates.empty_names, "told = 1", "names nothing"),
+        (gates.empty_names, "def count(found: int) -> int:\n    return found", "names nothing"),
+        (gates.empty_names, "FIRST = [one for one in (1, 2)]", "names nothing"),
+        (gates.empty_names, "try:\n    pass\nexcept ValueError as kept:\n    pass", "names nothing"),
+        (gates.empty_names, "first, *gone = 1, 2", "names nothing"),
     ],
+    ids=["encoding", "format", "participle", "pronoun", "variable", "parameter", "loop", "exception", "rest"],
 )
-def test_a_variable_that_says_nothing_of_its_value_is_caught(tmp_path: Path, line: str) -> None:
-    plant(tmp_path, "errors.py", f"\n\n{line}\n")
-    check(gates.empty_names, tmp_path, "lessonbank/errors.py", "names nothing")
-
-
-def test_a_docstring_that_begins_with_a_pronoun_is_caught(tmp_path: Path) -> None:
-    plant(tmp_path, "errors.py", '\n\ndef name() -> None:\n    """What it is called."""\n')
-    check(gates.pronouns, tmp_path, "lessonbank/errors.py", "What it is called.")
-
-
-def test_a_file_nobody_formatted_is_caught(copy: Path) -> None:
-    plant(copy, "errors.py", "\nCODES = [ 'a',\n  'b' ]\n")
-    check(gates.formatting, copy, "lessonbank/errors.py")
+def test_a_line_that_breaks_a_rule_of_style_is_caught(bare: Path, gate: Gate, line: str, what: str) -> None:
+    plant(bare, "errors.py", f"\n\n{line}\n")
+    check(gate, bare, "lessonbank/errors.py", what)
 
 
 # --- types -----------------------------------------------------------------------------------------------------------
@@ -177,17 +169,12 @@ def test_forbidden_imports_are_caught(copy: Path) -> None:
     assert one_that_names(problems, looking, "lessonbank.evidence.estimates"), "a simulator uses what it checks"
 
 
-def test_a_folder_that_the_contracts_would_not_see_is_caught(copy: Path) -> None:
-    plant(copy, "stores/hidden/store.py", "from lessonbank.stores import sqlite\n")
-    check(gates.packages, copy, "lessonbank/stores/hidden", "no __init__.py")
+def test_a_folder_that_the_contracts_would_not_see_is_caught(tmp_path: Path) -> None:
+    plant(tmp_path, "stores/hidden/store.py", "from lessonbank.stores import sqlite\n")
+    check(gates.packages, tmp_path, "lessonbank/stores/hidden", "no __init__.py")
 
 
 # --- budgets ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_file_of_601_lines_is_caught(copy: Path) -> None:
-    plant(copy, "long.py", '"""Long."""\n' + "\n" * 600)
-    check(gates.sizes, copy, "lessonbank/long.py", "601 lines, more than 600")
 
 
 def test_a_room_that_outgrows_its_lines_or_has_none_is_caught(tmp_path: Path) -> None:
@@ -202,8 +189,12 @@ def test_a_room_that_outgrows_its_lines_or_has_none_is_caught(tmp_path: Path) ->
     check(gates.room_lines, tmp_path, "search/: 1101 lines, a tenth more than 1000")
 
 
-def test_a_reason_for_a_file_that_is_not_long_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_601_lines_and_a_reason_for_one_that_is_not_long_are_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(gates.LONG_FILES, "src/lessonbank/gone.py", "one idea")
+    plant(tmp_path, "long.py", "\n" * 601)
+    check(gates.sizes, tmp_path, "lessonbank/long.py", "601 lines, more than 600")
     check(gates.sizes, tmp_path, "lessonbank/gone.py", "leave it out")
 
 
@@ -252,7 +243,11 @@ def test_a_changed_public_face_is_caught(copy: Path) -> None:
         assert one_that_names(problems, *words), (words, problems)
 
 
-def test_a_heavy_import_and_one_of_too_many_modules_are_caught_behind_a_public_name_too(copy: Path) -> None:
+def test_what_makes_an_import_a_recall_or_the_help_heavy_is_caught_behind_a_public_name_too(copy: Path) -> None:
+    plant(copy, "cli/__init__.py", "\nimport numpy\n")
+    check(gates.help_cost, copy, "--help loads numpy")
+    plant(copy, "bank/attempt.py", "\nimporters.FORMATS\n")
+    check(gates.recall_cost, copy, "a recall loads lessonbank.importers._formats")
     plant(copy, "__init__.py", "\nimport numpy\nimport sys\n\nsys.modules.update({f'm{n}': sys for n in range(260)})\n")
     plant(copy, "bank/loop.py", "\nimport rich\n")
     problems = gates.import_cost(copy)
@@ -261,26 +256,11 @@ def test_a_heavy_import_and_one_of_too_many_modules_are_caught_behind_a_public_n
     assert one_that_names(problems, "modules, at most 260")
 
 
-def test_a_recall_that_loads_the_readers_of_runs_is_caught(copy: Path) -> None:
-    plant(copy, "bank/attempt.py", "\nimporters.FORMATS\n")
-    check(gates.recall_cost, copy, "a recall loads lessonbank.importers._formats")
-
-
-def test_a_help_page_that_needs_numpy_is_caught(copy: Path) -> None:
-    plant(copy, "cli/__init__.py", "\nimport numpy\n")
-    check(gates.help_cost, copy, "--help loads numpy")
-
-
 # --- documents -------------------------------------------------------------------------------------------------------
 
 
-def test_a_command_too_many_is_caught(copy: Path) -> None:
+def test_a_command_too_many_and_one_that_a_file_names_and_nobody_has_are_caught(copy: Path) -> None:
     assert gates.command_count(copy) == []
-    plant(copy, "cli/__init__.py", '\n\n@app.command()\ndef more() -> None:\n    """One more."""\n')
-    check(gates.command_count, copy, "41 commands", "at most 40")
-
-
-def test_a_command_that_a_file_names_and_nobody_has_is_caught(copy: Path) -> None:
     (copy / "docs").mkdir()
     lines = ("`lessonbank forget-it ID`", "`lessonbank retrieve TASK --loud`", "see `lessons proposals`", "`runs list`")
     (copy / "docs" / "page.md").write_text("\n".join(lines), encoding="utf-8")
@@ -294,6 +274,8 @@ def test_a_command_that_a_file_names_and_nobody_has_is_caught(copy: Path) -> Non
         ("lessonbank/errors.py", "'lessons forget'"),
     ):
         assert one_that_names(problems, *words), problems
+    plant(copy, "cli/__init__.py", '\n\n@app.command()\ndef more() -> None:\n    """One more."""\n')
+    check(gates.command_count, copy, "41 commands", "at most 40")
 
 
 def test_a_decision_record_without_its_parts_is_caught(tmp_path: Path) -> None:
@@ -305,26 +287,16 @@ def test_a_decision_record_without_its_parts_is_caught(tmp_path: Path) -> None:
     check(gates.decision_records, tmp_path, "0002-later.md", "over a page")
 
 
-def test_a_build_that_runs_another_command_than_the_readme_is_caught(tmp_path: Path) -> None:
+def test_a_build_that_runs_another_command_than_readme_and_recipes_is_caught(tmp_path: Path) -> None:
     (tmp_path / ".ci").mkdir()
     (tmp_path / ".ci" / "run").write_text("set -eu\n.venv/bin/pytest -k fast\n", encoding="utf-8")
     (tmp_path / "README.md").write_text("```bash\n.venv/bin/pytest\n```\n", encoding="utf-8")
-    check(gates.commands, tmp_path, "README.md", "-k fast")
-    check(gates.commands, tmp_path, "not executable")
-
-
-def test_a_build_that_leaves_out_what_the_full_recipe_runs_is_caught(tmp_path: Path) -> None:
-    (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "run").write_text(".venv/bin/pytest\n", encoding="utf-8")
     recipes = "types:\n    {{bin}}/pytest types.py\n\ntest-all *args:\n    {{bin}}/pytest -m '' tests {{args}}\n"
     (tmp_path / "justfile").write_text(recipes, encoding="utf-8")
+    check(gates.commands, tmp_path, "README.md", "-k fast")
+    check(gates.commands, tmp_path, "not executable")
     check(gates.commands, tmp_path, "just test-all", "pytest -m '' tests")
     check(gates.commands, tmp_path, "just types", "pytest types.py")
-
-
-# --- the network -----------------------------------------------------------------------------------------------------
-
-FAR = ("192.0.2.1", 443)  # TEST-NET-1: reserved for documentation, never routed
 
 
 KEYS = ['f"plans/{scope}"', '"plans " + scope', 'f"plans:{self.scope}"', "PLANS + self._handle.scope"]
@@ -334,6 +306,11 @@ KEYS = ['f"plans/{scope}"', '"plans " + scope', 'f"plans:{self.scope}"', "PLANS 
 def test_a_setting_of_a_scope_that_no_purge_finds_is_caught(tmp_path: Path, key: str) -> None:
     plant(tmp_path, "views/plans.py", f"def planned(scope):\n    return {key}\n")
     check(gates.scope_settings, tmp_path, "views/plans.py:2", "declare it")
+
+
+# --- the network -----------------------------------------------------------------------------------------------------
+
+FAR = ("192.0.2.1", 443)  # TEST-NET-1: reserved for documentation, never routed
 
 
 def test_a_socket_that_leaves_the_machine_is_refused() -> None:
@@ -347,8 +324,3 @@ def test_a_socket_that_leaves_the_machine_is_refused() -> None:
 def test_a_name_that_would_be_looked_up_elsewhere_is_refused() -> None:
     with pytest.raises(RuntimeError, match=r"api\.example\.org.*not on this machine"):
         socket.create_connection(("api.example.org", 443))
-
-
-def test_loopback_stays_open() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()[:2]) as near:
-        assert near.getpeername() == server.getsockname()

@@ -25,6 +25,13 @@ def undated(printed: str) -> str:
 
 
 @pytest.mark.full
+def test_the_example_of_planted_lessons_has_a_report_on_each() -> None:
+    found = load("does_it_help").main(tasks=60)
+    assert str(found).startswith("Does memory help? Undecided")
+    assert len(found.lessons) == 6
+
+
+@pytest.mark.release
 def test_the_ledger_finds_the_planted_lessons_and_the_pages_and_the_picture_show_what_it_finds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -33,7 +33,6 @@ COMMANDS: dict[str, Any] = {
     for below, found in getattr(command, "commands", {"": command}).items()
 }
 """By the words that call them, as in `lessons list`."""
-every_page = pytest.mark.parametrize("page", PAGES, ids=pages.name)
 
 
 def runnable(page: Path) -> Any:
@@ -102,28 +101,25 @@ def commands(page: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 @pytest.mark.full
-@every_page
-def test_every_command_of_a_page_can_be_given(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given(page, monkeypatch, experiments=False)
-
-
-@pytest.mark.full
-def test_every_command_of_the_experiments_can_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("lessonbank_bench")
+@pytest.mark.parametrize("experiments", [False, True], ids=["the program's own", "those of the experiments"])
+def test_every_command_of_every_page_can_be_given(experiments: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if experiments:
+        pytest.importorskip("lessonbank_bench")
     for page in PAGES:
-        given(page, monkeypatch, experiments=True)
+        with monkeypatch.context() as environment:
+            given(page, environment, experiments=experiments)
 
 
-def given(page: Path, monkeypatch: pytest.MonkeyPatch, *, experiments: bool) -> None:
+def given(page: Path, environment: pytest.MonkeyPatch, *, experiments: bool) -> None:
     """Let the command line read a page's commands: its own, or those that the experiments bring along."""
     for line, words in commands(page):
         if words[0] == "export":
             for name, _, value in (word.partition("=") for word in words[1:]):
-                monkeypatch.setenv(name, value)
+                environment.setenv(name, value)
         if words[0].rpartition("/")[2] != "lessonbank":
             continue
         name = words[1] if words[1] in COMMANDS else " ".join(words[1:3])
-        assert name in COMMANDS, f"line {line}: there is no command {name!r}"
+        assert name in COMMANDS, f"{pages.name(page)}, line {line}: there is no command {name!r}"
         if (name in plugins.KNOWN) is not experiments:
             continue
         try:

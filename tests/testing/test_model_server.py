@@ -27,9 +27,15 @@ from lessonbank.testing.model_server import (
 
 pytestmark = pytest.mark.full
 
-openai = pytest.importorskip("openai", reason="the openai SDK is not installed")
 ASKED: Any = [{"role": "user", "content": "What is the state of order W123?"}]
 USAGE: Any = {"include_usage": True}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sdk() -> None:
+    """To import it takes a second: not each worker that collects these tests does so."""
+    global openai
+    openai = pytest.importorskip("openai", reason="the openai SDK is not installed")
 
 
 class Served:

@@ -142,30 +142,22 @@ def test_closing_twice_is_fine_and_so_is_closing_at_once(place: Environment) -> 
 
 
 @pytest.mark.parametrize("name", ASKING)
-def test_memory_reaches_the_model_unchanged(name: str) -> None:
+def test_memory_reaches_the_model_unchanged_and_without_it_the_model_is_told_of_none(name: str) -> None:
     model = ScriptedModel(lambda _: "I do not know what to do.")
     place = made(name, model, _few_steps(name))
     try:
         job = place.tasks(SEED, 1)[0]
         done = place.attempt(job, place.agent(SEED, anew=False), MEMORY)
+        shown = [call.prompt for call in model.calls]
+        place.attempt(job, place.agent(SEED, anew=False), "")
+        bare = [call.prompt for call in model.calls[len(shown) :]]
     finally:
         place.close()
-    assert model.calls
-    assert all(MEMORY in call.prompt for call in model.calls)
-    assert all(job.goal in call.prompt for call in model.calls)
-    assert done.run.usage.requests == len(model.calls)
-    assert done.run.task == job.goal
-
-
-@pytest.mark.parametrize("name", ASKING)
-def test_without_memory_the_model_is_told_of_none(name: str) -> None:
-    model = ScriptedModel(lambda _: "I do not know what to do.")
-    place = made(name, model, _few_steps(name))
-    try:
-        place.attempt(place.tasks(SEED, 1)[0], place.agent(SEED, anew=False), "")
-    finally:
-        place.close()
-    assert not any("None" in call.prompt.split("\n") or MEMORY in call.prompt for call in model.calls)
+    assert shown
+    assert all(MEMORY in prompt and job.goal in prompt for prompt in shown)
+    assert (done.run.usage.requests, done.run.task) == (len(shown), job.goal)
+    assert bare
+    assert not any("None" in prompt.split("\n") or MEMORY in prompt for prompt in bare)
 
 
 def _few_steps(name: str) -> Settings | None:
@@ -188,6 +180,12 @@ def test_each_is_made_or_says_in_one_sentence_what_it_needs(name: str, model: La
         assert TELLS.search(said), said
         assert "\n" not in said
         assert len(said) < 500
+
+
+@pytest.mark.parametrize("name", sorted(ENVIRONMENTS.keys() - set(SCRIPTED)))
+def test_where_no_script_acts_a_model_is_needed(name: str) -> None:
+    with pytest.raises(UsageError, match=f"'{name}' needs a model"):
+        environment(name)
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)

@@ -13,7 +13,7 @@ import pytest
 from lessonbank.contracts.records import Usage
 from lessonbank.demo import desk
 from lessonbank.demo.agents import Agent
-from lessonbank.errors import MissingExtra, UsageError
+from lessonbank.errors import UsageError
 from lessonbank.testing import ScriptedModel
 from lessonbank_bench.environments import Finished, Job
 from lessonbank_bench.environments.desk import DeskEnvironment
@@ -115,11 +115,3 @@ def test_the_page_is_never_told_which_choice_is_right() -> None:
     told = [what_the_page_is_told(task, dataclasses.replace(form, choice=choice)) for choice in desk.CHOICES]
     assert told[0] == told[1] == told[2]
     assert all(label not in PAGE.read_text(encoding="utf-8") for label in (*desk.CHOICES, *desk.LABELS))
-
-
-def test_tasks_are_those_of_the_desk() -> None:
-    if not INSTALLED:
-        with pytest.raises(MissingExtra, match=r"environment 'desk-browser' .*lessonbank-bench\[browser\]"):
-            DeskBrowserEnvironment()
-    with pytest.raises(UsageError, match="'desk-browser' has no setting 'colour'; its settings are chromium"):
-        DeskBrowserEnvironment(None, {"colour": "blue"})

@@ -10,13 +10,10 @@ from pathlib import Path
 import pytest
 
 from lessonbank.contracts.ports import Message
-from lessonbank.errors import MissingExtra, UsageError
+from lessonbank.errors import UsageError
 from lessonbank.testing import ScriptedModel
 from lessonbank_bench.environments.browser_agent import NO_ACTION, Page
 from lessonbank_bench.environments.miniwob import TASKS, MiniwobEnvironment, PlainReader, chosen, elements
-from lessonbank_bench.experiment.journal import read_rows
-from lessonbank_bench.experiment.records import made
-from lessonbank_bench.experiment.runner import run
 
 INSTALLED = all(find_spec(name) is not None for name in ("browsergym", "miniwob"))
 SIMPLE = "click-button, enter-text, click-link, focus-text, click-test"
@@ -77,31 +74,14 @@ def test_tasks_are_named_by_a_comma_list_and_unknown_ones_refused(tmp_path: Path
         chosen("click-test, fly", tmp_path)
 
 
-def test_without_the_package_one_sentence_says_what_to_install() -> None:
-    if INSTALLED:
-        pytest.skip("MiniWoB++ is installed")
-    with pytest.raises(MissingExtra, match=r"environment 'miniwob' .*lessonbank-bench\[browser\]"):
-        MiniwobEnvironment()
-
-
-def test_the_scripted_agent_does_the_simplest_tasks_as_an_experiment(place: MiniwobEnvironment, tmp_path: Path) -> None:
-    arms = [{"name": "none"}, {"name": "success-only"}]
-    asked = {"environment": "miniwob", "seeds": [76], "tasks": 3, "arms": arms, "leave_out": []}
-    ran = run(made(asked, source="test"), place, tmp_path / "out")
-    _, rows = read_rows(tmp_path / "out")
-    assert ran.complete
-    assert [row.error for row in rows] == [None] * len(rows)
-    assert all(row.success for row in rows)
-    assert {row.family for row in rows} == {"click-test", "focus-text", "click-button"}
-    assert all(row.run and row.run.steps[0].observations[0].text.startswith(f"{row.family}.html\n") for row in rows)
-
-
-def test_every_one_of_the_simplest_tasks_can_be_done(place: MiniwobEnvironment) -> None:
+def test_the_scripted_agent_does_the_simplest_tasks(place: MiniwobEnvironment) -> None:
     jobs = {job.family: job for job in place.tasks(76, 5)}
     assert set(jobs) == set(SIMPLE.split(", "))
     assert {job.group for job in jobs.values()} == {"click", "enter", "focus"}
-    for name in ("click-link", "focus-text", "enter-text"):
-        assert place.attempt(jobs[name], place.agent(76, anew=False), "").success is True
+    for name, job in jobs.items():
+        done = place.attempt(job, place.agent(76, anew=False), "")
+        assert done.success is True
+        assert done.run.steps[0].observations[0].text.startswith(f"{name}.html\n")
 
 
 def test_a_model_reads_the_page_meets_an_error_and_does_the_task() -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import sys
 from itertools import combinations
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -25,9 +24,6 @@ from lessonbank.testing.fakes import ScriptedModel
 from lessonbank_bench.environments.tau2 import Tau2Environment
 from lessonbank_bench.environments.tau2_clone import issue_and_faults
 from lessonbank_bench.environments.tool_calls import read_call
-from lessonbank_bench.experiment.journal import read_rows
-from lessonbank_bench.experiment.records import made
-from lessonbank_bench.experiment.runner import run
 
 POLICY = (
     "<main_policy>\nBe brief.\n</main_policy>\n"
@@ -285,22 +281,6 @@ def test_the_manual_is_withheld_so_that_only_memory_can_know(tau2: Tau2) -> None
     assert success("", withhold_manual=False) is True
 
 
-def test_an_experiment_goes_through_the_runner_and_goes_on_where_it_was(tau2: Tau2, tmp_path: Path) -> None:
-    tau2.tasks = [task_of(("airplane_mode",), persona) for persona in ("None", "Easy", "Hard", "Calm")]
-    tau2.splits = {"base": [task.id for task in tau2.tasks]}
-    asked = {"environment": "tau2", "seeds": [1], "tasks": 4, "arms": [{"name": "none"}, {"name": "synapse"}]}
-    experiment = made(asked | {"leave_out": [], "budget": {"attempts": 5}}, source="tau2")
-    place = Tau2Environment(ScriptedModel(mender), {"withhold_manual": False})
-    first = run(experiment, place, tmp_path / "out")
-    assert (first.made, first.errors) == (6, 0)
-    experiment = made(asked | {"leave_out": []}, source="tau2")
-    rest = run(experiment, place, tmp_path / "out", resume=True)
-    assert (rest.made, rest.complete) == (2, True)
-    _, rows = read_rows(tmp_path / "out")
-    assert all(row.run is not None and row.success is not None and row.error is None for row in rows)
-    assert any("mend_" in row.memory for row in rows if row.arm == "synapse")
-
-
 def test_an_agent_that_never_closes_the_ticket_fails_and_leaves_no_thread_waiting(tau2: Tau2) -> None:
     place = Tau2Environment(ScriptedModel(lambda _: call("mend_nothing")), {"max_steps": 3})
     done = place.attempt(place.tasks(1, 1)[0], place.agent(1, anew=False), "")
@@ -426,7 +406,6 @@ def test_the_other_package_of_that_name_is_told_apart(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"manual": True}, "no setting 'manual'"),
         ({"max_steps": "many"}, "max_steps should be like 100"),
         ({"tasks": "nowhere"}, "no tasks 'nowhere'"),
     ],
@@ -435,11 +414,6 @@ def test_a_setting_it_cannot_use_is_refused(tau2: Tau2, settings: dict[str, Any]
     with pytest.raises(UsageError, match=says) as told:
         Tau2Environment(ScriptedModel([]), settings)
     assert "\n" not in str(told.value)
-
-
-def test_without_a_model_nobody_acts() -> None:
-    with pytest.raises(UsageError, match="needs a model"):
-        Tau2Environment()
 
 
 def test_a_policy_without_a_manual_to_leave_out_is_refused(tau2: Tau2) -> None:
