@@ -76,27 +76,6 @@ async def test_another_store_on_the_same_file_sees_every_step(path: Path) -> Non
 
 
 @pytest.mark.full
-async def test_what_a_rollback_took_out_stays_out_when_later_vectors_are_joined(path: Path) -> None:
-    one, other = await SqliteStore.open(path), await SqliteStore.open(path)
-    kept, gone = some_lessons("kept"), some_lessons("gone", "gone too", minute=1)
-    await added(one, kept)
-    await added(one, gone)
-    await index(one, kept, gone)
-    assert await titles(one) == await titles(other) == {"kept", "gone", "gone too"}
-    last = await apply(one, Rollback(to=1, reason="test"))
-    for start in range(0, MANY, 50):
-        more = [some_lessons(f"more {n}", minute=2) for n in range(start, start + 50)]
-        await added(one, *more)
-        await index(one, *more)
-        assert not await titles(other) & {"gone", "gone too"}
-    assert len(await titles(one)) == MANY + 1
-    await apply(one, Rollback(to=last - 1, reason="test"))
-    assert await titles(one) == await titles(other) == {"kept", "gone", "gone too"}
-    await one.close()
-    await other.close()
-
-
-@pytest.mark.full
 async def test_a_reopened_bank_a_rebuilt_one_and_a_copy_answer_alike(path: Path, tmp_path: Path) -> None:
     store = await SqliteStore.open(path)
     known = [some_lessons(f"{n}", f"{n} again", minute=n % 7) for n in range(MANY)]
