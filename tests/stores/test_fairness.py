@@ -15,7 +15,7 @@ from typing import Any
 
 import anyio
 import pytest
-from _trouble import Fill, opened, quick_folder
+from _trouble import Fill, looks, opened, quick_folder
 
 import lessonbank
 from lessonbank import Experience, Recall, Step, Trajectory
@@ -23,22 +23,12 @@ from lessonbank.contracts.records import Add, JournalEntry
 from lessonbank.contracts.store_calls import (
     count_records,
     every_recall,
-    experience_of_lesson,
-    experience_of_runs,
-    get_experience,
-    get_recall,
-    get_setting,
     get_trajectory,
-    list_scopes,
-    pending_runs,
-    settled_runs,
-    settlement_of,
 )
 from lessonbank.errors import StoreUnavailable
-from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder
 from lessonbank.testing.settings import grouped
-from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, lesson, towards
+from lessonbank.testing.store_samples import MINE, added, collected, experience, lesson
 
 OPTIONS: dict[str, Any] = {"scope": MINE, "holdout": None}
 WRITES = 80 if "LESSONBANK_SOAK" in os.environ else 40
@@ -70,33 +60,6 @@ def long_write(path: Path) -> Generator[None]:
     finally:
         raw.execute("ROLLBACK")
         raw.close()
-
-
-async def looks(store: SqliteStore) -> list[object]:
-    """Every kind of reading."""
-    known = await collected(store.scan(scope=MINE))
-    receipts = await collected(every_recall(store, scope=MINE))
-    runs = [ref.trajectory_id for e in known for ref in e.attempts]
-    return [
-        known,
-        receipts,
-        await collected(store.journal(scope=MINE)),
-        await get_experience(store, known[0].id, scope=MINE),
-        await experience_of_lesson(store, known[0].lessons[0].id, scope=MINE),
-        await get_trajectory(store, runs[0], scope=MINE),
-        await experience_of_runs(store, runs, scope=MINE),
-        sorted(await settled_runs(store, runs, scope=MINE)),
-        await pending_runs(store, scope=MINE),
-        (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches,
-        await store.search("cancel the order or book boots", scope=MINE, limit=9),
-        await store.unindexed(scope=MINE, space="another", limit=9),
-        await get_recall(store, receipts[0].id, scope=MINE),
-        await settlement_of(store, receipts[0].id, scope=MINE),
-        await count_records(store, scope=MINE),
-        await list_scopes(store),
-        await get_setting(store, "embedder"),
-        (await store.verify()).problems,
-    ]
 
 
 def crowd() -> dict[str, Any]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from lessonbank.contracts.ports import Nearest
 from lessonbank.contracts.records import Experience, Replace
 from lessonbank.contracts.store_calls import drop_index
-from lessonbank.errors import SpaceMismatch
 from lessonbank.search import DenseRetriever
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
@@ -74,14 +72,6 @@ async def test_an_empty_scope_has_nothing_near_and_nothing_missing(path: Path) -
     assert await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9) == Nearest()
     await three(store)
     assert await store.nearest(towards(0), scope="other", space=SPACE, limit=9) == Nearest()
-    await store.close()
-
-
-async def test_a_query_of_other_dimensions_is_refused(path: Path) -> None:
-    store = await SqliteStore.open(path)
-    await three(store)
-    with pytest.raises(SpaceMismatch):
-        await store.nearest(np.ones(2, dtype=np.float32), scope=MINE, space=SPACE, limit=9)
     await store.close()
 
 

@@ -70,14 +70,6 @@ async def test_no_byte_of_an_earlier_version_is_left(path: Path) -> None:
     await store.close()
 
 
-async def test_no_byte_of_a_purged_scope_is_left(path: Path) -> None:
-    store = await SqliteStore.open(path)
-    await lived_in(store)
-    await purge_one(store, "scope", "", scope=MINE, writer="ana", reason="asked to")
-    assert leftovers(path, SECRET, "Cancel the pending", "Check the status", "cancel") == []
-    await store.close()
-
-
 async def test_a_reader_of_an_older_state_is_named_and_a_rebuild_finishes(path: Path) -> None:
     store = await SqliteStore.open(path, busy_timeout=0.05)
     run, *_ = await lived_in(store)
