@@ -17,10 +17,10 @@ JANE: dict[str, Any] = {"user": "u-17"}
 JOHN: dict[str, Any] = {"user": "u-18"}
 
 
-@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.full), "file"])
-def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReasoningBank]:
-    where = ":memory:" if request.param == "memory" else str(tmp_path / "bank.db")
-    with lessonbank.connect(where, scope="acme", embedder="lexical", evidence=Evidence(holdout=None)) as opened:
+@pytest.fixture
+def bank(tmp_path: Path) -> Iterator[ReasoningBank]:
+    evidence = Evidence(holdout=None)
+    with lessonbank.connect(tmp_path / "bank.db", scope="acme", embedder="lexical", evidence=evidence) as opened:
         yield opened
 
 

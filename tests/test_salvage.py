@@ -443,17 +443,6 @@ def test_a_damaged_number_of_a_scope_brings_nothing_to_another_one(
             assert len({tuple(r.id for r in bank.recalls.list(limit=99)) for bank in banks}) == 1
 
 
-@pytest.mark.full
-def test_a_rebuild_mends_a_damaged_mark_of_a_run(sound: Path, tmp_path: Path) -> None:
-    path = copied(sound, tmp_path)
-    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
-        raw.execute("UPDATE trajectories SET pending = 7")
-    with connect(path) as bank:
-        assert bank.admin.verify()
-        bank.admin.rebuild()
-        assert bank.admin.verify() == ()
-
-
 def test_salvage_says_what_is_wrong_with_its_arguments(sound: Path, tmp_path: Path) -> None:
     path = copied(sound, tmp_path)
     with pytest.raises(UsageError, match="there is no file"):

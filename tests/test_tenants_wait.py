@@ -80,9 +80,9 @@ async def opened(where: str, **options: Any) -> AsyncReasoningBank:
     return await lessonbank.connect_async(where, scope="t", evidence=Evidence(holdout=None), **options)
 
 
-@pytest.fixture(params=["memory", "file"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return ":memory:" if request.param == "memory" else str(tmp_path / "bank.db")
+@pytest.fixture
+def where(tmp_path: Path) -> str:
+    return str(tmp_path / "bank.db")
 
 
 @pytest.mark.parametrize("part", ["judge", "extractor", "consolidator", "embedder"])

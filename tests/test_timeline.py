@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -251,13 +252,10 @@ def test_what_can_be_reached_is_found_once_and_ends_even_in_a_circle(steps: dict
 RUNS = [Trajectory(task=f"Ship parcel {n}", steps=(Step(action="print", observation="error: no form"),)) for n in "abc"]
 
 
-@pytest.fixture(params=[":memory:", "bank.db"])
-def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReasoningBank]:
-    where = request.param if request.param == ":memory:" else tmp_path / request.param
-    unmeasured = Evidence(holdout=None)
-    with lessonbank.connect(where, scope="t", embedder="lexical", evidence=unmeasured, learning=APPEND).scoped(
-        writer="ana"
-    ) as bank:
+@pytest.fixture
+def bank(tmp_path: Path) -> Iterator[ReasoningBank]:
+    options: Any = {"embedder": "lexical", "evidence": Evidence(holdout=None), "learning": APPEND}
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", **options).scoped(writer="ana") as bank:
         for run in RUNS:
             bank.learn(run, outcome="failure")
         yield bank
