@@ -21,7 +21,7 @@ import lessonbank
 from lessonbank import Experience, Lesson, ReasoningBank, Step, Trajectory
 from lessonbank.contracts.records import Counts
 from lessonbank.contracts.store_calls import forget
-from lessonbank.errors import Conflict, FormatError, StoreUnavailable, UsageError
+from lessonbank.errors import Conflict, FormatError, StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.settings import grouped
 
@@ -127,16 +127,6 @@ def test_what_is_imported_does_not_depend_on_how_much_of_the_file_is_held(
         assert copy.admin.import_(tmp_path / "a.jsonl") == len(original)
         assert contents(copy, tmp_path / "b.jsonl") == original
         assert not copy.admin.verify()
-
-
-def test_unfinished_runs_are_carried_over_as_such(tmp_path: Path) -> None:
-    with filled(":memory:") as bank:
-        bank.admin.export(tmp_path / "bank.jsonl")
-        held = {run.trajectory.id: run.status for run in bank.runs.list(limit=100)}
-    with lessonbank.connect(":memory:", scope="from", **grouped(**OPTIONS)) as copy:
-        copy.admin.import_(tmp_path / "bank.jsonl")
-        assert {run.trajectory.id: run.status for run in copy.runs.list(limit=100)} == held
-    assert "unfinished" in held.values()
 
 
 class LearnsMeanwhile(SqliteStore):
@@ -316,22 +306,6 @@ def test_an_export_takes_the_place_of_a_file_of_one_byte(tmp_path: Path) -> None
     (tmp_path / "a.jsonl").write_bytes(b"\n")
     with filled(":memory:") as source:
         assert source.admin.export(tmp_path / "a.jsonl") > 0
-
-
-def test_an_export_stays_as_private_as_it_was_made(tmp_path: Path) -> None:
-    with filled(":memory:") as source:
-        source.admin.export(tmp_path / "a.jsonl")
-        (tmp_path / "a.jsonl").chmod(0o600)
-        source.admin.export(tmp_path / "a.jsonl")
-    assert (tmp_path / "a.jsonl").stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.parametrize("name", ["bank.db", "bank.db-wal", "bank.db-shm", "bank.db-journal"])
-def test_an_export_never_takes_the_place_of_a_part_of_a_bank(tmp_path: Path, name: str) -> None:
-    with filled(tmp_path / "bank.db") as source:
-        with pytest.raises(UsageError, match="is a bank, or a part of one"):
-            source.admin.export(tmp_path / name)
-        assert source.admin.verify() == ()
 
 
 def test_two_exports_to_one_file_at_once_leave_one_of_them_whole(tmp_path: Path) -> None:

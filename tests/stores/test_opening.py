@@ -41,7 +41,9 @@ def linked(path: Path) -> Path:
 
 MISTAKES: dict[str, Callable[[Any, Path], object]] = {
     "export": lambda bank, path: bank.admin.export(path),
-    "export onto a part of it": lambda bank, path: bank.admin.export(path.with_name("bank.db-shm")),
+    "export onto its log": lambda bank, path: bank.admin.export(path.with_name("bank.db-wal")),
+    "export onto the index of its log": lambda bank, path: bank.admin.export(path.with_name("bank.db-shm")),
+    "export onto its journal": lambda bank, path: bank.admin.export(path.with_name("bank.db-journal")),
     "backup": lambda bank, path: bank.admin.backup(path),
     "import": lambda bank, path: bank.admin.import_(path),
     "import of a part of it": lambda bank, path: bank.admin.import_(path.with_name("bank.db-shm")),

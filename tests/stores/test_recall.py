@@ -36,7 +36,7 @@ def recall(rows: Rows, queries: Rows, *, limit: int = 5) -> float:
     return found / (limit * len(queries))
 
 
-@pytest.mark.parametrize("dimensions", [1, 2, 3, 8, 16, 63, 65, 384])
+@pytest.mark.parametrize("dimensions", [1, 2, 8, 63, 65, 130, 200, 384, 1030])
 def test_rows_without_any_order(dimensions: int) -> None:
     chance = np.random.default_rng(dimensions)
     rows = chance.normal(size=(6000, dimensions))
@@ -110,12 +110,5 @@ def rows_of(kind: str, count: int) -> Rows:
     ],
 )
 def test_nearly_all_of_the_closest_rows_are_found_whatever_their_kind(kind: str) -> None:
-    rows = rows_of(kind, 20_030)
-    assert recall(rows[:20_000], rows[20_000:]) >= 0.99
-
-
-@pytest.mark.parametrize("dimensions", [8, 64, 130, 192, 200, 256, 1030])
-def test_any_number_of_dimensions_can_be_searched(dimensions: int) -> None:
-    chance = np.random.default_rng(dimensions)
-    rows = chance.normal(size=(20, dimensions))[chance.integers(0, 20, 3020)] + chance.normal(size=(3020, dimensions))
-    assert recall(rows[:3000], rows[3000:]) >= 0.98
+    rows = rows_of(kind, 8_030)
+    assert recall(rows[:8_000], rows[8_000:]) >= 0.99
