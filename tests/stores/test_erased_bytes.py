@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from _bytes import said
+from _bytes import leftovers
 from _trouble import files, opened
 
 from lessonbank.contracts.ports import LessonFilter
@@ -34,11 +34,11 @@ def holds(path: Path, row: object) -> bool:
 async def test_a_purged_run_cannot_be_unpacked_from_any_byte_on(path: Path) -> None:
     async with opened(path) as store:
         run, *_ = await lived_in(store)
-        assert SECRET.lower() in said(path)
+        assert leftovers(path, SECRET)
         await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
-        assert SECRET.lower() not in said(path)
-        assert run.id not in said(path)
-    assert SECRET.lower() not in said(path)
+        assert leftovers(path, SECRET) == []
+        assert leftovers(path, run.id) == []
+    assert leftovers(path, SECRET) == []
 
 
 async def test_a_purged_recall_is_in_no_byte_of_the_file(path: Path) -> None:
@@ -49,11 +49,10 @@ async def test_a_purged_recall_is_in_no_byte_of_the_file(path: Path) -> None:
         done = Settlement(recall_id=recall.id, scope=MINE, outcome="success", template=SECRET)
         await store.apply([], scope=MINE, writer="tests", settlement=done)
         tag = next(iter(tags(recall.metadata)))
-        assert SECRET.lower() in said(path)
+        assert leftovers(path, SECRET)
         assert any(tag in file.read_bytes() for file in files(path))
         await purge_one(store, "recall", recall.id, scope=MINE, writer="ana", reason="asked to")
-        assert SECRET.lower() not in said(path)
-        assert recall.id not in said(path)
+        assert leftovers(path, SECRET, recall.id) == []
         assert not any(tag in file.read_bytes() for file in files(path))
 
 
@@ -63,9 +62,9 @@ async def test_a_forgotten_run_and_recall_are_in_no_byte_of_the_file(path: Path)
         settled, _ = await asked(store, SECRET), await asked(store, SECRET)
         done = Settlement(recall_id=settled.id, scope=MINE, outcome="success")
         await store.apply([], scope=MINE, writer="tests", settlement=done)
-        assert SECRET.lower() in said(path)
+        assert leftovers(path, SECRET)
         await forget(store, scope=MINE, before=START + timedelta(days=36_500), writer="retention")
-        assert SECRET.lower() not in said(path)
+        assert leftovers(path, SECRET) == []
 
 
 @pytest.mark.full
@@ -84,11 +83,10 @@ async def test_purged_texts_words_and_vectors_are_gone(path: Path, what: str) ->
             await store.apply([Replace(experience=earlier)], scope=MINE, writer="tests")
             await store.index({known_lesson.id: row}, scope=MINE, space="lessons")
             await store.apply([Rollback(to=2, reason=SECRET)], scope=MINE, writer="tests")
-        assert SECRET.lower() in said(path)
+        assert leftovers(path, SECRET)
         assert holds(path, row)
         await purge_one(store, what, known_lesson.id, scope=MINE, writer="ana", reason="asked to")  # type: ignore[arg-type]
-        assert SECRET.lower() not in said(path)
-        assert known_lesson.id not in said(path)
+        assert leftovers(path, SECRET, known_lesson.id) == []
         assert not holds(path, row)
         assert len(await collected(store.scan(scope=MINE))) == (2 if what == "lesson" else 0)
         assert (await store.verify()).problems == []

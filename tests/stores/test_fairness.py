@@ -18,8 +18,8 @@ import pytest
 from _trouble import Fill, looks, opened, quick_folder
 
 import lessonbank
-from lessonbank import Experience, Recall, Step, Trajectory
-from lessonbank.contracts.records import Add, JournalEntry
+from lessonbank import Experience, Step, Trajectory
+from lessonbank.contracts.records import Add
 from lessonbank.contracts.store_calls import (
     count_records,
     every_recall,
@@ -118,18 +118,6 @@ async def test_no_reader_waits_for_a_write_of_its_own_store(path: Path, filled: 
     await store.close()
 
 
-async def test_a_write_does_not_wait_for_a_reader_that_is_not_done(path: Path) -> None:
-    async with opened(path, busy_timeout=0.05) as store:
-        await added(store, *[experience(minute=n) for n in range(500)])
-        scan = store.scan(scope=MINE)
-        first = await anext(scan)
-        for number in range(20):
-            await added(store, experience(minute=1000 + number))
-        rest = await collected(scan)
-        assert len([first, *rest]) == 500, "a scan is one snapshot"
-        assert (await count_records(store, scope=MINE)).experiences == 520
-
-
 def test_threads_of_one_process_share_a_bank_and_lose_nothing(path: Path) -> None:
     with lessonbank.connect(path, embedder=HashingEmbedder(), **grouped(**OPTIONS)) as bank:
         problems: list[BaseException] = []
@@ -154,29 +142,6 @@ def test_threads_of_one_process_share_a_bank_and_lose_nothing(path: Path) -> Non
         counts = bank.admin.counts()
         assert (counts.experiences, counts.recalls, counts.recalls_with_a_run) == (80, 40, 40)
         assert bank.admin.verify() == ()
-
-
-@pytest.mark.full
-async def test_tasks_of_one_process_share_a_bank_and_lose_nothing(path: Path) -> None:
-    bank = await lessonbank.connect_async(path, embedder=HashingEmbedder(), **grouped(**OPTIONS))
-    recalls: dict[int, Recall] = {}
-
-    async def work(number: int) -> None:
-        await bank.learn(run(number), outcome="failure")
-        recalls[number] = await bank.retrieve(run(number).task, limit=3)
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(50):
-            tasks.start_soon(work, number)
-    kept: list[Experience] = await collected(bank.store.scan(scope=MINE))
-    assert sorted(e.task for e in kept) == sorted(run(n).task for n in range(50))
-    journal: list[JournalEntry] = await collected(bank.store.journal(scope=MINE))
-    assert [entry.sequence for entry in journal] == list(range(1, 51))
-    for number, recall in recalls.items():
-        assert run(number).task in {e.task for e in kept if e.id in {c.experience_id for c in recall.candidates}}
-    assert {r.id for r in await collected(every_recall(bank.store, scope=MINE))} == {r.id for r in recalls.values()}
-    assert await bank.admin.verify() == ()
-    await bank.close()
 
 
 async def test_a_retrieve_by_words_and_vectors_changes_nothing_but_the_receipts(path: Path) -> None:

@@ -7,11 +7,11 @@ import json
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from _bytes import leftovers
 from _trouble import BIG
 from any_text import any_text
 from hypothesis import given
@@ -27,24 +27,13 @@ from lessonbank.stores.sqlite._log import Checkpoint, empty_log
 from lessonbank.testing.store_purging import SECRET, everything, lived_in
 from lessonbank.testing.store_samples import (
     MINE,
-    SPACE,
     added,
-    collected,
     experience,
     lesson,
-    towards,
     trajectory,
 )
 
-Fill = Callable[[Path], Awaitable[SqliteStore]]
-
 pytestmark = pytest.mark.anyio
-
-
-def leftovers(path: Path, *texts: str) -> list[str]:
-    """Which of the texts any file of the bank still holds, whatever the case of their letters."""
-    held = b"".join(file.read_bytes().lower() for file in path.parent.glob(f"{path.name}*"))
-    return [text for text in texts if text.lower().encode() in held]
 
 
 async def test_no_byte_of_a_purged_run_is_left(path: Path) -> None:
@@ -175,21 +164,6 @@ async def test_a_reader_is_blamed_only_where_one_held_pages_back_all_the_time(
     said = {"a reader": "another reader holds an older state", "use": "used it without a pause for 5 s"}[why]
     with pytest.raises(StoreUnavailable, match=said):
         await empty_log(attempt, path, patience=5.0)
-
-
-async def test_a_purge_reaches_the_matrix_of_another_store(path: Path) -> None:
-    ours, theirs = await SqliteStore.open(path), await SqliteStore.open(path)
-    await lived_in(theirs)
-    assert len((await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) > 0
-    await purge_one(theirs, "scope", "", scope=MINE, writer="ana", reason="asked to")
-    assert list((await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) == []
-    new = experience()
-    await added(theirs, new, along=[towards(2)])
-    found = (await ours.nearest(towards(2), scope=MINE, space=SPACE, limit=9)).matches
-    assert [m.experience for m in found] == [new]
-    assert await collected(ours.scan(scope=MINE)) == [new]
-    await ours.close()
-    await theirs.close()
 
 
 async def test_to_erase_ten_lessons_reads_the_records_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,6 @@ from lessonbank.contracts.records.ids import digest
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_rewinding import as_of, present, some_change, wind
 from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards
-
-Fill = Callable[[Path], Awaitable[SqliteStore]]
 
 MOVES = st.lists(st.tuples(st.booleans(), st.integers(0, 2**32)), min_size=1, max_size=25)
 

@@ -10,19 +10,18 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank.contracts.ports import RECEIPT_SECRET, LessonFilter, RunFilter, Store
+from lessonbank.contracts.ports import LessonFilter, RunFilter, Store
 from lessonbank.contracts.records import Rollback
 from lessonbank.contracts.store_calls import (
     care_of,
     count_records,
     every_recall,
-    get_setting,
     list_scopes,
     purge_one,
     queue_of,
 )
 from lessonbank.errors import Conflict, UsageError
-from lessonbank.stores._copying import Copyable, Row, Table, copy_bank
+from lessonbank.stores._copying import Row, Table, copy_bank
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_purging import lived_in
@@ -184,17 +183,6 @@ def test_exports_before_and_after_are_the_same_file(postgres: Callable[[], str],
         exported.add(sha256((tmp_path / "export.jsonl").read_bytes()).hexdigest())
         (tmp_path / "export.jsonl").unlink()
     assert len(exported) == 1
-
-
-async def test_receipts_stay_signed(postgres_bank: Callable[..., str]) -> None:
-    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres_bank(2), partitions=2)
-    try:
-        copied: Copyable = database
-        await copy_bank(source, copied, name="bank")
-        assert await get_setting(database, RECEIPT_SECRET) == await get_setting(source, RECEIPT_SECRET)
-    finally:
-        await source.close()
-        await database.close()
 
 
 def test_the_command_copies_a_bank_and_says_how_much(postgres: Callable[[], str], tmp_path: Path) -> None:
