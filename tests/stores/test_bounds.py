@@ -25,7 +25,7 @@ from lessonbank.contracts.store_calls import (
     purge_one,
     settled_runs,
 )
-from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite._purge import purge_scope
 from lessonbank.testing.store_samples import (
     MINE,
@@ -103,15 +103,6 @@ async def test_every_scope_name_is_a_scope_of_its_own(path: Path) -> None:
             near = (await store.nearest(towards(0), scope=scope, space=SPACE, limit=9)).matches
             assert [m.experience.scope for m in near] == [scope]
         assert await list_scopes(store) == sorted(SCOPES)
-
-
-@pytest.mark.parametrize("name", [name for name in IDS if name != "a number"])
-async def test_a_name_that_is_no_scope_is_refused_in_one_sentence(path: Path, name: str) -> None:
-    async with opened(path) as store:
-        with pytest.raises(UsageError, match="cannot be a scope") as caught:
-            await added(store, experience(scope=IDS[name]), scope=IDS[name])
-        sentence(caught)
-        assert await list_scopes(store) == []
 
 
 @pytest.mark.parametrize("since", [-1, -(2**32), -(2**63), -(2**70), 2**32, 2**63, 2**70])

@@ -109,27 +109,6 @@ async def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
-async def test_a_damaged_page_is_reported_not_answered(path: Path) -> None:
-    store = await SqliteStore.open(path)
-    await added(store, *[experience(f"Task {n} " + "word " * 200) for n in range(60)])
-    await store.close()
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        for place in range(4096 * 3, size, 4096):
-            file.seek(place)
-            file.write(b"\xff" * 2048)
-
-    async def read() -> None:
-        store = await SqliteStore.open(path)
-        try:
-            await collected(store.scan(scope=MINE))
-        finally:
-            await store.close()
-
-    with pytest.raises(StoreUnavailable, match="damaged"):
-        await read()
-
-
 @pytest.mark.parametrize("is_new", [True, False])
 async def test_a_file_system_without_locks_is_named_with_what_to_do(path: Path, tmp_path: Path, is_new: bool) -> None:
     """The C library is told to answer `fcntl` with ENOLCK there, as a network mount does."""
