@@ -208,13 +208,6 @@ def test_a_record_nested_as_deep_as_a_store_takes_is_carried_over(tmp_path: Path
             assert copy.runs.get("deep").metadata["deep"] == deep
 
 
-def test_a_second_import_adds_nothing(tmp_path: Path) -> None:
-    with filled(":memory:") as source, opened(":memory:", "to") as copy:
-        written = source.admin.export(tmp_path / "a.jsonl")
-        assert copy.admin.import_(tmp_path / "a.jsonl") == written
-        assert copy.admin.import_(tmp_path / "a.jsonl") == 0
-
-
 @pytest.mark.parametrize(
     "damage",
     [

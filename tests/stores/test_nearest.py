@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 from pathlib import Path
 
@@ -246,21 +245,6 @@ def test_nearly_all_of_the_closest_rows_are_found_whatever_their_kind(kind: str)
 # --- a store ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
-async def test_a_vector_placed_again_takes_the_place_of_the_first(path: Path) -> None:
-    async with opened(path) as store, opened(path) as other:
-        rows = np.random.default_rng(12).normal(size=(30, 8))
-        every = [experience(str(n), minute=n) for n in range(30)]
-        await added(store, *every, along=list(rows))
-        assert (await tasks(store, rows[7]))[0] == (await tasks(other, rows[7]))[0] == "7"
-        await store.index({every[7].id: rows[0]}, scope=MINE, space=SPACE)
-        for each in (store, other):
-            assert (await tasks(each, rows[0]))[:2] == ["7", "0"]
-            near = (await each.nearest(rows[7], scope=MINE, space=SPACE, limit=99)).matches
-            assert sorted(match.experience.task for match in near) == sorted(str(n) for n in range(30))
-            assert near[0].score < 1.0
-
-
 @pytest.mark.full
 @pytest.mark.anyio
 async def test_only_retired_lessons_are_close_and_none_of_them_takes_the_place_of_another(path: Path) -> None:
@@ -288,8 +272,6 @@ async def tasks(store: Store, query: Rows) -> list[str]:
     return [match.experience.task for match in near.matches]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.anyio
 async def test_searches_at_once_in_several_scopes_find_what_each_finds_alone(path: Path) -> None:
     rng = np.random.default_rng(5)

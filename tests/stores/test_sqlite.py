@@ -108,20 +108,6 @@ async def test_changes_of_another_store_reach_a_loaded_matrix(path: Path) -> Non
     await theirs.close()
 
 
-@pytest.mark.full
-async def test_a_matrix_stays_right_through_many_changes(path: Path) -> None:
-    store = await SqliteStore.open(path)
-    known = [experience(minute=n) for n in range(30)]
-    await added(store, *known, along=[towards(n % 8) for n in range(30)])
-    for turn in range(90):
-        await store.index({known[turn % 30].id: towards(turn % 7, tilt=0.1 * turn)}, scope=MINE, space=SPACE)
-        ours = (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=30)).matches
-    fresh = await SqliteStore.open(path)
-    assert (await fresh.nearest(towards(0), scope=MINE, space=SPACE, limit=30)).matches == ours
-    await store.close()
-    await fresh.close()
-
-
 async def test_an_unfinished_scan_does_not_keep_a_store_open(path: Path) -> None:
     store = await SqliteStore.open(path)
     await added(store, *[experience(minute=n) for n in range(500)])
