@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from lessonbank.contracts.ports import Imported, LessonFilter
@@ -26,13 +25,11 @@ from lessonbank.errors import Conflict
 from lessonbank.stores.sqlite import SqliteStore, _derived
 from lessonbank.testing.store_samples import (
     MINE,
-    SPACE,
     added,
     attempt,
     collected,
     experience,
     lesson,
-    towards,
     trajectory,
 )
 
@@ -201,20 +198,4 @@ async def test_a_batch_keeps_its_order_and_tells_of_its_entries_what_the_journal
     with pytest.raises(IndexError):
         entries[333]
     assert await collected(store.scan(scope=MINE)) == new
-    await store.close()
-
-
-async def test_vectors_of_either_precision_are_kept_alike(path: Path) -> None:
-    store = await SqliteStore.open(path)
-    chance = np.random.default_rng(3)
-    rows = chance.normal(size=(20, 8))
-    new = [experience(f"task {n}") for n in range(20)]
-    await added(store, *new)
-    query = towards(2, tilt=0.3)
-    answers = list[list[tuple[str, float]]]()
-    for vectors in (rows, rows.astype(np.float32), rows * 1e30, rows * 1e-30, (rows * 1e-30).astype(np.float32)):
-        await store.index({each.id: row for each, row in zip(new, vectors, strict=True)}, scope=MINE, space=SPACE)
-        found = (await store.nearest(query, scope=MINE, space=SPACE, limit=20)).matches
-        answers.append([(match.experience.id, round(match.score, 4)) for match in found])
-    assert all(answer == answers[0] for answer in answers)
     await store.close()
