@@ -144,7 +144,7 @@ def test_threads_of_one_process_share_a_bank_and_lose_nothing(path: Path) -> Non
         assert bank.admin.verify() == ()
 
 
-async def test_a_retrieve_by_words_and_vectors_changes_nothing_but_the_receipts(path: Path) -> None:
+async def test_a_retrieve_changes_nothing_but_the_receipts(path: Path) -> None:
     bank = await lessonbank.connect_async(path, embedder=HashingEmbedder(), **grouped(retrieval="hybrid", **OPTIONS))
     for number in range(5):
         await bank.learn(run(number), outcome="failure")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from _trouble import opened
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.contracts.ports import Store
@@ -79,21 +79,6 @@ def test_equal_rows_tie_exactly_wherever_they_lie() -> None:
     rows = np.concatenate([noise, [row], noise, [row], noise, [row]])
     for matrix in (loaded(rows), grown(rows)):
         assert found(matrix, row, 3) == [(len(rows) - 1, 1.0), (997 * 2 + 1, 1.0), (997, 1.0)]
-
-
-@pytest.mark.full
-@settings(max_examples=settings().max_examples // 6, deadline=None)
-@given(seed=st.integers(0, 2**32), shift=st.sampled_from([0.0, 3.0]))
-def test_bits_choose_nearly_all_of_the_closest_rows_even_far_from_the_origin(seed: int, shift: float) -> None:
-    chance = np.random.default_rng(seed)
-    centres = chance.normal(size=(40, 128)) + shift
-    rows = centres[chance.integers(0, 40, 6000)] + 0.7 * chance.normal(size=(6000, 128))
-    exact = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    matrix, hits = loaded(rows), 0
-    for row in centres[:20]:
-        wanted = set(np.argsort(exact @ (row / np.linalg.norm(row)))[-5:].tolist())
-        hits += len(wanted & {number for number, _ in found(matrix, row, 5)})
-    assert hits >= 97
 
 
 def test_a_crowd_of_equal_bits_hides_no_row() -> None:
@@ -168,7 +153,7 @@ def test_rows_without_any_order(dimensions: int) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("clusters", [1, 2, 10])
+@pytest.mark.parametrize("clusters", [1, 10])
 @pytest.mark.parametrize("spread", [0.05, 0.7])
 def test_rows_of_a_few_large_clusters(clusters: int, spread: float) -> None:
     chance = np.random.default_rng(clusters)

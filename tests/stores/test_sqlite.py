@@ -108,7 +108,7 @@ async def test_changes_of_another_store_reach_a_loaded_matrix(path: Path) -> Non
     await theirs.close()
 
 
-async def test_an_unfinished_scan_does_not_keep_a_store_open(path: Path) -> None:
+async def test_an_unfinished_scan_keeps_no_write_waiting_and_no_store_open(path: Path) -> None:
     store = await SqliteStore.open(path)
     await added(store, *[experience(minute=n) for n in range(500)])
     scan = store.scan(scope=MINE)
