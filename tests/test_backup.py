@@ -130,8 +130,8 @@ class Writers:
 @pytest.mark.full
 def test_a_backup_while_others_write_is_a_state_between_two_acknowledged_writes(tmp_path: Path) -> None:
     with filled(tmp_path / "bank.db", 1) as bank, Writers(tmp_path / "bank.db") as writers:
-        for _ in range(3):
-            before = writers.wait_for(10)
+        for _ in range(2):
+            before = writers.wait_for(5)
             bank.admin.backup(tmp_path / "copy.db")
             after = bank.history.list()
             with lessonbank.connect(tmp_path / "copy.db", **grouped(**OPTIONS)) as copy:

@@ -223,8 +223,8 @@ def rows_of(kind: str, count: int) -> Rows:
     ],
 )
 def test_nearly_all_of_the_closest_rows_are_found_whatever_their_kind(kind: str) -> None:
-    rows = rows_of(kind, 8_030)
-    assert recall(rows[:8_000], rows[8_000:]) >= 0.99
+    rows = rows_of(kind, 20_030)
+    assert recall(rows[:20_000], rows[20_000:]) >= 0.99
 
 
 # --- a store ---------------------------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ async def test_purges_of_a_large_bank_end_while_other_processes_write(
     told = [sys.executable, str(Path(__file__).with_name("writer.py")), str(path)]
     writers = [subprocess.Popen([*told, name, "100000"], stdout=subprocess.PIPE, text=True) for name in "ab"]
     try:
-        for _ in range(5):
+        for _ in range(3):
             before = [writer.stdout.readline() for writer in writers if writer.stdout]
             run = trajectory(f"Move {SECRET}")
             await store.save_runs([run], scope=MINE)

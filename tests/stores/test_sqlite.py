@@ -58,13 +58,13 @@ async def test_everything_is_there_after_reopening(path: Path, filled: Fill) -> 
 @pytest.mark.full
 async def test_two_processes_that_write_lose_nothing(path: Path) -> None:
     store = await SqliteStore.open(path)
-    writers = [writer(path, name, 100) for name in ("one", "two")]
+    writers = [writer(path, name, 40) for name in ("one", "two")]
     acknowledged = [await anyio.to_thread.run_sync(w.communicate) for w in writers]
     ids = {id for out, _ in acknowledged for id in out.split()}
-    assert len(ids) == 200
+    assert len(ids) == 80
     assert {e.id async for e in store.scan(scope=MINE)} == ids
-    assert [entry.sequence async for entry in store.journal(scope=MINE)] == list(range(1, 201))
-    assert len((await store.nearest(towards(0), scope=MINE, space=SPACE, limit=999)).matches) == 200
+    assert [entry.sequence async for entry in store.journal(scope=MINE)] == list(range(1, 81))
+    assert len((await store.nearest(towards(0), scope=MINE, space=SPACE, limit=999)).matches) == 80
     assert (await store.verify()).problems == []
     await store.close()
 

@@ -28,7 +28,7 @@ DIES_AT_A_VECTOR = (
 async def test_a_killed_writer_loses_nothing_it_said_was_kept(postgres_bank: Callable[..., str]) -> None:
     address, said = postgres_bank(2), list[str]()
     store = await PostgresStore.open(address, partitions=2)
-    for _ in range(3):
+    for _ in range(2):
         command = [sys.executable, str(Path(__file__).with_name("writer.py")), address]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
@@ -37,7 +37,7 @@ async def test_a_killed_writer_loses_nothing_it_said_was_kept(postgres_bank: Cal
             said += [line.strip() for line in writer.stdout if line.endswith("\n")]
     there = {e.id: e for e in await collected(store.scan(scope=MINE))}
     assert set(said) <= set(there)
-    assert len(there) <= len(said) + 3, "at most one was kept and not yet said, for each writer"
+    assert len(there) <= len(said) + 2, "at most one was kept and not yet said, for each writer"
     learned = await settled_runs(store, [a.trajectory_id for e in there.values() for a in e.attempts], scope=MINE)
     assert len(learned) == len(there)
     assert (await store.verify()).problems == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from lessonbank.stores.postgres import PostgresStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_purging import lived_in
 from lessonbank.testing.store_samples import MINE, SPACE, THEIRS, added, collected, experience, towards, trajectory
-from lessonbank.wiring import migrate
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 
@@ -165,24 +163,6 @@ async def test_a_bank_that_is_written_to_meanwhile_is_not_called_a_copy(postgres
     finally:
         await source.close()
         await database.close()
-
-
-def test_exports_before_and_after_are_the_same_file(postgres: Callable[[], str], tmp_path: Path) -> None:
-    file, back, address = tmp_path / "bank.db", tmp_path / "back.db", postgres()
-    with lessonbank.connect(file, scope="acme", embedder="hashing", evidence=0.0) as bank:
-        for task in ("Cancel the order", "Book a flight"):
-            bank.learn(lessonbank.Trajectory(task=task, answer="done", error="it was locked"), outcome="failure")
-        bank.retrieve("Cancel an order")
-    migrate(file, address)
-    migrate(address, back)
-    exported: set[str] = set()
-    for place in (file, address, back):
-        with lessonbank.connect(place, scope="acme", evidence=0.0) as bank:
-            assert bank.settings["embedder"] == "hashing (kept with the bank)"
-            bank.admin.export(tmp_path / "export.jsonl")
-        exported.add(sha256((tmp_path / "export.jsonl").read_bytes()).hexdigest())
-        (tmp_path / "export.jsonl").unlink()
-    assert len(exported) == 1
 
 
 def test_the_command_copies_a_bank_and_says_how_much(postgres: Callable[[], str], tmp_path: Path) -> None:
