@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, Parts, ReasoningBank, Step, Trajectory
+from lessonbank import Evidence, ReasoningBank, Step, Trajectory
 from lessonbank.errors import NotFound, UsageError
 
 MAIL = "jane.roe@example.com"
@@ -214,15 +214,6 @@ def test_no_key_of_a_callers_metadata_means_anything_to_the_bank(bank: Reasoning
     assert [one.id for one in bank.lessons.list(metadata={"edits": "l"})] == [added.id]
     assert bank.lessons.proposals() == ()
     assert bank.lessons.list(recall="r") == ()
-
-
-def test_a_run_without_parts_to_learn_with_is_found_by_its_metadata() -> None:
-    async def broken(_: Any) -> Any:
-        raise lessonbank.errors.ExtractionError("nothing readable")
-
-    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(extractor=broken)) as bank:
-        assert bank.learn(run("one"), outcome="failure", metadata=JANE).errors
-        assert ids(bank.runs.search(metadata=JANE)) == {"one"}
 
 
 def test_a_lesson_that_a_rollback_took_out_can_still_be_erased(tmp_path: Path) -> None:
