@@ -67,16 +67,6 @@ async def test_a_backup_of_it_is_a_bank_in_a_file_of_its_owner_alone(tmp_path: P
         assert await bank.admin.verify() == ()
 
 
-async def test_a_backup_of_it_takes_the_place_of_no_other_file(tmp_path: Path) -> None:
-    note = tmp_path / "note.txt"
-    note.write_text("mine")
-    store = await SqliteStore.open(":memory:")
-    with pytest.raises(UsageError, match="is not a bank"):
-        await store.backup(note)
-    await store.close()
-    assert note.read_text() == "mine"
-
-
 async def test_opening_one_to_read_only_is_refused() -> None:
     with pytest.raises(UsageError, match="nothing to read"):
         await lessonbank.connect_async(File(":memory:", read_only=True), scope="t", embedder="lexical")
