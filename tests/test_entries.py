@@ -9,10 +9,9 @@ import pytest
 
 from lessonbank import Experience, Lesson, Verdict
 from lessonbank.bank.views.history import SPEAK_OF_LESSONS
-from lessonbank.contracts.records import Change, JournalEntry, RunRef, Settlement
+from lessonbank.contracts.records import Change, JournalEntry, Settlement
 from lessonbank.contracts.records.changes import Add, Edit, Rejudge, Restore, Retire, Trust
 from lessonbank.contracts.records.entry import Entry
-from lessonbank.contracts.records.timeline import folded
 from lessonbank.guard.redact import redact, redacted
 from lessonbank.guard.redact._records import TEXTS
 from lessonbank.stores._erasure import Erasing
@@ -118,11 +117,3 @@ def test_a_change_refuses_the_lesson_that_it_would_not_change() -> None:
     edit = Edit(lesson_id=LESSON.id, title="Weigh", description="", content="Twice.", by="Ana")
     assert edit.misfit(LESSON) == ""
     assert edit.misfit(edit.mark(LESSON)) == "says this already: nothing was changed"
-
-
-def test_a_verdict_that_is_corrected_changes_only_its_run() -> None:
-    refs = tuple(RunRef(trajectory_id=id, verdict=Verdict(outcome="success")) for id in ("r", "s"))
-    kept = EXPERIENCE.model_copy(update={"attempts": refs})
-    change = Rejudge(experience_id=kept.id, trajectory_id="r", verdict=Verdict(outcome="failure"))
-    assert [ref.verdict.outcome for ref in change.amend(kept).attempts] == ["failure", "success"]
-    assert folded([change]) == {}

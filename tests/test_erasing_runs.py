@@ -56,6 +56,12 @@ def saying(*contents: str) -> Extractor:
     return extract
 
 
+async def learn_from(bank: lessonbank.AsyncReasoningBank, count: int) -> None:
+    """Learn from a run of each of so many users, all of which teach the same."""
+    for n in range(count):
+        await bank.learn(run(f"u-{n}"), outcome="success")
+
+
 async def told(bank: lessonbank.AsyncReasoningBank) -> str:
     """All that a bank can be asked for, past and present, as one text."""
     store = bank.store
@@ -74,8 +80,7 @@ async def erased(bank: lessonbank.AsyncReasoningBank, user: str, *, preview: boo
 
 async def test_what_ten_taught_lives_on_when_one_of_them_is_erased() -> None:
     async with await connected() as bank:
-        for n in range(10):
-            await bank.learn(run(f"u-{n}"), outcome="success")
+        await learn_from(bank, 10)
         before = await bank.lessons.list()
         await bank.lessons.approve(*(lesson.id for lesson in before), by="Ana")
         would = await erased(bank, "u-0", preview=True)
@@ -97,8 +102,7 @@ async def test_what_ten_taught_lives_on_when_one_of_them_is_erased() -> None:
 
 async def test_one_after_the_other_is_erased_and_the_last_takes_the_lessons_along() -> None:
     async with await connected() as bank:
-        for n in range(4):
-            await bank.learn(run(f"u-{n}"), outcome="success")
+        await learn_from(bank, 4)
         for n in range(3):
             await erased(bank, f"u-{n}")
             assert [len(await bank.lessons.repeats(one.id)) for one in await bank.lessons.list()] == [2 - n, 2 - n]
@@ -109,8 +113,7 @@ async def test_one_after_the_other_is_erased_and_the_last_takes_the_lessons_alon
 
 async def test_several_are_erased_at_once_and_their_lessons_go_to_who_stays() -> None:
     async with await connected() as bank:
-        for n in range(4):
-            await bank.learn(run(f"u-{n}"), outcome="success")
+        await learn_from(bank, 4)
         gone = [one.trajectory.id for n in (0, 1) for one in await bank.runs.list(metadata={"user": f"u-{n}"})]
         would = await bank.admin.purge(run=gone, reason="asked to", by="Ana")
         (stays,) = [one.trajectory.id for one in await bank.runs.list(metadata={"user": "u-2"})]
@@ -121,8 +124,7 @@ async def test_several_are_erased_at_once_and_their_lessons_go_to_who_stays() ->
 
 async def test_what_lives_on_is_there_after_a_rollback_to_before_the_purge() -> None:
     async with await connected() as bank:
-        for n in range(4):
-            await bank.learn(run(f"u-{n}"), outcome="success")
+        await learn_from(bank, 4)
         await bank.lessons.approve(*(lesson.id for lesson in await bank.lessons.list()), by="Ana")
         length = len(await bank.history.list(limit=1000))
         later = await bank.learn(run("u-9", task="Water the plants of the office"), outcome="success")
@@ -170,8 +172,7 @@ async def test_no_word_of_an_erased_run_is_left_and_no_rollback_brings_one_back(
 
 async def test_kept_words_of_another_run_live_on_and_are_not_approved() -> None:
     async with await connected(parts=Parts(extractor=saying(SAYS, IN_FORM, IN_FORM))) as bank:
-        for n in range(3):
-            await bank.learn(run(f"u-{n}"), outcome="success")
+        await learn_from(bank, 3)
         (known,) = await bank.lessons.list()
         await bank.lessons.approve(known.id, by="Ana")
         would = await erased(bank, "u-0", preview=True)
@@ -201,8 +202,7 @@ async def test_kept_words_that_name_what_only_the_erased_run_named_are_not_taken
 
 async def test_words_that_nobody_kept_are_drawn_again_from_the_run_that_stays() -> None:
     async with await connected(parts=Parts(extractor=saying(SAYS, SAYS, SAYS))) as bank:
-        for n in range(2):
-            await bank.learn(run(f"u-{n}"), outcome="success")
+        await learn_from(bank, 2)
         (known,) = await bank.lessons.list()
         (would,) = (await erased(bank, "u-0", preview=True)).successors
         assert (would.of, would.content, len(would.runs)) == (known.id, "", 1)
@@ -241,8 +241,7 @@ async def test_where_nobody_has_words_the_lesson_goes(why: str) -> None:
 @pytest.mark.parametrize("state", ["retired", "quarantined"])
 async def test_what_a_person_hid_stays_hidden(state: LessonState) -> None:
     async with await connected() as bank:
-        for n in range(3):
-            await bank.learn(run(f"u-{n}"), outcome="success")
+        await learn_from(bank, 3)
         ids = [one.id for one in await bank.lessons.list()]
         hide = bank.lessons.retire if state == "retired" else bank.lessons.quarantine
         await hide(*ids, reason="wrong")
@@ -254,8 +253,7 @@ async def test_what_a_person_hid_stays_hidden(state: LessonState) -> None:
 
 async def test_an_approval_for_some_tasks_passes_on_to_none() -> None:
     async with await connected() as bank:
-        for n in range(3):
-            await bank.learn(run(f"u-{n}"), outcome="success")
+        await learn_from(bank, 3)
         for lesson in await bank.lessons.list():
             await bank.lessons.approve(lesson.id, by="Ana")
             await bank.lessons.narrow(lesson.id, to="release parser", by="Ana")
@@ -274,8 +272,7 @@ async def test_kept_words_in_quarantine_stay_there(state: TrustState) -> None:
 
 async def test_what_independent_runs_taught_stays_trusted_where_the_bank_trusts_that() -> None:
     async with await connected(safety="corroborated") as bank:
-        for n in range(4):
-            await bank.learn(run(f"u-{n}"), outcome="success")
+        await learn_from(bank, 4)
         assert {one.state for one in await bank.lessons.list()} == {"active"}
         await erased(bank, "u-0")
         assert {one.state for one in await bank.lessons.list()} == {"active"}
@@ -287,8 +284,7 @@ async def test_what_independent_runs_taught_stays_trusted_where_the_bank_trusts_
 async def test_the_sources_of_a_merge_that_goes_are_shown_again_where_they_stay() -> None:
     other = "Ask the customer for the number of the order before you cancel anything."
     async with await connected(parts=Parts(extractor=saying(SAYS, other))) as bank:
-        for n in range(2):
-            await bank.learn(run(f"u-{n}"), outcome="success")
+        await learn_from(bank, 2)
         theirs, mine = await bank.lessons.list()
         merged = await bank.lessons.merge(mine.id, theirs.id, title="Both", content=f"{SAYS} {other}", by="Ana")
         (would,) = (await erased(bank, "u-0", preview=True)).successors
@@ -301,8 +297,7 @@ async def test_the_sources_of_a_merge_that_goes_are_shown_again_where_they_stay(
 
 async def test_a_lesson_that_a_person_names_does_not_live_on() -> None:
     async with await connected() as bank:
-        for n in range(3):
-            await bank.learn(run(f"u-{n}"), outcome="success")
+        await learn_from(bank, 3)
         one, other = await bank.lessons.list()
         await bank.admin.purge(lesson=one.id, by="Ana", reason="wrong")
         assert [left.id for left in await bank.lessons.list()] == [other.id]
@@ -310,8 +305,7 @@ async def test_a_lesson_that_a_person_names_does_not_live_on() -> None:
 
 async def test_words_that_a_lesson_has_that_stays_are_not_kept_twice() -> None:
     async with await connected(parts=Parts(extractor=saying(SAYS, IN_FORM, IN_FORM))) as bank:
-        for n in range(2):
-            await bank.learn(run(f"u-{n}"), outcome="success")
+        await learn_from(bank, 2)
         here = await bank.lessons.add(title="Rebuild a stale index", content=IN_FORM + " Now.", task="t", by="Ana")
         await bank.lessons.edit(here.id, content=IN_FORM, by="Ana")
         (one,) = (await erased(bank, "u-0")).successors
@@ -340,8 +334,7 @@ async def test_a_run_loses_the_lessons_that_it_was_shown_and_that_are_erased() -
 
 async def test_a_run_that_is_learned_meanwhile_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async with await connected() as bank:
-        for n in range(2):
-            await bank.learn(run(f"u-{n}"), outcome="success")
+        await learn_from(bank, 2)
         plain, tries = type(bank.store).purge, list[int]()
 
         async def raced(store: Any, *args: Any, **told: Any) -> Any:

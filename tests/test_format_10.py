@@ -78,10 +78,6 @@ EXPERIENCE = st.builds(
 )
 
 
-def said(value: Any) -> Any:
-    return value.model_dump(mode="json") if isinstance(value, lessonbank.contracts.records.Record) else value
-
-
 def run_of_format_10(run: Trajectory) -> dict[str, Any]:
     """The run as format 10 kept it."""
     fields = run.model_dump(mode="json")

@@ -78,12 +78,6 @@ async def test_one_liar_of_many_retires_nothing_and_trusts_nothing(bank: AsyncRe
 
 
 @pytest.mark.anyio
-async def test_a_writer_with_a_key_is_not_believed_because_it_came_first(bank: AsyncReasoningBank) -> None:
-    await played(bank, "key:eve", effect=-1, n=60)
-    assert (await reviewed(bank)).changes == []
-
-
-@pytest.mark.anyio
 async def test_what_several_say_is_acted_on(bank: AsyncReasoningBank) -> None:
     for number in range(4):
         await played(bank, f"key:u{number}", effect=-1, n=16)

@@ -28,9 +28,8 @@ async def found_now(bank: AsyncReasoningBank, task: str) -> tuple[Match, ...]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("where", [":memory:", "bank.db"])
-async def test_it_finds_what_was_found_then(tmp_path: Path, where: str) -> None:
-    async with await opened(where if where == ":memory:" else tmp_path / where) as bank:
+async def test_it_finds_what_was_found_then(tmp_path: Path) -> None:
+    async with await opened(tmp_path / "bank.db") as bank:
         then = [await found_now(bank, "Ship a parcel to Oslo")]
         for task in TASKS:
             await bank.learn(Trajectory(task=task, steps=STEPS), outcome="failure")

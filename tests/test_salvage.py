@@ -16,7 +16,7 @@ import pytest
 
 import lessonbank
 from lessonbank import Extraction, Lesson, ReasoningBank, Step, Trajectory
-from lessonbank.contracts.records import Add, Missing, Retire, Salvaged
+from lessonbank.contracts.records import Add, Missing, Salvaged
 from lessonbank.errors import LessonbankError, StoreDamaged, StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import _database  # pyright: ignore[reportPrivateUsage]
 from lessonbank.testing.settings import grouped
@@ -443,17 +443,6 @@ def test_a_damaged_number_of_a_scope_brings_nothing_to_another_one(
             assert len({tuple(r.id for r in bank.recalls.list(limit=99)) for bank in banks}) == 1
 
 
-@pytest.mark.full
-def test_a_rebuild_mends_a_damaged_mark_of_a_run(sound: Path, tmp_path: Path) -> None:
-    path = copied(sound, tmp_path)
-    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
-        raw.execute("UPDATE trajectories SET pending = 7")
-    with connect(path) as bank:
-        assert bank.admin.verify()
-        bank.admin.rebuild()
-        assert bank.admin.verify() == ()
-
-
 def test_salvage_says_what_is_wrong_with_its_arguments(sound: Path, tmp_path: Path) -> None:
     path = copied(sound, tmp_path)
     with pytest.raises(UsageError, match="there is no file"):
@@ -470,16 +459,6 @@ def test_salvage_says_what_is_wrong_with_its_arguments(sound: Path, tmp_path: Pa
         lessonbank.salvage(notes, tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()
     assert not list(tmp_path.glob(".*"))
-
-
-@pytest.mark.full
-def test_a_retired_lesson_stays_retired_wherever_it_is_read(sound: Path, tmp_path: Path) -> None:
-    path = copied(sound, tmp_path)
-    with connect(path) as bank:
-        retired = {id for e in bank.history.list() if isinstance(e.entry, Retire) for id in e.entry.lesson_ids}
-    lessonbank.salvage(path, tmp_path / "new.db")
-    with connect(tmp_path / "new.db") as new:
-        assert {i.id for i in new.lessons.list(state="retired", limit=99)} == retired
 
 
 def test_of_several_users_that_open_a_file_at_once_one_reads_it_whole(

@@ -7,11 +7,7 @@ from pathlib import Path
 from _trouble import files
 
 
-def said(path: Path) -> str:
-    """Everything that can be read out of the files of a bank."""
-    return "\n".join(said_by(file.read_bytes()) for file in files(path)).lower()
-
-
-def said_by(data: bytes) -> str:
-    """Everything that can be read out of some bytes."""
-    return data.decode("latin-1")
+def leftovers(path: Path, *texts: str) -> list[str]:
+    """Which of the texts any file of the bank still holds, whatever the case of their letters."""
+    held = b"".join(file.read_bytes().lower() for file in files(path))
+    return [text for text in texts if text.lower().encode() in held]

@@ -17,7 +17,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import lessonbank.wiring  # so that no process pays for it
 from lessonbank.contracts.records import Rollback
 from lessonbank.contracts.store_calls import pending_runs, purge_one
 from lessonbank.stores.sqlite import SqliteStore, _erased_bytes
@@ -67,20 +66,12 @@ async def rebuild(path: Path, begin: Begin) -> None:
     await store.rebuild()
 
 
-async def export(path: Path, begin: Begin) -> None:
-    """Over an earlier export."""
-    bank = await lessonbank.wiring.connect_async(path, scope=MINE, embedder="lexical")
-    begin()
-    await bank.admin.export(path.with_name("export.jsonl"))
-
-
 CALLS: dict[str, Callable[[Path, Begin], Awaitable[None]]] = {
     "make": make,
     "roll_back": roll_back,
     "purge": purge,
     "overwrite": overwrite,
     "rebuild": rebuild,
-    "export": export,
 }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from lessonbank.contracts.ports import Imported, LessonFilter
@@ -26,13 +25,11 @@ from lessonbank.errors import Conflict
 from lessonbank.stores.sqlite import SqliteStore, _derived
 from lessonbank.testing.store_samples import (
     MINE,
-    SPACE,
     added,
     attempt,
     collected,
     experience,
     lesson,
-    towards,
     trajectory,
 )
 
@@ -78,18 +75,6 @@ async def test_an_id_that_is_known_is_found_wherever_it_stands_among_those_of_a_
             await added(store, *batch)
     for id in ODD_IDS:
         assert (await get_experience(store, id, scope=MINE)).id == id
-    await store.close()
-
-
-async def test_what_a_batch_tells_of_its_entries_is_what_the_journal_says(path: Path) -> None:
-    store = await SqliteStore.open(path)
-    await added(store, experience("earlier"))
-    entries = await store.apply([Add(experience=experience(f"{n}")) for n in range(5)], scope=MINE, writer="tests")
-    kept = await collected(store.journal(scope=MINE, since=1))
-    assert (len(entries), entries[0], entries[-1], entries[1:3]) == (5, kept[0], kept[-1], kept[1:3])
-    assert list(entries) == kept
-    with pytest.raises(IndexError):
-        entries[5]
     await store.close()
 
 
@@ -203,27 +188,14 @@ async def test_a_rollback_and_a_purge_read_what_waits_for_the_index_as_it_is_the
     await check_words(store, path)
 
 
-async def test_a_batch_keeps_its_order(path: Path) -> None:
+async def test_a_batch_keeps_its_order_and_tells_of_its_entries_what_the_journal_says(path: Path) -> None:
     store = await SqliteStore.open(path)
     new = [experience(f"task {n}", minute=n) for n in range(333)]
     entries = await store.apply([Add(experience=each) for each in new], scope=MINE, writer="tests")
     assert [entry.entry for entry in entries] == [Add(experience=each) for each in new]
-    assert await collected(store.journal(scope=MINE)) == list(entries)
+    kept = await collected(store.journal(scope=MINE))
+    assert (list(entries), entries[0], entries[-1], entries[1:3]) == (kept, kept[0], kept[-1], kept[1:3])
+    with pytest.raises(IndexError):
+        entries[333]
     assert await collected(store.scan(scope=MINE)) == new
-    await store.close()
-
-
-async def test_vectors_of_either_precision_are_kept_alike(path: Path) -> None:
-    store = await SqliteStore.open(path)
-    chance = np.random.default_rng(3)
-    rows = chance.normal(size=(20, 8))
-    new = [experience(f"task {n}") for n in range(20)]
-    await added(store, *new)
-    query = towards(2, tilt=0.3)
-    answers = list[list[tuple[str, float]]]()
-    for vectors in (rows, rows.astype(np.float32), rows * 1e30, rows * 1e-30, (rows * 1e-30).astype(np.float32)):
-        await store.index({each.id: row for each, row in zip(new, vectors, strict=True)}, scope=MINE, space=SPACE)
-        found = (await store.nearest(query, scope=MINE, space=SPACE, limit=20)).matches
-        answers.append([(match.experience.id, round(match.score, 4)) for match in found])
-    assert all(answer == answers[0] for answer in answers)
     await store.close()

@@ -7,15 +7,12 @@ import random
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from _trouble import opened, sentence
 
-from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Recall, Replace, Retire, Rollback
 from lessonbank.contracts.store_calls import (
     care_of,
@@ -28,8 +25,7 @@ from lessonbank.contracts.store_calls import (
     purge_one,
     settled_runs,
 )
-from lessonbank.errors import StoreUnavailable, UsageError
-from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite._purge import purge_scope
 from lessonbank.testing.store_samples import (
     MINE,
@@ -60,26 +56,11 @@ IDS = {
 }
 
 
-@asynccontextmanager
-async def made(kind: str, path: Path) -> AsyncGenerator[Store]:
-    if kind == "memory":
-        yield SqliteStore.in_memory()
-        return
-    async with opened(path) as store:
-        yield store
-
-
-@pytest.fixture(params=["memory", "file"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("name", IDS)
-async def test_every_id_finds_its_own_record_and_no_other(kind: str, path: Path, name: str) -> None:
+async def test_every_id_finds_its_own_record_and_no_other(path: Path, name: str) -> None:
     id = IDS[name]
     near_misses = [id.split("\x00")[0] + "!", id + "\x00", id[:-1] + "\x7f"]
-    async with made(kind, path) as store:
+    async with opened(path) as store:
         run = trajectory().model_copy(update={"id": id})
         await store.save_runs([run], scope=MINE)
         known_lesson = lesson().model_copy(update={"id": id})
@@ -112,9 +93,8 @@ async def test_every_id_finds_its_own_record_and_no_other(kind: str, path: Path,
 SCOPES = ("a", "A", "a/b", "a/B", "a.b", "a_b", "a+", "é", "è", "注/意", "1", "x" * 199, "x" * 200)
 
 
-@pytest.mark.full
-async def test_every_scope_name_is_a_scope_of_its_own(kind: str, path: Path) -> None:
-    async with made(kind, path) as store:
+async def test_every_scope_name_is_a_scope_of_its_own(path: Path) -> None:
+    async with opened(path) as store:
         for scope in SCOPES:
             await added(store, experience(scope=scope), scope=scope, along=[towards(0)])
             await store.save_recall(Recall(scope=scope, task="t"))
@@ -125,20 +105,9 @@ async def test_every_scope_name_is_a_scope_of_its_own(kind: str, path: Path) -> 
         assert await list_scopes(store) == sorted(SCOPES)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("name", [name for name in IDS if name != "a number"])
-async def test_a_name_that_is_no_scope_is_refused_in_one_sentence(kind: str, path: Path, name: str) -> None:
-    async with made(kind, path) as store:
-        with pytest.raises(UsageError, match="cannot be a scope") as caught:
-            await added(store, experience(scope=IDS[name]), scope=IDS[name])
-        sentence(caught)
-        assert await list_scopes(store) == []
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("since", [-1, -(2**32), -(2**63), -(2**70), 2**32, 2**63, 2**70])
-async def test_a_journal_begins_within_its_own_scope(kind: str, path: Path, since: int) -> None:
-    async with made(kind, path) as store:
+async def test_a_journal_begins_within_its_own_scope(path: Path, since: int) -> None:
+    async with opened(path) as store:
         for scope in (THEIRS, MINE, "third"):
             await added(store, experience(scope=scope), experience(scope=scope), scope=scope)
         entries = await collected(store.journal(scope=MINE, since=since))
@@ -146,11 +115,10 @@ async def test_a_journal_begins_within_its_own_scope(kind: str, path: Path, sinc
         assert all(e.entry.experience.scope == MINE for e in entries)  # type: ignore[union-attr]
 
 
-@pytest.mark.full
-async def test_a_record_of_megabytes_is_kept_found_and_purged(kind: str, path: Path) -> None:
+async def test_a_record_of_megabytes_is_kept_found_and_purged(path: Path) -> None:
     chance = random.Random(1)
     text = " ".join(f"{chance.getrandbits(40):x}" for _ in range(150_000))
-    async with made(kind, path) as store:
+    async with opened(path) as store:
         run = trajectory(answer=text)
         await store.save_runs([run], scope=MINE)
         known = experience("Cancel " + text[:1_000_000], lessons=(lesson(text),), attempts=[attempt(run, "success")])
@@ -163,8 +131,8 @@ async def test_a_record_of_megabytes_is_kept_found_and_purged(kind: str, path: P
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 5000])
-async def test_a_space_may_have_few_or_many_dimensions(kind: str, path: Path, dimensions: int) -> None:
-    async with made(kind, path) as store:
+async def test_a_space_may_have_few_or_many_dimensions(path: Path, dimensions: int) -> None:
+    async with opened(path) as store:
         one, other = experience(), experience(minute=1)
         row = np.ones(dimensions, dtype=np.float32)
         await added(store, one, other, along=[row, -row])
@@ -191,7 +159,6 @@ async def test_a_purge_does_not_call_the_bytes_of_another_one_gone(path: Path) -
         assert (await other.verify()).problems == []
 
 
-@pytest.mark.full
 @pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 31), reason="no limit can be set")
 async def test_without_memory_a_read_says_what_failed_and_others_go_on(path: Path) -> None:
     script = """

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 from _trouble import opened
 
-from lessonbank.contracts.records import Add
 from lessonbank.contracts.store_calls import count_records
 from lessonbank.errors import Conflict, StoreUnavailable
-from lessonbank.testing.store_samples import MINE, added, attempt, collected, experience, trajectory
+from lessonbank.testing.store_samples import MINE, added, collected, experience
 
 pytestmark = pytest.mark.full
 
@@ -35,28 +34,6 @@ async def test_a_store_that_gets_no_thread_says_so_and_goes_on(path: Path, monke
                 await added(store, experience())
         await added(store, experience())
         assert (await count_records(store, scope=MINE)).experiences == 1
-
-
-@pytest.mark.anyio
-async def test_of_writes_decided_upon_the_same_state_one_is_done(path: Path) -> None:
-    run = trajectory()
-    async with opened(path) as store:
-        await store.save_runs([run], scope=MINE)
-        answers = await asyncio.gather(
-            *(
-                store.apply(
-                    [Add(experience=experience(attempts=[attempt(run, "success")]))],
-                    scope=MINE,
-                    writer="tests",
-                    if_unlearned=[run.id],
-                )
-                for _ in range(20)
-            ),
-            return_exceptions=True,
-        )
-        assert [type(a) for a in answers].count(Conflict) == 19
-        assert (await count_records(store, scope=MINE)).experiences == 1
-        assert (await store.verify()).problems == []
 
 
 @pytest.mark.anyio

@@ -11,7 +11,6 @@ from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Replace, Rollback
 from lessonbank.contracts.store_calls import purge_one
 from lessonbank.errors import NotFound
-from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._rows import PARTS
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
 
@@ -57,13 +56,10 @@ async def test_a_purged_scope_leaves_no_vector_in_a_matrix_that_showed_it(path: 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", ["memory", "file"])
-async def test_lessons_beyond_the_last_place_of_a_vector_touch_nobody_elses(kind: str, path: Path) -> None:
+async def test_lessons_beyond_the_last_place_of_a_vector_touch_nobody_elses(path: Path) -> None:
     big = experience("big", lessons=[lesson(str(n)) for n in range(5000)])
     small = experience("small", minute=1, lessons=[lesson(str(n)) for n in range(50)])
-    store: Store = SqliteStore.in_memory()
-    async with opened(path) as in_file:
-        store = in_file if kind == "file" else store
+    async with opened(path) as store:
         await added(store, big, small, along=[towards(0), towards(1)])
         missing = await store.unindexed(scope=MINE, space="lessons", limit=9999, lessons=True)
         assert [id for id, _ in missing] == [i.id for i in (*big.lessons[: PARTS - 1], *small.lessons)]

@@ -15,9 +15,9 @@ import pytest
 import lessonbank
 from lessonbank.contracts.settings import File
 from lessonbank.contracts.store_calls import count_records
-from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.errors import UsageError
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards, trajectory
+from lessonbank.testing.store_samples import MINE, added, experience, trajectory
 
 pytestmark = pytest.mark.anyio
 
@@ -67,55 +67,9 @@ async def test_a_backup_of_it_is_a_bank_in_a_file_of_its_owner_alone(tmp_path: P
         assert await bank.admin.verify() == ()
 
 
-async def test_a_backup_of_it_takes_the_place_of_no_other_file(tmp_path: Path) -> None:
-    note = tmp_path / "note.txt"
-    note.write_text("mine")
-    store = await SqliteStore.open(":memory:")
-    with pytest.raises(UsageError, match="is not a bank"):
-        await store.backup(note)
-    await store.close()
-    assert note.read_text() == "mine"
-
-
-async def test_two_of_them_share_nothing_and_one_ends_with_its_store() -> None:
-    one, other = await SqliteStore.open(":memory:"), await SqliteStore.open(":memory:")
-    await added(one, experience())
-    assert (await count_records(one, scope=MINE)).experiences == 1
-    assert (await count_records(other, scope=MINE)).experiences == 0
-    await one.close()
-    await one.close()
-    with pytest.raises(StoreUnavailable, match="closed"):
-        await count_records(one, scope=MINE)
-    await other.close()
-
-
 async def test_opening_one_to_read_only_is_refused() -> None:
     with pytest.raises(UsageError, match="nothing to read"):
         await lessonbank.connect_async(File(":memory:", read_only=True), scope="t", embedder="lexical")
-
-
-async def test_a_reading_that_goes_on_keeps_no_write_waiting() -> None:
-    store = await SqliteStore.open(":memory:")
-    known = [experience(minute=n) for n in range(200)]
-    await added(store, *known)
-    seen = []
-    async for record in store.scan(scope=MINE):
-        if not seen:
-            await added(store, experience(minute=999))
-        seen.append(record)
-    assert seen == known
-    await store.close()
-
-
-async def test_a_write_that_fails_leaves_no_trace() -> None:
-    store = await SqliteStore.open(":memory:")
-    await added(store, experience(), along=[towards(0)])
-    before = await collected(store.scan(scope=MINE))
-    with pytest.raises(lessonbank.LessonbankError):
-        await store.index({before[0].id: [1.0, 2.0]}, scope=MINE, space=SPACE)
-    assert await collected(store.scan(scope=MINE)) == before
-    assert (await store.verify()).problems == []
-    await store.close()
 
 
 def test_threads_with_loops_of_their_own_share_one() -> None:

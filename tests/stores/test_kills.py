@@ -173,15 +173,3 @@ async def test_a_rebuild_that_is_killed_changes_no_answer(path: Path, filled: Fi
         assert await present(store) == before
         assert (await store.verify()).problems == []
         await store.close()
-
-
-@pytest.mark.anyio
-async def test_an_export_that_is_killed_leaves_the_earlier_one(path: Path, filled: Fill) -> None:
-    store = await filled(path)
-    await added(store, *[experience(minute=n) for n in range(400)])
-    await store.close()
-    earlier = path.with_name("export.jsonl")
-    earlier.write_text("an earlier export\n", encoding="utf-8")
-    for left in rounds(path.parent, "export", 4):
-        text = left.with_name("export.jsonl").read_text("utf-8")
-        assert text == "an earlier export\n" or text.splitlines()[-1].startswith('{"end": true')

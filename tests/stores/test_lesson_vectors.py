@@ -1,4 +1,4 @@
-"""Vectors of lessons in a file: what another store sees of them, what outlives a rollback, a copy and a long life."""
+"""Vectors of lessons in a file: what another store sees of them, and what outlives a long life."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from lessonbank.testing.store_samples import MINE, added, experience, lesson, to
 
 pytestmark = pytest.mark.anyio
 SPACE = "sample:8#lessons"
-MANY = 300
-"""More vectors than are read at a time."""
 
 
 def vector_of(text: str) -> Vectors:
@@ -73,47 +71,6 @@ async def test_another_store_on_the_same_file_sees_every_step(path: Path) -> Non
     assert await titles(other) == set()
     await one.close()
     await other.close()
-
-
-@pytest.mark.full
-async def test_what_a_rollback_took_out_stays_out_when_later_vectors_are_joined(path: Path) -> None:
-    one, other = await SqliteStore.open(path), await SqliteStore.open(path)
-    kept, gone = some_lessons("kept"), some_lessons("gone", "gone too", minute=1)
-    await added(one, kept)
-    await added(one, gone)
-    await index(one, kept, gone)
-    assert await titles(one) == await titles(other) == {"kept", "gone", "gone too"}
-    last = await apply(one, Rollback(to=1, reason="test"))
-    for start in range(0, MANY, 50):
-        more = [some_lessons(f"more {n}", minute=2) for n in range(start, start + 50)]
-        await added(one, *more)
-        await index(one, *more)
-        assert not await titles(other) & {"gone", "gone too"}
-    assert len(await titles(one)) == MANY + 1
-    await apply(one, Rollback(to=last - 1, reason="test"))
-    assert await titles(one) == await titles(other) == {"kept", "gone", "gone too"}
-    await one.close()
-    await other.close()
-
-
-@pytest.mark.full
-async def test_a_reopened_bank_a_rebuilt_one_and_a_copy_answer_alike(path: Path, tmp_path: Path) -> None:
-    store = await SqliteStore.open(path)
-    known = [some_lessons(f"{n}", f"{n} again", minute=n % 7) for n in range(MANY)]
-    await added(store, *known)
-    await index(store, *known)
-    await apply(store, Retire(lesson_ids=tuple(e.lessons[0].id for e in known[::3]), reason="test"))
-    before = list((await store.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=20)).matches)
-    assert len({match.lesson_id for match in before}) == 20
-    await store.backup(tmp_path / "copy.db")
-    await care_of(store).rebuild()
-    await store.close()
-    for place in (path, tmp_path / "copy.db"):
-        again = await SqliteStore.open(place)
-        assert list((await again.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=20)).matches) == before
-        assert list(await again.unindexed(scope=MINE, space=SPACE, limit=9, lessons=True)) == []
-        assert list((await again.verify()).problems) == []
-        await again.close()
 
 
 # --- a long life -----------------------------------------------------------------------------------------------------

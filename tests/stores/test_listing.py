@@ -140,16 +140,6 @@ async def test_a_page_far_down_costs_as_little(bank: Path) -> None:
     assert taken < _LITTLE
 
 
-@pytest.mark.parametrize("state", ["probation", "quarantined"])
-async def test_the_lessons_of_a_state_are_read_in_the_order_of_an_index(bank: Path, state: str) -> None:
-    connection = sqlite3.connect(bank)
-    plan = connection.execute(f"EXPLAIN QUERY PLAN {_listing.of_state('')}", (1, state)).fetchall()
-    connection.close()
-    (only,) = [row[3] for row in plan]
-    assert only.startswith("SEARCH lessons USING")
-    assert only.endswith("INDEX items_by_state (scope=? AND state=?)")
-
-
 async def test_the_experiences_of_a_page_of_runs_are_read_together_or_not_at_all(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path / "runs.db")
     runs = [trajectory(f"Task {n}") for n in range(20)]

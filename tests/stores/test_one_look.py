@@ -4,31 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from lessonbank.contracts.ports import Nearest
 from lessonbank.contracts.records import Experience, Replace
 from lessonbank.contracts.store_calls import drop_index
-from lessonbank.errors import SpaceMismatch
-from lessonbank.search import DenseRetriever
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
 
 pytestmark = pytest.mark.anyio
-
-
-class Eight:
-    """An embedder of eight dimensions that counts what it embeds."""
-
-    space = SPACE
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    async def embed(self, texts: list[str], /, *, role: str) -> object:
-        self.texts += texts
-        return [towards(3) for _ in texts]
 
 
 async def three(store: SqliteStore) -> list[Experience]:
@@ -77,14 +61,6 @@ async def test_an_empty_scope_has_nothing_near_and_nothing_missing(path: Path) -
     await store.close()
 
 
-async def test_a_query_of_other_dimensions_is_refused(path: Path) -> None:
-    store = await SqliteStore.open(path)
-    await three(store)
-    with pytest.raises(SpaceMismatch):
-        await store.nearest(np.ones(2, dtype=np.float32), scope=MINE, space=SPACE, limit=9)
-    await store.close()
-
-
 async def test_lessons_without_a_vector_are_missing_in_a_space_of_lessons(path: Path) -> None:
     store = await SqliteStore.open(path)
 
@@ -100,16 +76,4 @@ async def test_lessons_without_a_vector_are_missing_in_a_space_of_lessons(path: 
     assert await seen(lessons=True) == (2, True)
     assert await seen(lessons=False) == (2, False), "no task has a vector in this space"
     assert await seen(lessons=True) == (2, True)
-    await store.close()
-
-
-async def test_a_search_embeds_what_is_missing() -> None:
-    store = SqliteStore.in_memory()
-    await three(store)
-    await added(store, experience("has none"))
-    embedder = Eight()
-    for _ in range(2):
-        found = await DenseRetriever(store, embedder)("any", scope=MINE, limit=1)  # type: ignore[arg-type]
-        assert ([match.experience.task for match in found.matches], found.notes) == (["has none"], ())
-    assert embedder.texts == ["any", "has none", "any"]
     await store.close()

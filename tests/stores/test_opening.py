@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -12,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _trouble import TOUCHES, Fill, files, looks, opened, sentence
+from _trouble import TOUCHES, Fill, files, looks, sentence
 
 import lessonbank
 from lessonbank import Evidence, importers
-from lessonbank.contracts.store_calls import get_experience
 from lessonbank.errors import FormatError, LessonbankError, ReadOnly, StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._database import Database
-from lessonbank.testing.store_samples import MINE, added, experience
+from lessonbank.testing.store_samples import added, experience
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
@@ -43,7 +41,9 @@ def linked(path: Path) -> Path:
 
 MISTAKES: dict[str, Callable[[Any, Path], object]] = {
     "export": lambda bank, path: bank.admin.export(path),
-    "export onto a part of it": lambda bank, path: bank.admin.export(path.with_name("bank.db-shm")),
+    "export onto its log": lambda bank, path: bank.admin.export(path.with_name("bank.db-wal")),
+    "export onto the index of its log": lambda bank, path: bank.admin.export(path.with_name("bank.db-shm")),
+    "export onto its journal": lambda bank, path: bank.admin.export(path.with_name("bank.db-journal")),
     "backup": lambda bank, path: bank.admin.backup(path),
     "import": lambda bank, path: bank.admin.import_(path),
     "import of a part of it": lambda bank, path: bank.admin.import_(path.with_name("bank.db-shm")),
@@ -119,33 +119,6 @@ async def test_what_is_not_there_is_not_made_to_be_read(path: Path) -> None:
     with pytest.raises(LessonbankError, match="open it for writing once"):
         await SqliteStore.open(path, read_only=True)
     assert path.read_bytes() == b""
-
-
-async def test_no_statement_runs_in_the_thread_of_the_event_loop(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So neither does the fsync of a log that begins anew, whoever's write it is."""
-    threads: set[str] = set()
-    real: Any = sqlite3.connect
-
-    def traced(*args: Any, **options: Any) -> sqlite3.Connection:
-        connection: sqlite3.Connection = real(*args, **options)
-        connection.set_trace_callback(lambda _: threads.add(threading.current_thread().name))
-        return connection
-
-    monkeypatch.setattr(sqlite3, "connect", traced)
-    async with opened(path) as store:
-        for touch in TOUCHES.values():
-            await touch(store)
-        for _ in range(20):
-            await TOUCHES["record"](store)
-            await get_experience(store, (await added_one(store)), scope=MINE)
-    assert threads
-    assert threading.current_thread().name not in threads
-
-
-async def added_one(store: SqliteStore) -> str:
-    new = experience("again")
-    await added(store, new)
-    return new.id
 
 
 def test_a_bank_that_is_closed_while_its_file_is_looked_over_says_nothing(path: Path) -> None:

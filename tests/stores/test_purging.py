@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from _trouble import BIG
+from _bytes import leftovers
+from _trouble import BIG, files, opened
 from any_text import any_text
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.contracts.records import Erasure, Replace
+from lessonbank.contracts.ports import LessonFilter
+from lessonbank.contracts.records import Edit, Erasure, Replace, Rollback, Settlement
 from lessonbank.contracts.store_calls import count_records, forget, purge_one
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores import _texts
+from lessonbank.stores._listing import tags
 from lessonbank.stores._mentions import naming
+from lessonbank.stores._vectors import unit
 from lessonbank.stores.sqlite import SqliteStore, _derived, _erased_bytes, _log
 from lessonbank.stores.sqlite._log import Checkpoint, empty_log
-from lessonbank.testing.store_purging import SECRET, everything, lived_in
+from lessonbank.stores.sqlite._rows import to_blobs
+from lessonbank.testing.store_purging import SECRET, asked, everything, lived_in
 from lessonbank.testing.store_samples import (
     MINE,
-    SPACE,
+    START,
     added,
     collected,
     experience,
@@ -35,16 +40,9 @@ from lessonbank.testing.store_samples import (
     towards,
     trajectory,
 )
-
-Fill = Callable[[Path], Awaitable[SqliteStore]]
+from lessonbank.text.bm25 import words
 
 pytestmark = pytest.mark.anyio
-
-
-def leftovers(path: Path, *texts: str) -> list[str]:
-    """Which of the texts any file of the bank still holds, whatever the case of their letters."""
-    held = b"".join(file.read_bytes().lower() for file in path.parent.glob(f"{path.name}*"))
-    return [text for text in texts if text.lower().encode() in held]
 
 
 async def test_no_byte_of_a_purged_run_is_left(path: Path) -> None:
@@ -67,14 +65,6 @@ async def test_no_byte_of_an_earlier_version_is_left(path: Path) -> None:
     await purge_one(store, "lesson", gone.id, scope=MINE, writer="ana", reason="asked to")
     assert leftovers(path, SECRET, gone.id) == []
     assert (await store.verify()).problems == []
-    await store.close()
-
-
-async def test_no_byte_of_a_purged_scope_is_left(path: Path) -> None:
-    store = await SqliteStore.open(path)
-    await lived_in(store)
-    await purge_one(store, "scope", "", scope=MINE, writer="ana", reason="asked to")
-    assert leftovers(path, SECRET, "Cancel the pending", "Check the status", "cancel") == []
     await store.close()
 
 
@@ -140,7 +130,7 @@ async def test_purges_of_a_large_bank_end_while_other_processes_write(
     told = [sys.executable, str(Path(__file__).with_name("writer.py")), str(path)]
     writers = [subprocess.Popen([*told, name, "100000"], stdout=subprocess.PIPE, text=True) for name in "ab"]
     try:
-        for _ in range(5):
+        for _ in range(3):
             before = [writer.stdout.readline() for writer in writers if writer.stdout]
             run = trajectory(f"Move {SECRET}")
             await store.save_runs([run], scope=MINE)
@@ -183,21 +173,6 @@ async def test_a_reader_is_blamed_only_where_one_held_pages_back_all_the_time(
     said = {"a reader": "another reader holds an older state", "use": "used it without a pause for 5 s"}[why]
     with pytest.raises(StoreUnavailable, match=said):
         await empty_log(attempt, path, patience=5.0)
-
-
-async def test_a_purge_reaches_the_matrix_of_another_store(path: Path) -> None:
-    ours, theirs = await SqliteStore.open(path), await SqliteStore.open(path)
-    await lived_in(theirs)
-    assert len((await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) > 0
-    await purge_one(theirs, "scope", "", scope=MINE, writer="ana", reason="asked to")
-    assert list((await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) == []
-    new = experience()
-    await added(theirs, new, along=[towards(2)])
-    found = (await ours.nearest(towards(2), scope=MINE, space=SPACE, limit=9)).matches
-    assert [m.experience for m in found] == [new]
-    assert await collected(ours.scan(scope=MINE)) == [new]
-    await ours.close()
-    await theirs.close()
 
 
 async def test_to_erase_ten_lessons_reads_the_records_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +223,7 @@ async def test_a_purge_writes_no_run_that_it_does_not_concern(path: Path) -> Non
     store = await SqliteStore.open(path)
     runs = [trajectory(f"Task {n}") for n in range(20)]
     await store.save_runs(runs, scope=MINE)
-    with contextlib.closing(sqlite3.connect(path)) as other:
+    with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE written (id TEXT)")
         other.execute(
             "CREATE TRIGGER any_write AFTER UPDATE ON trajectories BEGIN INSERT INTO written VALUES (new.id); END"
@@ -264,3 +239,97 @@ def test_few_ids_are_found_wherever_many_are(said: list[str], extra: str) -> Non
     text = json.dumps({extra: said}, ensure_ascii=False).encode()
     ids, others = said[:1], [f"no such id {n}" for n in range(20)]
     assert [*naming([(1, text)], ids)] == [*naming([(1, text)], [*ids, *others])] == [(1, text)]
+
+
+# --- tags, vectors and words ------------------------------------------------------------------------------------------
+
+
+def holds(path: Path, row: object) -> bool:
+    """Whether the bytes of a vector are anywhere in the files of a bank."""
+    (blob,) = to_blobs([unit(row, what="a row")])
+    return any(blob in file.read_bytes() for file in files(path))
+
+
+async def test_a_purged_recall_is_in_no_byte_of_the_file(path: Path) -> None:
+    async with opened(path) as store:
+        recall = await asked(store, SECRET)
+        known = experience().model_copy(update={"recall_id": recall.id})
+        await added(store, known)
+        done = Settlement(recall_id=recall.id, scope=MINE, outcome="success", template=SECRET)
+        await store.apply([], scope=MINE, writer="tests", settlement=done)
+        tag = next(iter(tags(recall.metadata)))
+        assert leftovers(path, SECRET)
+        assert any(tag in file.read_bytes() for file in files(path))
+        await purge_one(store, "recall", recall.id, scope=MINE, writer="ana", reason="asked to")
+        assert leftovers(path, SECRET, recall.id) == []
+        assert not any(tag in file.read_bytes() for file in files(path))
+
+
+async def test_a_forgotten_run_and_recall_are_in_no_byte_of_the_file(path: Path) -> None:
+    async with opened(path) as store:
+        await store.save_runs([trajectory(SECRET)], scope=MINE)
+        settled, _ = await asked(store, SECRET), await asked(store, SECRET)
+        done = Settlement(recall_id=settled.id, scope=MINE, outcome="success")
+        await store.apply([], scope=MINE, writer="tests", settlement=done)
+        assert leftovers(path, SECRET)
+        await forget(store, scope=MINE, before=START + timedelta(days=36_500), writer="retention")
+        assert leftovers(path, SECRET) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("what", ["lesson", "scope"])
+async def test_purged_texts_words_and_vectors_are_gone(path: Path, what: str) -> None:
+    known_lesson, row = lesson(f"{SECRET} first"), towards(3, tilt=0.37)
+    known = experience("Plain task", lessons=(known_lesson, lesson("other")))
+    async with opened(path) as store:
+        await added(store, known, experience("kept"), along=[towards(0), towards(1)])
+        for vector in (row, towards(5)):
+            await store.index({known_lesson.id: vector}, scope=MINE, space="lessons")
+            await store.index({known.lessons[1].id: vector}, scope=MINE, space="lessons")
+        await store.index({known_lesson.id: row}, scope=MINE, space="lessons")
+        earlier = known.model_copy(update={"lessons": (known_lesson,), "task": f"A task of {SECRET}"})
+        if what == "scope":
+            await store.apply([Replace(experience=earlier)], scope=MINE, writer="tests")
+            await store.index({known_lesson.id: row}, scope=MINE, space="lessons")
+            await store.apply([Rollback(to=2, reason=SECRET)], scope=MINE, writer="tests")
+        assert leftovers(path, SECRET)
+        assert holds(path, row)
+        await purge_one(store, what, known_lesson.id, scope=MINE, writer="ana", reason="asked to")  # type: ignore[arg-type]
+        assert leftovers(path, SECRET, known_lesson.id) == []
+        assert not holds(path, row)
+        assert len(await collected(store.scan(scope=MINE))) == (2 if what == "lesson" else 0)
+        assert (await store.verify()).problems == []
+    assert not holds(path, row)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("what", ["lesson", "scope"])
+@pytest.mark.parametrize("tail", [1, 4], ids=["in the index", "waiting for it"])
+async def test_no_index_knows_the_words_of_a_purged_lesson(
+    path: Path, monkeypatch: pytest.MonkeyPatch, what: Literal["lesson", "scope"], tail: int
+) -> None:
+    monkeypatch.setattr("lessonbank.stores.sqlite._derived.TAIL", tail)
+    known, other = lesson(f"first {SECRET}"), lesson("kept")
+    async with opened(path) as store:
+        await added(store, experience("one", lessons=(other,)), experience("two", lessons=(known,)))
+        edit = Edit(
+            lesson_id=known.id,
+            title=f"then {SECRET}",
+            description="",
+            content="c",
+            only_for_tasks=(),
+            by="A",
+            reason="",
+        )
+        await store.apply([edit], scope=MINE, writer="tests")
+        assert (SECRET.lower() in words_of(path)) == (tail == 1)
+        await purge_one(store, what, known.id, scope=MINE, writer="ana", reason="asked to")
+        assert words_of(path) == (set(words(other.text)) if what == "lesson" and tail == 1 else set())
+        assert [one.id for one in await store.lessons(LessonFilter(text=SECRET), scope=MINE)] == []
+        assert (await store.verify()).problems == []
+
+
+def words_of(path: Path) -> set[str]:
+    """The words of lessons that the file's index holds."""
+    with closing(sqlite3.connect(path)) as file:
+        return {term.partition("x")[2] for (term,) in file.execute("SELECT term FROM lesson_counts")}

@@ -5,23 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
-import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lessonbank.contracts.ports import Store
-from lessonbank.contracts.records import Add, Experience, Retire, Rollback
+from lessonbank.contracts.records import Add, Experience, Retire
 from lessonbank.contracts.records.ids import digest
-from lessonbank.contracts.store_calls import count_records
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_rewinding import as_of, present, some_change, wind
 from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards
-
-Fill = Callable[[Path], Awaitable[SqliteStore]]
 
 MOVES = st.lists(st.tuples(st.booleans(), st.integers(0, 2**32)), min_size=1, max_size=25)
 
@@ -55,12 +51,6 @@ async def check(store: Store, moves: list[tuple[bool, int]]) -> None:
     assert (await store.verify()).problems == []
 
 
-@given(moves=MOVES)
-@pytest.mark.full
-def test_memory_tells_and_brings_back_every_moment(moves: list[tuple[bool, int]]) -> None:
-    asyncio.run(check(SqliteStore.in_memory(), moves))
-
-
 @pytest.mark.full
 @given(moves=MOVES)
 @settings(max_examples=12)
@@ -72,31 +62,6 @@ def test_a_file_tells_and_brings_back_every_moment(moves: list[tuple[bool, int]]
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(in_a_file(folder))
-
-
-@pytest.mark.anyio
-async def test_a_rollback_reaches_the_matrix_of_another_store(path: Path) -> None:
-    ours, theirs = await SqliteStore.open(path), await SqliteStore.open(path)
-    known = [experience(minute=n) for n in range(3)]
-    await added(theirs, *known, along=[towards(0)] * 3)
-    assert len((await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) == 3
-    await wind(theirs, 1)
-    assert len((await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) == 1
-    await wind(theirs, 3)
-    assert len((await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) == 3
-    await ours.close()
-    await theirs.close()
-
-
-@pytest.mark.anyio
-async def test_a_cancelled_rollback_is_whole_or_absent(path: Path) -> None:
-    store = await SqliteStore.open(path)
-    await added(store, *[experience(minute=n) for n in range(300)])
-    with anyio.move_on_after(0.002):
-        await store.apply([Rollback(to=10, reason="test")], scope=MINE, writer="tests")
-    assert (await count_records(store, scope=MINE)).experiences in (10, 300)
-    assert (await store.verify()).problems == []
-    await store.close()
 
 
 def digest_of(experiences: Iterable[Experience]) -> str:

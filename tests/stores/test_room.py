@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from _trouble import BIG, Call, Fill, companion, looks, opened, sentence
 
-import lessonbank
 from lessonbank.contracts.records import Recall
 from lessonbank.contracts.store_calls import get_experience, pending_runs, purge_one
 from lessonbank.errors import StoreUnavailable
@@ -86,26 +85,6 @@ async def test_a_purge_without_room_is_absent_or_can_be_finished(path: Path, fil
     else:
         assert await looks(store) == before
     assert (await store.verify()).problems == []
-    await store.close()
-
-
-@pytest.mark.parametrize("more", [0, 30_000], ids=["no room", "too little room"])
-async def test_an_export_without_room_leaves_the_earlier_one(path: Path, filled: Fill, more: int) -> None:
-    store = await filled(path)
-    file = path.with_name("export.jsonl")
-    bank = await lessonbank.connect_async(path, scope=MINE, embedder="lexical")
-    await bank.admin.export(file)
-    earlier = file.read_bytes()
-    await added(store, experience(BIG))
-    with room(more):
-        with pytest.raises(StoreUnavailable) as caught:
-            await bank.admin.export(file)
-        sentence(caught)
-    assert file.read_bytes() == earlier
-    assert sorted(f.name for f in path.parent.glob("*export*")) == ["export.jsonl"], "no half file is left"
-    await bank.admin.export(file)
-    assert len(file.read_bytes()) > len(earlier)
-    await bank.close()
     await store.close()
 
 

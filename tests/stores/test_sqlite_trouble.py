@@ -8,14 +8,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
+from _trouble import Fill, sentence
 
 from lessonbank.contracts.records import Replace
-from lessonbank.contracts.store_calls import get_experience
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore, _schema
 from lessonbank.stores.sqlite._errors import unavailable
@@ -30,29 +29,25 @@ from lessonbank.testing.store_samples import (
     towards,
 )
 
-Fill = Callable[[Path], Awaitable[SqliteStore]]
-
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 
-async def test_a_file_of_a_newer_release_is_left_alone(path: Path, filled: Fill) -> None:
+@pytest.mark.parametrize(
+    ("format", "words"),
+    [
+        pytest.param(99, "newer release", id="a newer release"),
+        pytest.param(5, r"development version .*: run `lessonbank salvage BANK NEW`", id="a development version"),
+    ],
+)
+async def test_a_file_of_another_format_is_named_and_left_alone(
+    path: Path, filled: Fill, format: int, words: str
+) -> None:
     await (await filled(path)).close()
     with sqlite3.connect(path) as raw:
-        raw.execute("PRAGMA user_version = 99")
+        raw.execute(f"PRAGMA user_version = {format}")
     raw.close()
     before = path.read_bytes()
-    with pytest.raises(VersionMismatch, match="newer release"):
-        await SqliteStore.open(path)
-    assert path.read_bytes() == before
-
-
-async def test_a_file_of_a_development_version_is_named_and_left_alone(path: Path, filled: Fill) -> None:
-    await (await filled(path)).close()
-    with sqlite3.connect(path) as raw:
-        raw.execute("PRAGMA user_version = 5")
-    raw.close()
-    before = path.read_bytes()
-    with pytest.raises(VersionMismatch, match=r"development version .*: run `lessonbank salvage BANK NEW`"):
+    with pytest.raises(VersionMismatch, match=words):
         await SqliteStore.open(path)
     assert path.read_bytes() == before
 
@@ -114,62 +109,6 @@ async def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
-async def test_a_damaged_page_is_reported_not_answered(path: Path) -> None:
-    store = await SqliteStore.open(path)
-    await added(store, *[experience(f"Task {n} " + "word " * 200) for n in range(60)])
-    await store.close()
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        for place in range(4096 * 3, size, 4096):
-            file.seek(place)
-            file.write(b"\xff" * 2048)
-
-    async def read() -> None:
-        store = await SqliteStore.open(path)
-        try:
-            await collected(store.scan(scope=MINE))
-        finally:
-            await store.close()
-
-    with pytest.raises(StoreUnavailable, match="damaged"):
-        await read()
-
-
-async def test_a_file_deleted_while_open_takes_no_more_writes(path: Path, filled: Fill, tmp_path: Path) -> None:
-    store = await filled(path)
-    path.rename(tmp_path / "moved.db")
-    with pytest.raises(StoreUnavailable, match="moved, deleted or replaced"):
-        await added(store, experience())
-    assert not path.exists()
-    shutil.copy(tmp_path / "moved.db", path)
-    with pytest.raises(StoreUnavailable, match="moved, deleted or replaced"):
-        await collected(store.scan(scope=MINE))
-    await store.close()
-
-
-async def test_a_lock_that_is_never_released_ends_in_one_clear_error(path: Path) -> None:
-    store = await SqliteStore.open(path, busy_timeout=0.05)
-    known = experience()
-    await added(store, known)
-    raw = sqlite3.connect(path, isolation_level=None)
-    raw.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreUnavailable, match="locked for too long"):
-        await added(store, experience())
-    assert await get_experience(store, known.id, scope=MINE) == known, "a reader must not wait for a writer"
-    raw.execute("ROLLBACK")
-    raw.close()
-    await added(store, experience())
-    assert (await store.verify()).problems == []
-    await store.close()
-
-
-@pytest.mark.full
-def said(name: str) -> sqlite3.OperationalError:
-    error = sqlite3.OperationalError("what SQLite says")
-    error.sqlite_errorname, error.sqlite_errorcode = name, getattr(sqlite3, name)
-    return error
-
-
 @pytest.mark.parametrize("is_new", [True, False])
 async def test_a_file_system_without_locks_is_named_with_what_to_do(path: Path, tmp_path: Path, is_new: bool) -> None:
     """The C library is told to answer `fcntl` with ENOLCK there, as a network mount does."""
@@ -201,58 +140,25 @@ async def test_a_file_system_without_locks_is_named_with_what_to_do(path: Path, 
     assert done.stdout.count("\n") == 1
 
 
-def test_a_bank_that_is_busy_is_not_taken_for_one_without_locks(path: Path) -> None:
-    assert "another process kept" in str(unavailable(said("SQLITE_BUSY"), path))
-
-
-@pytest.mark.parametrize("name", ["SQLITE_IOERR_LOCK", "SQLITE_IOERR_SHMMAP", "SQLITE_PROTOCOL"])
-def test_what_sqlite_itself_says_of_missing_locks_is_named_with_what_to_do(name: str) -> None:
-    error = unavailable(said(name), Path("bank.db"))
-    assert "file system" in str(error)
-    assert "put the bank on a local disk" in str(error)
-    assert "\n" not in str(error)
-
-
-def test_an_error_of_the_disk_is_not_taken_for_a_missing_lock() -> None:
-    assert "check the disk" in str(unavailable(said("SQLITE_IOERR_READ"), Path("bank.db")))
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        *((lock, "put the bank on a local disk") for lock in ("SQLITE_IOERR_LOCK", "SQLITE_IOERR_SHMMAP")),
+        ("SQLITE_PROTOCOL", "put the bank on a local disk"),
+        ("SQLITE_IOERR_READ", "check the disk"),
+        ("SQLITE_BUSY", "another process kept"),
+    ],
+)
+def test_what_sqlite_says_is_named_with_what_to_do(path: Path, name: str, words: str) -> None:
+    error = sqlite3.OperationalError("what SQLite says")
+    error.sqlite_errorname, error.sqlite_errorcode = name, getattr(sqlite3, name)
+    assert words in sentence(unavailable(error, path))
 
 
 def test_an_older_sqlite_is_refused_before_it_takes_a_bank_for_damaged() -> None:
     check_library((3, 37, 0))
     with pytest.raises(StoreUnavailable, match=r"SQLite 3\.36\.1, and a bank needs 3\.37 or newer"):
         check_library((3, 36, 1))
-
-
-async def test_a_full_disk_fails_the_write_and_nothing_else(path: Path) -> None:
-    script = """
-import asyncio, resource, sys
-from lessonbank.errors import StoreUnavailable
-from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing.store_samples import MINE, added, collected, experience
-
-async def main():
-    store = await SqliteStore.open(sys.argv[1])
-    known = experience()
-    await added(store, known)
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
-    try:
-        await added(store, experience("word " * 200_000))
-    except StoreUnavailable as error:
-        print(error)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    later = experience()
-    await added(store, later)
-    assert await collected(store.scan(scope=MINE)) == [known, later]
-    assert (await store.verify()).problems == []
-    await store.close()
-
-asyncio.run(main())
-"""
-    pytest.importorskip("resource")
-    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "check the disk" in done.stdout
 
 
 async def test_verify_names_rows_that_belong_to_nothing_and_missing_journal_lines(path: Path, filled: Fill) -> None:
@@ -290,27 +196,19 @@ async def test_a_task_can_change_after_the_word_index_was_lost(path: Path, fille
     await store.close()
 
 
-async def test_a_damaged_vector_is_reported(path: Path, filled: Fill) -> None:
-    store = await filled(path)
-    raw = sqlite3.connect(path, isolation_level=None)
-    raw.execute("UPDATE vectors SET vector = x'00'")
-    raw.close()
-    with pytest.raises(StoreUnavailable, match="rebuild its vectors"):
-        await store.nearest(np.ones(8, dtype=np.float32), scope=MINE, space=SPACE, limit=1)
-    await store.close()
-
-
-@pytest.mark.parametrize("much", [-1, 1])
-async def test_a_vector_of_the_wrong_length_is_reported_not_answered_from(path: Path, much: int) -> None:
+@pytest.mark.parametrize("change", [lambda blob: b"\0", lambda blob: blob[:-1], lambda blob: blob + b"x"])
+async def test_a_vector_of_the_wrong_length_is_reported_not_answered_from(
+    path: Path, change: Callable[[bytes], bytes]
+) -> None:
     store = await SqliteStore.open(path)
     await added(store, experience(), experience(), along=[towards(1), towards(2)])
     await store.close()
     with sqlite3.connect(path) as raw:
         (blob,) = raw.execute("SELECT vector FROM vectors").fetchone()
-        raw.execute("UPDATE vectors SET vector = ? WHERE number = 1", (blob[:-1] if much < 0 else blob + b"x",))
+        raw.execute("UPDATE vectors SET vector = ? WHERE number = 1", (change(blob),))
     raw.close()
     store = await SqliteStore.open(path)
-    with pytest.raises(StoreUnavailable, match="wrong length"):
+    with pytest.raises(StoreUnavailable, match=r"wrong length.*rebuild its vectors"):
         await store.nearest(towards(0), scope=MINE, space=SPACE, limit=1)
     assert any("unlike their space" in problem for problem in (await store.verify()).problems)
     await store.close()

@@ -15,7 +15,7 @@ from lessonbank import Evidence, Parts, Trajectory
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.contracts.ports import Care, Index, Queue, Records, RunFilter, Store
 from lessonbank.contracts.records import Extraction
-from lessonbank.contracts.store_calls import calls_of, care_of, queue_of
+from lessonbank.contracts.store_calls import calls_of
 from lessonbank.errors import NotSupported
 from lessonbank.evidence.policy import Holdout
 from lessonbank.http.workers import Worker
@@ -140,12 +140,6 @@ async def test_no_worker_works_for_a_store_without_a_queue() -> None:
     async with bank_on(TwoPorts()) as bank:
         with pytest.raises(NotSupported, match="no queue"):
             Worker(bank)
-
-
-async def test_the_stores_of_the_package_have_all_four_ports() -> None:
-    store = SqliteStore.in_memory()
-    assert queue_of(store) is care_of(store) is store
-    await store.close()
 
 
 def test_the_four_ports_have_at_most_26_calls_together() -> None:

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from test_purging import leftovers
+from _bytes import leftovers
 
 from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Replace

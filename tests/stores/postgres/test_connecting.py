@@ -41,15 +41,6 @@ def test_what_one_machine_learns_another_recalls(postgres: Callable[[], str]) ->
             assert other.admin.verify() == ()
 
 
-@pytest.mark.anyio
-async def test_the_async_bank_works_the_same_way(postgres: Callable[[], str]) -> None:
-    bank = await lessonbank.connect_async(postgres(), scope="acme/support", evidence=0.0)
-    async with bank:
-        learned = await bank.learn(RUN, outcome="success")
-        recall = await bank.retrieve("Cancel the order")
-        assert {c.lesson_id for c in recall.candidates} == {lesson.id for lesson in learned.lessons}
-
-
 def test_no_password_is_shown(postgres: Callable[[], str]) -> None:
     address = postgres().replace("keeper@", "keeper:opensesame@")
     with lessonbank.connect(address, scope="acme") as bank:

@@ -8,11 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import anyio
 import psycopg
 import pytest
 
-from lessonbank.contracts.records import Experience
 from lessonbank.contracts.store_calls import get_experience, settled_runs
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.postgres import PostgresStore
@@ -30,7 +28,7 @@ DIES_AT_A_VECTOR = (
 async def test_a_killed_writer_loses_nothing_it_said_was_kept(postgres_bank: Callable[..., str]) -> None:
     address, said = postgres_bank(2), list[str]()
     store = await PostgresStore.open(address, partitions=2)
-    for _ in range(3):
+    for _ in range(2):
         command = [sys.executable, str(Path(__file__).with_name("writer.py")), address]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
@@ -39,7 +37,7 @@ async def test_a_killed_writer_loses_nothing_it_said_was_kept(postgres_bank: Cal
             said += [line.strip() for line in writer.stdout if line.endswith("\n")]
     there = {e.id: e for e in await collected(store.scan(scope=MINE))}
     assert set(said) <= set(there)
-    assert len(there) <= len(said) + 3, "at most one was kept and not yet said, for each writer"
+    assert len(there) <= len(said) + 2, "at most one was kept and not yet said, for each writer"
     learned = await settled_runs(store, [a.trajectory_id for e in there.values() for a in e.attempts], scope=MINE)
     assert len(learned) == len(there)
     assert (await store.verify()).problems == []
@@ -101,25 +99,3 @@ asyncio.run(store.close())
     command = [sys.executable, "-c", script, postgres_bank(2)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
     assert done.stdout.split() == ["0", "4"], done.stderr
-
-
-async def test_many_writers_of_one_scope_and_of_others_lose_nothing(postgres_bank: Callable[..., str]) -> None:
-    address = postgres_bank(2)
-    stores = [await PostgresStore.open(address, partitions=2) for _ in range(3)]
-    new = [experience(f"Task {n}", scope=f"acme/{n % 4}") for n in range(36)]
-
-    room = anyio.CapacityLimiter(12)
-
-    async def learn(store: PostgresStore, one: Experience) -> None:
-        async with room:
-            await added(store, one, scope=one.scope, along=[towards(0)])
-
-    async with anyio.create_task_group() as learning:
-        for n, one in enumerate(new):
-            learning.start_soon(learn, stores[n % 3], one)
-    for scope in {e.scope for e in new}:
-        entries = [entry.sequence async for entry in stores[0].journal(scope=scope)]
-        assert entries == list(range(1, 10))
-    assert (await stores[0].verify()).problems == []
-    for store in stores:
-        await store.close()

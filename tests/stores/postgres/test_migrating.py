@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lessonbank
-from lessonbank.contracts.ports import RECEIPT_SECRET, LessonFilter, RunFilter, Store
+from lessonbank.contracts.ports import LessonFilter, RunFilter, Store
 from lessonbank.contracts.records import Rollback
 from lessonbank.contracts.store_calls import (
     care_of,
     count_records,
     every_recall,
-    get_setting,
     list_scopes,
     purge_one,
     queue_of,
 )
 from lessonbank.errors import Conflict, UsageError
-from lessonbank.stores._copying import Copyable, Row, Table, copy_bank
+from lessonbank.stores._copying import Row, Table, copy_bank
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_purging import lived_in
 from lessonbank.testing.store_samples import MINE, SPACE, THEIRS, added, collected, experience, towards, trajectory
-from lessonbank.wiring import migrate
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 
@@ -163,35 +160,6 @@ async def test_a_bank_that_is_written_to_meanwhile_is_not_called_a_copy(postgres
         busy: Any = Busy(database, 99)
         with pytest.raises(Conflict, match="was written to while it was copied"):
             await copy_bank(source, busy, name="bank")
-    finally:
-        await source.close()
-        await database.close()
-
-
-def test_exports_before_and_after_are_the_same_file(postgres: Callable[[], str], tmp_path: Path) -> None:
-    file, back, address = tmp_path / "bank.db", tmp_path / "back.db", postgres()
-    with lessonbank.connect(file, scope="acme", embedder="hashing", evidence=0.0) as bank:
-        for task in ("Cancel the order", "Book a flight"):
-            bank.learn(lessonbank.Trajectory(task=task, answer="done", error="it was locked"), outcome="failure")
-        bank.retrieve("Cancel an order")
-    migrate(file, address)
-    migrate(address, back)
-    exported: set[str] = set()
-    for place in (file, address, back):
-        with lessonbank.connect(place, scope="acme", evidence=0.0) as bank:
-            assert bank.settings["embedder"] == "hashing (kept with the bank)"
-            bank.admin.export(tmp_path / "export.jsonl")
-        exported.add(sha256((tmp_path / "export.jsonl").read_bytes()).hexdigest())
-        (tmp_path / "export.jsonl").unlink()
-    assert len(exported) == 1
-
-
-async def test_receipts_stay_signed(postgres_bank: Callable[..., str]) -> None:
-    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres_bank(2), partitions=2)
-    try:
-        copied: Copyable = database
-        await copy_bank(source, copied, name="bank")
-        assert await get_setting(database, RECEIPT_SECRET) == await get_setting(source, RECEIPT_SECRET)
     finally:
         await source.close()
         await database.close()

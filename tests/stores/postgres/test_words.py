@@ -13,7 +13,16 @@ from lessonbank.contracts.store_calls import purge_one
 from lessonbank.stores._texts import checked
 from lessonbank.stores.postgres import PostgresStore, _postings
 from lessonbank.testing.store_ranking import RankingTests
-from lessonbank.testing.store_samples import MINE, added, collected, experience, lesson, ranked_by_words, towards
+from lessonbank.testing.store_samples import (
+    MINE,
+    StoreTests,
+    added,
+    collected,
+    experience,
+    lesson,
+    ranked_by_words,
+    towards,
+)
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 
@@ -26,7 +35,18 @@ def packing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("packing")
-class TestPackedWords(RankingTests):
+class TestPackedWords(StoreTests):
+    """What the contract asks of words, with lists of them."""
+
+    test_ties = RankingTests.test_ties_are_given_newest_first
+    test_another_crowd = RankingTests.test_a_crowd_in_another_scope_takes_no_place_of_mine
+    test_other_tasks = RankingTests.test_the_tasks_of_another_scope_do_not_move_a_score
+    test_hidden = RankingTests.test_an_experience_without_active_lessons_is_never_found
+    test_a_new_task = RankingTests.test_a_new_task_makes_the_old_vector_and_words_invalid
+    test_own_words = RankingTests.test_a_tasks_own_words_score_one
+    test_no_word = RankingTests.test_without_a_common_word_nothing_is_found
+    test_rank = RankingTests.test_words_are_ranked_as_if_every_task_were_read
+
     @pytest.fixture(autouse=True)
     def _place(self, postgres_bank: Callable[..., str]) -> None:
         self.address = postgres_bank(2)
