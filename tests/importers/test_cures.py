@@ -9,6 +9,7 @@ import pytest
 from lessonbank.contracts.records import Action, Observation, Step, ToolCall, Trajectory
 from lessonbank.guard.hazards import is_hazard
 from lessonbank.importers import Failure, failure_of, failures_in
+from lessonbank.text.error_line import JOINS
 
 PROTO = """Exit code 2
   File "/srv/shop/a.py", line 7
@@ -380,6 +381,10 @@ WRITES = "cat <<'E' > {}/a.md\n# A title\nE"
             ),
             ("git push origin main", "git fetch origin && git merge origin/main"),
         ),
+        (
+            (bad("cd web && npm run x", f"The token '&&' {JOINS} in this version."), ok("cd web; npm run x")),
+            ("npm run x", "join"),
+        ),
         (  # another one of the line failed
             (bad("gt take a --claim && ws add b"), ok("gt take a --own && ws add b")),
             ("gt take a --claim", "gt take a --own"),
@@ -455,6 +460,10 @@ def test_a_command_of_a_line_that_failed_is_found_when_the_line_ends_otherwise()
     live = failure_of("git pull && make all", said)
     assert live
     assert live.is_like(told.key)
+    shell, other = (failure_of(f"cd a && {each}", f"The token '&&' {JOINS}.") for each in ("npm run x", "make all"))
+    assert shell
+    assert other
+    assert shell.is_like(other.key)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,17 @@ from typing import Final
 from lessonbank.contracts.records import Lesson, Provenance, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.guard.hazards import CHECKS_LESS, OUTPUT, may_loosen
-from lessonbank.text.error_line import BRANCH, ITS_BRANCH, NO_SCRIPT, PLACELESS, SAYS_ERROR, UNREAD, WALLED, error_in
+from lessonbank.text.error_line import (
+    BRANCH,
+    ITS_BRANCH,
+    JOINS,
+    NO_SCRIPT,
+    PLACELESS,
+    SAYS_ERROR,
+    UNREAD,
+    WALLED,
+    error_in,
+)
 from lessonbank.text.shell_commands import (
     INSTALLS,
     RUNS,
@@ -60,10 +70,11 @@ _DOCUMENT: Final = re.compile(
     re.IGNORECASE,
 )
 """What no check reads for its rules: an error that names such a file can be cured by an edit of it."""
-_ASKED, _FREED, _QUOTED, _AGAIN = "ask", "free", "quote", "again"
+_ASKED, _FREED, _JOINED, _QUOTED, _AGAIN = "ask", "free", "join", "quote", "again"
 _SAYS: Final = {
     _ASKED: "It went through after the person had done something: ask for it.",
     _FREED: "It went through outside of the sandbox, which the person has to allow: ask for it.",
+    _JOINED: "It went through with `;` in the place of `&&`, which this shell does not know.",
     _QUOTED: "It went through with quotes around what the shell had misread.",
     _AGAIN: "It went through when it was run again, and nothing else was done.",
 }
@@ -134,7 +145,8 @@ class Failure:
         is_said = len(self.error) >= _TELLING and bool(SAYS_ERROR.search(self.error))
         is_script = RUNS.fullmatch(f"{program} ") and LACKS.search(error)  # whatever script then lacks the same
         is_of_it = name_of(program) == name_of(self.program) or program in self.others or bool(is_script)
-        return is_said and error == self.error and is_of_it
+        is_shell = JOINS in error and JOINS in self.error  # whatever program it was to start
+        return is_shell or (is_said and error == self.error and is_of_it)
 
     @property
     def replaced_key(self) -> str:
@@ -204,7 +216,7 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], line: Sequence[Co
     """What became of the commands of a line of which one failed: the next try tells which."""
     tries = [(command, _followed(command, later, line)) for command in failed]
     cured = [(command, failure) for command, failure in tries if failure.cure]
-    if len([failure for _, failure in cured if failure.cure != _FREED]) > 1:  # these are of a whole line
+    if len([failure for _, failure in cured if failure.cure not in (_FREED, _JOINED)]) > 1:  # these are of a whole line
         cured = _likely(cured, failed[0].printed)
         tries[-1] = (failed[-1], replace(tries[-1][1], cure=""))
     command, failure = cured[0] if cured else tries[-1]
@@ -387,6 +399,8 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
     is_same = again.words == failed.words
     if again.is_free and not failed.is_free:
         return _FREED if WALLED.search(failed.printed) or (is_same and not (acted or edited)) else ""
+    if JOINS in failed.printed:
+        return _JOINED if is_same else ""
     if UNREAD.search(failed.printed) and not failed.is_absent:  # what else is new in it had no part in that
         is_shown = again.text != failed.text and len(again.text) <= LONGEST and is_plain(again.text)
         return again.text if is_shown and again.quotes(failed) else ""

@@ -30,7 +30,9 @@ ABSENT: Final = re.compile(
 """How shells say that a program is not there."""
 NO_SCRIPT: Final = re.compile(r"[Mm]issing script|NO_SCRIPT|[Ss]cript not found|No rule to make target")
 """How runners say that a repository names no such script."""
-UNREAD: Final = re.compile(r"no matches found: |ParserError|unexpected EOF while looking|syntax error near")
+JOINS: Final = "is not a valid statement separator"
+"""How an old PowerShell says that it does not know `&&`."""
+UNREAD: Final = re.compile(rf"no matches found: |ParserError|{JOINS}|unexpected EOF while looking|syntax error near")
 """How shells say that they could not read a line: nothing of it was run then."""
 WALLED: Final = re.compile(r"not permitted|ermission denied|EPERM|EACCES|resolve host|ENOTFOUND|Read-only file system")
 """How programs say that a sandbox does not let them write, or reach a network."""
