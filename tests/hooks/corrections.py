@@ -67,6 +67,14 @@ RULES = (
     "I don't want Co-Authored-By lines in any commit of mine",
     "use `make dev` for local builds, not docker build",
     "we're on Terraform 1.5 and won't go higher because of the licence, so please drop the `removed` block",
+    # In few words, as they stand in real sessions
+    "use deno not npm",
+    "use poetry as the package manager",
+    "never hardcode anything.",
+    "no hardcoded ports or sdk paths in the scripts.",
+    "all scripts shouldn't hardcode anything, take it from settings.toml",
+    "the naming convention of the branch is team-topic-feature",
+    "Have in mind that we can have snapshots in .tool/runs and no branches",
 )
 
 OTHERS = (
@@ -198,6 +206,32 @@ OTHERS = (
     "every module has to be reloaded, that is slow",
     "every commit is signed, I checked",
     "This is a docker project from 2019, delete it",
+    # As they stand in real sessions: wishes, go-aheads, questions without a mark
+    "we dont need the badges next to the names..if it is a code name it is enough",
+    "settings.toml we don't need [trace] - module viewer",
+    "Yes, start with Step 2, use the /code-review workflow",
+    "use the gh cli to make sure only my team can approve and merge PRs",
+    "read PLAN.md and follow the steps to test all TODO functions.",
+    "using that logic go through all of our components and list what needs to be changed",
+    "you'll need to follow the .claude/commands/next-step next.",
+    "we have some open PRs are any of them stale or ready to merge.",
+    "i meant the cli which we set up in this repo and configured in .tool folder",
+    "in this repo we have 3 packages",
+    "no leave the tests alone and commit the code",
+    "no PR needed, merge to main",
+    "First check what files need to be committed and don't miss anything",
+    "all tests must pass",
+    "all migrations need to be rerun",
+    "all scripts must be moved to tools/",
+    "never commit",
+    "use docker not podman for that",
+    # Fragments in brackets, warnings and reviews that are pasted
+    "paths should be relative ! (all scripts must be in this project )",
+    "(the python module should be the source of truth)",
+    "I see this\nsed: warning: this script is deprecated; please use a function or an alias",
+    "SQL Error [1]: it failed\n  Hint: No function matches the given name and argument types.",
+    "git push is run with exec.Command() and no timeout.",
+    "warning: function `run_all` is never used",
 )
 
 # Written after the forms: 30 of each, and 30 more after the forms had been changed for the first.

@@ -62,7 +62,7 @@ def test_of_a_longer_answer_only_the_sentence_with_the_rule_is_kept() -> None:
         "always run make fmt before you commit"
     ]
     assert list(rules_in(f"always run make fmt before you commit and {'x' * 200}")) == []
-    assert list(rules_in(f"always run make fmt before you commit\n{'pasted ' * 100}")) == []
+    assert list(rules_in(f"always run make fmt before you commit\n{'pasted ' * 40}")) == []
 
 
 def run_of(*said: str) -> Trajectory:
