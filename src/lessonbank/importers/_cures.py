@@ -97,6 +97,7 @@ _OF_PROJECT: Final = re.compile(r"g?make|just|rake|npm|pnpm|yarn|bun|deno|go|.+\
 _RECORDS: Final = ("git add", "git commit")  # what keeps a change got no other command through
 _ASTRAY: Final = re.compile(r"git|sed|cp|mv|rm|ln|touch|chmod|perl")
 """Programs that work on the paths that they are given, from whatever folder."""
+_DID_NOTHING: Final = re.compile(r"Everything up-to-date|Already up[- ]to[- ]date")
 _BRANCHES: Final = re.compile(r"git (?:checkout|switch) (?:.* )?(?:-[bBcC]|--create|--orphan)\b")
 """What makes a branch: another one in each task."""
 _WORDS: Final = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*'|[\"'])+")
@@ -108,6 +109,8 @@ _SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)"
 _NUMBER: Final = re.compile(r"#?\d+|[A-Za-z]+-\d+")  # of one task
 _FIXES: Final = re.compile(r"--?(?:fix|write|w|in-place)")
 """The option with which a program mends what it checks without it."""
+_DOES_LESS: Final = re.compile(r"--(?:check|dry-run|no-run|list|help|version)|\d{6,}")
+"""What makes a command only look, or names one task."""
 _OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|\"(?=.*\d)[^\"]{4,}\"|(?=.*\w).*[/\\].*")
 """A word that a command and its next try share, and that the same command in another task has not."""
 
@@ -229,10 +232,11 @@ def _tells_more(failed: Command, after: Failure) -> bool:
     """Whether a cure holds more than what failed, and more than any agent tries next: a fixer, or another name."""
     new = {*after.cure.split()} - {*after.command.split(), "…", _ITS_PATH}
     is_fixer = name_of(program_of(after.cure)) == name_of(after.program) and any(map(_FIXES.fullmatch, new))
+    is_less = any(map(_DOES_LESS.fullmatch, new))
     is_renamed = _SPELLED.match(after.command) and _SPELLED.match(after.cure) and not INSTALLS.match(after.cure)
     is_more = new or (after.command.endswith(f" {after.cure}") and name_of(after.program) != "git")
     tells = TELLS.match(after.cure) and not TELLS.match(after.command)
-    return bool(is_more) and not (is_fixer or tells or (failed.is_absent and is_renamed))
+    return bool(is_more) and not (is_fixer or is_less or tells or (failed.is_absent and is_renamed))
 
 
 def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[tuple[Command, Failure]]:
@@ -408,7 +412,7 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
         return _prepared(again)
     if not is_same and again.text != failed.text:
         if again.folder not in ("", failed.folder) and PLACELESS.search(failed.printed) and not failed.is_absent:
-            return _entered(failed, again)
+            return ""  # was it the folder, or the words?
         return again.text if _is_changed(failed, again, acted, edited) else ""
     if edited:
         file = next(iter(edited))
@@ -463,9 +467,11 @@ def _is_of_one_task(failed: Command, acted: Command) -> bool:
     """Whether an act is of the task at hand: it has a text or files of its own, or needs what was not there."""
     mends = any(map(_FIXES.fullmatch, acted.words)) and any(map(_NAMES_FILE.fullmatch, acted.words))
     is_same = failed.is_absent and name_of(acted.program) == name_of(failed.program)
-    is_scratch = any(word[:1] in "/~" and SCRATCH.match(word) for word in words_of(acted.text)[1:-1])
+    own = words_of(acted.text)[1 : -1 if acted.program in ("mv", "cp") else None]
+    is_scratch = any(word[:1] in "/~" and SCRATCH.match(word) for word in own)
     has_its_number = any(map(_NUMBER.fullmatch, acted.words & failed.words))
-    return "…" in acted.text or acted.program == "git stash" or is_scratch or mends or is_same or has_its_number
+    is_none = acted.program == "git stash" or _DID_NOTHING.search(acted.printed)
+    return "…" in acted.text or bool(is_none) or is_scratch or mends or is_same or has_its_number
 
 
 def _prepared(again: Command) -> str:

@@ -73,13 +73,15 @@ _PREPARES: Final = re.compile(
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
 _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe|task|todo|ask|skill|agent|tool|"
-    r"kill|bash|enter|exit|update_plan|web|monitor|think|write_stdin)(?![a-z])"
+    r"kill|bash|enter|exit|exec|wait|schedule|update_plan|web|monitor|think|write_stdin)(?![a-z])"
 )
 NAME: Final = re.compile(r"[\w.-]{1,60}")
 _INTO: Final = re.compile(r"(?<![0-9&>-])>{1,2}\s*(\"[^\"]+\"|'[^']+'|[^\s&|;<>]+)|\s[0-9&]>{1,2}\s*(?:&[0-9]|[^\s&]+)")
 """Where what a command prints goes."""
 _NAMES_ITSELF: Final = re.compile(r"rm|ln|cp|mv|mkdir|touch|tee")
 """Programs that begin what they say with their name: where it is not there, another of the line has failed."""
+_HOOKED: Final = re.compile(r"(?i)\bhooks?\b|pre-commit|husky|command not found|: not found")
+"""What a commit says that a hook stopped: nothing before it in its line has failed."""
 _NOWHERE: Final = re.compile(r"/dev/null|\$null|nul", re.IGNORECASE)
 _WRITES: Final = re.compile(r"(?:cat|echo|printf|tee)\b(?=.*(?:>|<<))|tee\s|(?:Set|Add)-Content\b|Out-File\b")
 _SET_FIRST: Final = re.compile(r"(?:\w+=(?:\"[^\"]*\"|'[^']*'|[^\s'\"]*)\s+)+")
@@ -154,6 +156,7 @@ class Command:
         """Whether it failed, and that is of no one task: what a look does not find it will not find again."""
         is_act = not self.looks or SAYS.fullmatch(self.text)
         is_silent = _NAMES_ITSELF.fullmatch(self.program) and f"{self.program}: " not in self.printed
+        is_silent = is_silent or (self.program == "git add" and _HOOKED.search(self.printed))
         is_read = _NAMED.fullmatch(self.program) and not _NESTS.match(self.text)
         return self.failed and not self.is_own and not is_silent and bool(is_act and is_read)
 

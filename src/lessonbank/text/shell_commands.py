@@ -44,7 +44,7 @@ INSTALLS: Final = re.compile(
 )
 _READS: Final = re.compile(
     r"ls|cat|[ef]?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|where|type|test|\[|diff|cmp|stat|tree|file|sed|awk|"
-    r"sort|nl|cut|command|man|uniq|less|jq|true|false|Get-\w+|Test-Path|Select-String|(?:Where|Select|Sort|Group|Measure)-Object|(?:Format|Out(?!-File))-\w+|Write-(?:Output|Host)|"
+    r"sort|nl|cut|command|man|uniq|less|jq|strings|xxd|hexdump|true|false|Get-\w+|Test-Path|Select-String|(?:Where|Select|Sort|Group|Measure)-Object|(?:Format|Out(?!-File))-\w+|Write-(?:Output|Host)|"
     r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
 )
 """Programs that tell what stands in files."""
@@ -73,7 +73,7 @@ _PART: Final = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s=\"']+|[\"']")
 _OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
 _INTERPRETS: Final = re.compile(r"\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s")
 TELLS: Final = re.compile(
-    r"\S+\s+(?:-m\s+)?(?:\w+\s+)?(?:list(?:-\w+)?|ls|show|status(?:es)?|info|view|help|logs?|search|diff|version)(?:\s|$)"
+    r"\S+\s+(?:-m\s+)?(?:\w+\s+)?(?:list(?:-\w+)?|ls|show|status(?:es)?|checks|watch|info|view|help|logs?|search|diff|version)(?:\s|$)|unzip\s+-\w*l"
 )
 """A command of whatever program that only tells something."""
 _DRY: Final = re.compile(
