@@ -62,7 +62,7 @@ def growth_of(
 
     Zero if it takes no time that could be measured. Other work on the machine only ever adds to a time, so the quickest
     is nearest to the truth; as soon as one takes at most `most` times the other nothing more is tried. `measure` gives
-    the time of a call that counts: of one thread, or of what is longest in it.
+    the time of a call that counts.
     """
     small, large = make(size), make(4 * size)
     long = short = float("inf")
