@@ -272,7 +272,9 @@ async def test_a_run_that_another_process_learns_meanwhile_is_learned_once_and_t
         learn()
         return text
 
-    own = {"safety": Safety(redact=redact)} if "redacted" in when else {"parts": Parts(hooks=[lambda _: learn()])}
+    own: dict[str, Any] = (
+        {"safety": Safety(redact=redact)} if "redacted" in when else {"parts": Parts(hooks=[lambda _: learn()])}
+    )
     async with await lessonbank.connect_async(path, scope="t", embedder="lexical", **own) as bank:
         assert (await bank.learn(one, outcome="success")).known == (one.id,)
         assert (await bank.admin.counts()).experiences == 1

@@ -47,7 +47,7 @@ def test_a_megabyte_costs_the_event_loop_no_more_than_a_quarter_of_it(name: str)
         bank = runner.run(
             lessonbank.connect_async(":memory:", scope="a", embedder="lexical", evidence=Evidence(holdout=None))
         )
-        look = {"title": "Look", "content": "Look at the invoice first.", "task": "Pay the invoice"}
+        look: dict[str, Any] = {"title": "Look", "content": "Look at the invoice first.", "task": "Pay the invoice"}
         runner.run(bank.lessons.add(**look, by="Ana"))
         spent(LONG[:2000])
         grown = growth_of(lambda size: LONG[:size], size=len(LONG) // 4, most=2, measure=spent)
