@@ -189,7 +189,8 @@ def test_the_settings_name_the_parts_that_are_the_callers_own() -> None:
 
 
 def test_additions_are_for_a_bank_that_recognises_what_comes_again() -> None:
-    for consolidation in ({"profile": "paper"}, {"learning": Learning(consolidation="append")}):
+    recognise, append = (Learning(consolidation=name) for name in ("recognise", "append"))
+    for consolidation in ({"profile": "paper"}, {"profile": "paper", "learning": recognise}, {"learning": append}):
         with lessonbank.connect(":memory:", scope="t", embedder="lexical", **consolidation) as bank:
             assert bank.settings["additions"] is False
     for wrong in (

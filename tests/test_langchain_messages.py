@@ -48,6 +48,12 @@ def test_each_form_that_langchain_writes_is_the_same_run(form: str) -> None:
     assert to_messages(run) == FORMS[form]
 
 
+def test_what_a_model_reasons_beside_its_message_is_its_thought() -> None:
+    said = {"type": "ai", "content": "Yes.", "additional_kwargs": {"reasoning_content": "Two are left."}}
+    run = trajectory_from([{"type": "human", "content": "Is rye bread left?"}, said])
+    assert run.steps[-1].thought == "Two are left."
+
+
 def test_a_bank_learns_from_langchain_messages() -> None:
     with lessonbank.connect(":memory:", scope="a", embedder="lexical") as bank:
         assert bank.learn(FORMS["model_dump"], outcome="success").verdicts

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Evidence, Learning, Parts, Step, Trajectory, Verdict
+from lessonbank import AsyncReasoningBank, Evidence, Learning, Parts, Safety, Step, Trajectory, Verdict
 from lessonbank.contracts.records import Extraction, Lesson, Run
 from lessonbank.contracts.store_calls import settlement_of
 from lessonbank.errors import ModelUnavailable, NotFound, UsageError
@@ -253,3 +254,28 @@ async def test_of_two_runs_the_one_that_no_other_call_learned_meanwhile_teaches(
         assert told.known == (one.id,)
         assert len(told.lessons) == 1
         assert not await bank.runs.pending()
+
+
+@pytest.mark.parametrize(("when", "ends"), [("its text is redacted", "success"), ("it is judged", "failure")])
+async def test_a_run_that_another_process_learns_meanwhile_is_learned_once_and_the_last_word_counts(
+    when: str, ends: str, tmp_path: Path
+) -> None:
+    path, one, overtakes = tmp_path / "bank.db", run(), [True]
+
+    def learn() -> None:
+        if overtakes:
+            overtakes.clear()
+            with lessonbank.connect(path, scope="t", embedder="lexical") as other:
+                other.learn(one, outcome="failure")
+
+    def redact(text: str) -> str:
+        learn()
+        return text
+
+    own: dict[str, Any] = (
+        {"safety": Safety(redact=redact)} if "redacted" in when else {"parts": Parts(hooks=[lambda _: learn()])}
+    )
+    async with await lessonbank.connect_async(path, scope="t", embedder="lexical", **own) as bank:
+        assert (await bank.learn(one, outcome="success")).known == (one.id,)
+        assert (await bank.admin.counts()).experiences == 1
+        assert (await bank.runs.get(one.id)).verdict.outcome == ends

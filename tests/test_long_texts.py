@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from itertools import count
 from typing import Any
 
 import pytest
+from linear import growth_of
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Experience, Lesson
 
-pytestmark = [pytest.mark.anyio, pytest.mark.full]
+pytestmark = pytest.mark.full
 
 LONG = "Pay the invoice of Norvex for 17 parcels. " * 24_000
-MOST = 0.04
-"""Seconds of the loop's thread, the best of eight. Reading a megabyte word by word took it 0.05 to 0.12."""
-
-CALLS: dict[str, Callable[[AsyncReasoningBank, str], Awaitable[Any]]] = {
+CALLS: dict[str, Callable[[AsyncReasoningBank, str], Coroutine[Any, Any, Any]]] = {
     "retrieve": lambda bank, text: bank.retrieve(text),
     "preview": lambda bank, text: bank.recalls.preview(text),
     "learn": lambda bank, text: bank.learn("Paid.", task=text, outcome="success"),
@@ -33,18 +33,23 @@ CALLS: dict[str, Callable[[AsyncReasoningBank, str], Awaitable[Any]]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-async def test_a_megabyte_costs_the_event_loop_milliseconds(name: str) -> None:
-    took = list[float]()
-    async with await lessonbank.connect_async(
-        ":memory:", scope="a", embedder="lexical", evidence=Evidence(holdout=None)
-    ) as bank:
-        await bank.lessons.add(title="Look", content="Look at the invoice first.", task="Pay the invoice", by="Ana")
-        await CALLS[name](bank, LONG[:2000])
-        for number in range(8):
-            text = f"{number} {LONG}{number}"
-            begun = time.thread_time()
-            await CALLS[name](bank, text)
-            took.append(time.thread_time() - begun)
-            if took[-1] < MOST:
-                break
-    assert min(took) < MOST, took
+def test_a_megabyte_costs_the_event_loop_no_more_than_a_quarter_of_it(name: str) -> None:
+    numbers = count()
+
+    def spent(text: str) -> float:
+        """Seconds of the loop's thread."""
+        number = next(numbers)
+        begun = time.thread_time()
+        runner.run(CALLS[name](bank, f"{number} {text}{number}"))
+        return time.thread_time() - begun
+
+    with asyncio.Runner() as runner:
+        bank = runner.run(
+            lessonbank.connect_async(":memory:", scope="a", embedder="lexical", evidence=Evidence(holdout=None))
+        )
+        look: dict[str, Any] = {"title": "Look", "content": "Look at the invoice first.", "task": "Pay the invoice"}
+        runner.run(bank.lessons.add(**look, by="Ana"))
+        spent(LONG[:2000])
+        grown = growth_of(lambda size: LONG[:size], size=len(LONG) // 4, most=2, measure=spent)
+        runner.run(bank.close())
+    assert grown <= 2

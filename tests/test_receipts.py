@@ -145,7 +145,10 @@ def test_a_changed_recall_is_not_measured_and_its_run_is_learned_all_the_same(pa
 def test_a_changed_copy_of_a_kept_recall_changes_nothing(path: Path) -> None:
     with opened(path) as bank:
         recall = bank.retrieve(TASK)
-        bank.learn(again(), recall=recall.model_copy(update={"control_probability": 0.9}), outcome="success")
+        changed = recall.model_copy(update={"control_probability": 0.9})
+        learned = bank.learn(again(), recall=changed, outcome="success")
+        assert not [note for note in learned.notes if "measured" in note]
+        assert bank.admin.counts().recalls_with_a_run == 1
         assert bank.recalls.get(recall.id).control_probability == 0.2
 
 

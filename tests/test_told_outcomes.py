@@ -222,7 +222,7 @@ async def test_an_outcome_that_is_submitted_of_a_learned_run_is_on_disk_when_sub
     async with await opened(extractor, learning=Learning(submit="worker")) as bank:
         mine, recall = run(), await bank.retrieve(TASK)
         await bank.learn(mine)
-        await bank.submit([mine, run("other")], outcome="failure", recall=recall)
+        await bank.submit([mine, run("other", unfinished=True)], outcome="failure", recall=recall)
         kept = await bank.runs.get(mine.id)
         assert (kept.verdict.outcome, kept.verdict.source) == ("failure", "ground_truth")
         assert len(await bank.runs.pending()) == 1
@@ -238,6 +238,19 @@ async def test_an_unfinished_run_that_is_told_its_outcome_waits_like_any_other()
         await bank.runs.retry()
         kept = await bank.runs.get(mine.id)
         assert (kept.status, kept.verdict.outcome, kept.recall_id) == ("learned", "failure", recall.id)
+
+
+async def test_what_somebody_tells_before_a_submitted_run_is_learned_stands_above_what_was_submitted(
+    tmp_path: Path,
+) -> None:
+    extractor, mine = Slow(), run()
+    extractor.waits = False
+    async with await opened(extractor, tmp_path / "bank.db") as bank:
+        await bank.submit(mine, outcome="failure")
+        with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as other:
+            other.tell(mine.id, outcome="success")  # this event loop begins nothing meanwhile
+        await bank.drain()
+        assert (await bank.runs.get(mine.id)).verdict.outcome == "success"
 
 
 @pytest.mark.parametrize("later", [None, "failure"])

@@ -250,6 +250,13 @@ async def test_a_checkpoint_holds_nothing_of_the_memory_and_goes_on_without_it(b
     assert await plain.run("Say hello", config={"configurable": {"thread_id": "1"}}) == "hello"
 
 
+def test_a_call_that_nobody_awaits_is_kept_under_the_id_of_its_caller(bank: lessonbank.ReasoningBank) -> None:
+    memory, id = ReasoningBankMiddleware(bank), uuid4()
+    llm = Scripted(script=ScriptedAgentModel({TASK: list(WORK)}))
+    memory.follow(create_agent(llm, [lookup], middleware=[memory])).invoke(asked(), {"run_id": id})
+    assert [run.trajectory.id for run in kept(bank)] == [str(id)]
+
+
 def test_an_agent_that_crashes_inside_a_chain_is_kept(bank: lessonbank.ReasoningBank) -> None:
     memory, llm = ReasoningBankMiddleware(bank), Scripted(script=ScriptedAgentModel({TASK: [Raises("gone")]}))
     chain = RunnableLambda(asked) | memory.follow(create_agent(llm, [lookup], middleware=[memory]))

@@ -122,6 +122,18 @@ async def test_what_was_retired_does_not_come_back_as_a_copy() -> None:
         assert [i.id for i in (await bank.retrieve("find the invoice")).lessons] == [lesson.id]
 
 
+async def test_what_was_retired_does_not_come_back_in_another_form_of_the_same_words() -> None:
+    said = "the table, open the page settings and choose landscape, because wide columns are cut off otherwise."
+    async with await connected(":memory:", teaching()) as bank:
+        for begins in ("Before you export", "Before exporting"):  # the search finds no task of which nothing is shown
+            lesson = Lesson(title="Choose landscape", content=f"{begins} {said}")
+            await bank.consolidate(Experience(scope="t", task="Export the table of tickets", lessons=(lesson,)))
+            for shown in await bank.lessons.list():
+                await bank.lessons.retire(shown.id, reason="it harms", by="ann")
+        (kept,) = await bank.lessons.list(retired=True)
+        assert kept.content.startswith("Before you export")
+
+
 async def test_an_independent_run_that_teaches_the_same_far_away_corroborates_it() -> None:
     async with await connected(":memory:", teaching(), safety=Safety(trust="corroborated")) as bank:
         await taught(bank, "find the invoice of march")

@@ -142,6 +142,13 @@ def test_a_key_hidden_in_base64_has_the_number_it_has_in_the_open() -> None:
         "<password><<Zt3rTy2w>></password>",
         "body=password%3D<<Zu8rTy2w>>%26x%3D1",
         f"charge with <<sk{'_live_'}Qx7Lm2Zr9Kd4Wt8Bv3Nf6Hs1>>",
+        "The password is <<kiteRun99>> for now.",
+        '{"body": "{\\"password\\": \\"<<Zu5rTy2w>>\\"}"}',
+        "| password | <<Zt6rTy2w>> |",
+        f"token <<gh{'p_'}Qx7Lm2Zr9Kd4Wt8Bv3Nf6Hs1Jp5Yc0Ga1234>>",
+        "card <<4111 1111 1111 1111>> exp 12/29",
+        "pay to <<DE89 3704 0044 0532 0130 00>>",
+        "mail <<maria.kowalska@example.org>> please",
     ],
 )
 def test_a_secret_goes_and_what_stands_around_it_stays(text: str) -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import html
 import json
 import os
-import resource
 import shutil
 import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
@@ -327,9 +324,7 @@ def test_a_resident_process_that_hangs_costs_the_deadline_and_no_more(hooks: Hoo
         listener.bind(client.socket_path(KEY))
         listener.listen()
         hooks.options = {"within": str(client.ANSWER_WITHIN)}
-        began = time.monotonic()
-        assert hooks(prompt(SHIP)) == ""
-        assert time.monotonic() - began < 30  # the hook's own clock stops it; starting Python takes what it takes
+        assert hooks(prompt(SHIP)) == ""  # the hook's own clock stops it
 
 
 def test_a_host_that_never_closes_its_pipe_gets_an_end_all_the_same(hooks: Hooks, resident: Resident) -> None:
@@ -446,23 +441,6 @@ def test_the_client_loads_neither_re_nor_enum_which_would_double_its_time() -> N
     command = [sys.executable, "-I", "-S", "-c", f"import sys; {code}; {loaded}"]
     done = subprocess.run(command, capture_output=True, check=True)
     assert done.stdout.split() == [b"loaded"]
-
-
-def test_an_answer_takes_less_than_150_milliseconds(hooks: Hooks, resident: Resident) -> None:
-    """Of computing, on both sides. What a busy machine adds is not the hook's, which gives up in time."""
-
-    def spent() -> float:
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return time.process_time() + children.ru_utime + children.ru_stime
-
-    def seconds(number: int) -> float:
-        began = spent()
-        assert hooks(prompt(SHIP, session=f"s-{number}"))
-        return spent() - began
-
-    seconds(0)  # the first search of the test's process loads what searching needs
-    took = [seconds(number) for number in range(1, 10)]
-    assert median(took) < 0.150, took
 
 
 def test_a_runtime_folder_whose_path_no_socket_can_have_is_passed_over(

@@ -125,12 +125,14 @@ def test_neutral_rows_keep_their_label_in_the_verdict() -> None:
 def test_a_label_added_later_does_not_make_it_another_run(tmp_path: Path) -> None:
     row = {"source": "s", "run_id": "r", "task": "t", "messages": [{"role": "user", "content": "x"}], "success": None}
     path = tmp_path / "a.jsonl"
-    ids: list[str] = []
+    entries: list[Imported] = []
     for success in (None, True):
-        path.write_text(json.dumps({**row, "success": success}))
-        ids += [entry.trajectory.id for entry in read(path) if isinstance(entry, Imported)]
-    assert len(ids) == 2
-    assert len(set(ids)) == 1
+        path.write_text(json.dumps({**row, "success": success, "label_source": "half \ud800"}))
+        entries += [entry for entry in read(path) if isinstance(entry, Imported)]
+    assert len(entries) == 2
+    assert len({entry.trajectory.id for entry in entries}) == 1
+    assert entries[1].verdict is not None
+    assert entries[1].verdict.reason == "half \ufffd"
 
 
 def test_tau_bench_episodes_have_their_reward_and_lose_the_solution() -> None:

@@ -56,6 +56,8 @@ WAYS: dict[str, Callable[[str], str]] = {
     "a soft hyphen": between("\u00ad"),
     "a byte order mark": between("\ufeff"),
     "a filler": between("\u2800", "\u3164"),
+    "half a character": between("\ud800"),
+    "what stands for an unreadable byte": between("\ufffd"),
 }
 parametrized = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 

@@ -6,6 +6,9 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import TypeVar
+
+T = TypeVar("T")
 
 RATIO = 5.0
 """Times longer that a function may take for four times the text."""
@@ -52,20 +55,23 @@ def growth(call: Callable[[str], object], piece: str, /, *, size: int = 100_000)
     return growth_of(lambda size: partial(call, repeated(piece, size)), size=size)
 
 
-def growth_of(make: Callable[[int], Callable[[], object]], /, *, size: int) -> float:
+def growth_of(
+    make: Callable[[int], T], /, *, size: int, most: float = RATIO, measure: Callable[[T], float] = seconds
+) -> float:
     """How many times longer a call takes that is made for four times the size: the quickest of some tries of each.
 
     Zero if it takes no time that could be measured. Other work on the machine only ever adds to a time, so the quickest
-    is nearest to the truth; as soon as the two are in proportion nothing more is tried.
+    is nearest to the truth; as soon as one takes at most `most` times the other nothing more is tried. `measure` gives
+    the time of a call that counts.
     """
     small, large = make(size), make(4 * size)
     long = short = float("inf")
     for _ in range(_TRIES):
-        long = min(long, seconds(large))
+        long = min(long, measure(large))
         if long < _UNSEEN:
             return 0.0
-        short = min(short, max(seconds(small), _UNSEEN / RATIO / 2))
-        if long <= RATIO * short:
+        short = min(short, max(measure(small), _UNSEEN / RATIO / 2))
+        if long <= most * short:
             break
     return long / short
 

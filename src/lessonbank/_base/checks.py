@@ -6,7 +6,6 @@ import inspect
 import json
 import math
 import os
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from inspect import Signature
@@ -17,6 +16,7 @@ from typing import Any, Final, TypeVar, cast
 from pydantic import JsonValue, TypeAdapter
 from typing_extensions import TypeIs
 
+from lessonbank._base.surrogates import encodable
 from lessonbank.errors import UsageError, printable
 
 V = TypeVar("V")
@@ -36,7 +36,6 @@ _LARGEST: Final = 2**63 - 1
 """The largest whole number that a store keeps."""
 _LONGEST_NUMBER: Final = 13_000
 """Bits. Python writes no number out that has more than 4,300 digits."""
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _METADATA: Final = TypeAdapter(dict[str, JsonValue])
 
 
@@ -102,7 +101,7 @@ def argument_error(name: str, takes: str, value: object, /) -> UsageError:
 def replace_surrogates(value: Any, /) -> Any:
     """`value` with every lone surrogate in its strings replaced by U+FFFD: they come out of cut-off JSON and bytes."""
     if isinstance(value, str):
-        return value if str.isascii(value) else _SURROGATE.sub("\ufffd", value)
+        return encodable(value)
     if isinstance(value, dict):
         return {replace_surrogates(k): replace_surrogates(v) for k, v in cast("dict[Any, Any]", value).items()}
     if isinstance(value, list | tuple):

@@ -9,6 +9,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def encodable(text: str, /) -> str:
     """`text` with every lone surrogate replaced by U+FFFD; text without one is returned as it is."""
-    if text.isascii():
+    if str.isascii(text):
         return text
     return _SURROGATE.sub("\ufffd", text)

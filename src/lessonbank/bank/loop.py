@@ -96,7 +96,7 @@ class AsyncReasoningBank:
     """Remembers what an agent learned, and recalls it for the next task. Made by `lessonbank.connect_async`."""
 
     def __init__(self, store: Store, parts: BankParts, options: BankOptions | None = None, /, *, scope: str) -> None:
-        self.store, self.parts, self.scope = store, parts, check_scope(scope)
+        self.store, self.parts, self.scope = store, parts, scope
         self.options = options or BankOptions()
         self.writer, self.settings = self.options.writer, dict(self.options.settings)
         self._key: str | None = None

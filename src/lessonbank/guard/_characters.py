@@ -14,7 +14,7 @@ BACKSPACE = "\b"
 BREAKS = frozenset("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
 # Letters and signs that take room and show nothing, or choose a glyph: they can carry a hidden text.
 _FILLERS = frozenset(
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\ufffc\U00016fe4\U0001d159"
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\ufffc\ufffd\U00016fe4\U0001d159"
 )
 _USUAL = bytes((*b"\n\t", *range(0x20, 0x7F)))
 # Control sequences whole, so that nothing of a colour, a cursor movement or a hidden link (OSC 8) is left behind.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
+from lessonbank._base.surrogates import encodable
 from lessonbank.contracts.records import Json, Outcome, Trajectory, Usage, Verdict
 from lessonbank.errors import FormatError
 from lessonbank.guard.quote import quoted
@@ -328,11 +329,11 @@ def _trajectory(run: Run, format: str, given: Callable[[list[Json]], Iterable[Js
     made = _blame_task(lambda: _made(run, task, _digested(given(run.messages), digest)))
     digest.update(b"]]")
     named = {"source": run.source, "run_id": run.run_id, "task_id": run.task_id, "model": run.model}
-    known = {key: storable(value) for key, value in (*named.items(), *run.about.items()) if value} | made.metadata
+    known = {key: encodable(value) for key, value in (*named.items(), *run.about.items()) if value} | made.metadata
     update = {
         "id": digest.hexdigest()[:32],
-        "answer": made.answer if run.answer is None else storable(run.answer),
-        "error": None if run.error is None else storable(run.error),
+        "answer": made.answer if run.answer is None else encodable(run.answer),
+        "error": None if run.error is None else encodable(run.error),
         "usage": run.usage,
         "metadata": known,
     }
@@ -376,7 +377,7 @@ def truth(success: Json, reward: Json, /, *, reason: Json, success_at: float = S
         return None
     measured = None if points is None else outcome_of(points, success_at=success_at)
     outcome = claim or measured or "failure"
-    why = storable(words(reason))
+    why = encodable(words(reason))
     return Verdict(outcome=outcome, reward=points if measured == outcome else None, reason=why, source="ground_truth")
 
 
@@ -409,11 +410,6 @@ def _value(value: Json) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     return quoted(json.dumps(value[:200] if isinstance(value, str) else value, ensure_ascii=False), limit=60)
-
-
-def storable(text: str, /) -> str:
-    """`text` without lone surrogates, which no store can encode."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def mapping(value: Json, /) -> Data:

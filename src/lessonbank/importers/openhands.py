@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from lessonbank._base.surrogates import encodable
 from lessonbank.contracts.records import Json, Usage, Verdict
 from lessonbank.errors import FormatError
 
@@ -26,7 +27,6 @@ from ._reading import (
     mapping,
     spent_on,
     stated,
-    storable,
     truth,
     words,
 )
@@ -100,7 +100,7 @@ def _verdict(row: Data) -> Verdict | None:
     outcome = stated(row.get("success"))
     if outcome is None:
         return None
-    reason = storable(words(row.get("result_explanation")))
+    reason = encodable(words(row.get("result_explanation")))
     return Verdict(outcome=outcome, source="judge", reason=reason)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from pydantic import ValidationError
 
+from lessonbank._base.checks import replace_surrogates
 from lessonbank._base.surrogates import encodable as encodable
 from lessonbank.contracts.records import Record
 from lessonbank.contracts.records.entry import Entry
@@ -44,7 +45,7 @@ def dumped(record: R, /) -> tuple[R, str]:
     try:
         return record, json_of(record)
     except ValueError:
-        clean = type(record).model_validate(_encodable_value(record.model_dump()))
+        clean = type(record).model_validate(replace_surrogates(record.model_dump()))
     try:
         return clean, json_of(clean)
     except ValueError as error:
@@ -69,17 +70,6 @@ def _loaded_slowly(kind: type[R], text: str | bytes) -> R:
         return kind.model_validate(json.loads(text))
     except (ValueError, RecursionError):
         raise StoreDamaged(f"a kept {kind.__name__} cannot be read") from None
-
-
-def _encodable_value(value: Any) -> Any:
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, dict):
-        pairs = cast("dict[Any, Any]", value).items()
-        return {_encodable_value(key): _encodable_value(inner) for key, inner in pairs}
-    if isinstance(value, list | tuple):
-        return [_encodable_value(inner) for inner in cast("list[Any]", value)]
-    return value
 
 
 def microseconds(moment: datetime, /) -> int:

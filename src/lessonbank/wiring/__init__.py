@@ -156,7 +156,7 @@ async def connect_async(
         MissingExtra: an optional dependency is not installed.
         StoreUnavailable, VersionMismatch: the file cannot be used.
     """
-    check_scope(scope)
+    scope = check_scope(scope)
     where = where if is_instance(where, (File, Server)) or is_store(where) else File(cast("str | Path", where))
     one_of(profile, "profile=", get_args(Profile))
     if is_instance(where, (File, Server)) and is_remote(where) and not _is_off():

@@ -72,7 +72,7 @@ def choose_consolidator(
     else:
         # Without a model only words decide: a search by words finds what they compare, and embeds nothing.
         search = retriever if model else LexicalRetriever(store)
-        consolidator = Eliminating(Recognise(search, model, embedder, imported=trust == "open"), search)
+        consolidator = Eliminating(Recognise(search, model, embedder, imported=trust == "open", store=store), search)
         consolidator = Adding(consolidator, search, store) if additions else consolidator
     most = chosen(caps, DEFAULT_CAPS)
     consolidator = consolidator if most is None else CappedConsolidator(consolidator, store, most)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from lessonbank._base.surrogates import encodable
 from lessonbank.contracts.records import Json, Kind
 from lessonbank.guard.quote import in_one_line, redact_before_cut
 from lessonbank.learning.extraction.parsing import Draft, shorten
@@ -48,7 +49,7 @@ def memory(content: Json, /, *, title: Json = "", when: Json = "", task: Json = 
 
 def text_of(value: Json, /) -> str:
     """`value` if it is a text, without the blanks around it and what no store can encode."""
-    return value.encode("utf-8", "replace").decode().strip() if isinstance(value, str) else ""
+    return encodable(value).strip() if isinstance(value, str) else ""
 
 
 def fields_of(value: Json, /, *needed: str) -> Fields | None:

@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import BaseModel
 
 from lessonbank._base.aio import gather
-from lessonbank.contracts.ports import Decision, Embedder, LanguageModel, Retriever
+from lessonbank.contracts.ports import Decision, Embedder, LanguageModel, LessonFilter, Retriever, Store
 from lessonbank.contracts.records import Add, Duplicate, Experience, Lesson, Neighbour, Usage
 from lessonbank.contracts.records.repeats import taught_again, with_repeats
 from lessonbank.errors import ModelError
@@ -26,6 +26,9 @@ LONGEST: Final = 2_000
 """Characters of a lesson that a model is shown, and that are embedded."""
 _READ: Final = 32_000
 """Characters of a reply that are read, behind its thoughts."""
+
+_RETIRED: Final = 50
+"""The newest retired lessons of a scope that a new one is compared with."""
 
 Pair = tuple[str, str]
 """The id of a new lesson and that of a held one."""
@@ -66,6 +69,8 @@ class Recognise:
     imported: bool = True
     """Whether an imported lesson may stand for a new one. Where runs must vouch for a lesson it may not: no run ever
     vouches for an imported one, so it would keep what runs teach from being trusted."""
+    store: Store | None = None
+    """Has the retired lessons: the search finds no task of which nothing may be shown."""
     asks_model: bool = field(init=False)
     """Whether it may ask a model, be it an embedder."""
 
@@ -80,10 +85,18 @@ class Recognise:
         # What only taught a lesson again does not say where it comes from.
         strange = {id for id, (_, owner) in neighbours.items() if owner.imported or id in owner.repeats}
         known = [lesson for id, (lesson, _) in neighbours.items() if self.imported or id not in strange]
+        known += await self._retired(new)
         experience = deduplicate(new.lessons, known).of(new)
         if self.model is None or not experience.lessons:
             return Decision([Add(experience=with_near(experience, known))])
         return await self._asked(experience, known, self.model)
+
+    async def _retired(self, new: Experience) -> list[Lesson]:
+        """What was taken out and is taught again in another form: that takes it out as well."""
+        if self.store is None:
+            return []
+        retired = await self.store.lessons(LessonFilter(state="retired", limit=_RETIRED), scope=new.scope)
+        return [held for held in retired if any(same_words(lesson, held) for lesson in new.lessons)]
 
     async def _asked(self, new: Experience, known: Sequence[Lesson], model: LanguageModel) -> Decision:
         shown = [lesson for lesson in known if not (lesson.retired or lesson.hidden)]

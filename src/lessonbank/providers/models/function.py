@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from lessonbank._base.aio import PerLoop
 from lessonbank._base.checks import display_name, is_async, is_instance, kind, safe_getattr, signature
+from lessonbank._base.surrogates import encodable
 from lessonbank.contracts.ports import Completion, LanguageModel, Message
 from lessonbank.contracts.records import Usage
 from lessonbank.contracts.records.usage import NO_USAGE
@@ -269,7 +270,7 @@ def _completion(reply: object, name: str, /) -> Completion:
             f"{name} returned {_kind(reply)} where a reply was expected: return the text as a string, "
             "or an object with `text` (or `content`) and `usage`"
         )
-    return Completion(text=_encodable(text), usage=_usage(usage), model=model if isinstance(model, str) else name)
+    return Completion(text=encodable(text), usage=_usage(usage), model=model if isinstance(model, str) else name)
 
 
 def _kind(reply: object) -> str:
@@ -307,8 +308,3 @@ def _count(value: object, /) -> int:
 def _cost(value: object, /) -> float | None:
     """US dollars, or unknown: no sum survives NaN."""
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else None
-
-
-def _encodable(text: str, /) -> str:
-    """Lone surrogates out: no file, database or record takes them."""
-    return text.encode("utf-8", "replace").decode("utf-8")

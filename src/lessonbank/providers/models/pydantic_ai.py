@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from lessonbank._base.surrogates import encodable
 from lessonbank.contracts.ports import Completion, Message, Owed, most_tokens
 from lessonbank.contracts.records import Usage
 from lessonbank.errors import MissingExtra, ModelError, UsageError
@@ -139,7 +140,7 @@ class PydanticAIModel:
 
     def _completion(self, response: ModelResponse) -> Completion:
         return Completion(
-            text=(response.text or "").encode("utf-8", "replace").decode("utf-8"),
+            text=encodable(response.text or ""),
             usage=_usage(response),
             model=response.model_name or self._name,
             is_cut=response.finish_reason == "length",

@@ -5,20 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date, time
 from enum import Enum
 from typing import Any, cast
 from uuid import UUID
 
+from lessonbank._base.surrogates import encodable
 from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError
 
 MAX_DEPTH = 100
 """Levels of nesting accepted: a trajectory wraps a message in a few more, and JSON readers give up near 200."""
 _MAX_BITS = 1024
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _TAGS = ("role", "type", "kind", "part_kind")
 
 
@@ -33,7 +32,7 @@ def plain(value: object, /, *, depth: int = 0) -> Json:
     if isinstance(value, Enum):
         return plain(value.value, depth=depth + 1)
     if isinstance(value, str):
-        return str(value) if value.isascii() else _SURROGATES.sub("\ufffd", value)
+        return encodable(str(value))
     if isinstance(value, int | float):
         return _number(value)
     if depth >= MAX_DEPTH:
