@@ -70,14 +70,18 @@ async def test_no_byte_of_an_earlier_version_is_left(path: Path) -> None:
 
 async def test_a_reader_of_an_older_state_is_named_and_a_rebuild_finishes(path: Path) -> None:
     store = await SqliteStore.open(path, busy_timeout=0.05)
+    await store.save_runs([trajectory(BIG[:400_000])], scope=MINE)
     run, *_ = await lived_in(store)
     other = sqlite3.connect(path, isolation_level=None)
+    other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     other.execute("BEGIN")
     other.execute("SELECT count(*) FROM journal").fetchone()
     with pytest.raises(StoreUnavailable, match="another reader"):
         await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
     assert SECRET not in await everything(store)
     assert any("purge was interrupted" in problem for problem in (await store.verify()).problems)
+    log = Path(f"{path}-wal")
+    assert log.stat().st_size < path.stat().st_size, "as long as somebody reads, the file is not written again"
     other.close()
     await store.rebuild()
     assert (await store.verify()).problems == []
