@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pytest
 from _bytes import leftovers
 from _trouble import BIG, files, opened
@@ -32,6 +33,7 @@ from lessonbank.stores.sqlite._rows import to_blobs
 from lessonbank.testing.store_purging import SECRET, asked, everything, lived_in
 from lessonbank.testing.store_samples import (
     MINE,
+    SPACE,
     START,
     added,
     collected,
@@ -221,6 +223,16 @@ async def test_to_erase_a_lesson_takes_no_word_of_another_out_of_the_index(
     assert len(await store.search("zebra8 zebra298", scope=MINE, limit=5)) == 2
     assert (await store.verify()).problems == []
     await store.close()
+
+
+async def test_a_purged_scope_takes_vectors_of_another_dimension(path: Path) -> None:
+    async with opened(path) as store:
+        await added(store, experience(), along=[towards(0)])
+        await purge_one(store, "scope", "", scope=MINE, writer="ana", reason="asked to")
+        again, wider = experience(), np.append(towards(0), np.float32(0.0))
+        await added(store, again, along=[wider])
+        found = await store.nearest(wider, scope=MINE, space=SPACE, limit=1)
+        assert [match.experience.id for match in found.matches] == [again.id]
 
 
 async def test_a_purge_writes_no_run_that_it_does_not_concern(path: Path) -> None:
