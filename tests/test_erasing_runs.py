@@ -200,6 +200,37 @@ async def test_kept_words_that_name_what_only_the_erased_run_named_are_not_taken
         assert SECRET not in await told(bank)
 
 
+async def test_words_that_come_from_an_erased_run_too_are_nobodys_own() -> None:
+    """Nothing says which of several runs of one task taught a lesson in which words."""
+    forms = [SAYS, SAYS.replace(". Run", "; run"), SAYS.replace("once, then", "once. Then")]
+    async with await connected(parts=Parts(extractor=saying(*forms, IN_FORM))) as bank:
+        await bank.learn(run("u-0"), outcome="success")
+        for n in (1, 2):
+            shared = [run(user, task=f"Search again, {n}") for user in ("u-0", f"u-{n}")]
+            await bank.learn(shared, outcome=["success"] * 2)
+        (known,) = await bank.lessons.list()
+        assert [one.lesson is not None for one in await bank.lessons.repeats(known.id)] == [True, True]
+        (succeeded,) = (await erased(bank, "u-0")).successors
+        (stays,) = await bank.runs.list(metadata={"user": "u-1"})
+        assert (succeeded.content, succeeded.runs) == (IN_FORM, (stays.trajectory.id,))
+        left = await told(bank)
+        assert not any(form in left for form in forms)
+
+
+async def test_who_taught_a_lesson_again_in_words_of_the_erased_run_does_so_without_them() -> None:
+    said = f"A search that finds nothing may have a stale index. Run `rebuild` of {SECRET} once, then search again."
+    forms = said, said.replace(". Run", "; run"), said.replace("once, then", "once. Then")
+    async with await connected(parts=Parts(extractor=saying(*forms))) as bank:
+        for n in range(3):
+            seen = "error: CHANGELOG.md has no entry" if n == 2 else f"error: {SECRET} has no entry"
+            await bank.learn(run(f"u-{n}", seen=seen), outcome="success")
+        await erased(bank, "u-0")
+        (heir,) = await bank.lessons.list()
+        assert heir.content == forms[1], "a run that stays names it too"
+        assert [one.lesson for one in await bank.lessons.repeats(heir.id)] == [None]
+        assert forms[2] not in await told(bank)
+
+
 async def test_words_that_nobody_kept_are_drawn_again_from_the_run_that_stays() -> None:
     async with await connected(parts=Parts(extractor=saying(SAYS, SAYS, SAYS))) as bank:
         await learn_from(bank, 2)

@@ -74,6 +74,13 @@ def test_a_keyword_that_a_method_does_not_take_is_told_by_the_class_that_was_cal
         bank.lessons.topics(colour=1)
 
 
+@pytest.mark.parametrize("level", [0.49, 1.0, 95, float("nan"), "high"])
+def test_the_level_of_an_interval_goes_from_a_half_to_below_one(bank: Any, level: Any) -> None:
+    with pytest.raises(UsageError, match=r"level goes from 0\.5 to below 1; got"):
+        bank.lift(level=level)
+    assert [bank.lift(level=taken).level for taken in (0.5, 0.999)] == [0.5, 0.999]
+
+
 def test_views_are_no_lists_and_say_what_is(bank: Any) -> None:
     for wrong in (list, len):
         with pytest.raises(TypeError, match=r"Lessons is no list: write bank.lessons.list\(\)"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -156,6 +156,27 @@ def test_a_purge_reaches_what_waits(file: Path, named: dict[str, object]) -> Non
         with pytest.raises(NotFound):
             bank.admin.purge(run="run-1", reason="asked for", by="Ana")
         assert "0 runs wait" in bank.admin.storage()["spool"]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_purge_of_a_recall_takes_the_runs_that_wait_with_it(file: Path, waits: bool) -> None:
+    """Whether the recall waits with them or the bank has it: its text is in these runs."""
+    with connected(file) as bank, ExitStack() as stack:
+        stack.enter_context(held(file) if waits else nullcontext())
+        with bank.attempt(TASK, patience=0.5) as attempt:
+            shown = attempt.recall.id
+            stack.enter_context(nullcontext() if waits else held(file))
+            attempt.finish([Trajectory(id=f"run-{n}", task=TASK) for n in (1, 2)], outcome="success")
+    spooled(file, "run-3")
+    with connected(file) as bank:
+        assert "3 runs wait" in bank.admin.storage()["spool"]
+        assert bank.admin.purge(recall=shown, reason="asked for", preview=True).spooled == 1
+        assert bank.admin.purge(recall=shown, reason="asked for", by="Ana").spooled == 1
+        assert "1 runs wait" in bank.admin.storage()["spool"]
+        bank.retrieve(TASK)
+        bank.drain()
+        assert ids(bank) == ["run-3"]
+        assert shown not in [recall.id for recall in bank.recalls.list()]
 
 
 def test_a_purge_reaches_what_waits_and_what_is_kept_in_one_call(file: Path) -> None:

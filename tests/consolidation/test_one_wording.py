@@ -14,8 +14,6 @@ from lessonbank import Evidence, Extraction, Lesson, Parts, Safety
 from lessonbank.contracts.records import Add, Change, Experience, Retire
 from lessonbank.errors import Conflict
 from lessonbank.guard.wording import wording_of
-from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing.store_samples import MINE, experience, refused
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
@@ -95,19 +93,6 @@ async def test_two_connections_that_teach_the_same_at_once_leave_one_lesson(tmp_
         assert await banks[0].admin.verify() == ()
         for bank in banks:
             await bank.close()
-
-
-async def test_the_store_refuses_a_copy_that_came_meanwhile_only_where_it_is_asked_to() -> None:
-    store = SqliteStore.in_memory()
-    one, other = Add(experience=experience("one")), Add(experience=experience("other"))
-    await store.apply([one], scope=MINE, writer="tests", unique_wording=True)
-    with refused(Conflict):
-        await store.apply([other], scope=MINE, writer="tests", unique_wording=True)
-    (owner,) = await store.experiences("wording", [wording_of(other.experience.lessons[0])], scope=MINE)
-    assert owner == one.experience
-    await store.apply([other], scope=MINE, writer="tests")
-    assert await store.experiences("wording", [], scope=MINE) == []
-    await store.close()
 
 
 async def test_what_was_retired_does_not_come_back_as_a_copy() -> None:

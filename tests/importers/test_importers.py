@@ -185,10 +185,20 @@ def test_mini_swe_agent_runs_have_the_issue_as_task_and_the_report_as_verdict() 
         "task_id": "clock__clock-7",
         "model": "oven-1",
     }
-    assert run.usage.cost == 0.5
+    assert (run.usage.requests, run.usage.cost) == (2, 0.5)
     assert run.error is None
     assert entry.verdict is not None
     assert (entry.verdict.outcome, entry.verdict.reason) == ("success", "SWE-bench report run_report.json")
+
+
+def test_the_patch_of_a_mini_swe_agent_run_is_its_answer_unless_its_last_message_shows_it(tmp_path: Path) -> None:
+    whole = json.loads((FIXTURES / "mini/run_a/clock__clock-7.traj.json").read_text())
+    path = tmp_path / "clock__clock-7.traj.json"
+    answers = list[str | None]()
+    for messages in (whole["messages"], whole["messages"][:-1]):
+        path.write_text(json.dumps(whole | {"messages": messages}))
+        answers += [entry.trajectory.answer for entry in read(path) if isinstance(entry, Imported)]
+    assert answers == [None, "diff --git a/clock b/clock"]
 
 
 def test_a_mini_swe_agent_run_that_hit_a_limit_says_so_and_its_output_is_the_environments() -> None:

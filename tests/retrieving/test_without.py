@@ -21,6 +21,15 @@ async def test_one_question_is_enough_when_little_is_left_out() -> None:
     assert len(inner.asked) == 1
 
 
+async def test_it_asks_for_more_until_enough_are_left() -> None:
+    inner = listed(*[("a", 0.5)] * 300)
+    gone = frozenset(match.experience.id for match in inner.matches[:60])
+    found = await Without(inner, gone)("q", scope=SCOPE, limit=5)
+    assert found.matches == tuple(inner.matches[60:65])
+    assert len(inner.asked) == 3
+    assert inner.asked[-1] < 300, "and not for all there are"
+
+
 @given(st.lists(st.booleans(), max_size=80), st.integers(1, 12))
 async def test_never_what_is_named_and_never_fewer_than_there_are(named: list[bool], limit: int) -> None:
     inner = Listed([Match(experience=experience(str(n)), score=1.0 - n / 100) for n in range(len(named))])

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -94,6 +95,23 @@ def test_what_a_lesson_said_is_found_without_reading_what_was_added_just_before(
     read.clear()
     assert "As it was first written" in large.get(f"/lessons/{id}/versions").text
     assert len(read) < MOST
+
+
+def test_what_a_lesson_said_is_found_without_what_came_before_a_rollback(
+    grown: Path, tmp_path: Path, read: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for what was written in the ten seconds before: clocks may differ by so much."""
+    monkeypatch.setattr("lessonbank.bank.views.history._SKEW", timedelta())
+    path = Path(shutil.copy(grown, tmp_path / "bank.db"))
+    with opened(path) as bank:
+        bank.lessons.retire(bank.lessons.list()[0].id, reason="it harms", by="Ana")
+        bank.history.rollback(to=bank.admin.counts().changes - 1, reason="it helps", by="Ana")
+        last = bank.lessons.add(title="The last", content="It came after many.", task="Come last", by="Ana")
+    with serving(path, scope=SCOPE) as site:
+        site.enter()
+        read.clear()
+        assert "As it was first written" in site.get(f"/lessons/{last.id}/versions").text
+    assert 2 < len(read) < MOST
 
 
 def test_of_all_lessons_only_those_that_recalls_found_are_read_for_the_evidence(large: Site, read: list[int]) -> None:

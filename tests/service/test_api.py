@@ -98,6 +98,15 @@ def test_an_agent_never_approves_edits_imports_or_purges() -> None:
     assert {name for name in never if OPERATIONS[name].allows("agent")} == set()
 
 
+def test_an_agents_key_reads_what_has_an_id_that_it_was_shown_and_nothing_else(http: httpx2.Client, keys: Keys) -> None:
+    paths = {name: one.path.translate(dict.fromkeys(map(ord, "{}"))) for name, one in OPERATIONS.items()}
+    reads = [name for name, one in OPERATIONS.items() if one.method == "GET"]
+    answers = {name: http.get(f"/v1{paths[name]}", headers=keys["agent"]).status_code for name in reads}
+    open_to = {"lessons.get", "recalls.get", "recalls.explain", "admin.counts"}
+    assert {name for name, status in answers.items() if status != 403} == open_to
+    assert len(answers) > 25
+
+
 def test_a_reviewers_key_speaks_for_its_holder_and_for_nobody_else(http: httpx2.Client, keys: Keys) -> None:
     lesson = added(http, keys)
     url = f"/v1/lessons/{lesson['id']}"

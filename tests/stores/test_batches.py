@@ -22,6 +22,7 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.store_calls import count_records, get_experience, purge_one
 from lessonbank.errors import Conflict
+from lessonbank.guard.wording import wording_of
 from lessonbank.stores.sqlite import SqliteStore, _derived
 from lessonbank.testing.store_samples import (
     MINE,
@@ -54,6 +55,19 @@ async def test_a_batch_with_one_known_experience_or_lesson_or_one_of_them_twice_
     free = elsewhere.model_copy(update={"scope": MINE})  # ids are a scope's own
     await added(store, *(experience(f"new {n}") for n in range(20)), free)
     assert (await count_records(store, scope=MINE)).experiences == 22
+    await store.close()
+
+
+async def test_the_store_refuses_a_copy_that_came_meanwhile_only_where_it_is_asked_to() -> None:
+    store = SqliteStore.in_memory()
+    one, other = Add(experience=experience("one")), Add(experience=experience("other"))
+    await store.apply([one], scope=MINE, writer="tests", unique_wording=True)
+    with pytest.raises(Conflict):
+        await store.apply([other], scope=MINE, writer="tests", unique_wording=True)
+    (owner,) = await store.experiences("wording", [wording_of(other.experience.lessons[0])], scope=MINE)
+    assert owner == one.experience
+    await store.apply([other], scope=MINE, writer="tests")
+    assert await store.experiences("wording", [], scope=MINE) == []
     await store.close()
 
 

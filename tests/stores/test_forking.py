@@ -92,6 +92,30 @@ async def filled(store: SqliteStore) -> None:
     await added(store, *[experience(f"Task {n}", minute=n) for n in range(500)])
 
 
+async def test_a_child_holds_no_file_open_of_a_bank_that_was_idle(path: Path) -> None:
+    """SQLite would give up the locks of the process that opened it, or take its log away."""
+    async with opened(path) as store:
+        await filled(store)
+        names = {path.name, f"{path.name}-wal", f"{path.name}-shm"}
+        whose = [(file.stat().st_dev, file.stat().st_ino) for file in map(path.with_name, names)]
+
+        def held(_: Database) -> int:
+            return sum(identity_of(number) in whose for number in range(256))
+
+        assert held(store._database) > 0
+        child = Child(store, held, lambda: "ended")
+        assert (child.heard(), child.go_on()) == ("0", "ended")
+
+
+def identity_of(number: int) -> tuple[int, int] | None:
+    """What identifies the file that this process has open under a number."""
+    try:
+        known = os.fstat(number)
+    except OSError:
+        return None
+    return known.st_dev, known.st_ino
+
+
 async def test_a_snapshot_of_a_child_is_respected_though_its_parent_was_reading(path: Path) -> None:
     async with opened(path) as store:
         await filled(store)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import lessonbank
-from lessonbank._base.atomic_write import WORK, abandon, begin, finish, synced
+from lessonbank._base.atomic_write import WORK, abandon, begin, finish, replacing, spare, synced
 from lessonbank.contracts.store_calls import count_records
-from lessonbank.errors import StoreUnavailable, VersionMismatch
+from lessonbank.errors import StoreUnavailable, UsageError, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._schema import FORMAT
 from lessonbank.testing.store_samples import MINE, added, collected, experience
@@ -43,6 +43,15 @@ async def test_a_file_may_have_as_long_a_name_as_its_folder_takes(tmp_path: Path
     part.with_name(f"{part.name}{WORK}-journal").write_text("beside")
     finish(part, tmp_path / name)
     assert (tmp_path / name).is_file()
+
+
+async def test_no_file_takes_the_place_of_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a folder: name a file for the page"):
+        spare(tmp_path, what="page")
+    with pytest.raises(UsageError, match="is a folder: name a file for the export"):
+        async with replacing(tmp_path, what="export"):
+            pytest.fail("nothing is written for it")
+    spare(tmp_path / "page.html", what="page")
 
 
 @pytest.mark.full

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pytest
 from _bytes import leftovers
 from _trouble import BIG, files, opened
@@ -32,6 +33,7 @@ from lessonbank.stores.sqlite._rows import to_blobs
 from lessonbank.testing.store_purging import SECRET, asked, everything, lived_in
 from lessonbank.testing.store_samples import (
     MINE,
+    SPACE,
     START,
     added,
     collected,
@@ -70,14 +72,18 @@ async def test_no_byte_of_an_earlier_version_is_left(path: Path) -> None:
 
 async def test_a_reader_of_an_older_state_is_named_and_a_rebuild_finishes(path: Path) -> None:
     store = await SqliteStore.open(path, busy_timeout=0.05)
+    await store.save_runs([trajectory(BIG[:400_000])], scope=MINE)
     run, *_ = await lived_in(store)
     other = sqlite3.connect(path, isolation_level=None)
+    other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     other.execute("BEGIN")
     other.execute("SELECT count(*) FROM journal").fetchone()
     with pytest.raises(StoreUnavailable, match="another reader"):
         await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
     assert SECRET not in await everything(store)
     assert any("purge was interrupted" in problem for problem in (await store.verify()).problems)
+    log = Path(f"{path}-wal")
+    assert log.stat().st_size < path.stat().st_size, "as long as somebody reads, the file is not written again"
     other.close()
     await store.rebuild()
     assert (await store.verify()).problems == []
@@ -217,6 +223,16 @@ async def test_to_erase_a_lesson_takes_no_word_of_another_out_of_the_index(
     assert len(await store.search("zebra8 zebra298", scope=MINE, limit=5)) == 2
     assert (await store.verify()).problems == []
     await store.close()
+
+
+async def test_a_purged_scope_takes_vectors_of_another_dimension(path: Path) -> None:
+    async with opened(path) as store:
+        await added(store, experience(), along=[towards(0)])
+        await purge_one(store, "scope", "", scope=MINE, writer="ana", reason="asked to")
+        again, wider = experience(), np.append(towards(0), np.float32(0.0))
+        await added(store, again, along=[wider])
+        found = await store.nearest(wider, scope=MINE, space=SPACE, limit=1)
+        assert [match.experience.id for match in found.matches] == [again.id]
 
 
 async def test_a_purge_writes_no_run_that_it_does_not_concern(path: Path) -> None:

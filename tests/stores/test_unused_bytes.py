@@ -180,6 +180,25 @@ async def test_no_byte_of_a_run_is_left_with_that_process_and_where_it_fails(
 
 
 @pytest.mark.anyio
+async def test_where_no_process_overwrites_what_is_left_in_a_file_it_is_written_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_erased_bytes, "_SMALL", 0)
+    store = await SqliteStore.open(path)
+    runs = [trajectory(f"Task {n}") for n in range(2)]
+    await store.save_runs(runs, scope=MINE)
+    await purge_one(store, "trajectory", runs[0].id, scope=MINE, writer="ana", reason="asked to")
+    with closing(sqlite3.connect(path, isolation_level=None)) as careless:
+        careless.executescript("PRAGMA secure_delete = OFF; CREATE TABLE a (t TEXT)")
+        careless.execute("INSERT INTO a VALUES (?)", (SECRET * 900,))
+        careless.execute("DELETE FROM a")
+    monkeypatch.setattr(_unused_bytes, "__file__", "/none.py")
+    await purge_one(store, "trajectory", runs[1].id, scope=MINE, writer="ana", reason="asked to")
+    assert leftovers(path, SECRET) == []
+    await store.close()
+
+
+@pytest.mark.anyio
 async def test_the_first_purge_of_a_file_of_an_earlier_release_writes_it_again(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
