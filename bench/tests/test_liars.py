@@ -11,6 +11,10 @@ def test_a_tenth_of_the_writers_lie_fifty_times_as_often_and_nothing_is_done() -
     assert played(Crowd(20, 2, 50), tasks=40, seed=1).did is None
 
 
+def test_without_each_single_key_alone_two_of_twenty_retire_a_good_lesson() -> None:
+    assert played(Crowd(20, 2, 50), tasks=40, seed=1, leave_out=1).wrong("discredit")
+
+
 def test_half_of_the_writers_are_too_many() -> None:
     assert played(Crowd(10, 5, 10), tasks=120, seed=1).wrong("discredit")
 

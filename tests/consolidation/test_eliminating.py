@@ -21,8 +21,10 @@ PLACE = "Orchard Pricing"
 OPTIONS = ("ENH", "MNT", "REL")
 
 
-def choice(excluded: tuple[str, ...] = (), confirmed: tuple[str, ...] = ()) -> dict[str, Any]:
-    left_open = [o for o in OPTIONS if o not in (*excluded, *confirmed)]
+def choice(
+    excluded: tuple[str, ...] = (), confirmed: tuple[str, ...] = (), *, options: tuple[str, ...] = OPTIONS
+) -> dict[str, Any]:
+    left_open = [o for o in options if o not in (*excluded, *confirmed)]
     return {"about": "subject prefix", "excluded": [*excluded], "open": left_open, "confirmed": [*confirmed]}
 
 
@@ -96,6 +98,16 @@ async def test_two_exclusions_about_the_same_choice_become_one_lesson_that_gives
         (merge,) = [c for c in told.changes if isinstance(c, Merge)]
         assert "only one option is left" in merge.reason
         assert one.topic == told.lessons[-1].topic
+
+
+async def test_of_eight_options_that_seven_runs_rule_out_one_by_one_a_recall_names_the_last() -> None:
+    """Side by side, only as many exclusions as experiences are shown would reach an agent: three."""
+    options = ("ENH", "MNT", "REL", "BUG", "DOC", "TST", "STY", "OPS")
+    async with await bank(*([item(choice((option,), options=options))] for option in options[:-1])) as memory:
+        for number in range(7):
+            await taught(memory, number)
+        recall = await memory.retrieve(run(9).task)
+        assert [lesson.title for lesson in recall.lessons] == [f"Use OPS as subject prefix in {PLACE}"]
 
 
 async def test_a_new_lesson_that_says_all_of_it_already_keeps_its_own_words() -> None:

@@ -1,6 +1,8 @@
 """How many writers may lie before the bank does something wrong: a good lesson taken back, a bad one trusted?
 
     python -m lessonbank_bench.measure.liars [--seeds 20] [--tasks 500] [--writers 50] [--json]
+    python -m lessonbank_bench.measure.liars --leave-out 1 --writers 20 --shares 0.1 --reports 10 --ways lies
+                                      what if results had to hold without each single key, not without a tenth of them?
     python -m lessonbank_bench.measure.liars --bank [--seeds 3] [--shares 0.1 0.2]
                                       liars who discredit, ten reports a task, through a bank, by trust policy
 
@@ -21,6 +23,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any, Final, Literal
 
 import lessonbank
@@ -96,8 +99,8 @@ class Ended:
         return self.did == ("retired" if world == "discredit" else "trusted")
 
 
-def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
-    """One run until the ledger acts, or to its end."""
+def played(crowd: Crowd, *, tasks: int, seed: int, leave_out: int | None = None) -> Ended:
+    """One run until the ledger acts, or to its end. `leave_out`: so many keys at most, in place of a tenth."""
     chance, columns, policy = random.Random(seed), EvidenceTable(), AdaptiveHoldout(seed=str(seed))
     settled = reviewed = shown = made = 0
     for number, writer in crowd.tasks(tasks, chance):
@@ -116,7 +119,7 @@ def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
             continue
         reviewed = settled
         episodes = columns.episodes()
-        apart = left_out(episodes)
+        apart = left_out(episodes) if leave_out is None else min(leave_out, left_out(episodes))
         found = review(episodes, leave_out=apart)
         treatment = episodes.treatments.index(ID)
         harms, helps = (found.is_shown(treatment, standing) for standing in ("harms", "helps"))
@@ -164,18 +167,25 @@ class Row:
     shown: float
 
 
-def table(*, seeds: int, tasks: int, writers: int, shares: tuple[float, ...] = SHARES) -> Iterator[Row]:
+def table(
+    *,
+    seeds: int,
+    tasks: int,
+    writers: int,
+    shares: Sequence[float] = SHARES,
+    reports: Sequence[int] = REPORTS,
+    ways: Sequence[Way] = WAYS,
+    worlds: Sequence[World] = tuple(EFFECTS),
+    leave_out: int | None = None,
+) -> Iterator[Row]:
     """Every share of liars, with few and many reports, both ways and both aims."""
-    for share in shares:
-        for reports in REPORTS:
-            for way in WAYS:
-                for world in EFFECTS:
-                    crowd = Crowd(writers, max(1, round(share * writers)), reports, way, world)
-                    ended = [played(crowd, tasks=tasks, seed=seed) for seed in range(seeds)]
-                    wrong = sum(one.wrong(world) for one in ended)
-                    right = sum(one.did is not None for one in ended) - wrong
-                    shown = statistics.fmean(one.shown for one in ended)
-                    yield Row(share, reports, way, world, seeds, wrong, right, shown)
+    for share, often, way, world in product(shares, reports, ways, worlds):
+        crowd = Crowd(writers, max(1, round(share * writers)), often, way, world)
+        ended = [played(crowd, tasks=tasks, seed=seed, leave_out=leave_out) for seed in range(seeds)]
+        wrong = sum(one.wrong(world) for one in ended)
+        right = sum(one.did is not None for one in ended) - wrong
+        shown = statistics.fmean(one.shown for one in ended)
+        yield Row(share, often, way, world, seeds, wrong, right, shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,28 +274,35 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=500)
     parser.add_argument("--writers", type=int, default=50)
     parser.add_argument("--bank", action="store_true")
-    parser.add_argument("--shares", nargs="+", type=float, default=[0.1, 0.2, 0.3], help="of liars, with --bank")
+    parser.add_argument("--shares", nargs="+", type=float, help="of liars")
+    parser.add_argument("--reports", nargs="+", type=int, default=REPORTS, help="of a task by a liar")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--worlds", nargs="+", choices=EFFECTS, default=tuple(EFFECTS))
+    parser.add_argument("--leave-out", type=int, help="keys without which results must hold; else a tenth")
     parser.add_argument("--json", action="store_true")
     asked: Any = parser.parse_args()
     sys.exit(_through_banks(asked) if asked.bank else _tabled(asked))
 
 
 def _tabled(asked: Any) -> int:
-    rows = list(table(seeds=asked.seeds, tasks=asked.tasks, writers=asked.writers))
-    powers = list(power(seeds=asked.seeds))
+    narrowed = {name: getattr(asked, name) for name in ("reports", "ways", "worlds", "leave_out")}
+    shares = asked.shares or SHARES
+    rows = list(table(seeds=asked.seeds, tasks=asked.tasks, writers=asked.writers, shares=shares, **narrowed))
+    powers = [] if asked.shares else list(power(seeds=asked.seeds))
     if asked.json:
         print(json.dumps({"rows": list(map(asdict, rows)), "power": list(map(asdict, powers))}, indent=2))
     else:
-        print("\n".join((*lines(rows, asked.tasks), "", *_power_lines(powers))))
+        print("\n".join((*lines(rows, asked.tasks), "", *(_power_lines(powers) if powers else ()))))
     return int(any(row.wrong for row in rows if row.share <= WITHSTOOD))
 
 
 def lines(rows: list[Row], tasks: int) -> Iterator[str]:
     """As Markdown: by the share of liars and how often each tells, over both aims and both ways."""
-    yield f"| writers who lie | {' | '.join(_reported(reports) for reports in REPORTS)} |"
-    yield f"|---|{'---|' * len(REPORTS)}"
+    columns = sorted({row.reports for row in rows})
+    yield f"| writers who lie | {' | '.join(map(_reported, columns))} |"
+    yield f"|---|{'---|' * len(columns)}"
     for share in dict.fromkeys(row.share for row in rows):
-        cells = [_cell([row for row in rows if (row.share, row.reports) == (share, reports)]) for reports in REPORTS]
+        cells = [_cell([row for row in rows if (row.share, row.reports) == (share, often)]) for often in columns]
         yield f"| {share:.0%} | {' | '.join(cells)} |"
     yield ""
     yield f"Wrong actions within {tasks} tasks, and the least share of recalls that showed a lesson that helps."
@@ -296,8 +313,9 @@ def _reported(reports: int) -> str:
 
 
 def _cell(rows: list[Row]) -> str:
-    least = min(row.shown for row in rows if row.world == "discredit")
-    return f"{sum(row.wrong for row in rows)} of {sum(row.runs for row in rows)} runs; {least:.0%}"
+    least = min((row.shown for row in rows if row.world == "discredit"), default=None)
+    shown = "" if least is None else f"; {least:.0%}"
+    return f"{sum(row.wrong for row in rows)} of {sum(row.runs for row in rows)} runs{shown}"
 
 
 def _power_lines(powers: list[Power]) -> Iterator[str]:
@@ -311,7 +329,8 @@ def _power_lines(powers: list[Power]) -> Iterator[str]:
 def _through_banks(asked: Any) -> int:
     """Each cell as soon as it is known, then the table."""
     cells, wrong = dict[tuple[float, TrustPolicy], str](), 0
-    for share in asked.shares:
+    shares = asked.shares or (0.1, 0.2, 0.3)
+    for share in shares:
         for policy in POLICIES:
             crowds = [Crowd(asked.writers, round(share * asked.writers), OFTEN, way) for way in WAYS]
             ended = [in_bank(policy, c, tasks=asked.tasks, seed=seed) for c in crowds for seed in range(asked.seeds)]
@@ -320,7 +339,7 @@ def _through_banks(asked: Any) -> int:
             asked_for = f", {n} proposed" if (n := sum(one.proposed for one in ended)) else ""
             cells[share, policy] = f"{bad} of {len(ended)}{asked_for}; {shown:.0%}"
             print(f"{share:.0%}, {policy}: {cells[share, policy]}", flush=True)
-    print("\n".join(("", *_policy_lines(asked.shares, cells))))
+    print("\n".join(("", *_policy_lines(shares, cells))))
     return int(wrong > 0)
 
 
