@@ -101,7 +101,7 @@ def argument_error(name: str, takes: str, value: object, /) -> UsageError:
 def replace_surrogates(value: Any, /) -> Any:
     """`value` with every lone surrogate in its strings replaced by U+FFFD: they come out of cut-off JSON and bytes."""
     if isinstance(value, str):
-        return encodable(value)
+        return value if str.isascii(value) else encodable(value)
     if isinstance(value, dict):
         return {replace_surrogates(k): replace_surrogates(v) for k, v in cast("dict[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
