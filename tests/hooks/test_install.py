@@ -62,8 +62,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         monkeypatch.delenv(name, raising=False)
 
     def run(*words: str) -> Done:
-        if {"--mcp", "cline"} & {*words}:
-            pytest.importorskip("mcp")
         monkeypatch.setattr(sys, "argv", ["lessonbank", *words])
         with pytest.raises(SystemExit) as left:
             main()

@@ -253,9 +253,9 @@ async def _mine(caller: Caller, /) -> AsyncGenerator[AsyncReasoningBank]:
     Inside, the bank answers in time, and what is told counts as told by the holder of the key. Raises UsageError,
     StoreError.
     """
-    if caller.claims is None and caller.memory.scopes:
-        raise UsageError("this call has no key: send one as `Authorization: Bearer KEY`")
     claims = (caller.claims or {}) if caller.memory.scopes else {}
+    if caller.memory.scopes and not claims:
+        raise UsageError("this call has no key: send one as `Authorization: Bearer KEY`")
     async with caller.memory.bank(claims.get(SCOPE)) as bank:
         with acting_as(claims.get(WRITER, "")):
             yield bank
