@@ -359,4 +359,8 @@ LATER_OTHERS = (
     "immer wenn ich speichere, stürzt es ab",
     "dans ce fichier on utilise pas la bonne clé",
     "en este archivo nunca se llama a la función",
+    "for example: every flag in the config needs to be documented",
+    "in fact, in this code base they cannot be banned, we always need them",
+    "no update the README with a link to the docs",
+    "the rule for a release repo should be, always tag `main` first",
 )

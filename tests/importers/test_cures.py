@@ -597,6 +597,9 @@ def test_more_words_for_a_check_wait_for_a_person_unless_it_then_looks_at_more(
             True,
         ),
         ((bad("gt add a --n b", "a already exists"), ok("gt drop a"), ok("gt add a --n b")), True),
+        ((bad("cargo fmt", "Cargo.toml not found", 1), ok("cd core && cargo fmt")), True),  # any agent looks for it
+        ((bad("npm run lint", "2 problems", 1), ok("npm run lint:fix"), ok("npm run lint")), True),
+        ((bad("npm start", "no styles", 1), ok("npm run format"), ok("npm start")), False),  # it is no check
         (
             (bad("cargo build", "run `cargo x p`"), ok("cargo x p --workspace"), ok("cargo build")),
             False,
@@ -715,6 +718,9 @@ def test_a_failure_is_like_one_of_another_sub_command_with_the_same_telling_word
         (bad("git fetch -p", "no positional parameter"), ok("Set-Location -Path C:\\x"), ok("git fetch -p")),
         (bad("gh pr merge 91 --squash", "it is a draft", 1), ok("gh pr ready 91"), ok("gh pr merge 91 --squash")),
         (bad("git stash", "could not write", 1), ok("git stash list")),
+        (bad("node server.js", "EPERM: listen", 1), ok("node server.js --init-only")),
+        (bad("shop push a", "2 conflicts", 1), ok("shop config --validate"), ok("shop push a")),
+        (bad("gh job 987654321", "not found", 1), ok("gh job 987654321 --attempt 1")),  # a number of one task
         (bad("mistral-vibe", "mistral-vibe: command not found", 127), ok("py -m pip show mistral-vibe")),
         # It went through before what was installed
         (

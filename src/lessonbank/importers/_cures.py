@@ -74,7 +74,7 @@ _ASKED, _FREED, _JOINED, _QUOTED, _AGAIN = "ask", "free", "join", "quote", "agai
 _SAYS: Final = {
     _ASKED: "It went through after the person had done something: ask for it.",
     _FREED: "It went through outside of the sandbox, which the person has to allow: ask for it.",
-    _JOINED: "It went through with `;` in the place of `&&`, which this shell does not know.",
+    _JOINED: "It ran with `;` in the place of `&&`, which this shell does not know.",
     _QUOTED: "It went through with quotes around what the shell had misread.",
     _AGAIN: "It went through when it was run again, and nothing else was done.",
 }
@@ -109,8 +109,10 @@ _SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)"
 _NUMBER: Final = re.compile(r"#?\d+|[A-Za-z]+-\d+")  # of one task
 _FIXES: Final = re.compile(r"--?(?:fix|write|w|in-place)")
 """The option with which a program mends what it checks without it."""
-_DOES_LESS: Final = re.compile(r"--(?:check|dry-run|no-run|list|help|version)|\d{6,}")
-"""What makes a command only look, or names one task."""
+_FORMATS: Final = re.compile(r"(?<![a-z])(?:fmt|format|fix)(?![a-z])")
+_DOES_LESS: Final = re.compile(r"--(?:check|dry-run|no-run|list|help|version|[\w-]*only)")
+"""What makes a command only look, or do a part."""
+_HAS_NUMBER: Final = re.compile(r"(?<!\S)\d{6,}(?!\S)")  # of one task
 _OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|\"(?=.*\d)[^\"]{4,}\"|(?=.*\w).*[/\\].*")
 """A word that a command and its next try share, and that the same command in another task has not."""
 
@@ -232,10 +234,10 @@ def _tells_more(failed: Command, after: Failure) -> bool:
     """Whether a cure holds more than what failed, and more than any agent tries next: a fixer, or another name."""
     new = {*after.cure.split()} - {*after.command.split(), "…", _ITS_PATH}
     is_fixer = name_of(program_of(after.cure)) == name_of(after.program) and any(map(_FIXES.fullmatch, new))
-    is_less = any(map(_DOES_LESS.fullmatch, new))
+    is_less = program_of(after.cure) == after.program and any(map(_DOES_LESS.fullmatch, new))
     is_renamed = _SPELLED.match(after.command) and _SPELLED.match(after.cure) and not INSTALLS.match(after.cure)
     is_more = new or (after.command.endswith(f" {after.cure}") and name_of(after.program) != "git")
-    tells = TELLS.match(after.cure) and not TELLS.match(after.command)
+    tells = (TELLS.match(after.cure) and not TELLS.match(after.command)) or _HAS_NUMBER.search(after.cure)
     return bool(is_more) and not (is_fixer or is_less or tells or (failed.is_absent and is_renamed))
 
 
@@ -333,6 +335,8 @@ def _asked(failed: Command, cure: str, *, is_instead: bool) -> Collection[str] |
     if installs := INSTALLS.match(" ".join(words)):
         rest = words[len(installs[0].split()) :]
         return {installs[0]} if all(word[0] == "-" for word in rest) else None  # all that the repository names
+    if cure.startswith("cd ") or (_FORMATS.search(program) and check_of(failed.text) is not None):
+        return ()  # any agent looks for the folder, or formats
     if name_of(program) != name_of(failed.program) or _OF_PROJECT.fullmatch(name_of(program)):
         return None
     return {_THERE} if _THERE in failed.printed else {does, *(word.strip("-") for word in words if word[0] == "-")}

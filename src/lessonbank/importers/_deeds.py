@@ -71,6 +71,7 @@ _PREPARES: Final = re.compile(
     r"(?:export\s+|\$env:)?\w+\s*=\s*(?:\"[^\"`$]{1,80}\"|'[^']{1,80}'|\S{1,60}))\s*$"
 )
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
+_PROVES: Final = re.compile(r"(?<!\w)(?:validate|verify|doctor|check)(?!\w)")
 _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe|task|todo|ask|skill|agent|tool|"
     r"kill|bash|enter|exit|exec|wait|schedule|update_plan|web|monitor|think|write_stdin)(?![a-z])"
@@ -203,7 +204,8 @@ class Command:
 
     def helps(self, other: Command) -> bool:
         """Whether it may be what got another one through: it acts, and is no check, nor the same on another thing."""
-        is_check = check_of(self.text) in ("the tests", "the linter") and not _MENDS.search(self.text)
+        proves = check_of(self.text) in ("the tests", "the linter") or _PROVES.search(self.text)
+        is_check = proves and not _MENDS.search(self.text)
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         is_read = _NAMED.fullmatch(self.program) is not None and is_plain(self.text)
