@@ -71,7 +71,7 @@ _PREPARES: Final = re.compile(
     r"(?:export\s+|\$env:)?\w+\s*=\s*(?:\"[^\"`$]{1,80}\"|'[^']{1,80}'|\S{1,60}))\s*$"
 )
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
-_PROVES: Final = re.compile(r"(?<!\w)(?:validate|verify|doctor|check)(?!\w)")
+_PROVES: Final = re.compile(r"(?<!\w)(?<!no-)(?:validate|verify|doctor|check)(?!\w)")
 _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe|task|todo|ask|skill|agent|tool|"
     r"kill|bash|enter|exit|exec|wait|schedule|update_plan|web|monitor|think|write_stdin)(?![a-z])"
