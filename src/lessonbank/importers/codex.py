@@ -49,8 +49,7 @@ class _Session:
     usage: Data = field(default_factory=dict[str, Json])
     requests: int = 0
     exit_codes: dict[str, int] = field(default_factory=dict[str, int])
-    scripts: dict[str, tuple[list[Data], list[Json], Data]] = field(default_factory=dict)
-    """The commands of a script of several, the calls of its turn, and its own call, by the id of the call."""
+    scripts: dict[str, tuple[list[Data], list[Json], Data]] = field(default_factory=dict)  # commands, turn, call
     begun: dict[str, str] = field(default_factory=dict[str, str])  # the call that began it, by its name or a later call
     printed: dict[str, tuple[Data, list[str]]] = field(default_factory=dict)  # the result of that call, and its pieces
     stopped: set[str] = field(default_factory=set[str])  # the calls that were interrupted: their exit codes say nothing
