@@ -377,8 +377,7 @@ _FINE: Row = {"exit_code": 0, "output": "clean"}
 def test_each_command_of_a_script_of_codex_that_says_what_it_came_to_is_a_call(
     tmp_path: Path, texts: tuple[object, ...]
 ) -> None:
-    told = [text if isinstance(text, dict | str) else json.dumps(text) for text in texts]
-    rows = [*list(_codex())[:8], _called("b", "exec", _SEVERAL), _came("b", _script(*told))]
+    rows = [*list(_codex())[:8], _called("b", "exec", _SEVERAL), _came("b", _script(*texts))]
     (run,) = _written(tmp_path, rows)
     step = run.trajectory.steps[-1]
     commands = [{"cmd": "git status", "workdir": "/p"}, {"cmd": TEST, "workdir": "/q"}]
