@@ -178,10 +178,10 @@ def _output(parts: list[str]) -> tuple[str, int | None, str]:
     return text, int(codes[-1]) if codes else None, names[-1] if names else ""
 
 
-def _output_of(told: Data, text: str) -> tuple[str, int | None, str]:
+def _output_of(answer: Data, text: str) -> tuple[str, int | None, str]:
     """What an object says that a command came to; the text where it has no output."""
-    code, output = told.get("exit_code", at(told, "metadata", "exit_code")), told.get("output")
-    code, session = code if isinstance(code, int) else None, told.get("session_id")
+    code, output = answer.get("exit_code", at(answer, "metadata", "exit_code")), answer.get("output")
+    code, session = code if isinstance(code, int) else None, answer.get("session_id")
     name = f"session ID {session}" if code is None and isinstance(session, int) else ""
     return output if isinstance(output, str) else text, code, name
 
@@ -189,7 +189,7 @@ def _output_of(told: Data, text: str) -> tuple[str, int | None, str]:
 def _outputs(part: str) -> list[tuple[str, int | None, str]]:
     """What the objects, which a text may be, say that commands came to."""
     value = _json(_LABEL.sub("", part))
-    outputs = [_output_of(told, "") for told in map(mapping, listing(value) or [value]) if "output" in told]
+    outputs = [_output_of(answer, "") for answer in map(mapping, listing(value) or [value]) if "output" in answer]
     return [output for output in outputs if output[1] is not None or output[2]]
 
 
