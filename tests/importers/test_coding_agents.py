@@ -281,6 +281,132 @@ def test_a_script_of_codex_that_runs_several_commands_says_nothing_of_any(tmp_pa
     assert entry.verdict is None
 
 
+def _called(id: str, name: str, given: object) -> Row:
+    kind, key, text = ("custom_tool_call", "input", given) if name == "exec" else ("function_call", "arguments", None)
+    payload = {"type": kind, "name": name, "call_id": id, key: text or json.dumps(given)}
+    return {"type": "response_item", "payload": payload}
+
+
+def _came(id: str, output: object) -> Row:
+    kind = "function_call_output" if isinstance(output, str) else "custom_tool_call_output"
+    return {"type": "response_item", "payload": {"type": kind, "call_id": id, "output": output}}
+
+
+def _script(*texts: object) -> list[Row]:
+    told = [text if isinstance(text, str) else json.dumps(text) for text in texts]
+    return [
+        {"type": "input_text", "text": text} for text in ("Script completed\nWall time 1 seconds\nOutput:\n", *told)
+    ]
+
+
+_RUNS = "Wall time: 1.0 seconds\nProcess {} \nOutput:\n{}"
+_CELL = "Script running with cell ID 4\nWall time 10 seconds\nOutput:\n"
+_STILL = {"chunk_id": "1", "wall_time_seconds": 1.0, "session_id": 7, "output": "collecting\n"}
+_ENDED = {"chunk_id": "2", "wall_time_seconds": 3.0, "exit_code": 1, "output": "1 failed\n"}
+_POLL = "text(await tools.write_stdin({session_id:7, chars:'', yield_time_ms:1000}));"
+_BEGAN = [
+    _called("b", "exec_command", {"cmd": TEST}),
+    _came("b", _RUNS.format("running with session ID 7", "collecting\n")),
+]
+_ENDS = {
+    "by a call that waits": [
+        *_BEGAN,
+        _called("w", "write_stdin", {"session_id": 7, "chars": ""}),
+        _came("w", _RUNS.format("running with session ID 7", "")),
+        _called("x", "write_stdin", {"session_id": 7}),
+        _came("x", _RUNS.format("exited with code 1", "1 failed\n")),
+    ],
+    "by a call that types": [
+        *_BEGAN,
+        _called("x", "write_stdin", {"session_id": 7, "chars": "y\n"}),
+        _came("x", _RUNS.format("exited with code 1", "1 failed\n")),
+    ],
+    "by a script": [
+        _called("b", "exec", f'text(await tools.exec_command({{cmd:"{TEST}"}}))'),
+        _came("b", _script(_STILL)),
+        _called("x", "exec", _POLL),
+        _came("x", _script(_ENDED)),
+    ],
+    "by a script that is waited for": [
+        _called("b", "exec", f'text(await tools.exec_command({{cmd:"{TEST}"}}))'),
+        _came("b", _script(_STILL)),
+        _called("w", "exec", _POLL),
+        _came("w", _CELL),
+        _called("x", "wait", {"cell_id": "4"}),
+        _came("x", _script(_ENDED)),
+        _called("y", "exec", _POLL),
+        _came("y", _script("Script error:\nwrite_stdin failed: Unknown process id 7")),
+    ],
+}
+
+
+@pytest.mark.parametrize("how", _ENDS)
+def test_the_exit_code_of_a_command_of_codex_that_outlives_its_call_is_of_this_call(tmp_path: Path, how: str) -> None:
+    (run,) = _written(tmp_path, [*list(_codex())[:8], *_ENDS[how]])
+    assert run.exit_codes == {"a": 0, "b": 1}
+    seen = {seen.call_id: seen for step in run.trajectory.steps for seen in step.observations}
+    assert (seen["b"].text, seen["b"].is_error) == ("collecting\n1 failed\n", True)
+    assert (seen["x"].text, seen["x"].is_error) == ("1 failed\n", False)
+    typed = how == "by a call that types"  # it may have edited
+    assert (run.verdict and run.verdict.outcome) == (None if typed else "failure")
+
+
+def test_a_command_of_codex_that_was_interrupted_did_not_fail(tmp_path: Path) -> None:
+    typed = _called("x", "write_stdin", {"session_id": 7, "chars": "\x03"})
+    ended = _came("x", _RUNS.format("exited with code 1", "^C"))
+    (run,) = _written(tmp_path, [*list(_codex())[:8], *_BEGAN, typed, ended])
+    assert run.exit_codes == {"a": 0}
+    assert not any(seen.is_error for step in run.trajectory.steps for seen in step.observations)
+
+
+def test_tests_of_codex_that_passed_while_the_agent_waited_passed_after_the_last_edit(tmp_path: Path) -> None:
+    waits = _called("x", "write_stdin", {"session_id": 7, "chars": ""})
+    ended = _came("x", _RUNS.format("exited with code 0", "Ran 3 tests in 0.1s\n\nOK\n"))
+    (run,) = _written(tmp_path, [*list(_codex())[:8], *_BEGAN, waits, ended])
+    assert run.verdict
+    assert (run.verdict.outcome, run.verdict.source) == ("success", "ground_truth")
+
+
+_SEVERAL = f"""const all = await Promise.all([
+  tools.exec_command({{cmd: "git status", workdir: "/p"}}), tools.exec_command({{workdir: '/q', cmd: '{TEST}'}}),
+]); for (const one of all) text(JSON.stringify(one))"""
+_FINE: Row = {"exit_code": 0, "output": "clean"}
+
+
+@pytest.mark.parametrize("texts", [(_FINE, _ENDED), ([_FINE, _ENDED],), (f"A\n{json.dumps(_FINE)}", "B", _ENDED)])
+def test_each_command_of_a_script_of_codex_that_says_what_it_came_to_is_a_call(
+    tmp_path: Path, texts: tuple[object, ...]
+) -> None:
+    rows = [*list(_codex())[:8], _called("b", "exec", _SEVERAL), _came("b", _script(*texts))]
+    (run,) = _written(tmp_path, rows)
+    step = run.trajectory.steps[-1]
+    commands = [{"cmd": "git status", "workdir": "/p"}, {"cmd": TEST, "workdir": "/q"}]
+    assert [(call.name, call.id, call.arguments) for call in step.action.calls] == [
+        ("exec_command", "b.1", commands[0]),
+        ("exec_command", "b.2", commands[1]),
+    ]
+    results = [(seen.call_id, seen.text, seen.is_error) for seen in step.observations]
+    assert results == [("b.1", "clean", False), ("b.2", "1 failed\n", True)]
+    assert run.exit_codes == {"a": 0, "b.1": 0, "b.2": 1}
+
+
+def test_a_command_among_several_of_codex_may_end_later(tmp_path: Path) -> None:
+    later = [_called("x", "exec", _POLL), _came("x", _script(_ENDED))]
+    rows = [*list(_codex())[:8], _called("b", "exec", _SEVERAL), _came("b", _script(_FINE, _STILL)), *later]
+    (run,) = _written(tmp_path, rows)
+    assert run.exit_codes == {"a": 0, "b.1": 0, "b.2": 1}
+
+
+@pytest.mark.parametrize("texts", [("clean", "1 failed"), (_FINE, _ENDED, _ENDED), ({"a": _FINE, "b": _ENDED},)])
+def test_a_script_of_codex_that_does_not_say_which_command_came_to_what_stays_one_call(
+    tmp_path: Path, texts: tuple[Row | str, ...]
+) -> None:
+    rows = [*list(_codex())[:8], _called("b", "exec", _SEVERAL), _came("b", _script(*texts))]
+    (run,) = _written(tmp_path, rows)
+    assert [(call.name, call.id) for call in run.trajectory.steps[-1].action.calls] == [("exec", "b")]
+    assert run.exit_codes == {"a": 0}
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_nothing_that_memory_showed_is_read_back(tmp_path: Path, name: str) -> None:
     for entry in read(FILES[name](tmp_path)):

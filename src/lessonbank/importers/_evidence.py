@@ -402,7 +402,8 @@ def _signs_of_words(text: str) -> Iterator[Sign]:
 
 def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None) -> Iterator[Sign]:
     if not is_shell(call):
-        if _EDITOR.search(call.name.rpartition(".")[2]) and not (result and result.is_error):
+        waits = call.name == "write_stdin" and isinstance(call.arguments, dict) and not call.arguments.get("chars")
+        if _EDITOR.search(call.name.rpartition(".")[2]) and not waits and not (result and result.is_error):
             yield from () if SCRATCH.match(file := file_of(call)) else (_Edit(frozenset({file})),)
         return
     line = handed_on(command_of(call.arguments))

@@ -23,9 +23,15 @@ _DENIED = re.compile(r"^exec_command failed: .{0,80}Sandbox\(Denied .{0,80}?exit
 _HEAD = re.compile(r"Exit code: |Wall time|Chunk ID: |Command: |Script ")
 """How the program's words around an output begin; `Wall time` is in all of them."""
 _OUTPUT = "Output:\n"
+_RUNS_ON = re.compile(r"running with ((?:session|cell) ID \d+)")  # a process, or a script in "code mode"
+_WAITS = re.compile(r"""\b(session|cell)_id["']?\s*:\s*["']?(\d+)""")
+_WENT_WRONG = re.compile(r"Script error:|write_stdin failed|aborted by ")
+_STOPS = re.compile(r"\\(?:u00|x)03")  # Ctrl-C
+_TOOL = re.compile(r"\btools\.(\w+)\(")
 _NESTED = re.compile(r"\btools\.exec_command\(\s*\{")
 _FIELD = re.compile(r"""[{,]\s*["']?(cmd|workdir)["']?\s*:\s*(?=["'`])""")
 _PLAIN = re.compile(r"'([^'\\\n]*)'|`([^`\\$]*)`")
+_LABEL = re.compile(r"\A[^\n{\[]{0,80}\n(?=\{)")  # what a script prints above that to which a command came
 
 
 def _matches(value: Json, name: str) -> bool:
@@ -43,6 +49,10 @@ class _Session:
     usage: Data = field(default_factory=dict[str, Json])
     requests: int = 0
     exit_codes: dict[str, int] = field(default_factory=dict[str, int])
+    scripts: dict[str, tuple[list[Data], list[Json], Data]] = field(default_factory=dict)  # commands, turn, call
+    begun: dict[str, str] = field(default_factory=dict[str, str])  # the call that began it, by its name or a later call
+    printed: dict[str, tuple[Data, list[str]]] = field(default_factory=dict)  # the result of that call, and its pieces
+    stopped: set[str] = field(default_factory=set[str])  # the calls that were interrupted: their exit codes say nothing
 
     def add(self, line: Data) -> None:
         """Take a line in; one of an unknown type says nothing."""
@@ -57,43 +67,62 @@ class _Session:
         elif kind == "event_msg" and at(payload, "item", "type") == "CommandExecution":
             code = at(payload, "item", "exit_code")
             self.exit_codes |= {words(at(payload, "item", "id")): code} if isinstance(code, int) else {}
-        elif kind == "response_item" and (message := _message(payload)):
-            self._append(message)
-            if payload.get("type") in _RESULTS and (code := _output(payload)[1]) is not None:
-                self.exit_codes[words(payload.get("call_id"))] = code
-
-    def _append(self, message: Data) -> None:
-        """Calls that follow each other before any result are of one turn, in which their results are looked for."""
-        turn = mapping(self.messages[-1]) if self.messages else {}
-        calls, more = listing(turn.get("tool_calls")), listing(message.get("tool_calls"))
-        if calls and more:
-            calls += more
-        else:
+        elif kind == "response_item" and payload.get("type") in _CALLS:
+            self._call(payload)
+        elif kind == "response_item" and payload.get("type") in _RESULTS:
+            self._results(words(payload.get("call_id")), _parts(payload.get("output")))
+        elif kind == "response_item" and payload.get("type") == "message" and (message := _message(payload)):
             self.messages.append(message)
+
+    def _call(self, item: Data) -> None:
+        """Calls that follow each other before any result are of one turn, in which their results are looked for."""
+        id, name = words(item.get("call_id")), words(item.get("name")) or "local_shell"
+        given = item.get("arguments", item.get("input", item.get("action")))
+        text = given if isinstance(given, str) else ""
+        commands = _nested_commands(text) if name == "exec" else []
+        if len(commands) == 1:
+            name, given = "exec_command", commands[0]
+        elif owner := self.begun.get(_waits_for(name, text)):
+            self.begun[id] = owner
+            self.stopped |= {owner} if _STOPS.search(text) else set()
+        turn, call = mapping(self.messages[-1]) if self.messages else {}, tool_call(id, name, given)
+        if not (calls := listing(turn.get("tool_calls"))):
+            self.messages.append({"role": "assistant", "content": "", "tool_calls": calls})
+        calls.append(call)
+        self.scripts |= {id: (commands, calls, call)} if len(commands) > 1 else {}
+
+    def _results(self, id: str, parts: list[str]) -> None:
+        """What came back of a call; a script that says of each of its commands what it came to is as many calls."""
+        commands, calls, call = self.scripts.pop(id, ([], [], {}))
+        outputs = [output for part in parts for output in _outputs(part)] if commands else []
+        if not commands or len(outputs) != len(commands):
+            self._result(id, *_output(parts))
+            return
+        made = [tool_call(f"{id}.{number}", "exec_command", command) for number, command in enumerate(commands, 1)]
+        call |= made[0]
+        calls += made[1:]
+        for each, output in zip(made, outputs, strict=True):
+            self._result(words(each["id"]), *output)
+
+    def _result(self, id: str, text: str, code: int | None, runs_on: str) -> None:
+        """What a call brings of what an earlier one began, its exit code too, is of the earlier one."""
+        owner = self.begun.pop(id, id)
+        code = None if owner in self.stopped else code
+        message = tool_result(id, text, failed=bool(code) and owner == id, stated=code is not None)
+        self.messages.append(message)
+        self.begun |= {runs_on: owner} if runs_on else {}
+        self.exit_codes |= {} if code is None else {owner: code}
+        if owner != id:
+            first, pieces = self.printed[owner]
+            pieces += [] if _WENT_WRONG.match(text) else [text]
+            first |= {} if code is None else tool_result(owner, "", failed=bool(code), stated=True)
+        elif runs_on:
+            self.printed[id] = message, [text]
 
 
 def _message(item: Data) -> Data | None:
-    kind = words(item.get("type"))
-    if kind == "message":
-        return _message_of(
-            words(item.get("role")), "\n".join(words(at(p, "text")) for p in listing(item.get("content")))
-        )
-    if kind in _CALLS:
-        arguments = item.get("arguments", item.get("input", item.get("action")))
-        nested = _nested_command(arguments) if item.get("name") == "exec" and isinstance(arguments, str) else {}
-        name = "exec_command" if nested else item.get("name") or "local_shell"
-        return {
-            "role": "assistant",
-            "content": "",
-            "tool_calls": [tool_call(item.get("call_id"), name, nested or arguments)],
-        }
-    if kind in _RESULTS:
-        return _result(item)
-    return None
-
-
-def _message_of(role: str, text: str) -> Data | None:
     """What the user and the agent said. Developer messages are the program's, and may hold what memory showed."""
+    role, text = words(item.get("role")), "\n".join(words(at(part, "text")) for part in listing(item.get("content")))
     if role == "assistant" and text:
         return {"role": "assistant", "content": text}
     if role == "user" and text.strip() and not text.lstrip().startswith(_WRAPPED):
@@ -101,15 +130,20 @@ def _message_of(role: str, text: str) -> Data | None:
     return None
 
 
-def _nested_command(script: str) -> Data:
-    """The command of a script that runs one, as "code mode" writes it; empty where it runs several, or is not plain."""
-    begins = [match.end() - 1 for match in _NESTED.finditer(script)]
-    if len(begins) != 1:
-        return {}
-    arguments: Data = {}
-    for match in _FIELD.finditer(script, begins[0]):
-        arguments.setdefault(match.group(1), _literal(script, match.end()))
-    return arguments if arguments.get("cmd") else {}
+def _waits_for(name: str, given: str) -> str:
+    """The name of what a call, also one in a script that does nothing else, brings more of; empty where of nothing."""
+    waits, named = name in ("write_stdin", "wait"), _WAITS.findall(given)
+    waits = waits or (name == "exec" and _TOOL.findall(given) == ["write_stdin"])
+    return f"{named[0][0]} ID {named[0][1]}" if waits and len(named) == 1 else ""
+
+
+def _nested_commands(script: str) -> list[Data]:
+    """The commands of a script, as "code mode" writes it; none where one of them is not plain."""
+    begins, commands = [match.end() - 1 for match in _NESTED.finditer(script)], list[Data]()
+    for begin, end in zip(begins, [*begins[1:], len(script)], strict=False):
+        fields = reversed([*_FIELD.finditer(script, begin, end)])  # the first of a name counts
+        commands.append({match[1]: _literal(script, match.end()) for match in fields})
+    return commands if all(command.get("cmd") for command in commands) else []
 
 
 def _literal(script: str, at: int) -> Json:
@@ -123,43 +157,53 @@ def _literal(script: str, at: int) -> Json:
     return (plain.group(1) or plain.group(2)) if plain else None
 
 
-def _output(item: Data) -> tuple[str, int | None]:
-    """What came back without the program's words around it, and the exit code. A command that still runs has none.
+def _parts(value: Json) -> list[str]:
+    """The texts of an output. "Code mode" writes several; older releases wrote an object."""
+    parts = [words(at(part, "text")) for part in listing(value)]
+    return parts or [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)]
 
-    "Code mode" writes parts of text, of which one may be what a command came to; older releases wrote an object.
-    """
-    value = item.get("output")
-    parts = [words(at(part, "text")) for part in listing(value)] or [
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    ]
-    objects = [match for part in parts if (match := _object(part))]
+
+def _output(parts: list[str]) -> tuple[str, int | None, str]:
+    """What came back without the program's words around it, the exit code, and the name of what still runs."""
+    objects = [match for part in parts if (match := mapping(_json(part)))]
     whole = "\n".join(parts)
     head, marked, body = whole.partition(_OUTPUT)
     if not (_HEAD.match(head) and "Wall time" in head):
         head, marked, body = whole, "", ""
     if len(objects) == 1:
-        code = objects[0].get("exit_code", at(objects[0], "metadata", "exit_code"))
-        output = objects[0].get("output")
-        return output if isinstance(output, str) else body or head, code if isinstance(code, int) else None
+        return _output_of(objects[0], body or head)
     codes = _EXIT.findall(head[-1000:]) if marked and not objects else _DENIED.findall(head[:1000])
+    names = _RUNS_ON.findall(head[-1000:]) if marked and not codes else []
     text = body.removeprefix("\n" * (len(parts) > 1)) if marked else head
-    return text, int(codes[-1]) if codes else None
+    return text, int(codes[-1]) if codes else None, names[-1] if names else ""
 
 
-def _object(text: str) -> Data:
+def _output_of(answer: Data, text: str) -> tuple[str, int | None, str]:
+    """What an object says that a command came to; the text where it has no output."""
+    code, output = answer.get("exit_code", at(answer, "metadata", "exit_code")), answer.get("output")
+    code, session = code if isinstance(code, int) else None, answer.get("session_id")
+    name = f"session ID {session}" if code is None and isinstance(session, int) else ""
+    return output if isinstance(output, str) else text, code, name
+
+
+def _outputs(part: str) -> list[tuple[str, int | None, str]]:
+    """What the objects, which a text may be, say that commands came to."""
+    value = _json(_LABEL.sub("", part))
+    outputs = [_output_of(answer, "") for answer in map(mapping, listing(value) or [value]) if "output" in answer]
+    return [output for output in outputs if output[1] is not None or output[2]]
+
+
+def _json(text: str) -> Json:
     try:
-        return mapping(json.loads(text)) if text.startswith("{") else {}
+        return json.loads(text) if text.startswith(("{", "[")) else None
     except (ValueError, RecursionError):
-        return {}
-
-
-def _result(item: Data) -> Data:
-    text, code = _output(item)
-    return tool_result(item.get("call_id"), text, failed=bool(code), stated=code is not None)
+        return None
 
 
 def _run(session: _Session) -> Run:
     usage = spent_on([session.usage], "input_tokens", "output_tokens")
+    for message, texts in session.printed.values():
+        message["content"] = "".join(texts)
     return Run(
         messages=session.messages,
         prompts=prompts_in(session.messages),
@@ -167,7 +211,7 @@ def _run(session: _Session) -> Run:
         run_id=session.run_id,
         model=session.model or None,
         usage=usage.model_copy(update={"requests": session.requests}),
-        exit_codes=session.exit_codes,
+        exit_codes={id: code for id, code in session.exit_codes.items() if id not in session.stopped},
     )
 
 
