@@ -79,6 +79,8 @@ class _Session:
         id, name = words(item.get("call_id")), words(item.get("name")) or "local_shell"
         given = item.get("arguments", item.get("input", item.get("action")))
         text = given if isinstance(given, str) else ""
+        tools = _TOOL.findall(text) if name == "exec" else []
+        name = "apply_patch" if "apply_patch" in tools else name  # what it runs besides is not told apart
         commands = _nested_commands(text) if name == "exec" else []
         if len(commands) == 1:
             name, given = "exec_command", commands[0]
