@@ -281,6 +281,18 @@ def test_a_script_of_codex_that_runs_several_commands_says_nothing_of_any(tmp_pa
     assert entry.verdict is None
 
 
+def test_what_a_script_of_codex_patches_after_the_tests_makes_them_stale(tmp_path: Path) -> None:
+    rows = [json.loads(json.dumps(row)) for row in _codex()]
+    patch = 'const p = "*** Begin Patch"; text(await tools.apply_patch(p)); await tools.exec_command({cmd:"ls"})'
+    rows[8:8] = [_called("p", "exec", patch), _came("p", _script("{}"))]
+    rows[12:12] = [_called("q", "exec", patch), _came("q", _script("{}"))]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (entry,) = read(tmp_path / "s.jsonl")
+    assert isinstance(entry, Imported)
+    assert [call.name for step in entry.trajectory.steps for call in step.action.calls].count("apply_patch") == 2
+    assert entry.verdict is None
+
+
 def _called(id: str, name: str, given: object) -> Row:
     kind, key, text = ("custom_tool_call", "input", given) if name == "exec" else ("function_call", "arguments", None)
     payload = {"type": kind, "name": name, "call_id": id, key: text or json.dumps(given)}
