@@ -363,4 +363,6 @@ LATER_OTHERS = (
     "in fact, in this code base they cannot be banned, we always need them",
     "no update the README with a link to the docs",
     "the rule for a release repo should be, always tag `main` first",
+    "no code is written until we agree on the schema",
+    "never commit anything you do before the demo",
 )

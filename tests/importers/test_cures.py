@@ -579,6 +579,7 @@ def test_more_words_for_a_check_wait_for_a_person_unless_it_then_looks_at_more(
         ((bad("git push", "hint: use 'git pull' first", 1), ok("git pull --rebase"), ok("git push")), True),
         ((bad("./new.sh", "Not on a feature branch"), ok("git checkout -b 005-totals"), ok("./new.sh")), True),
         ((bad("gh x", "gh: command not found", 127), ok("brew install gh"), ok("gh x")), True),
+        ((bad("gh pr create", "gh: command not found", 127), ok(f"glab mr create --title {'x' * 90}")), False),
         ((bad("python a.py", "No module named 'my_lib'", 1), ok("pip install -q my-lib"), ok("python a.py")), True),
         ((bad("pip install a[b]", "no matches found: a[b]", 1), ok("pip install 'a[b]'")), True),
         ((bad("python a.py", "No module named 'my_lib'", 1), ok("pip install 'my-lib<4'"), ok("python a.py")), False),
@@ -599,6 +600,11 @@ def test_more_words_for_a_check_wait_for_a_person_unless_it_then_looks_at_more(
         ((bad("gt add a --n b", "a already exists"), ok("gt drop a"), ok("gt add a --n b")), True),
         ((bad("cargo fmt", "Cargo.toml not found", 1), ok("cd core && cargo fmt")), True),  # any agent looks for it
         ((bad("npm run lint", "2 problems", 1), ok("npm run lint:fix"), ok("npm run lint")), True),
+        ((bad("gofmt -d a.go", code=1), ok("gofmt -w a.go")), True),
+        ((bad("fix --check a b", code=1), ok("fix --write a"), ok("fix --check a b")), True),
+        ((bad("docker exec -it web odoo", "No such container: web", 1), ok("docker exec app-web-1 odoo")), False),
+        ((bad("docker exec a odoo-bin", 'exec: "odoo-bin": executable file not found'), ok("docker exec a odoo")), False),
+        ((bad("npm run build", "no package.json", 1), ok("npm --prefix web run build")), True),
         ((bad("npm start", "no styles", 1), ok("npm run format"), ok("npm start")), False),  # it is no check
         (
             (bad("cargo build", "run `cargo x p`"), ok("cargo x p --workspace"), ok("cargo build")),
@@ -708,12 +714,19 @@ def test_a_failure_is_like_one_of_another_sub_command_with_the_same_telling_word
         (bad("pnpm install --frozen-lockfile"), ok("pnpm install")),
         (bad("cargo fmt --check", code=1), ok("cargo fmt"), ok("cargo fmt --check")),
         (bad("cargo fmt --check", code=1), ok("cargo fmt")),
-        (bad("gofmt -d a.go", code=1), ok("gofmt -w a.go")),
         (
             bad("env A=/t/a golangci-lint run", "env: golangci-lint: No such file or directory", 127),
             ok(f"env A=/t/a /opt/{'x' * 80}/golangci-lint run"),  # what is new is too long to be told
         ),
         # What any agent does, or only looks
+        (bad("pip install a", "pip: command not found", 127), ok("python -m pip install a")),
+        (bad("docker exec web odoo -u all", "exit 255", 255), ok("docker-compose restart db")),  # it is about another
+        (bad("make up", "no answer", 1), ok("journalctl -n 5"), ok("make up")),
+        (bad("make up", "no answer", 1), ok("ssh web 'ls -la /srv'"), ok("make up")),
+        (bad("make up", "no answer", 1), ok("if true; then ls; fi"), ok("make up")),
+        (bad("ssh web 'ls /srv/new'", "No such file", 2), ok("make up"), ok("ssh web 'ls /srv/new'")),
+        (bad("curl -s x.example | import-rows", "no rows", 1), ok("make up"), ok("curl -s x.example | import-rows")),
+        (bad("gh repo view", "run: gh auth login", 4), ok("make up"), ok("gh repo rename x --confirm")),
         (bad("python --version", "python: command not found", 127), ok("python3 -c 'x\ny'")),
         (bad("git fetch -p", "no positional parameter"), ok("Set-Location -Path C:\\x"), ok("git fetch -p")),
         (bad("gh pr merge 91 --squash", "it is a draft", 1), ok("gh pr ready 91"), ok("gh pr merge 91 --squash")),

@@ -81,8 +81,8 @@ _SAYS: Final = {
 """Cures that are no command. `quote` and `again` stand in episodes of before alone."""
 _PASSES: Final = re.compile(r"(?i)index\.lock|\b(?:is|are) locked\b|resource busy|timed? ?out|try again later")
 """What programs say of a state that passes by itself: what was done meanwhile is no cure."""
-_PERSONS: Final = re.compile(r"(?i)permission denied|publickey|log ?in\b|auth|credential|agent refused|no device")
-"""What programs say that lack a right, a login or a device of the person."""
+_PERSONS: Final = re.compile(r"(?i)permission denied|publickey|authentication ?failed|agent refused|no device")
+"""What programs say that lack a right or a device of the person; how to log in they say themselves."""
 _OPENS: Final = re.compile(
     r"(?i)\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)"
 )
@@ -109,6 +109,8 @@ _SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)"
 _NUMBER: Final = re.compile(r"#?\d+|[A-Za-z]+-\d+")  # of one task
 _FIXES: Final = re.compile(r"--?(?:fix|write|w|in-place)")
 """The option with which a program mends what it checks without it."""
+_PLACES: Final = re.compile(r"-C|--(?:prefix|cwd|dir|directory|project|manifest-path)(?:=.*)?")
+"""An option that says in which folder, as `cd` does."""
 _FORMATS: Final = re.compile(r"(?<![a-z])(?:fmt|format|fix)(?![a-z])")
 _DOES_LESS: Final = re.compile(r"--(?:check|dry-run|no-run|list|help|version|[\w-]*only)")
 """What makes a command only look, or do a part."""
@@ -231,14 +233,14 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], line: Sequence[Co
 
 
 def _tells_more(failed: Command, after: Failure) -> bool:
-    """Whether a cure holds more than what failed, and more than any agent tries next: a fixer, or another name."""
+    """Whether a cure holds more than what failed, and more than any agent tries next, such as another name."""
     new = {*after.cure.split()} - {*after.command.split(), "…", _ITS_PATH}
-    is_fixer = name_of(program_of(after.cure)) == name_of(after.program) and any(map(_FIXES.fullmatch, new))
     is_less = program_of(after.cure) == after.program and any(map(_DOES_LESS.fullmatch, new))
     is_renamed = _SPELLED.match(after.command) and _SPELLED.match(after.cure) and not INSTALLS.match(after.cure)
+    is_renamed = is_renamed or (after.is_instead and after.cure.partition(" -m ")[2] == after.command)
     is_more = new or (after.command.endswith(f" {after.cure}") and name_of(after.program) != "git")
     tells = (TELLS.match(after.cure) and not TELLS.match(after.command)) or _HAS_NUMBER.search(after.cure)
-    return bool(is_more) and not (is_fixer or is_less or tells or (failed.is_absent and is_renamed))
+    return bool(is_more) and not (is_less or tells or (failed.is_absent and is_renamed))
 
 
 def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[tuple[Command, Failure]]:
@@ -301,7 +303,8 @@ def _fitted(failed: Command, again: Command, shown: str, cure: str) -> tuple[str
     command, text = _of_any_task(failed.text, again.text)
     if len(before + text) <= LONGEST and (again.words > failed.words or len(command + text) <= _BOTH):
         return command, before + text
-    return shown, f"{before}{_added(failed, again)}" if before or again.words > failed.words else ""
+    is_told = before or again.words > failed.words or again.renames(failed)
+    return shown, f"{before}{_added(failed, again)}" if is_told else ""
 
 
 def _added(failed: Command, again: Command) -> str:
@@ -314,6 +317,9 @@ def _added(failed: Command, again: Command) -> str:
 
 def _is_said(failed: Command, cure: str, *, is_instead: bool = False) -> bool:
     """Whether the output named the cure: what was lacking, what git does, or what the program asks for."""
+    fixes = any(map(_FIXES.fullmatch, words_of(cure))) and name_of(program_of(cure)) == name_of(failed.program)
+    if fixes or (check_of(failed.text) is not None and _FORMATS.search(cure)):
+        return True  # any agent formats
     asked, printed = _asked(failed, cure, is_instead=is_instead), failed.printed.replace("_", "-").casefold()
     if asked is None or _NO_UPSTREAM in printed:
         return False
@@ -326,6 +332,8 @@ def _asked(failed: Command, cure: str, *, is_instead: bool) -> Collection[str] |
     program, words, brings = program_of(cure), words_of(unwrapped(cure)), _BRINGS.match(cure)
     if is_instead and program == failed.program and {*words_of(cure)[:1]} <= failed.words:
         new = {*words_of(cure)} - failed.words
+        if any(map(_PLACES.fullmatch, new)):
+            return ()
         return {word for word in new if word.startswith("-")} or new
     if program.startswith("git ") and program != failed.program:
         return {"branch" if ITS_BRANCH in cure else program.removeprefix("git ")}
@@ -335,8 +343,8 @@ def _asked(failed: Command, cure: str, *, is_instead: bool) -> Collection[str] |
     if installs := INSTALLS.match(" ".join(words)):
         rest = words[len(installs[0].split()) :]
         return {installs[0]} if all(word[0] == "-" for word in rest) else None  # all that the repository names
-    if cure.startswith("cd ") or (_FORMATS.search(program) and check_of(failed.text) is not None):
-        return ()  # any agent looks for the folder, or formats
+    if cure.startswith("cd "):
+        return ()  # any agent looks for the folder
     if name_of(program) != name_of(failed.program) or _OF_PROJECT.fullmatch(name_of(program)):
         return None
     return {_THERE} if _THERE in failed.printed else {does, *(word.strip("-") for word in words if word[0] == "-")}
@@ -379,7 +387,7 @@ def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
     """What failed with one program, and went through with another that stands for it: in whatever words it fails."""
     acted = next((deed for deed in later if isinstance(deed, Command) and not deed.looks), None)
     is_unknown = NO_SCRIPT.search(failed.printed) is not None and not failed.is_absent
-    stands = acted and stands_for(acted.program, failed.program) and acted.has_script_of(failed)
+    stands = acted and acted.stands_for(failed)
     if acted is None or acted.code != 0 or not stands:
         is_open = failed.is_absent or is_unknown
         acted = next((deed for deed in later if is_open and isinstance(deed, Command) and deed.replaces(failed)), None)
@@ -395,6 +403,8 @@ def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
         before, path, _ = cure.partition(_ITS_PATH)  # what stands behind it is of one task
         if not path and (start := start_of(cure, failed.program)) and not cure.endswith(failed.text.partition(" ")[2]):
             command, before = f"{start_of(failed.text, failed.program)} …", f"{start} …"
+        elif not path and stands and failed.is_absent and not (len(cure) <= LONGEST and is_plain(cure)):
+            command, before = f"{failed.program} …", f"{acted.program} …"
         if len(before + path) <= LONGEST and is_plain(before + path):
             name, cure = name_of(failed.program), before + path
             yield Failure(name, "", command, failed.at, acted.at, cure, is_instead=True)
@@ -470,6 +480,7 @@ def _act(failed: Command, acted: Sequence[Command]) -> str:
 def _is_of_one_task(failed: Command, acted: Command) -> bool:
     """Whether an act is of the task at hand: it has a text or files of its own, or needs what was not there."""
     mends = any(map(_FIXES.fullmatch, acted.words)) and any(map(_NAMES_FILE.fullmatch, acted.words))
+    mends = mends and name_of(acted.program) != name_of(failed.program)
     is_same = failed.is_absent and name_of(acted.program) == name_of(failed.program)
     own = words_of(acted.text)[1 : -1 if acted.program in ("mv", "cp") else None]
     is_scratch = any(word[:1] in "/~" and SCRATCH.match(word) for word in own)

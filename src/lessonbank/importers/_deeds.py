@@ -27,6 +27,7 @@ from lessonbank.text.shell_commands import (
     only_looks,
     operands_of,
     program_of,
+    stands_for,
     start_of,
     unwrapped,
     words_of,
@@ -71,6 +72,7 @@ _PREPARES: Final = re.compile(
     r"(?:export\s+|\$env:)?\w+\s*=\s*(?:\"[^\"`$]{1,80}\"|'[^']{1,80}'|\S{1,60}))\s*$"
 )
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
+_NO_SUCH: Final = r"(?:No such (?:container|service|image): |exec: |no such service: )"
 _PROVES: Final = re.compile(r"(?<!\w)(?<!no-)(?:validate|verify|doctor|check)(?!\w)")
 _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe|task|todo|ask|skill|agent|tool|"
@@ -90,7 +92,7 @@ _NESTS: Final = re.compile(
     r"\S*\b(?:powershell|pwsh|cmd|(?:ba|z)?sh)(?:\.exe)?\s+(?:-\S+\s+)*(?:-\w*c|-Command|/c)\b", re.IGNORECASE
 )
 """A shell that is given a line of its own."""
-_NAMED: Final = re.compile(r"[\w.@~/][\w.@~/+:-]*(?: .+)?")
+_NAMED: Final = re.compile(r"(?!(?:for|do|done|if|then|else|elif|fi|while|until|case|esac)\b)[\w.@~/][\w.@~/+:-]*(?: .+)?")
 """The name of a program; of what is none, a line was read wrongly."""
 _ASSIGNS: Final = re.compile(r"\$?(\w+)\s*=\s*(?:'[^']*'|\"[^\"]*\"|\$\(.*\)|[^\s'\"]*)$")
 _TAKES: Final = re.compile(r"^\$\w+\s*=\s*(?=[\w.&])")
@@ -159,6 +161,7 @@ class Command:
         is_silent = _NAMES_ITSELF.fullmatch(self.program) and f"{self.program}: " not in self.printed
         is_silent = is_silent or (self.program == "git add" and _HOOKED.search(self.printed))
         is_read = _NAMED.fullmatch(self.program) and not _NESTS.match(self.text)
+        is_silent = is_silent or (self.part.is_fed and not self.is_absent)  # what it was fed was wrong
         return self.failed and not self.is_own and not is_silent and bool(is_act and is_read)
 
     def is_again(self, other: Command) -> bool:
@@ -196,11 +199,24 @@ class Command:
         is_read = UNREAD.search(other.printed) is not None and not self.is_missing
         return is_read and mine == its and (self.text, self.script) != (other.text, other.script)
 
+    def stands_for(self, other: Command) -> bool:
+        """Whether it is about the same as another one, by a program of which a repository has one or the other."""
+        mine, its = ({*words_of(command.text)[1:]} for command in (self, other))
+        is_about_it = not its or not mine.isdisjoint(its)
+        return stands_for(self.program, other.program) and is_about_it and self.has_script_of(other)
+
     def varies(self, other: Command) -> bool:
         """Whether it went through with other options, or started in another way: what it is about is the same."""
         is_about_it = self.program == other.program and differ_in_options(self.text, other.text)
         is_try = self.code == 0 and self.text != other.text and not self.looks and self.has_script_of(other)
-        return is_try and (is_about_it or differ_in_start(self.text, other.text))
+        return is_try and (is_about_it or differ_in_start(self.text, other.text) or self.renames(other))
+
+    def renames(self, other: Command) -> bool:
+        """Whether it has another name in the place of one that was not there, such as that of a container."""
+        mine, its = ({*words_of(command.text)} for command in (self, other))
+        lost = {word for word in its - mine if word[0] != "-"}
+        is_named = all(re.search(rf"{_NO_SUCH}['\"]?{re.escape(word)}(?![\w.-])", other.printed) for word in lost)
+        return self.program == other.program and len(lost) == len(mine - its) == 1 and is_named
 
     def helps(self, other: Command) -> bool:
         """Whether it may be what got another one through: it acts, and is no check, nor the same on another thing."""
@@ -208,6 +224,7 @@ class Command:
         is_check = proves and not _MENDS.search(self.text)
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
+        is_twin = is_twin and not _MENDS.search(self.text)
         is_read = _NAMED.fullmatch(self.program) is not None and is_plain(self.text)
         only_tells = self.looks or self.program == "mkdir" or TELLS.match(self.text)
         is_left_out = is_check or is_twin or only_tells or self.script or self.edits or self.part.is_fed

@@ -26,6 +26,7 @@ _FAMILIES: Final = tuple(
         "pip pip3 uv poetry pdm",
         "python python3 py",
         "docker docker-compose podman",
+        "gh glab",
         "make gmake just",
         "mvn mvnw",
         "gradle gradlew",
@@ -44,7 +45,7 @@ INSTALLS: Final = re.compile(
 )
 _READS: Final = re.compile(
     r"ls|cat|[ef]?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|where|type|test|\[|diff|cmp|stat|tree|file|sed|awk|"
-    r"sort|nl|cut|command|man|uniq|less|jq|strings|xxd|hexdump|true|false|Get-\w+|Test-Path|Select-String|(?:Where|Select|Sort|Group|Measure)-Object|(?:Format|Out(?!-File))-\w+|Write-(?:Output|Host)|"
+    r"sort|nl|cut|command|man|uniq|less|jq|strings|xxd|hexdump|true|false|json\.tool|Get-\w+|Test-Path|Select-String|(?:Where|Select|Sort|Group|Measure)-Object|(?:Format|Out(?!-File))-\w+|Write-(?:Output|Host)|"
     r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
 )
 """Programs that tell what stands in files."""
@@ -55,10 +56,13 @@ _ACTS: Final = re.compile(
 _ASKS: Final = re.compile(
     r"pip3? (?:list|show|freeze)|npm (?:ls|list|view)|curl|wget|env|ps|df|du|sleep|date|whoami|"
     r"nc|ncat|ping6?|traceroute|dig|nslookup|nmap|iw|lspci|lsusb|pg_isready|"
-    r"lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
+    r"lsof|journalctl|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
     r"(?:ps|images|logs|inspect|version|info|get|describe|list)"
 )
 """Programs that tell how a machine or a service is."""
+_FAR: Final = re.compile(r"ssh\s(?:.*\s)?(['\"])(.*)\1")
+"""A line that another machine runs."""
+_JOINT: Final = re.compile(r"\s*(?:&&|\|\|?|;)\s*")
 SAYS: Final = re.compile(r"\S+ (?:-V|--version|--help)|(?:node|npm|ruby|php|perl|java|bun|deno) -v")
 """What tells about a program alone."""
 RUNS: Final = re.compile(
@@ -104,6 +108,8 @@ def only_reads(text: str, /) -> bool:
 
 def only_looks(text: str, /) -> bool:
     """Whether a command changes nothing, so that going through says nothing about an error before it."""
+    if far := _FAR.fullmatch(text.strip()):
+        return all(map(only_looks, _JOINT.split(far[2])))
     asks = not _OWN.match(text) and _ASKS.fullmatch(program_of(text))
     return bool(asks or _INTERPRETS.match(text) or runs_nothing(text)) or only_reads(text)
 
