@@ -365,4 +365,6 @@ LATER_OTHERS = (
     "the rule for a release repo should be, always tag `main` first",
     "no code is written until we agree on the schema",
     "never commit anything you do before the demo",
+    "No Next.js version detected.",
+    "parse_all não faz sentido, nem usamos classes",
 )

@@ -34,7 +34,7 @@ _PATTERNS: Final = (
     # Goes round a check.
     r"--no-(?:verify|check\S*|lint|test\S*|strict|audit|sandbox|gpg-sign|hooks?|fail\S*|error\S*|cov\S*|typecheck)\b|"
     r"\bgit\s+commit\b.*\s-\w*n\w*\b|--(?:skip|deselect|ignore|exclude|disable|omit|allow|bypass|suppress)(?:-\w+)*\b|"
-    r"-DskipTests|-Dmaven\.test\.skip|\s-x\s+test\b|\bSKIP\w*=|\bHUSKY=0|\bNO_VERIFY=|\bCI=(?:0|false)\b|"
+    r"-DskipTests|-Dmaven\.test\.skip|\s-x\s+test\b|\bSKIP\w*=|\bHUSKY=0|\bNO_VERIFY=|\bCI=(?:0|false|\w+ git)\b|"
     r"--(?:insecure|no-warnings|force-exclude|continue-on-error|keep-going|pass-with-no-tests|passWithNoTests|lf|"
     r"last-failed|update-snapshots?|snapshot-update|accept|maxfail|warn-only|exit-zero|quiet-errors)\b|"
     r"\bpytest\b.*\s-(?:k|m)\b|\bjest\b.*\s-(?:u|t)\b|\bpre-commit\s+uninstall|\bset\s+\+e\b|\|\|\s*(?:true|:|exit\s+0)|"

@@ -112,7 +112,7 @@ _FIXES: Final = re.compile(r"--?(?:fix|write|w|in-place)")
 _PLACES: Final = re.compile(r"-C|--(?:prefix|cwd|dir|directory|project|manifest-path)(?:=.*)?")
 """An option that says in which folder, as `cd` does."""
 _FORMATS: Final = re.compile(r"(?<![a-z])(?:fmt|format|fix)(?![a-z])")
-_DOES_LESS: Final = re.compile(r"--(?:check|dry-run|no-run|list|help|version|[\w-]*only)")
+_DOES_LESS: Final = re.compile(r"--(?:check|dry-run|no-run|list|help|version|verbose|debug|quiet|trace|[\w-]*only)|-v+")
 """What makes a command only look, or do a part."""
 _HAS_NUMBER: Final = re.compile(r"(?<!\S)\d{6,}(?!\S)")  # of one task
 _OF_ONE_TASK: Final = re.compile(r"(?=\S*\d)[\w.:-]{4,}|\"(?=.*\d)[^\"]{4,}\"|(?=.*\w).*[/\\].*")
@@ -342,7 +342,8 @@ def _asked(failed: Command, cure: str, *, is_instead: bool) -> Collection[str] |
     does = " ".join(words[:2])
     if installs := INSTALLS.match(" ".join(words)):
         rest = words[len(installs[0].split()) :]
-        return {installs[0]} if all(word[0] == "-" for word in rest) else None  # all that the repository names
+        is_all = all(word.startswith("-") for word in rest)  # all that the repository names
+        return {installs[0], *rest} if is_all else None
     if cure.startswith("cd "):
         return ()  # any agent looks for the folder
     if name_of(program) != name_of(failed.program) or _OF_PROJECT.fullmatch(name_of(program)):
@@ -422,7 +423,7 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
     if UNREAD.search(failed.printed) and not failed.is_absent:  # what else is new in it had no part in that
         is_shown = again.text != failed.text and len(again.text) <= LONGEST and is_plain(again.text)
         return again.text if is_shown and again.quotes(failed) else ""
-    if failed.is_absent and again.prepared not in ("", failed.prepared):
+    if failed.is_absent and not acted and again.prepared not in ("", failed.prepared):
         return _prepared(again)
     if not is_same and again.text != failed.text:
         if again.folder not in ("", failed.folder) and PLACELESS.search(failed.printed) and not failed.is_absent:
@@ -448,8 +449,9 @@ def _is_changed(failed: Command, again: Command, acted: Sequence[Command], edite
     if failed.program == again.program and _differ_in_files(failed, again):
         return False  # these are of one task
     acted = [command for command in acted if command.program not in _RECORDS]
-    is_more = again.words > failed.words and not (acted and failed.lacks)  # what was installed brought it
-    return is_more and check_of(failed.text) is None if edited else is_more or not acted
+    if acted:
+        return False  # was it that, or the words?
+    return not edited or (again.words > failed.words and check_of(failed.text) is None)
 
 
 def _differ_in_files(failed: Command, again: Command) -> bool:

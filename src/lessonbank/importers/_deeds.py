@@ -189,7 +189,7 @@ class Command:
 
     def has_script_of(self, other: Command) -> bool:
         """Whether both run the same script, or one that needs what the other lacked."""
-        if self.script == other.script or other.is_missing:
+        if self.script == other.script or other.is_absent:
             return True
         return not missing_modules(other).isdisjoint(_IMPORTS.findall(self.script.casefold()))
 
@@ -201,8 +201,9 @@ class Command:
 
     def stands_for(self, other: Command) -> bool:
         """Whether it is about the same as another one, by a program of which a repository has one or the other."""
-        mine, its = ({*words_of(command.text)[1:]} for command in (self, other))
-        is_about_it = not its or not mine.isdisjoint(its)
+        mine, its = (words_of(command.text)[1:] for command in (self, other))
+        is_about_it = its[:1] == [] or its[0] in mine or bool(INSTALLS.match(self.text) and INSTALLS.match(other.text))
+        is_about_it = is_about_it or other.is_absent
         return stands_for(self.program, other.program) and is_about_it and self.has_script_of(other)
 
     def varies(self, other: Command) -> bool:
@@ -214,7 +215,7 @@ class Command:
     def renames(self, other: Command) -> bool:
         """Whether it has another name in the place of one that was not there, such as that of a container."""
         mine, its = ({*words_of(command.text)} for command in (self, other))
-        lost = {word for word in its - mine if word[0] != "-"}
+        lost = {word for word in its - mine if not word.startswith("-")}
         is_named = all(re.search(rf"{_NO_SUCH}['\"]?{re.escape(word)}(?![\w.-])", other.printed) for word in lost)
         return self.program == other.program and len(lost) == len(mine - its) == 1 and is_named
 
@@ -225,10 +226,10 @@ class Command:
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         is_twin = is_twin and not _MENDS.search(self.text)
-        is_read = _NAMED.fullmatch(self.program) is not None and is_plain(self.text)
+        is_read = _NAMED.fullmatch(self.program) and is_plain(self.text) and not _NESTS.match(self.text)
         only_tells = self.looks or self.program == "mkdir" or TELLS.match(self.text)
         is_left_out = is_check or is_twin or only_tells or self.script or self.edits or self.part.is_fed
-        return (self.code == 0 or self.part.is_left) and is_read and not is_left_out
+        return (self.code == 0 or self.part.is_left) and bool(is_read) and not is_left_out
 
     @property
     def went(self) -> bool:
@@ -239,7 +240,7 @@ class Command:
     def ran(self) -> bool:
         """Whether it went through, or is a check that says what it found."""
         command = " ".join(word for word in words_of(self.text) if word not in operands_of(self.text))
-        return self.code == 0 or (check_of(command) is not None and not self.lacks)
+        return self.code == 0 or (check_of(command) not in (None, "the build") and not self.lacks)
 
     def shows(self, other: Command) -> bool:
         """Whether it tells if what another one lacked is there: it is started in the same way, or names that."""
@@ -286,12 +287,11 @@ class Command:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
         started, its = start_of(self.text, other.program), {*words_of(other.text)[1:]}
         is_try = self.code == 0 and not self.looks and not ENDINGS.search(self.text)
-        if is_try and started and not INSTALLS.match(self.text):  # by what starts it
-            is_it = " " not in started or "=" in started or its <= self.words
-            return is_it and not other.text.startswith(started)
+        if is_try and started and not INSTALLS.match(self.text) and not other.text.startswith(started):
+            return " " not in started or "=" in started or its <= self.words  # by what starts it
         if not other.is_absent:  # what it was for is done by another runner
-            return self.code == 0 and are_alike(self.text, other.text)
-        if check_of(other.text) == "the linter":  # another one finds other things
+            return self.code == 0 and are_alike(self.text, other.text) and not self.is_again(other)
+        if check_of(other.text) in (None, "the linter"):  # another one does, or finds, other things
             return False
         same = operands_of(self.text) & operands_of(other.text)
         is_itself = any(word.rpartition("/")[2] == self.program for word in same)

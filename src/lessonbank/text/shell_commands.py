@@ -77,7 +77,7 @@ _PART: Final = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s=\"']+|[\"']")
 _OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
 _INTERPRETS: Final = re.compile(r"\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s")
 TELLS: Final = re.compile(
-    r"\S+\s+(?:-m\s+)?(?:\w+\s+)?(?:list(?:-\w+)?|ls|show|status(?:es)?|checks|watch|info|view|help|logs?|search|diff|version)(?:\s|$)|unzip\s+-\w*l"
+    r"\S+\s+(?:-m\s+)?(?:\w+\s+)?(?:list(?:-\w+)?|ls|show|status(?:es)?|checks|watch|info|view|help|logs?|search|diff|version|devices)(?:\s|$)|unzip\s+-\w*l"
 )
 """A command of whatever program that only tells something."""
 _DRY: Final = re.compile(
@@ -196,7 +196,7 @@ def is_respelled(word: str, other: str, /) -> bool:
         return False
     short, long = sorted((word, other), key=len)
     mine, its = (re.sub(r"[\W_]", "", name).casefold() for name in (word, other))
-    return long.endswith(f"/{short}") or (mine == its and re.search(r"[^\W\d]{3}", mine) is not None)
+    return (long.endswith(f"/{short}") and long[0] != "@") or (mine == its and re.search(r"[^\W\d]{3}", mine) is not None)
 
 
 def start_of(text: str, program: str, /) -> str:
