@@ -266,7 +266,10 @@ WRITES = "cat <<'E' > {}/a.md\n# A title\nE"
             ("npm run e2e", "npm run dev"),
         ),
         (
-            (bad('cd app && npm install -D "box@hh2" 2>&1', "ERESOLVE", 1), ok("npm install -D hat@^2 box@hh2 env 2>&1")),
+            (
+                bad('cd app && npm install -D "box@hh2" 2>&1', "ERESOLVE", 1),
+                ok("npm install -D hat@^2 box@hh2 env 2>&1"),
+            ),
             ('npm install -D "box@hh2"', "npm install -D hat@^2 box@hh2 env"),
         ),
         (
@@ -600,7 +603,10 @@ def test_more_words_for_a_check_wait_for_a_person_unless_it_then_looks_at_more(
         ((bad("gofmt -d a.go", code=1), ok("gofmt -w a.go")), True),
         ((bad("fix --check a b", code=1), ok("fix --write a"), ok("fix --check a b")), True),
         ((bad("docker exec -it web odoo", "No such container: web", 1), ok("docker exec app-web-1 odoo")), False),
-        ((bad("docker exec a odoo-bin", 'exec: "odoo-bin": executable file not found'), ok("docker exec a odoo")), False),
+        (
+            (bad("docker exec a odoo-bin", 'exec: "odoo-bin": executable file not found'), ok("docker exec a odoo")),
+            False,
+        ),
         ((bad("npm run build", "no package.json", 1), ok("npm --prefix web run build")), True),
         ((bad("npm start", "no styles", 1), ok("npm run format"), ok("npm start")), False),  # it is no check
         (
@@ -719,7 +725,11 @@ def test_a_failure_is_like_one_of_another_sub_command_with_the_same_telling_word
         (bad("vm attach 1", "no", 1), ok("vm stop 1"), ok("vm attach 1 --hot on")),
         (bad("npm i react react-dom", "ERESOLVE", 1), ok("npm i @types/react @types/react-dom")),
         (bad("shop add a b", "no", 1), ok("shop add a b --verbose")),
-        (bad("go build ./...", "no required module provides package uuid", 1), ok("go get uuid"), bad("go build ./...", "y")),
+        (
+            bad("go build ./...", "no required module provides package uuid", 1),
+            ok("go get uuid"),
+            bad("go build ./...", "y"),
+        ),
         # Another program does another thing
         (bad("pandoc a/b.docx -o c.md", "pandoc: command not found", 127), ok("unzip -q a/b.docx")),
         (bad("python - <<'A'\nx\nA", "ParserError", 1), ok("LIB=/a python - <<'A'\ny\nA")),

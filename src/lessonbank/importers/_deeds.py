@@ -73,6 +73,8 @@ _PREPARES: Final = re.compile(
 )
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
 _NO_SUCH: Final = r"(?:No such (?:container|service|image): |exec: |no such service: )"
+_FAR: Final = re.compile(r"ssh\s(?:.*\s)?(['\"])(.*)\1")  # a line that another machine runs
+_JOINT: Final = re.compile(r"\s*(?:&&|\|\|?|;)\s*")
 _PROVES: Final = re.compile(r"(?<!\w)(?<!no-)(?:validate|verify|doctor|check)(?!\w)")
 _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe|task|todo|ask|skill|agent|tool|"
@@ -92,7 +94,9 @@ _NESTS: Final = re.compile(
     r"\S*\b(?:powershell|pwsh|cmd|(?:ba|z)?sh)(?:\.exe)?\s+(?:-\S+\s+)*(?:-\w*c|-Command|/c)\b", re.IGNORECASE
 )
 """A shell that is given a line of its own."""
-_NAMED: Final = re.compile(r"(?!(?:for|do|done|if|then|else|elif|fi|while|until|case|esac)\b)[\w.@~/][\w.@~/+:-]*(?: .+)?")
+_NAMED: Final = re.compile(
+    r"(?!(?:for|do|done|if|then|else|elif|fi|while|until|case|esac)\b)[\w.@~/][\w.@~/+:-]*(?: .+)?"
+)
 """The name of a program; of what is none, a line was read wrongly."""
 _ASSIGNS: Final = re.compile(r"\$?(\w+)\s*=\s*(?:'[^']*'|\"[^\"]*\"|\$\(.*\)|[^\s'\"]*)$")
 _TAKES: Final = re.compile(r"^\$\w+\s*=\s*(?=[\w.&])")
@@ -152,7 +156,9 @@ class Command:
 
     @property
     def looks(self) -> bool:
-        return only_looks(self.text) and not _WRITES.match(self.text)
+        far = _FAR.fullmatch(self.text)
+        lines = _JOINT.split(far[2]) if far else [self.text]
+        return all(map(only_looks, lines)) and not _WRITES.match(self.text)
 
     @property
     def can_teach(self) -> bool:

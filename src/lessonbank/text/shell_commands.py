@@ -60,9 +60,6 @@ _ASKS: Final = re.compile(
     r"(?:ps|images|logs|inspect|version|info|get|describe|list)"
 )
 """Programs that tell how a machine or a service is."""
-_FAR: Final = re.compile(r"ssh\s(?:.*\s)?(['\"])(.*)\1")
-"""A line that another machine runs."""
-_JOINT: Final = re.compile(r"\s*(?:&&|\|\|?|;)\s*")
 SAYS: Final = re.compile(r"\S+ (?:-V|--version|--help)|(?:node|npm|ruby|php|perl|java|bun|deno) -v")
 """What tells about a program alone."""
 RUNS: Final = re.compile(
@@ -108,8 +105,6 @@ def only_reads(text: str, /) -> bool:
 
 def only_looks(text: str, /) -> bool:
     """Whether a command changes nothing, so that going through says nothing about an error before it."""
-    if far := _FAR.fullmatch(text.strip()):
-        return all(map(only_looks, _JOINT.split(far[2])))
     asks = not _OWN.match(text) and _ASKS.fullmatch(program_of(text))
     return bool(asks or _INTERPRETS.match(text) or runs_nothing(text)) or only_reads(text)
 
@@ -192,11 +187,11 @@ def apart(text: str, /) -> tuple[list[str], list[str]]:
 
 def is_respelled(word: str, other: str, /) -> bool:
     """Whether two words of commands name the same: one file by its path or its name, or a name in other letters."""
-    if "-" in (word[:1], other[:1]):
+    if not {"-", "@"}.isdisjoint((word[:1], other[:1])):
         return False
     short, long = sorted((word, other), key=len)
     mine, its = (re.sub(r"[\W_]", "", name).casefold() for name in (word, other))
-    return (long.endswith(f"/{short}") and long[0] != "@") or (mine == its and re.search(r"[^\W\d]{3}", mine) is not None)
+    return long.endswith(f"/{short}") or (mine == its and re.search(r"[^\W\d]{3}", mine) is not None)
 
 
 def start_of(text: str, program: str, /) -> str:
