@@ -40,7 +40,7 @@ _OFFLINE = {
 }
 _LONGEST = (
     *("test_types.py", "test_kills.py", "test_pages_in_a_browser.py", "test_two_sessions.py", "test_experiment.py"),
-    *("test_reproduce.py", "test_damage.py", "test_site.py", "test_plots.py", "test_fair_arms.py", "test_examples.py"),
+    *("test_damage.py", "test_site.py", "test_plots.py", "test_fair_arms.py", "test_examples.py"),
     *("test_blind_sessions.py", "test_report_pngs.py", "test_tryout.py", "test_mcp_processes.py", "test_chaos.py"),
     *("test_fairness.py", "test_hostile_files.py", "test_sqlite_trouble.py", "test_schema.py", "test_scale.py"),
     *("test_failing_memory.py", "test_long_lessons.py", "test_packets.py"),

@@ -157,7 +157,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # another project's warnings 
 
 @pytest.fixture(autouse=True)
 def nothing_left_open() -> Iterator[None]:
-    """What Inspect AI leaves to the garbage collector warns now, while warnings are not errors."""
+    """What Inspect AI leaves to the garbage collector warns now, while warnings are not errors; older things stay."""
+    gc.freeze()
     yield
     if HERE:
         gc.collect()

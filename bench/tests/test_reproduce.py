@@ -231,9 +231,11 @@ def played(words: Sequence[str]) -> str:
     return re.sub(r" --(?:out|tasks|model|base-url|set site)[= ]\S+", "", " ".join(words))
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_every_command_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """First what plays, then what reads it. One task each, one server; what is played already is copied."""
+    """First what plays, then what reads it. One task each, one server; what is played already is copied.
+
+    Each kind of command has a test of its own, and each experiment of the page is made above."""
     for split in ("task", "website", "domain"):
         (tmp_path / "mind2web" / f"test_{split}").mkdir(parents=True)
         tasks = [task(f"t{n}", [action(f"{n}", "CLICK", "", [candidate("12", 1)], OTHERS)]) for n in range(2)]

@@ -60,7 +60,8 @@ def logs_stay_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def nothing_left_open() -> Iterator[None]:
-    """What Inspect AI leaves to the garbage collector warns now, while that is no error."""
+    """What Inspect AI leaves to the garbage collector warns now, while that is no error; older things stay."""
+    gc.freeze()
     yield
     gc.collect()
 

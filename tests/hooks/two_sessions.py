@@ -55,8 +55,6 @@ def main(host: str, program: str, folder: Path) -> None:
         recall = [] if kind.has_hooks else [{**kind.tool("recall"), "arguments": {"task": AGAIN}}]
         second, _ = repeated(lambda: stage.session(AGAIN, *recall, {"text": "Done."}), until=shows_lessons)
         result["sessions"] = [first, second]
-        result["status"] = json.loads(stage.lessonbank("hook", "status", "--json"))
-        result["recalls"] = json.loads(stage.lessonbank("recalls", *bank))
         stage.lessonbank("hook", "status", "--stop")
         result["uninstall"] = stage.lessonbank("install", host, "--remove")
     finally:

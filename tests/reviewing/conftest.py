@@ -41,14 +41,14 @@ def chromium() -> str | None:
 @pytest.fixture(scope="session")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pages") / "bank.db"
-    seed(path, tasks=40)
+    seed(path, tasks=24)
     return path
 
 
 @pytest.fixture(scope="session")
 def filled_database(lasting_postgres_bank: Callable[[], str]) -> str:
     address = lasting_postgres_bank()
-    seed(address, tasks=20)
+    seed(address, tasks=24)
     return address
 
 

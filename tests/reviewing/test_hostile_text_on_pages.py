@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.full
-SAMPLE, WHOLE = 60, 1
+SAMPLE, WHOLE = 120, 1
 on_every_store = pytest.mark.parametrize(
     ("bank_file", "every"),
     [

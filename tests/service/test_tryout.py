@@ -107,8 +107,8 @@ def test_a_folder_whose_path_is_too_long_for_a_socket_is_refused_in_one_sentence
 
 BEGUN = ("database", "database/postmaster.pid", "key")
 """What is there first, and what comes after it."""
-OFTEN = {("database", signal.SIGTERM), ("database/postmaster.pid", signal.SIGINT)}
-"""Each signal, before its database starts and while it does; the others wait for the release: each makes a database."""
+OFTEN = {("database/postmaster.pid", signal.SIGINT)}
+"""While its database starts, as somebody at a terminal does; the others wait for the release: each makes a database."""
 
 
 @pytest.mark.parametrize(

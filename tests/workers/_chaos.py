@@ -36,7 +36,7 @@ LEASE = 1.0
 DATABASE = sys.argv[3] if len(sys.argv) > 3 else ""
 ADDRESS = ["", 0, ""]
 """Where the server listens, and a key for it."""
-MOST_WAITING = 60
+MOST_WAITING = 20
 """More are not submitted: in the end all have to be learned."""
 
 

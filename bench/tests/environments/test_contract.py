@@ -53,6 +53,11 @@ def played(place: Environment) -> tuple[Job, Finished, Finished]:
     return job, first, place.attempt(job, place.agent(SEED, anew=False), "")
 
 
+def few(place: Environment, usual: int) -> int:
+    """So many tasks; of an environment that opens a page for each, a third."""
+    return usual // 3 if place.name in SLOW else usual
+
+
 def facts(jobs: Any) -> list[tuple[Any, ...]]:
     return [(job.id, job.seed, job.goal, job.family, job.group) for job in jobs]
 
@@ -62,28 +67,30 @@ def deeds(done: Finished) -> list[tuple[str, tuple[Any, ...]]]:
 
 
 def test_one_seed_gives_the_same_tasks_in_the_same_order(place: Environment) -> None:
-    assert facts(place.tasks(SEED, 9)) == facts(place.tasks(SEED, 9))
+    number = few(place, 9)
+    assert facts(place.tasks(SEED, number)) == facts(place.tasks(SEED, number))
     again = made(place.name)
-    assert facts(again.tasks(SEED, 9)) == facts(place.tasks(SEED, 9))
+    assert facts(again.tasks(SEED, number)) == facts(place.tasks(SEED, number))
     again.close()
 
 
 def test_more_tasks_begin_with_the_same(place: Environment) -> None:
-    few, more = place.tasks(SEED, 4), place.tasks(SEED, 11)
-    assert len(few) == 4
-    assert facts(few) == facts(more)[:4]
+    first, more = place.tasks(SEED, 2), place.tasks(SEED, few(place, 12))
+    assert len(first) == 2
+    assert facts(first) == facts(more)[:2]
     assert list(place.tasks(SEED, 0)) == []
 
 
 def test_tasks_have_ids_of_their_own_a_goal_and_a_family(place: Environment) -> None:
-    jobs = place.tasks(SEED, 25)
+    jobs = place.tasks(SEED, few(place, 24))
     assert len({job.id for job in jobs}) == len(jobs)
     assert all(job.seed == SEED for job in jobs)
     assert all(job.goal.strip() and job.family for job in jobs)
 
 
 def test_tasks_of_two_seeds_are_not_mistaken_for_one_another(place: Environment) -> None:
-    assert not {job.id for job in place.tasks(SEED, 9)} & {job.id for job in place.tasks(SEED + 1, 9)}
+    number = few(place, 9)
+    assert not {job.id for job in place.tasks(SEED, number)} & {job.id for job in place.tasks(SEED + 1, number)}
 
 
 def test_agents_of_equal_seeds_attempt_equally(played: tuple[Job, Finished, Finished]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 from copy import copy
+from functools import cache
 from typing import Annotated, Any, cast
 
 import typer
@@ -27,7 +28,7 @@ from .install import install
 from .learn import learn
 from .lift import lift
 from .mcp import mcp
-from .plugins import Commands
+from .plugins import KNOWN, Commands, command_of
 from .proxy import proxy
 from .purge import purge
 from .recalls import recalls
@@ -87,7 +88,9 @@ def main() -> None:
     gc.set_threshold(20_000, 20, 20)  # what a command loads stays: looking at it again and again takes 40 ms
     replace_unknown_letters()
     try:
-        code = _narrowed(*sys.argv[1:2])(prog_name="lessonbank", standalone_mode=False)
+        narrow = _narrowed(*sys.argv[1:2])
+        command = typer.main.get_command(app) if narrow is app else command_of(narrow)  # all depend on the shell, too
+        code = command(prog_name="lessonbank", standalone_mode=False)
         sys.stdout.flush()
     except LessonbankError as error:
         sys.exit(_failed(str(error), error.code, exit_code=2 if isinstance(error, UsageError) else 1))
@@ -103,12 +106,13 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+@cache
 def _narrowed(word: str = "", /) -> typer.Typer:
     """The command line with the command that is called alone: to make all of them takes a twentieth of a second."""
     narrow = copy(app)
     narrow.registered_commands = [command for command in app.registered_commands if command.name == word]
     narrow.registered_groups = [group for group in app.registered_groups if group.name == word]
-    return narrow if narrow.registered_commands or narrow.registered_groups else app
+    return narrow if narrow.registered_commands or narrow.registered_groups or word in KNOWN else app
 
 
 def _failed(sentence: str, code: str, /, *, exit_code: int) -> int:
