@@ -367,4 +367,6 @@ LATER_OTHERS = (
     "never commit anything you do before the demo",
     "No Next.js version detected.",
     "parse_all não faz sentido, nem usamos classes",
+    "come to think of it, we do not require the old fields, because every model has a name",
+    "we should update the docs first, so that we never forget the new flag",
 )

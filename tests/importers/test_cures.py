@@ -737,6 +737,8 @@ def test_a_failure_is_like_one_of_another_sub_command_with_the_same_telling_word
         (bad("adb devices", "no", 1), ok("adb start-server"), ok("adb devices")),
         # What any agent does, or only looks
         (bad("pip install a", "pip: command not found", 127), ok("python -m pip install a")),
+        (bad("pip3 install a", "pip3: command not found", 127), ok("python -m pip install a")),
+        (bad("./gradlew build", "./gradlew: command not found", 127), ok("cmd.exe /c gradlew.bat build")),
         (bad("docker exec web odoo -u all", "exit 255", 255), ok("docker-compose restart db")),  # it is about another
         (bad("make up", "no answer", 1), ok("journalctl -n 5"), ok("make up")),
         (bad("make up", "no answer", 1), ok("ssh web 'ls -la /srv'"), ok("make up")),

@@ -73,7 +73,7 @@ async def test_a_hostile_query_is_answered_from_its_scope_or_refused_in_one_sent
     async with asked(by, ":memory:" if place == "memory" else quick / "bank.db") as bank:
         for case in cases("retrieval", "query"):
             try:
-                recall = await bank.retrieve(spelled(case["query"]), limit=9)
+                recall = await bank.retrieve(spelled(case["query"]), limit=9, patience=60)
                 found = [*recall.lessons, *(m.lesson_id for m in recall.candidates)]
                 if "somebody else" in repr(found) or "somebody else" in recall.text or recall.scope != MINE:
                     wrong.append(f"{case['id']}: a lesson of another scope")

@@ -237,7 +237,10 @@ def _tells_more(failed: Command, after: Failure) -> bool:
     new = {*after.cure.split()} - {*after.command.split(), "…", _ITS_PATH}
     is_less = program_of(after.cure) == after.program and any(map(_DOES_LESS.fullmatch, new))
     is_renamed = _SPELLED.match(after.command) and _SPELLED.match(after.cure) and not INSTALLS.match(after.cure)
-    is_renamed = is_renamed or (after.is_instead and after.cure.partition(" -m ")[2] == after.command)
+    is_renamed = is_renamed or after.cure.partition(" -m ")[2] in (
+        after.command,
+        after.command.replace("pip3", "pip", 1),
+    )
     is_more = new or (after.command.endswith(f" {after.cure}") and name_of(after.program) != "git")
     tells = (TELLS.match(after.cure) and not TELLS.match(after.command)) or _HAS_NUMBER.search(after.cure)
     return bool(is_more) and not (is_less or tells or (failed.is_absent and is_renamed))

@@ -75,7 +75,7 @@ _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE
 _NO_SUCH: Final = r"(?:No such (?:container|service|image): |exec: |no such service: )"
 _FAR: Final = re.compile(r"ssh\s(?:.*\s)?(['\"])(.*)\1")  # a line that another machine runs
 _JOINT: Final = re.compile(r"\s*(?:&&|\|\|?|;)\s*")
-_PROVES: Final = re.compile(r"(?<!\w)(?<!no-)(?:validate|verify|doctor|check)(?!\w)")
+_PROVES: Final = re.compile(r"(?<!\w)(?<!no-)(?:validate|verify|doctor|check)(?![\w(])")
 _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe|task|todo|ask|skill|agent|tool|"
     r"kill|bash|enter|exit|exec|wait|schedule|update_plan|web|monitor|think|write_stdin)(?![a-z])"
@@ -216,6 +216,7 @@ class Command:
         """Whether it went through with other options, or started in another way: what it is about is the same."""
         is_about_it = self.program == other.program and differ_in_options(self.text, other.text)
         is_try = self.code == 0 and self.text != other.text and not self.looks and self.has_script_of(other)
+        is_try = is_try and not _NESTS.match(self.text)  # that one went through, and not what it was given
         return is_try and (is_about_it or differ_in_start(self.text, other.text) or self.renames(other))
 
     def renames(self, other: Command) -> bool:
@@ -292,7 +293,7 @@ class Command:
     def replaces(self, other: Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""
         started, its = start_of(self.text, other.program), {*words_of(other.text)[1:]}
-        is_try = self.code == 0 and not self.looks and not ENDINGS.search(self.text)
+        is_try = self.code == 0 and not self.looks and not ENDINGS.search(self.text) and not _NESTS.match(self.text)
         if is_try and started and not INSTALLS.match(self.text) and not other.text.startswith(started):
             return " " not in started or "=" in started or its <= self.words  # by what starts it
         if not other.is_absent:  # what it was for is done by another runner
