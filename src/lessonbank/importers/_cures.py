@@ -106,6 +106,7 @@ _FILE: Final = re.compile(r"(?<!-\w )(?<= )[\w./~][^\s=@'\"]*\.(?!com\b)[a-z]\w{
 _NAMES_FILE: Final = re.compile(r"(?:[A-Za-z]:)?[\w.~][^\s=@:]*[./][^\s=@:]*|(?:[A-Za-z]:)?/\S+")
 _PATHS: Final = re.compile(rf"\"?{_ITS_PATH}\"?(?: \"?{_ITS_PATH}\"?)*")
 _SPELLED: Final = re.compile(r"^(?:python3?|py(?: -3)?|pip3?|node(?:js)?)(?=\s)")
+_BY_PYTHON: Final = re.compile(r"^(?:python3?|py) -m ")
 _NUMBER: Final = re.compile(r"#?\d+|[A-Za-z]+-\d+")  # of one task
 _FIXES: Final = re.compile(r"--?(?:fix|write|w|in-place)")
 """The option with which a program mends what it checks without it."""
@@ -237,10 +238,7 @@ def _tells_more(failed: Command, after: Failure) -> bool:
     new = {*after.cure.split()} - {*after.command.split(), "…", _ITS_PATH}
     is_less = program_of(after.cure) == after.program and any(map(_DOES_LESS.fullmatch, new))
     is_renamed = _SPELLED.match(after.command) and _SPELLED.match(after.cure) and not INSTALLS.match(after.cure)
-    is_renamed = is_renamed or after.cure.partition(" -m ")[2] in (
-        after.command,
-        after.command.replace("pip3", "pip", 1),
-    )
+    is_renamed = is_renamed or _BY_PYTHON.sub("", after.cure) == re.sub(r"^pip3", "pip", after.command)
     is_more = new or (after.command.endswith(f" {after.cure}") and name_of(after.program) != "git")
     tells = (TELLS.match(after.cure) and not TELLS.match(after.command)) or _HAS_NUMBER.search(after.cure)
     return bool(is_more) and not (is_less or tells or (failed.is_absent and is_renamed))

@@ -73,7 +73,7 @@ _PREPARES: Final = re.compile(
 )
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
 _NO_SUCH: Final = r"(?:No such (?:container|service|image): |exec: |no such service: )"
-_FAR: Final = re.compile(r"ssh\s(?:.*\s)?(['\"])(.*)\1")  # a line that another machine runs
+_FAR: Final = re.compile(r"ssh\s[^'\"]*(['\"])(.*)\1")  # a line that another machine runs
 _JOINT: Final = re.compile(r"\s*(?:&&|\|\|?|;)\s*")
 _PROVES: Final = re.compile(r"(?<!\w)(?<!no-)(?:validate|verify|doctor|check)(?![\w(])")
 _READS: Final = re.compile(
@@ -228,14 +228,13 @@ class Command:
 
     def helps(self, other: Command) -> bool:
         """Whether it may be what got another one through: it acts, and is no check, nor the same on another thing."""
+        mends = _MENDS.search(self.text) is not None
         proves = check_of(self.text) in ("the tests", "the linter") or _PROVES.search(self.text)
-        is_check = proves and not _MENDS.search(self.text)
         (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
-        is_twin = is_twin and not _MENDS.search(self.text)
         is_read = _NAMED.fullmatch(self.program) and is_plain(self.text) and not _NESTS.match(self.text)
         only_tells = self.looks or self.program == "mkdir" or TELLS.match(self.text)
-        is_left_out = is_check or is_twin or only_tells or self.script or self.edits or self.part.is_fed
+        is_left_out = only_tells or self.script or self.edits or self.part.is_fed or (not mends and (proves or is_twin))
         return (self.code == 0 or self.part.is_left) and bool(is_read) and not is_left_out
 
     @property
