@@ -56,7 +56,7 @@ SERVERS = (service, pages, mcp, proxy)
 
 def listeners() -> list[socket.socket]:
     """The sockets of this process that take connections."""
-    every = [one for one in gc.get_objects() if isinstance(one, socket.socket) and one.fileno() >= 0]
+    every = [one for one in gc.get_objects() if issubclass(type(one), socket.socket) and one.fileno() >= 0]
     return [one for one in every if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)]
 
 

@@ -162,6 +162,7 @@ def nothing_left_open() -> Iterator[None]:
     yield
     if HERE:
         gc.collect()
+    gc.unfreeze()
 
 
 @needs_inspect

@@ -64,6 +64,7 @@ def nothing_left_open() -> Iterator[None]:
     gc.freeze()
     yield
     gc.collect()
+    gc.unfreeze()
 
 
 def model_of(scripted: ScriptedAgentModel) -> Model:
