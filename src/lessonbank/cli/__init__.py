@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import sys
 from copy import copy
-from functools import cache
 from typing import Annotated, Any, cast
 
 import typer
@@ -28,7 +27,7 @@ from .install import install
 from .learn import learn
 from .lift import lift
 from .mcp import mcp
-from .plugins import KNOWN, Commands, command_of
+from .plugins import KNOWN, Commands
 from .proxy import proxy
 from .purge import purge
 from .recalls import recalls
@@ -88,9 +87,7 @@ def main() -> None:
     gc.set_threshold(20_000, 20, 20)  # what a command loads stays: looking at it again and again takes 40 ms
     replace_unknown_letters()
     try:
-        narrow = _narrowed(*sys.argv[1:2])
-        command = typer.main.get_command(app) if narrow is app else command_of(narrow)  # all depend on the shell, too
-        code = command(prog_name="lessonbank", standalone_mode=False)
+        code = _narrowed(*sys.argv[1:2])(prog_name="lessonbank", standalone_mode=False)
         sys.stdout.flush()
     except LessonbankError as error:
         sys.exit(_failed(str(error), error.code, exit_code=2 if isinstance(error, UsageError) else 1))
@@ -106,7 +103,6 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-@cache
 def _narrowed(word: str = "", /) -> typer.Typer:
     """The command line with the command that is called alone: to make all of them takes a twentieth of a second."""
     narrow = copy(app)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -46,12 +45,6 @@ class Commands(TyperGroup):
         return name, load(name), rest
 
 
-@cache
-def command_of(app: typer.Typer, /) -> Any:
-    """The command of an app, made once: calls in one process share it."""
-    return typer.main.get_command(app)
-
-
 def load(name: str, /) -> Any:
     """Another distribution's command.
 
@@ -61,7 +54,8 @@ def load(name: str, /) -> Any:
     plugin = _find_plugins().get(name)
     if plugin is None:
         raise UsageError(f"`lessonbank {name}` is not installed: pip install {KNOWN[name][0]}")
-    return command_of(plugin.load())
+    app: typer.Typer = plugin.load()
+    return typer.main.get_command(app)
 
 
 def _find_plugins() -> dict[str, EntryPoint]:

@@ -35,7 +35,7 @@ from lessonbank.text.shell_commands import (
 
 from ._checks import SCRATCH, check_of, started_in
 from ._lines import NOT_THERE, Part, parts_in_line
-from ._shell import ENTERS, as_printed, calls_of, command_of, file_of, is_shell
+from ._shell import ENTERS, as_printed, calls_of, command_of, file_of, is_shell, parts_of
 
 LONGEST: Final = 100
 """Characters of a command that a cure tells."""
@@ -74,7 +74,6 @@ _PREPARES: Final = re.compile(
 _MENDS: Final = re.compile(r"fix|format|fmt|write|update|install", re.IGNORECASE)
 _NO_SUCH: Final = r"(?:No such (?:container|service|image): |exec: |no such service: )"
 _FAR: Final = re.compile(r"ssh\s[^'\"]*(['\"])(.*)\1")  # a line that another machine runs
-_JOINT: Final = re.compile(r"\s*(?:&&|\|\|?|;)\s*")
 _PROVES: Final = re.compile(r"(?<!\w)(?<!no-)(?:validate|verify|doctor|check)(?![\w(])")
 _READS: Final = re.compile(
     r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe|task|todo|ask|skill|agent|tool|"
@@ -157,8 +156,8 @@ class Command:
     @property
     def looks(self) -> bool:
         far = _FAR.fullmatch(self.text)
-        lines = _JOINT.split(far[2]) if far else [self.text]
-        return all(map(only_looks, lines)) and not _WRITES.match(self.text)
+        commands = map(str.strip, parts_of(far[2])[0]) if far else [self.text]
+        return all(map(only_looks, commands)) and not _WRITES.match(self.text)
 
     @property
     def can_teach(self) -> bool:
@@ -208,8 +207,8 @@ class Command:
     def stands_for(self, other: Command) -> bool:
         """Whether it is about the same as another one, by a program of which a repository has one or the other."""
         mine, its = (words_of(command.text)[1:] for command in (self, other))
-        is_about_it = its[:1] == [] or its[0] in mine or bool(INSTALLS.match(self.text) and INSTALLS.match(other.text))
-        is_about_it = is_about_it or other.is_absent
+        install = INSTALLS.match(self.text) is not None and INSTALLS.match(other.text) is not None
+        is_about_it = not its or its[0] in mine or install or other.is_absent
         return stands_for(self.program, other.program) and is_about_it and self.has_script_of(other)
 
     def varies(self, other: Command) -> bool:

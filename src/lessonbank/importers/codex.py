@@ -84,7 +84,7 @@ class _Session:
         commands = _nested_commands(text) if name == "exec" else []
         if len(commands) == 1:
             name, given = "exec_command", commands[0]
-        elif owner := self.begun.get(_waits_for(name, text)):
+        elif owner := self.begun.get(_waits_for(name, tools, text)):
             self.begun[id] = owner
             self.stopped |= {owner} if _STOPS.search(text) else set()
         turn, call = mapping(self.messages[-1]) if self.messages else {}, tool_call(id, name, given)
@@ -132,10 +132,9 @@ def _message(item: Data) -> Data | None:
     return None
 
 
-def _waits_for(name: str, given: str) -> str:
+def _waits_for(name: str, tools: list[str], given: str) -> str:
     """The name of what a call, also one in a script that does nothing else, brings more of; empty where of nothing."""
-    waits, named = name in ("write_stdin", "wait"), _WAITS.findall(given)
-    waits = waits or (name == "exec" and _TOOL.findall(given) == ["write_stdin"])
+    waits, named = name in ("write_stdin", "wait") or tools == ["write_stdin"], _WAITS.findall(given)
     return f"{named[0][0]} ID {named[0][1]}" if waits and len(named) == 1 else ""
 
 
