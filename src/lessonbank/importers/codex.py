@@ -1,4 +1,7 @@
-"""Reads sessions of Codex (`rollout-*.jsonl`): one session a file, of which a sub-agent has one of its own."""
+"""Reads sessions of Codex (`rollout-*.jsonl`): one session a file, of which a sub-agent has one of its own.
+
+What a command prints and comes to after its call returned is of that call, and not of those that waited for it.
+"""
 
 from __future__ import annotations
 
