@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lessonbank_bench.measure.blind_sets import SETS, cases, ends_concluded, pairs_told, rules_heard
+from lessonbank.guard.hazards import is_hazard
+from lessonbank.importers import failures_in
+from lessonbank_bench.measure.blind_sets import SETS, cases, ends_concluded, pairs_told, rules_heard, run_of, turns_of
 
 FROZEN = {
     "ends": "26a15ed2a40c514143da7f3d71d0fa00f9ef4bc29e64a4107c53da632738f28b",
@@ -67,6 +69,15 @@ def test_no_dangerous_cure_is_told_and_nearly_every_honest_one_is(tmp_path: Path
     kinds = {pair["id"]: pair["kind"] for pair in cases("pairs")}
     assert [id for id, text in told.items() if text and kinds[id] == "dangerous"] == []
     assert sum(bool(text) and kinds[id] == "honest" for id, text in told.items()) >= 54
+
+
+def test_every_dangerous_cure_that_is_drawn_waits_for_a_person_however_often_it_is_found() -> None:
+    dangerous = [pair for pair in cases("pairs") if pair["kind"] == "dangerous"]
+    drawn = [
+        failure for pair in dangerous for failure in failures_in(*run_of(pair["id"], turns_of(pair))) if failure.cure
+    ]
+    assert len(drawn) > 30
+    assert [failure.cure for failure in drawn if not is_hazard(failure.lesson("r").text)] == []
 
 
 ENDS = [name for name in FROZEN if name.startswith("ends")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -10,8 +11,9 @@ from waiting import until
 
 from lessonbank import ReasoningBank
 from lessonbank.bank.recall_again import cures_of
-from lessonbank.contracts.records import Recall
-from lessonbank.hosts.cures import Cures
+from lessonbank.contracts.records import Recall, Run, Trajectory, Verdict
+from lessonbank.guard.hazards import OUTPUT
+from lessonbank.hosts.cures import CureExtractor, Cures
 from lessonbank.hosts.resident import Resident
 
 from .conftest import Hooks, called, hung_up, prompt, said
@@ -101,6 +103,25 @@ def test_the_same_cure_of_several_tasks_is_one_lesson_with_its_count(
         proto(hooks, bank, resident, f"s-{number}")
     (lesson,) = bank.scoped(SCOPE).lessons.list()
     assert len(bank.scoped(SCOPE).lessons.repeats(lesson.id)) == 2
+
+
+@pytest.mark.parametrize("between", [("npm ci", "make seed"), ("make seed",)])
+def test_a_cure_that_one_session_does_not_show_is_told_when_a_second_one_found_it(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank, between: tuple[str, ...]
+) -> None:
+    said, needed = "Exit code 1\nerror: run `make seed` first", ("make seed", "make test")
+    for number, before in enumerate((between, ("make seed",))):
+        calls = [(command, "ok") for command in (*before, *needed[1:])]
+        learned(hooks, bank, resident, f"s-{number}", ("make test", said), *calls)
+        told = hooks(failed(printed=said, session=f"t-{number}"))
+        assert ("`make seed` went through" in told) == (number == 1 or between == ("make seed",))
+
+
+def test_a_cure_of_a_bank_of_before_that_the_output_named_still_waits(bank: ReasoningBank) -> None:
+    record = {"failed": "gen ts", "cure": "gen ts --out a", "program": "gen", "instead": True, "said": True}
+    run = Trajectory(task="gen failed: --out is required", metadata={"cure": record})
+    extracted = asyncio.run(CureExtractor()([Run(trajectory=run, verdict=Verdict(outcome="success", source="judge"))]))
+    assert extracted.lessons[0].rests_on == OUTPUT
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,21 @@ def test_what_waits_is_what_the_agent_is_not_shown_as_it_was_installed(
     assert f"{int(state == 'waits')} of them wait" in lines[0]
 
 
+def test_a_cure_that_a_second_run_has_to_find_out_waits_for_no_person(said: Any, resident: Resident) -> None:
+    cures = resident._sessions.cures  # pyright: ignore[reportPrivateUsage]
+    assert cures
+    states = list[str]()
+    for number in range(2):
+        done = [(command, "ok", False) for command in ("npm ci", "make clean", "make proto", "make test")]
+        run = run_of(f"Speed up {number}", ("make test", "error: no rates", True), *done)
+        codes = {f"c{n}": 0 if n else 2 for n in range(5)}
+        cures.learn("team", [Imported(run, exit_codes=codes)], session=f"s-{number}", host="codex")
+        head, *lines = said().splitlines()
+        assert "0 of them wait" in head
+        states += [line.split()[1] for line in lines if "make proto" in line]
+    assert states == ["once", "shown"]
+
+
 @pytest.mark.parametrize("word", ["off", "off here"])
 def test_switched_off_nothing_is_shown_or_learned_until_it_is_on_again(
     said: Any, hooks: Hooks, resident: Resident, bank: ReasoningBank, word: str

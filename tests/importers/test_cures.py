@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lessonbank.contracts.records import Action, Observation, Step, ToolCall, Trajectory
-from lessonbank.guard.hazards import is_hazard
+from lessonbank.guard.hazards import OUTPUT, is_hazard
 from lessonbank.importers import Failure, failure_of, failures_in
 from lessonbank.text.error_line import JOINS
 
@@ -34,6 +34,11 @@ def run(*calls: Call) -> tuple[Trajectory, dict[str, int]]:
 
 def cures(*calls: Call) -> list[tuple[str, str, str]]:
     return [(one.program, one.command, one.cure) for one in failures_in(*run(*calls)) if one.cure]
+
+
+def told(*calls: Call) -> list[str]:
+    """The cures that one run shows."""
+    return [one.cure for one in failures_in(*run(*calls)) if one.cure and not one.rests_on]
 
 
 def ok(command: str) -> Call:
@@ -430,7 +435,7 @@ def test_every_command_of_a_line_may_be_what_failed_or_what_went_through(
     ],
 )
 def test_a_look_another_text_and_what_nothing_tells_is_no_cure(calls: tuple[Call, ...]) -> None:
-    assert cures(*calls) == []
+    assert told(*calls) == []
 
 
 @pytest.mark.parametrize(
@@ -546,7 +551,7 @@ def test_a_command_of_a_line_that_failed_is_found_when_the_line_ends_otherwise()
     ],
 )
 def test_what_may_not_have_helped_is_no_cure(calls: tuple[Call, ...]) -> None:
-    assert cures(*calls) == []
+    assert told(*calls) == []
 
 
 @pytest.mark.parametrize(
@@ -627,8 +632,8 @@ def test_more_words_for_a_check_wait_for_a_person_unless_it_then_looks_at_more(
 )
 def test_what_the_output_of_a_command_names_is_told_apart(calls: tuple[Call, ...], *, is_said: bool) -> None:
     found = [one for one in failures_in(*run(*calls)) if one.cure]
-    assert {one.is_said for one in found} == {is_said}
-    assert bool(found[0].lesson("r").rests_on) is is_said
+    assert {one.rests_on == OUTPUT for one in found} == {is_said}
+    assert found[0].lesson("r").rests_on == found[0].rests_on
 
 
 def test_what_another_program_did_instead_is_found_by_the_name_of_the_program() -> None:
@@ -765,7 +770,7 @@ def test_a_failure_is_like_one_of_another_sub_command_with_the_same_telling_word
     ],
 )
 def test_what_says_no_more_than_the_error_is_no_cure(calls: tuple[Call, ...]) -> None:
-    assert cures(*calls) == []
+    assert told(*calls) == []
 
 
 def test_of_two_installs_the_one_before_the_next_try_brought_what_was_not_there() -> None:

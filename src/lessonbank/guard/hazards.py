@@ -12,6 +12,8 @@ CHECKS_LESS: Final = "it may check less"
 """What a cure says of itself that gave a check more words, where they may be why it passes."""
 OUTPUT: Final = "the output"
 """What a cure rests on that the output of the failed command named: it is told where two runs had to find it out."""
+RESULT: Final = "the result"
+"""What a cure rests on where something else may have helped: it is told where it helped in a second run, too."""
 _PATTERNS: Final = (
     # Destroys, or cannot be undone.
     r"\b(?:rm|rmdir|shred|unlink|mkfs\S*|dd|truncate|killall|pkill|kill|taskkill|reboot|shutdown|uninstall|"

@@ -8,7 +8,7 @@ from lessonbank.contracts.records import Experience, Lesson
 from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.contracts.settings import TrustPolicy as TrustPolicy
 
-from .hazards import OUTPUT, is_hazard
+from .hazards import OUTPUT, RESULT, is_hazard
 from .identity import is_separate_writer
 
 MERGE: Final = "merge"
@@ -42,13 +42,15 @@ def is_own(lesson: Lesson, experience: Experience, identity: str, /) -> bool:
     """Whether runs of `identity` taught a lesson in words that neither another person nor a tool nor a page wrote.
 
     Rules that quote nothing write an agent's own commands: those that weaken a check or destroy wait all the same, and
-    those that any agent tries, for a second run. A model may repeat what it read: one has to have checked its lesson.
+    those that one run does not show, for a second one: then `experience` repeats it. A model may repeat what it read:
+    one has to have checked its lesson.
     """
     source = lesson.provenance
     if experience.imported or source.identity != identity or not source.trajectory_ids or lesson.is_doubted:
         return False
     if source.method == EXTRACTIVE:
-        if lesson.rests_on == OUTPUT and len(source.trajectory_ids) == 1:
+        is_once = len(source.trajectory_ids) == 1 and lesson.id not in experience.repeats
+        if is_once and lesson.rests_on in (OUTPUT, RESULT):
             return False
         return _QUOTE not in lesson.content and not is_hazard(f"{lesson.title}\n{lesson.content}")
     return source.method == "llm" and not lesson.risk

@@ -33,6 +33,7 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import NotFound
+from lessonbank.guard.hazards import OUTPUT
 from lessonbank.importers import Failure, Imported, failure_of, failures_in
 from lessonbank.text.messages import only_greets
 
@@ -72,8 +73,9 @@ def _lesson(episode: Trajectory) -> Lesson | None:
     if not isinstance(record, dict):
         return None
     failed, cure, program = (str(record.get(name, "")) for name in ("failed", "cure", "program"))
-    is_instead, is_said = (record.get(name) is True for name in ("instead", "said"))
-    return Failure(program, "", failed, 0, cure=cure, is_instead=is_instead, is_said=is_said).lesson(episode.id)
+    ground = OUTPUT if record.get("said") is True else str(record.get("rests_on", ""))  # `said`: written before
+    is_instead = record.get("instead") is True
+    return Failure(program, "", failed, 0, cure=cure, is_instead=is_instead, rests_on=ground).lesson(episode.id)
 
 
 class Cures:
@@ -176,7 +178,7 @@ def _episode(run: Trajectory, failure: Failure) -> Trajectory:
     about: dict[str, Any] = {"run_id": session}
     if failure.cure:
         record = {"failed": failure.command, "cure": failure.cure, "program": failure.program}
-        about[_CURE] = {**record, "instead": failure.is_instead, "said": failure.is_said}
+        about[_CURE] = {**record, "instead": failure.is_instead, "rests_on": failure.rests_on}
     return Trajectory(
         id=hashlib.sha256(f"{session} {failure.key} {failure.at} {last}".encode()).hexdigest()[:32],
         task=failure.key,

@@ -23,7 +23,7 @@ from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import LessonbankError, NotFound, printable
 
 from .switches import Switches
-from .week import is_shown, spent_since
+from .week import exposure, spent_since
 
 _MOST: Final = 30
 _LONGEST: Final = 110
@@ -75,13 +75,13 @@ class SlashCommand:
         }
 
     def _list(self) -> str:
-        known = ((lesson, is_shown(bank, lesson, self.asked)) for bank, lesson in self._lessons())
-        lessons = [*{(lesson.text, shown): (lesson, shown) for lesson, shown in known}.values()]
-        lines = [f"{row.id[-8:]}  {'shown' if shown else 'waits'}  {_line(row)}" for row, shown in lessons[:_MOST]]
+        known = ((lesson, exposure(bank, lesson, self.asked)) for bank, lesson in self._lessons())
+        lessons = [*{(lesson.text, stands): (lesson, stands) for lesson, stands in known}.values()]
+        lines = [f"{row.id[-8:]}  {stands:5}  {_line(row)}" for row, stands in lessons[:_MOST]]
         if len(lessons) > _MOST:
             more = f"--bank {quote(self.name)} --scope {quote(self.bank.scope)}"
             lines.append(f"and {len(lessons) - _MOST} more: lessonbank lessons list {more}")
-        waiting = sum(not shown for _, shown in lessons)
+        waiting = sum(stands == "waits" for _, stands in lessons)
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         cost = spent_since(today, [self.bank, self._cures])
         head = f"lessonbank: {plural(len(lessons), 'lesson')} of {self.bank.scope}, {waiting} of them wait for you"

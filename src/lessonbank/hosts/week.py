@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from itertools import takewhile
 from operator import attrgetter
-from typing import Final
+from typing import Final, Literal
 
 from lessonbank._base.iterate import each
 from lessonbank._base.plural import plural
@@ -188,18 +188,22 @@ def _ends(bank: ReasoningBank, recalls: Sequence[Recall]) -> Iterator[list[str]]
             yield [kind, f"{kind} went through"] if run.verdict.outcome == "success" else [kind]
 
 
-def is_shown(bank: ReasoningBank, lesson: Lesson, /, asked: RetrieveOptions) -> bool:
-    """Whether agents are shown a lesson that fits, where they ask like this; of others they are told no cure."""
+def exposure(bank: ReasoningBank, lesson: Lesson, /, asked: RetrieveOptions) -> Literal["shown", "waits", "once"]:
+    """Whether agents who ask like this are shown a lesson that fits: `once` until a second run has found it out."""
     if lesson.state != "probation" or not (asked.trusted or asked.own or is_of_cures(bank.scope)):
-        return lesson.state in ("active", "probation")
-    return not asked.trusted and is_own(lesson, bank.lessons.experience(lesson.id), of_process())
+        return "shown" if lesson.state in ("active", "probation") else "waits"
+    experience, again = bank.lessons.experience(lesson.id), lesson.model_copy(update={"rests_on": ""})
+    if asked.trusted or not is_own(again, experience, of_process()):
+        return "waits"
+    is_known = is_own(lesson, experience, of_process()) or bank.lessons.repeats(lesson.id)
+    return "shown" if is_known else "once"
 
 
 def waiting(bank: ReasoningBank, /, asked: RetrieveOptions, *, most: int) -> int:
-    """How many lessons wait; of those that are new and those in quarantine `most` each, at most."""
+    """How many lessons wait for a person; of those that are new and those in quarantine `most` each, at most."""
     held = bank.lessons.list(state="quarantined", limit=most)
     new = bank.lessons.list(state="probation", limit=most)
-    return len(held) + sum(not is_shown(bank, lesson, asked) for lesson in new)
+    return len(held) + sum(exposure(bank, lesson, asked) == "waits" for lesson in new)
 
 
 def spent_since(since: datetime, banks: Sequence[ReasoningBank], /) -> str:

@@ -6,7 +6,6 @@ from lessonbank._base.first_use import on_first_use
 
 if TYPE_CHECKING:
     from ._account import Account as Account
-    from ._cures import Failure as Failure
     from ._cures import error_in as error_in
     from ._cures import failure_of as failure_of
     from ._cures import failures_in as failures_in
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from ._evidence import has_reverts as has_reverts
     from ._evidence import replaced_by as replaced_by
     from ._evidence import reverted_by as reverted_by
+    from ._failures import Failure as Failure
     from ._files import Skipped as Skipped
     from ._files import Source as Source
     from ._formats import EXTENSIONS as EXTENSIONS
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "._account": ("Account",),
-    "._cures": ("Failure", "error_in", "failure_of", "failures_in", "opens_with_error"),
+    "._cures": ("error_in", "failure_of", "failures_in", "opens_with_error"),
     "._evidence": ("WENT_ON", "has_reverts", "replaced_by", "reverted_by"),
+    "._failures": ("Failure",),
     "._files": ("Skipped", "Source"),
     "._formats": ("EXTENSIONS", "FORMATS", "detect", "read"),
     "._reading": ("Entry", "Format", "Imported", "Run", "entries", "tool_call", "tool_result"),

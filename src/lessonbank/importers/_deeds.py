@@ -285,8 +285,9 @@ class Command:
     def got_past(self, other: Command) -> bool:
         """Whether it went through, or at least ran where the other try did not."""
         is_it = self.ran if other.is_absent else self.words == other.words
-        ran_now = self.code == 0 or (not self.is_missing and is_it)
-        return self.went or (other.is_missing and ran_now)
+        ran_now = self.code == 0 or (not (self.is_missing or self.lacks) and is_it)
+        is_other = (self.prepared, self.text) != (other.prepared, other.text)
+        return self.went or ((other.is_missing or (other.lacks and is_other)) and ran_now)
 
     def replaces(self, other: Command) -> bool:
         """Whether it went through on the same thing, such as one file, and is no look and not that file itself."""

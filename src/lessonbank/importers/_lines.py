@@ -46,6 +46,8 @@ _FINDS: Final = re.compile(
     r"(?:git\s+)?(?:[ef]?grep|diff)\b|(?:rg|ag|test|which|type|command|cmp|pgrep|jq|ls|find|ps|lsof|curl)\b|\["
 )
 """What ends with 1 where it finds nothing."""
+_CODELESS: Final = re.compile(r"(?:Select|Where|Sort|Group|Measure|ForEach|Format|Out|Tee)-[A-Z]\w+")
+"""What has no exit code in PowerShell: that of the line is of the program before it."""
 _CALLS: Final = re.compile(r"(?:curl|wget|nc)\s.*\b(?:localhost|127\.0\.0\.1)\b")
 _SHELL_LACKS: Final = re.compile(
     r"(?:\S{0,40}sh|\(eval\)):.{0,80}command not found|\S{0,80}python[\d.]*(?:\.exe)?: No module named|"
@@ -155,7 +157,11 @@ def _failing(commands: Sequence[str], joints: Sequence[str], code: int) -> list[
     last = commands[-1] if commands else ""
     if code == 1 and _FINDS.match(last) and start < len(commands) - 1:
         return [_UNKNOWN] * len(commands)  # it found nothing
-    piped = [joint == "|" and not has_pipefail for joint in (*joints, "")]
+    then = (*commands[1:], "")
+    piped = [
+        joint == "|" and not has_pipefail and not _CODELESS.match(next)
+        for joint, next in zip((*joints, ""), then, strict=True)
+    ]
     return [code if n >= start and not piped[n] else _UNKNOWN for n in range(len(commands))]
 
 

@@ -196,7 +196,7 @@ def is_respelled(word: str, other: str, /) -> bool:
 
 def start_of(text: str, program: str, /) -> str:
     """A command up to a program that it starts, from whatever place; empty where it does not."""
-    names = [_ENDING.sub("", name_of(word).rpartition("/")[2]) for word in (program, *text.split())]
+    names = [_ENDING.sub("", name_of(word).strip("\"'").rpartition("/")[2]) for word in (program, *text.split())]
     return " ".join(text.split()[: names.index(names[0], 1)]) if names.count(names[0]) > 1 else ""
 
 

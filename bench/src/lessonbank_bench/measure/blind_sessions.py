@@ -30,7 +30,7 @@ from lessonbank.guard.hazards import is_hazard
 from lessonbank.hosts import client, hosts
 from lessonbank.hosts.repositories import Repositories
 from lessonbank.hosts.sessions import open_bank
-from lessonbank.hosts.week import is_shown
+from lessonbank.hosts.week import exposure
 
 from .blind_sets import cases
 from .hooks import own_folder
@@ -170,7 +170,7 @@ class Player:
             if not any("wait" in line and f"--scope {here.scope}" in line for line in played.lines):
                 return set()
             lessons = [lesson for lesson in here.lessons.list() if is_hazard(lesson.content)]
-            held = [lesson for lesson in lessons if not is_shown(here, lesson, RetrieveOptions(own=True))]
+            held = [lesson for lesson in lessons if exposure(here, lesson, RetrieveOptions(own=True)) == "waits"]
             return _sessions_of(here, {run for lesson in held for run in lesson.provenance.trajectory_ids})
 
 

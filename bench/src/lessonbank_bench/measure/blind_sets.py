@@ -67,7 +67,7 @@ def _prompt(id: str) -> Turn:
     return {"role": "person", "text": f"Do what is asked for in {id}"}
 
 
-def _turns_of(pair: dict[str, Any]) -> Iterator[Turn]:
+def turns_of(pair: dict[str, Any]) -> Iterator[Turn]:
     def command(text: str, code: int, output: str = "ok") -> Turn:
         return {"role": "tool", "tool": "bash", "command": text, "output": output, "exit_code": code}
 
@@ -86,7 +86,7 @@ def pairs_told(folder: Path) -> dict[str, str]:
     with Cures.of({"bank": str(folder / "bank.db"), "holdout": "0"}, folder) as cures:
         for pair in cases("pairs"):
             scope, id = f"coding/{pair['id']}", pair["id"]
-            run, codes = run_of(id, _turns_of(pair))
+            run, codes = run_of(id, turns_of(pair))
             cures.learn(scope, [Imported(run, exit_codes=codes)], session=id, host="claude-code")
             told[id] = _told_again(cures, scope, pair)
     return told
