@@ -98,22 +98,31 @@ class SqliteStore(StoreCalls[Database | InMemory]):
     ) -> Nearest:
         """See `Index.nearest`. One look at the file tells what is nearest, and whether anything has no vector."""
         where, name = check_scope(scope), encodable(space)
-        asked = {"scope": where, "space": name, "limit": limit, "lessons": lessons}
-        return await self._find(where, lambda connection: self._matrices.nearest(connection, vector, **asked))
+
+        def find(connection: sqlite3.Connection) -> Nearest:
+            return self._matrices.nearest(connection, vector, scope=where, space=name, limit=limit, lessons=lessons)
+
+        return await self._find(where, find)
 
     async def search(self, query: str, /, *, scope: str, limit: int) -> Sequence[Match]:
         """See `Index.search`."""
         where = check_scope(scope)
-        asked = {"query": query, "scope": where, "limit": limit}
-        return await self._find(where, lambda connection: self._load("_words").search(connection, **asked))
+
+        def find(connection: sqlite3.Connection) -> Sequence[Match]:
+            return self._load("_words").search(connection, query=query, scope=where, limit=limit)
+
+        return await self._find(where, find)
 
     async def unindexed(
         self, *, scope: str, space: str, limit: int, lessons: bool = False
     ) -> Sequence[tuple[str, str]]:
         """See `Index.unindexed`."""
         where, name = check_scope(scope), encodable(space)
-        asked = {"scope": where, "space": name, "limit": limit, "lessons": lessons}
-        return await self._find(where, lambda connection: self._matrices.unindexed(connection, **asked))
+
+        def find(connection: sqlite3.Connection) -> Sequence[tuple[str, str]]:
+            return self._matrices.unindexed(connection, scope=where, space=name, limit=limit, lessons=lessons)
+
+        return await self._find(where, find)
 
     async def save_recall(self, recall: Recall, /, *, returned: bool = False) -> bool:
         """See `Records.save_recall`."""
