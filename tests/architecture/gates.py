@@ -49,6 +49,7 @@ HEAVY_FOR_RECALL = (
     "lessonbank.bank.views.archive",
     "lessonbank.evidence.report",
     "lessonbank.evidence.review",
+    "lessonbank.learning.extraction.extractive",
     "lessonbank.learning.extraction.llm",
     "lessonbank.learning.reflection",
     "lessonbank.matts.runner",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from lessonbank._base.first_use import on_first_use
 
-from .extractive import ExtractiveExtractor as ExtractiveExtractor
+from .without_model import ExtractiveExtractor as ExtractiveExtractor
 
 if TYPE_CHECKING:
     from .llm import LLMExtractor as LLMExtractor
