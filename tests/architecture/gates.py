@@ -42,8 +42,25 @@ HEAVY_FOR_HELP = (
     "lessonbank.importers._formats",
     "lessonbank.guard.redact",
 )
-HEAVY_FOR_RECALL = ("lessonbank.importers._formats", "lessonbank.importers._evidence", "numpy.ma", "phonenumbers")
+HEAVY_FOR_RECALL = (
+    "lessonbank.importers._formats",
+    "lessonbank.importers._evidence",
+    "lessonbank.importers.memories",
+    "lessonbank.bank.views.archive",
+    "lessonbank.evidence.report",
+    "lessonbank.evidence.review",
+    "lessonbank.learning.extraction.extractive",
+    "lessonbank.learning.extraction.llm",
+    "lessonbank.learning.reflection",
+    "lessonbank.matts.runner",
+    "lessonbank.stores.sqlite._purge",
+    "lessonbank.stores.sqlite._verify",
+    "json_repair",
+    "numpy.ma",
+    "phonenumbers",
+)
 """What only some runs need, and no bank that is opened and asked once."""
+HEAVY_FOR_OPENING = ("numpy", *HEAVY_FOR_RECALL)
 RECORD_HEADINGS = ("Context", "Decision", "Consequences", "What would change our mind")
 MAX_RECORD_WORDS = 600
 
@@ -408,10 +425,13 @@ def help_cost(root: Path) -> list[str]:
 
 
 def recall_cost(root: Path) -> list[str]:
-    """A bank that is opened and asked once loads nothing of what reads the runs of other programs."""
-    run = "import lessonbank\nwith lessonbank.connect(':memory:', scope='t') as bank: bank.retrieve('Ship a box')"
-    loaded = _loaded(root, run)
-    return [f"a recall loads {name}" for name in HEAVY_FOR_RECALL if name in loaded]
+    """A bank that is opened and asked once loads nothing of what few programs do, and numpy with the question."""
+    run = "import lessonbank, sys\nwith lessonbank.connect(':memory:', scope='t') as bank:"
+    opened, *loaded = _loaded(root, f"{run} opened = ','.join(sys.modules); bank.retrieve('Ship a box')", "opened")
+    return [
+        *[f"opening a bank loads {name}" for name in HEAVY_FOR_OPENING if name in opened.split(",")],
+        *[f"a recall loads {name}" for name in HEAVY_FOR_RECALL if name in loaded],
+    ]
 
 
 def _loaded(root: Path, code: str, first: str = "''") -> list[str]:

@@ -18,7 +18,7 @@ from lessonbank.errors import LessonbankError
 from lessonbank.guard.names import name_key
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.wording import wording_of
-from lessonbank.learning.extraction.extractive import ExtractiveExtractor
+from lessonbank.learning.extraction import ExtractiveExtractor
 from lessonbank.learning.extraction.parsing import parse_lessons
 from lessonbank.learning.judging.parsing import parse_verdict
 from lessonbank.text import bounded_json, messages

@@ -16,8 +16,9 @@ from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Experience, Restore, Retire
 from lessonbank.providers.embedders.hashing import HashingEmbedder
 from lessonbank.stores._vectors import unit
-from lessonbank.stores.sqlite._rows import PARTS, SpaceRow, row_type, to_blobs
-from lessonbank.stores.sqlite._vectors import Matrices, Matrix
+from lessonbank.stores.sqlite._arrays import row_type, to_blobs
+from lessonbank.stores.sqlite._matrices import Matrices, Matrix
+from lessonbank.stores.sqlite._rows import PARTS, SpaceRow
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience
 
 Rows = np.ndarray
@@ -276,7 +277,7 @@ async def test_searches_at_once_in_several_scopes_find_what_each_finds_alone(pat
 
 
 def test_the_matrices_used_longest_ago_go_when_all_weigh_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lessonbank.stores.sqlite._vectors._BUDGET", 60_000)
+    monkeypatch.setattr("lessonbank.stores.sqlite._matrices._BUDGET", 60_000)
     matrices, connection = Matrices(), sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE vectors (number INTEGER PRIMARY KEY, space, key, vector)")
     blobs = to_blobs(units(np.eye(100)))

@@ -28,8 +28,8 @@ from lessonbank.stores._listing import tags
 from lessonbank.stores._mentions import naming
 from lessonbank.stores._vectors import unit
 from lessonbank.stores.sqlite import SqliteStore, _derived, _erased_bytes, _log
+from lessonbank.stores.sqlite._arrays import to_blobs
 from lessonbank.stores.sqlite._log import Checkpoint, empty_log
-from lessonbank.stores.sqlite._rows import to_blobs
 from lessonbank.testing.store_purging import SECRET, asked, everything, lived_in
 from lessonbank.testing.store_samples import (
     MINE,

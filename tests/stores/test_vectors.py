@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lessonbank.errors import SpaceMismatch, UsageError
 from lessonbank.stores._vectors import unit
-from lessonbank.stores.sqlite._rows import row_type, to_blobs
+from lessonbank.stores.sqlite._arrays import row_type, to_blobs
 
 
 def test_a_vector_is_made_a_unit_row_whatever_its_length() -> None:

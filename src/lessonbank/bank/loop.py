@@ -64,8 +64,8 @@ from lessonbank.guard.quote import quoted
 from lessonbank.guard.receipts import Receipts
 from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.judging import truth_verdict
-from lessonbank.learning.reflection import LEAST_RUNS
 from lessonbank.learning.run_report import RunReport
+from lessonbank.learning.topics import LEAST_RUNS
 from lessonbank.matts.scale import scale
 from lessonbank.search.emptiness import with_reason
 from lessonbank.text.messages.runs import run_from

@@ -9,7 +9,7 @@ from lessonbank._base.plural import plural
 from lessonbank.contracts.records import Reflected, Replace, Usage
 from lessonbank.errors import Conflict, ModelError, UsageError
 from lessonbank.guard.quote import quoted, redacting_with
-from lessonbank.learning.reflection import LEAST_RUNS, materials, reflected, with_general
+from lessonbank.learning.topics import LEAST_RUNS
 
 from .scoped_bank import ScopedBank
 
@@ -28,6 +28,8 @@ async def reflect(
     """`bank.reflect`: each topic until the budget is spent. Raises NotFound, and ModelError where nothing was done."""
     if (model := bank.parts.reflector) is None:
         raise UsageError("reflect asks a model, and this bank has none: connect with model=")
+    from lessonbank.learning.reflection import materials, reflected  # noqa: PLC0415 - few banks look back
+
     topics = await materials(bank.store, scope=bank.scope, runs=runs, asked=asked)
     done, why = list[Reflected](), "the budget is spent"
     shares = [min(budget - spent, _MOST) for spent in range(0, budget - _LEAST + 1, _MOST)]
@@ -57,6 +59,8 @@ async def reflect(
 
 async def _keep(bank: ScopedBank, reflection: Reflected, ids: Sequence[str], /, *, dry_run: bool) -> Reflected:
     """Keep the lessons in these experiences as they are now, because the model took its time; or say why not."""
+    from lessonbank.learning.reflection import with_general  # noqa: PLC0415 - few banks look back
+
     why, before = "", reflection.notes
     for _ in range(_TRIES):
         now = await bank.store.experiences("id", ids, scope=bank.scope)

@@ -7,6 +7,7 @@ some lines were skipped or some runs wait for another try, and the report says w
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from copy import copy
 from typing import Annotated, Any, cast
@@ -85,6 +86,8 @@ def options(
 def main() -> None:
     """Run a command. An error is one sentence on stderr and an exit code, never a traceback."""
     gc.set_threshold(20_000, 20, 20)  # what a command loads stays: looking at it again and again takes 40 ms
+    # numpy's threads wait for their next product by counting, which takes a processor 60 ms; there are only small ones.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     replace_unknown_letters()
     try:
         code = _narrowed(*sys.argv[1:2])(prog_name="lessonbank", standalone_mode=False)

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .treatments import GROUP_LEVEL as GROUP_LEVEL
+from .treatments import LESSON_LEVEL as LESSON_LEVEL
+from .treatments import WHOLE_LEVEL as WHOLE_LEVEL
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 Flags = NDArray[np.bool_]
-
-WHOLE_LEVEL, GROUP_LEVEL, LESSON_LEVEL = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from lessonbank.contracts.records import Recall, Settlement
 from .audits import Audits
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Ints, Placed
 from .groups import AGAIN
-from .treatments import WHOLE, entries
+from .treatments import WHOLE, entries, template_of
 
 _NAN: Final = float("nan")
 WINDOW: Final = 20
@@ -32,14 +32,6 @@ class Numbers(dict[str, int]):
     def __missing__(self, name: str, /) -> int:
         self[name] = number = len(self)
         return number
-
-
-def template_of(task: str, /) -> str:
-    """The template of a task that does not say it: its words without case, and without those that hold a digit.
-
-    Too wide a template makes intervals wider than they must be; too narrow a one makes them wrong.
-    """
-    return " ".join("#" if any(map(str.isdecimal, word)) else word for word in task.casefold().split())
 
 
 class EvidenceTable:

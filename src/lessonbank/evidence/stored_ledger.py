@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from anyio import to_thread
 
 from lessonbank._base.locks import ScopeLocks
@@ -40,15 +39,17 @@ from lessonbank.contracts.withholding import Assignment, Members, Withholding
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.quote import quoted
 
-from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
-from .evidence_table import EvidenceTable
 from .groups import group_label, topic_names
 from .ledger import Acted, Ledger, Met
 from .lift import Lift
 from .policy import AdaptiveHoldout
-from .report import report
-from .review import Review, left_out, review
 from .review_snapshot import ReviewSnapshot, TreatmentReview
+from .treatments import GROUP_LEVEL, LESSON_LEVEL
+
+if TYPE_CHECKING:
+    from .episodes import Episodes
+    from .evidence_table import EvidenceTable
+    from .review import Review
 
 WRITER: Final = "ledger"
 _KINDS: Final = ("settle", "audit", "forgotten", "rollback", "retire", "edit", "trust", "purge")
@@ -69,7 +70,7 @@ _SLACK: Final = timedelta(minutes=2)
 class _ScopeState:
     """What is known of one scope."""
 
-    table: EvidenceTable = field(default_factory=EvidenceTable)
+    table: EvidenceTable
     sequence: int = 0
     """The last change that was read."""
     rewordings: list[JournalEntry] = field(default_factory=list[JournalEntry])
@@ -170,6 +171,8 @@ class StoredLedger(Ledger):
                 await self._store.apply([planned], scope=scope, writer=by)
 
     async def lift(self, *, scope: str, level: float) -> Lift:
+        from .report import report  # noqa: PLC0415 - loads numpy, as what follows from evidence does
+
         await self._reread(scope)
         async with self._locks.of(scope):
             state = await self._read(scope)
@@ -228,6 +231,8 @@ class StoredLedger(Ledger):
         return self._unreviewed[scope] >= max(_FIRST, _SHARE * min(reviewed, left.recalls_with_a_run))
 
     async def _review(self, scope: str) -> Acted:
+        from .review import left_out, review  # noqa: PLC0415 - loads numpy
+
         state = await self._read(scope)
         self._unreviewed[scope] = 0
         episodes = await to_thread.run_sync(self._episodes, state)
@@ -313,12 +318,14 @@ class StoredLedger(Ledger):
 
         All of it is fetched first and taken in at once, unless another event loop was quicker: then again.
         """
+        from .evidence_table import EvidenceTable  # noqa: PLC0415 - loads numpy
+
         while True:
-            state = self._states.setdefault(scope, _ScopeState())
+            state = self._states.setdefault(scope, _ScopeState(EvidenceTable()))
             since = state.sequence
             entries = [e async for e in self._store.journal(scope=scope, since=since, kinds=_KINDS)]
             if len(state.table) and any(isinstance(e.entry, Purge) for e in entries):
-                self._states[scope] = _ScopeState()  # what was erased must not be remembered here
+                self._states[scope] = _ScopeState(EvidenceTable())  # what was erased must not be remembered here
                 continue
             receipts = await self._receipts(state, entries, scope)
             with self._lock:
@@ -380,6 +387,10 @@ def harmful_treatments(episodes: Episodes, review: Review) -> Iterator[tuple[int
 def treatment_reviews(episodes: Episodes, review: Review) -> dict[str, TreatmentReview]:
     """What a policy and other processes may go by: with several keys, only what survives without some of them; and
     nothing of a treatment that has no verdict because outcomes are missing."""
+    import numpy as np  # noqa: PLC0415 - few programs review the evidence
+
+    from .review import left_out  # noqa: PLC0415 - loads numpy
+
     counts, placed = ~review.differs, episodes.placed
     if left_out(episodes):
         counts &= np.maximum(review.log_help, review.log_harm) > 0.0

@@ -10,6 +10,7 @@ from lessonbank.contracts.records import Recall
 
 WHOLE: Final = "*"
 """The treatment that is memory as a whole. A group has an id with a slash, and a lesson its own id."""
+WHOLE_LEVEL, GROUP_LEVEL, LESSON_LEVEL = 0, 1, 2
 
 
 class Entry(NamedTuple):
@@ -91,3 +92,11 @@ def _draws(recall: Recall) -> Mapping[str, _Draw]:
 def _is_hidden(lessons: frozenset[str], withheld: list[frozenset[str]]) -> bool:
     """Whether a draw that was not for these lessons, or a part of them, withheld any of them."""
     return any(other != lessons and not other < lessons and not other.isdisjoint(lessons) for other in withheld)
+
+
+def template_of(task: str, /) -> str:
+    """The template of a task that does not say it: its words without case, and without those that hold a digit.
+
+    Too wide a template makes intervals wider than they must be; too narrow a one makes them wrong.
+    """
+    return " ".join("#" if any(map(str.isdecimal, word)) else word for word in task.casefold().split())

@@ -26,10 +26,9 @@ from lessonbank.text.rendering import estimate_tokens, render
 
 from .extraction._forms import GeneralLessons
 from .extraction.parsing import Draft, parse_lessons
+from .topics import LEAST_RUNS as LEAST_RUNS
 from .topics import topics_called
 
-LEAST_RUNS: Final = 4
-"""Runs of a topic, with both outcomes, below which there is nothing to compare."""
 LEAST_SHOWN: Final = 2
 """Runs of different tasks that show a general lesson, and lessons that it covers, at least."""
 LIMIT: Final = 3

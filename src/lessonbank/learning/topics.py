@@ -29,6 +29,8 @@ from lessonbank.text.bm25 import words
 from lessonbank.text.prompts import Prompt, load
 from lessonbank.text.replies import Fields, JsonObject, find_objects, read_objects, spoken
 
+LEAST_RUNS: Final = 4
+"""Runs of a topic, with both outcomes, below which there is nothing to compare."""
 NEAR: Final = 0.4
 """How much of its words a task shares with one of a topic, at least, for the topic to be considered."""
 ALIKE: Final = 0.55

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from lessonbank._base.aio import gather
 from lessonbank._base.plural import plural
@@ -18,6 +18,7 @@ from lessonbank.errors import UsageError
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.quote import quoted
 
+from .bank import Memory
 from .best_of_n import Choice, by_verdicts, candidates, shortlist
 from .design import Design
 from .figures import of_group, of_rounds
@@ -27,39 +28,6 @@ from .scaler import Scaler
 from .sequential import Examiner
 
 log = logging.getLogger("lessonbank")
-
-
-class Memory(Protocol):
-    """The methods of a bank that scaling calls."""
-
-    scope: str
-
-    async def retrieve(self, *args: Any, **options: Any) -> Recall: ...
-
-    async def learn(
-        self,
-        source: object,
-        /,
-        *,
-        recall: Recall | None = None,
-        outcome: Sequence[Outcome] | None = None,
-        reward: Sequence[float] | None = None,
-    ) -> Learned: ...
-
-    async def judge(
-        self, source: object, /, *, outcome: Outcome | None = None, reward: float | None = None
-    ) -> Verdict: ...
-
-    async def _hand_in(
-        self,
-        runs: Sequence[Trajectory],
-        /,
-        *,
-        recall: Recall | None,
-        outcome: Sequence[Outcome],
-        reward: Sequence[float],
-    ) -> None:
-        """Put runs without secrets on disk with what is known of them, to be learned later."""
 
 
 @dataclass(frozen=True, slots=True)

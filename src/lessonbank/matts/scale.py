@@ -4,47 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Protocol, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from lessonbank._base.checks import a_flag, a_text
-from lessonbank.contracts.agents import AnyAgent, Verifier, check_calls
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.contracts.settings import OFF
 from lessonbank.errors import UsageError
-from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.quote import redacting_with
 
-from .design import Design, Examining, Mode, Selection
-from .result import Scaled
-from .rollouts import Progress
-from .runner import BankMemory, Memory, ScaledTask
-from .scaler import Scaler
+if TYPE_CHECKING:
+    from lessonbank.contracts.agents import AnyAgent, Verifier
 
-
-class Parts(Protocol):
-    """The parts of a bank that scaling uses."""
-
-    @property
-    def intake(self) -> IntakeFilter: ...
-    @property
-    def scaler(self) -> Scaler: ...
-    def labelled(self, labels: bool, /) -> Self | None: ...
-
-
-class Options(Protocol):
-    """What a bank is set to."""
-
-    @property
-    def off(self) -> bool: ...
-
-
-class Bank(Memory, Protocol):
-    """A bank, as scaling sees it."""
-
-    @property
-    def parts(self) -> Parts: ...
-    @property
-    def options(self) -> Options: ...
+    from .bank import Bank
+    from .design import Examining, Mode, Selection
+    from .result import Scaled
+    from .rollouts import Progress
 
 
 @takes_retrieve_options
@@ -108,6 +82,11 @@ async def scale(
     Raises:
         UsageError: an argument that cannot be, or a verifier that returns no outcome.
     """
+    from lessonbank.contracts.agents import check_calls  # noqa: PLC0415 - few banks scale: the rest loads with the call
+
+    from .design import Design  # noqa: PLC0415 - as above
+    from .runner import BankMemory, ScaledTask  # noqa: PLC0415 - as above
+
     design = Design(
         k=k,
         mode=mode,

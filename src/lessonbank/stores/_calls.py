@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -66,11 +67,13 @@ class StoreCalls(Generic[D]):
     _lists: ClassVar[ModuleType]
     _queues: ClassVar[ModuleType]
     _writes: ClassVar[ModuleType]
-    _erases: ClassVar[ModuleType]
-    _imports: ClassVar[ModuleType]
-    _copies: ClassVar[ModuleType]
-    _rolls_back: ClassVar[ModuleType]
     """The modules whose functions do the work."""
+    _package: ClassVar[str]
+    """Where there are more of them."""
+
+    def _load(self, name: str, /) -> ModuleType:
+        """One of `_package`, for calls that few programs make: it is loaded with the first of them."""
+        return import_module(f"{self._package}.{name}")
 
     def _find(self, scope: str | None, work: Callable[..., T], /, *arguments: Any) -> Awaitable[T]:
         """What `work` finds in one snapshot; `scope` is what it looks at, `None` for all of them."""
@@ -163,7 +166,7 @@ class StoreCalls(Generic[D]):
             columns = records_with_sums(entries)
             batch = Batch(where, names[0], columns, placed, names[1], *decided_upon, unique_wording, new)
             if rollback is not None:
-                return self._rolls_back.roll_back(connection, batch, rollback)
+                return self._load("_rollback").roll_back(connection, batch, rollback)
             return self._writes.apply(connection, batch)
 
         return await self._apply(where, write)
@@ -190,7 +193,7 @@ class StoreCalls(Generic[D]):
         arguments = portions, where, encodable(writer), by, unique_wording
 
         def write(connection: Any) -> int:
-            return import_records(self._imports.receiver(connection, where), *arguments)
+            return import_records(self._load("_importing").receiver(connection, where), *arguments)
 
         return await self._change(where, write)
 
@@ -256,12 +259,12 @@ class StoreCalls(Generic[D]):
 
         def write(connection: Any) -> Sequence[JournalEntry]:
             if isinstance(erasures, datetime):
-                return self._erases.forget_old(connection, where, erasures, by)
+                return self._load("_purge").forget_old(connection, where, erasures, by)
             if erasures == [("scope", "")]:
-                return [self._erases.purge_scope(connection, where, by, why)]
+                return [self._load("_purge").purge_scope(connection, where, by, why)]
             if batch.entries:
                 self._writes.apply(connection, batch)
-            return self._erases.purge(connection, where, erasures, by, why)
+            return self._load("_purge").purge(connection, where, erasures, by, why)
 
         entries = await self._change(where, write)
         if entries:
@@ -270,15 +273,17 @@ class StoreCalls(Generic[D]):
 
     async def read_rows(self, table: Table, /, *, scope: str, after: int, limit: int) -> Sequence[Row]:
         """See `Copyable.read_rows`."""
-        return await self._find(where := check_scope(scope), self._copies.read_rows, where, table, after, limit)
+        return await self._find(
+            where := check_scope(scope), self._load("_copying").read_rows, where, table, after, limit
+        )
 
     async def write_rows(self, table: Table, rows: Sequence[Row], /, *, scope: str) -> None:
         """See `Copyable.write_rows`."""
-        await self._change(where := check_scope(scope), self._copies.write_rows, where, table, rows)
+        await self._change(where := check_scope(scope), self._load("_copying").write_rows, where, table, rows)
 
     async def finish_copy(self, *, scope: str) -> None:
         """See `Copyable.finish_copy`."""
-        await self._change(where := check_scope(scope), self._copies.finish_copy, where)
+        await self._change(where := check_scope(scope), self._load("_copying").finish_copy, where)
 
     def hurry(self, seconds: float, /) -> None:
         """Let no call wait for others longer than so many seconds from now on, also where it waits already."""

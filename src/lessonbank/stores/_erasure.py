@@ -23,7 +23,7 @@ from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.repeats import without_repeats_of
 from lessonbank.contracts.records.timeline import Entry
 from lessonbank.errors import NotFound, UsageError
-from lessonbank.evidence.evidence_table import template_of
+from lessonbank.evidence.treatments import template_of
 
 
 class Erasing:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lessonbank.errors import SpaceMismatch, UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +18,8 @@ def unit(vector: Any, /, *, what: str, space: str = "", dimensions: int | None =
         UsageError: not one row of finite numbers, or all zero: it has no direction to compare.
         SpaceMismatch: it has not the dimensions of its space, where these are known.
     """
+    import numpy as np  # noqa: PLC0415 - a bank that is only opened needs no vectors
+
     try:
         row = np.asarray(vector, dtype=np.float64)
     except (OverflowError, TypeError, ValueError):

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 
-import json_repair
-
 T = TypeVar("T")
 Fields = dict[str, Any]
 
@@ -202,6 +200,8 @@ class _Scan:
 def _repair(raw: str) -> Fields | None:
     if raw.count("{") + raw.count("[") > _REPAIR_NESTING:
         return None
+    import json_repair  # noqa: PLC0415 - few replies are broken
+
     try:
         value: object = json_repair.loads(raw, skip_json_loads=True)
     except Exception:  # noqa: BLE001 - guesswork on rubbish must never stop `learn`

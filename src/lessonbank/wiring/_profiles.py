@@ -9,7 +9,7 @@ from lessonbank._base.checks import display_name
 from lessonbank.contracts.ports import Extractor, Judge
 from lessonbank.contracts.records import Trajectory, Verdict
 from lessonbank.contracts.settings import Learning, chosen
-from lessonbank.learning.extraction import ExtractiveExtractor, LLMExtractor
+from lessonbank.learning import extraction
 from lessonbank.learning.judging import LLMJudge, PaperJudge
 from lessonbank.learning.judging.llm import BUDGET, SECOND_LOOK
 from lessonbank.learning.judging.paper import BUDGET as PAPER_JUDGE_BUDGET
@@ -97,9 +97,9 @@ def _judge(roles: Roles, learning: Learning, *, paper: bool) -> Judge:
 
 def _extractor(roles: Roles, domain: str, *, paper: bool, additions: bool) -> Extractor:
     if roles.extractor is None:
-        return ExtractiveExtractor()
+        return extraction.ExtractiveExtractor()
     if not paper:
-        return LLMExtractor(
+        return extraction.LLMExtractor(
             roles.extractor,
             success=for_domain(domain, "extract_success"),
             failure=for_domain(domain, "extract_failure"),
@@ -108,7 +108,7 @@ def _extractor(roles: Roles, domain: str, *, paper: bool, additions: bool) -> Ex
             additions=additions,
         )
     kind = "code" if domain == "code" else "web"
-    return LLMExtractor(
+    return extraction.LLMExtractor(
         roles.extractor,
         success=load(f"paper/extract_success_{kind}"),
         failure=load(f"paper/extract_failure_{kind}"),

@@ -34,17 +34,13 @@ from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.settings import REFUSED
 from lessonbank.contracts.store_calls import care_of, count_records, forget, get_setting, list_scopes
 from lessonbank.errors import StoreError, UsageError
-from lessonbank.files.atif import write_runs
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name, name_key
 from lessonbank.guard.reviewed import asks
 from lessonbank.search import Refusals
 
-from . import archive
 from .erasing import Eraser, Erasing
-from .importing import import_export, import_memories, refuse_approval
-from .journal_check import differences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -81,10 +77,14 @@ class AsyncAdmin:
         if self._bank.is_off("export"):
             return 0
         if format == "jsonl":
+            from . import archive  # noqa: PLC0415 - few programs export
+
             count = await archive.write(self._bank.store, a_path(path), scope=self._bank.scope)
             await self._bank.record_act("admin.export", plural(count, "record"), read_only=True)
             return count
         if format == "atif":
+            from lessonbank.files.atif import write_runs  # noqa: PLC0415 - few programs export
+
             count = await write_runs(self._bank.store, a_path(path), scope=self._bank.scope)
             await self._bank.record_act("admin.export", f"{plural(count, 'run')} as {format}", read_only=True)
             return count
@@ -139,6 +139,8 @@ class AsyncAdmin:
         return count
 
     async def _imported(self, source: Path, approved_by: str | None) -> int:
+        from .importing import import_export, import_memories, refuse_approval  # noqa: PLC0415 - few programs import
+
         format = await to_thread.run_sync(format_of, source)
         if format in (None, "markdown"):  # other programs, too, keep what they know in files of any name
             new = await import_memories(self._bank, source, approved_by=approved_by)
@@ -337,6 +339,8 @@ class AsyncAdmin:
         read, nor compared: only whether the file is whole and its tables fit one another. Raises UsageError on a handle
         made by `scoped()`.
         """
+        from .journal_check import differences  # noqa: PLC0415 - few programs compare the journal
+
         self._bank.check_whole_file("verify")
         compared = a_flag(journal, "journal=") and a_flag(records, "records=")
         problems = list((await care_of(self._bank.store).verify(records=a_flag(records, "records="))).problems)

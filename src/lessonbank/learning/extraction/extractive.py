@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from itertools import chain
 
-from anyio import to_thread
-
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import Extraction, Kind, Lesson, Provenance, Run
-from lessonbank.contracts.records.runs import is_brief
 from lessonbank.guard.gate import EXTRACTIVE
 from lessonbank.guard.gate.run_values import RunValues, is_command, words
 from lessonbank.guard.sanitise import SLOT
@@ -128,40 +125,18 @@ class _Lesson:
     """Empty: for a task like that of the run."""
 
 
-class ExtractiveExtractor:
-    """Draws lessons from the form of a run alone: pure, fast, linear in its length, ignorant of any particular world.
-
-    Success gives the order that worked; failure gives what had no effect where, the last choice before a silent bad
-    end, and what was repeated in vain; both give errors with what fixed them. Several attempts are contrasted where
-    they part ways. It names fields and where their values came from, and never a value: whatever belongs to one
-    customer or case is a slot such as `<order id from find_customer's result>`. It may return nothing.
-
-    Args:
-        max_lessons: lessons from one attempt at most.
-        max_contrast_lessons: lessons from several attempts at most.
-    """
-
-    asks_model = False
-
-    def __init__(self, *, max_lessons: int = 3, max_contrast_lessons: int = 5) -> None:
-        self._max_lessons = max_lessons
-        self._max_contrast_lessons = max_contrast_lessons
-
-    async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
-        is_quick = all(map(is_brief, [attempt.trajectory for attempt in attempts]))
-        return self._extract(attempts) if is_quick else await to_thread.run_sync(self._extract, attempts)
-
-    def _extract(self, attempts: Sequence[Run]) -> Extraction:
-        known = [(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
-        if not known:
-            return Extraction(notes=("no attempt with a known outcome: nothing was extracted",))
-        values = cache(partial(RunValues.of, [attempt.trajectory for _, attempt in known]))
-        runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
-        limit = self._max_lessons if len(runs) == 1 else self._max_contrast_lessons
-        candidates = _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])
-        drawn = list({lesson.content: lesson for lesson in candidates}.values())[:limit]
-        lessons = tuple([_lesson(lesson, several=len(attempts) > 1) for lesson in drawn])
-        return Extraction(lessons=lessons, notes=() if lessons else (_why_nothing(runs),))
+def extract(attempts: Sequence[Run], /, *, max_lessons: int, max_contrast_lessons: int) -> Extraction:
+    """The lessons of these attempts; see `ExtractiveExtractor`."""
+    known = [(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
+    if not known:
+        return Extraction(notes=("no attempt with a known outcome: nothing was extracted",))
+    values = cache(partial(RunValues.of, [attempt.trajectory for _, attempt in known]))
+    runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
+    limit = max_lessons if len(runs) == 1 else max_contrast_lessons
+    candidates = _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])
+    drawn = list({lesson.content: lesson for lesson in candidates}.values())[:limit]
+    lessons = tuple([_lesson(lesson, several=len(attempts) > 1) for lesson in drawn])
+    return Extraction(lessons=lessons, notes=() if lessons else (_why_nothing(runs),))
 
 
 def _why_nothing(runs: Sequence[_Run]) -> str:

@@ -22,16 +22,13 @@ from lessonbank.stores._records import encodable
 from lessonbank.stores._streams import result
 
 from . import (
-    _copying,
     _health,
-    _importing,
     _listing,
     _migrations,
     _purge,
     _queue,
     _read,
     _rebuild,
-    _rollback,
     _vectors,
     _words,
     _write,
@@ -53,7 +50,7 @@ class PostgresStore(StoreCalls[Database]):
     """
 
     _reads, _writes, _lists, _queues = _read, _write, _listing, _queue
-    _erases, _imports, _copies, _rolls_back = _purge, _importing, _copying, _rollback
+    _package = __name__
 
     def __init__(self, database: Database, /) -> None:
         self._database = database

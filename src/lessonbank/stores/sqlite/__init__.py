@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -21,28 +21,16 @@ from lessonbank.stores._calls import StoreCalls
 from lessonbank.stores._records import encodable
 from lessonbank.stores._streams import result
 
-from . import (
-    _backup,
-    _copying,
-    _importing,
-    _listing,
-    _purge,
-    _queue,
-    _read,
-    _rebuild,
-    _rollback,
-    _verify,
-    _words,
-    _write,
-)
+from . import _listing, _queue, _read, _write
 from ._database import Database
 from ._in_memory import InMemory
 from ._log import empty_log
 from ._migrations import copies_of
-from ._vectors import Matrices
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Vectors
+
+    from ._matrices import Matrices
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -56,11 +44,15 @@ class SqliteStore(StoreCalls[Database | InMemory]):
     """
 
     _reads, _writes, _lists, _queues = _read, _write, _listing, _queue
-    _erases, _imports, _copies, _rolls_back = _purge, _importing, _copying, _rollback
+    _package = __name__
 
     def __init__(self, database: Database | InMemory, /) -> None:
         self._database = database
-        self._matrices = Matrices()
+
+    @cached_property
+    def _matrices(self) -> Matrices:
+        """For a thread that reads: numpy is loaded where no event loop waits for it."""
+        return self._load("_matrices").Matrices()
 
     @classmethod
     async def open(
@@ -106,20 +98,30 @@ class SqliteStore(StoreCalls[Database | InMemory]):
     ) -> Nearest:
         """See `Index.nearest`. One look at the file tells what is nearest, and whether anything has no vector."""
         where, name = check_scope(scope), encodable(space)
-        find = partial(self._matrices.nearest, scope=where, space=name, limit=limit, lessons=lessons)
-        return await self._find(where, find, vector)
+
+        def find(connection: sqlite3.Connection) -> Nearest:
+            return self._matrices.nearest(connection, vector, scope=where, space=name, limit=limit, lessons=lessons)
+
+        return await self._find(where, find)
 
     async def search(self, query: str, /, *, scope: str, limit: int) -> Sequence[Match]:
         """See `Index.search`."""
         where = check_scope(scope)
-        return await self._find(where, partial(_words.search, query=query, scope=where, limit=limit))
+
+        def find(connection: sqlite3.Connection) -> Sequence[Match]:
+            return self._load("_words").search(connection, query=query, scope=where, limit=limit)
+
+        return await self._find(where, find)
 
     async def unindexed(
         self, *, scope: str, space: str, limit: int, lessons: bool = False
     ) -> Sequence[tuple[str, str]]:
         """See `Index.unindexed`."""
         where, name = check_scope(scope), encodable(space)
-        find = partial(self._matrices.unindexed, scope=where, space=name, limit=limit, lessons=lessons)
+
+        def find(connection: sqlite3.Connection) -> Sequence[tuple[str, str]]:
+            return self._matrices.unindexed(connection, scope=where, space=name, limit=limit, lessons=lessons)
+
         return await self._find(where, find)
 
     async def save_recall(self, recall: Recall, /, *, returned: bool = False) -> bool:
@@ -141,8 +143,9 @@ class SqliteStore(StoreCalls[Database | InMemory]):
     async def rebuild(self) -> None:
         """See `Care.rebuild`. Also finishes a purge that was interrupted."""
         # A rebuild mends damaged vectors, which keep every other change out.
-        await result(self._database.write(_rebuild.rebuild, at_once=True))
-        if await self._find(None, _rebuild.unfinished):
+        rebuilding = self._load("_rebuild")
+        await result(self._database.write(rebuilding.rebuild, at_once=True))
+        if await self._find(None, rebuilding.unfinished):
             await self._sweep()
 
     async def verify(self, *, tables: bool = True, records: bool = True) -> Health:
@@ -155,14 +158,15 @@ class SqliteStore(StoreCalls[Database | InMemory]):
         }
         if not tables:
             return Health(storage=storage)
-        problems = await self._find(None, _verify.problems if records else _verify.problems_outside)
-        if problems and problems[0].startswith(_verify.SQLITE_SAYS):
+        verify = self._load("_verify")
+        problems = await self._find(None, verify.problems if records else verify.problems_outside)
+        if problems and problems[0].startswith(verify.SQLITE_SAYS):
             self._database.damaged(problems[0])
         return Health(problems, storage)
 
     async def backup(self, path: Path, /) -> None:
         """See `Care.backup`."""
-        await self._find(None, _backup.backup, path)
+        await self._find(None, self._load("_backup").backup, path)
 
     def _find(self, scope: str | None, work: Callable[..., T], /, *arguments: Any) -> Awaitable[T]:
         return result(self._database.read(work, *arguments))
@@ -177,13 +181,14 @@ class SqliteStore(StoreCalls[Database | InMemory]):
 
     async def _sweep(self, scope: str = "", /) -> None:
         """Overwrite what was erased; else write the whole file again, which needs as much free space again."""
-        mark = await self._find(scope, _purge.mark)
+        purging = self._load("_purge")
+        mark = await self._find(scope, purging.mark)
         await self._empty_log()
-        is_zeroed = await self._find(scope, _purge.is_zeroed)
+        is_zeroed = await self._find(scope, purging.is_zeroed)
         if not is_zeroed or not await result(self._database.overwrite()):
             await result(self._database.compact())
             await self._empty_log()
-        await self._change(scope, _purge.finished, mark)
+        await self._change(scope, purging.finished, mark)
 
     async def _empty_log(self) -> None:
         database = self._database

@@ -14,10 +14,11 @@ from lessonbank.contracts.records import Rollback
 from lessonbank.contracts.records.timeline import live
 from lessonbank.stores._texts import checked, kept_again
 
+from ._arrays import row_type
 from ._checks import checksum, stored
 from ._rebuild import journal_of, rebuild
 from ._rollback import change_over
-from ._rows import PARTS, entry_of, experience_at, find_scope, journal_number, make_scope, row_type, sequence_of
+from ._rows import PARTS, entry_of, experience_at, find_scope, journal_number, make_scope, sequence_of
 from ._vectors import place
 
 if TYPE_CHECKING:

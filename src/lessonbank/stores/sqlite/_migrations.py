@@ -10,8 +10,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from lessonbank.contracts.records import Experience, Recall, Trajectory
 from lessonbank.stores._format_10 import Table, upgraded
 from lessonbank.stores._listing import tags_of
@@ -145,6 +143,8 @@ def _tag(connection: sqlite3.Connection, kind: int, number: int, record: Traject
 
 def _unjoin_vectors(connection: sqlite3.Connection) -> None:
     """Vectors that lay together in blocks become rows of their own; those of a damaged block are left out."""
+    import numpy as np  # noqa: PLC0415 - few banks are that old
+
     run(connection, "0012_vectors.sql")
     sql = "INSERT OR REPLACE INTO vectors (space, key, vector, sum)"
     for space, held, joined, total in connection.execute(

@@ -7,9 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
-
-import numpy as np
+from typing import Final
 
 from lessonbank.contracts.records import Experience, Lesson
 from lessonbank.contracts.records.repeats import shown_with
@@ -20,8 +18,6 @@ from lessonbank.stores._records import encodable, loaded
 from lessonbank.stores._texts import checked
 
 from ._checks import checksum, stored
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
 """For numbers. For ids there is another: SQLite's JSON ends a text at a NUL, and an id may hold one."""
@@ -110,20 +106,6 @@ def among_ids(ids: Iterable[str], /) -> str:
 
 _KEPT: Final = f"{stored('e.record')}, {stored('j.entry')} FROM experiences e LEFT JOIN journal j ON j.number = e.entry"
 _RECORD: Final = f"SELECT {_KEPT}"
-
-
-def row_type(dimensions: int, /) -> np.dtype[Any]:
-    """A row as bytes: what its numbers are multiplied with to have length 1, then the numbers, the largest 32767."""
-    return np.dtype([("factor", "<f4"), ("row", "<i2", (dimensions,))])
-
-
-def to_blobs(rows: Iterable[Array], /) -> list[bytes]:
-    """Unit rows in two bytes a number. A cosine is off by about 2e-6 in 384 dimensions, by 1e-5 in eight."""
-    floats = np.stack(list(rows))
-    whole = np.rint(floats / np.abs(floats).max(axis=1)[:, None] * 32767)
-    made = np.empty(len(floats), row_type(floats.shape[1]))
-    made["row"], made["factor"] = whole, 1.0 / np.sqrt(np.vecdot(whole, whole))
-    return [row.tobytes() for row in made]
 
 
 def experience_at(connection: sqlite3.Connection, number: int, /) -> Experience:
@@ -263,9 +245,3 @@ def replace_terms(
         connection.execute(f"INSERT INTO {index} ({index}, rowid, words) VALUES ('delete', ?, ?)", (number, old))
     if after[1]:
         connection.execute(f"INSERT INTO {index} (rowid, words) VALUES (?, ?)", after)
-
-
-def numbers_in(text: str | None, /) -> Array:
-    """The numbers of a text that has a comma between each two."""
-    # One text of many numbers is read several times as fast as a row for each.
-    return np.fromstring(text or "", dtype=np.int64, sep=",")

@@ -24,10 +24,11 @@ from lessonbank.stores._texts import checked
 from lessonbank.text.bm25 import words
 
 from . import _lesson_words
+from ._arrays import numbers_in
 from ._checks import VECTORS, checksum, stored
 from ._derived import EXPERIENCE, RECALL, RUN, TASKS, upto
 from ._rebuild import OF_NOTHING, ids_of, journal_of, link_experiences, unfinished
-from ._rows import LENGTHS, experience_of, mark, numbers_in, place_of, sequence_of, task_terms, terms
+from ._rows import LENGTHS, experience_of, mark, place_of, sequence_of, task_terms, terms
 
 SQLITE_SAYS: Final = "SQLite says: "
 """How the problems begin that make a file unfit to be written to."""

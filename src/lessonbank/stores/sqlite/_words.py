@@ -14,6 +14,7 @@ from lessonbank.contracts.records import Match
 from lessonbank.stores._words import Places, best_tasks
 from lessonbank.text.bm25 import words
 
+from ._arrays import numbers_in
 from ._rows import (
     AMONG,
     LENGTHS,
@@ -22,7 +23,6 @@ from ._rows import (
     among,
     find_scope,
     found_at,
-    numbers_in,
     shown_at,
     term,
 )
