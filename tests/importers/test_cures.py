@@ -174,8 +174,31 @@ def bad(command: str, printed: str = PROTO, code: int = 2) -> Call:
             ("go build", "go build ./cmd", "PATH=$PATH:/usr/local/go/bin && go build ./cmd"),
         ),
         (
-            (bad("golangci-lint run ./...", code=127), ok("mise exec -- golangci-lint run --timeout=30m ./...")),
-            ("golangci-lint", "golangci-lint …", "mise exec -- golangci-lint …"),
+            (bad("golangci-lint run ./...", code=127), ok("direnv exec . golangci-lint run --timeout=30m ./...")),
+            ("golangci-lint", "golangci-lint …", "direnv exec . golangci-lint …"),
+        ),
+        (
+            (bad("bin/rails test", "needs bundler 4", 1), ok("mise exec -- bin/rails test")),
+            ("rails test", "bin/rails test", "mise exec -- bin/rails test"),
+        ),
+        (
+            (
+                bad("mise exec -- bin/rails test", "no database", 1),
+                ok("mise exec -- bin/rails db:prepare"),
+                ok("mise exec -- bin/rails test"),
+            ),
+            ("rails test", "mise exec -- bin/rails test", "mise exec -- bin/rails db:prepare"),
+        ),
+        (
+            (
+                bad(f"radio post '{'We are there. ' * 8}'", "Missing option --subject"),
+                ok(f"radio post '{'We are here. ' * 8}' --subject=it"),
+            ),
+            ("radio", "radio post '…'", "radio post '…' --subject=it"),
+        ),
+        (
+            (bad("git add a.ts && git push", "Not permitted", 1), ok("git -C /srv/x add a.ts && git -C /srv/x push")),
+            ("git push", "git push", "git -C /srv/x push"),
         ),
         (
             (bad("adb devices", "command not found", 127), ok("/c/Android/Sdk/platform-tools/adb.exe devices")),
@@ -387,7 +410,7 @@ WRITES = "cat <<'E' > {}/a.md\n# A title\nE"
         ),
         (
             (bad("cd web && npm run x", f"The token '&&' {JOINS} in this version."), ok("cd web; npm run x")),
-            ("npm run x", "join"),
+            ("a && b", "join"),
         ),
         (  # another one of the line failed
             (bad("gt take a --claim && ws add b"), ok("gt take a --own && ws add b")),
@@ -735,6 +758,22 @@ def test_a_failure_is_like_one_of_another_sub_command_with_the_same_telling_word
             ok("go get uuid"),
             bad("go build ./...", "y"),
         ),
+        (bad("bash tool.sh --all", "no", 1), ok("tool.sh --all")),
+        (
+            bad("fire up", "fire: command not found", 127),
+            bad("bin/fire up", "no", 1),
+            *(ok(command) for command in ("make fire", "npm ci", "tools/wood.sh", "bin/fire up")),
+        ),
+        # What was missing was another program, or another folder
+        (
+            bad("git commit -m x", "line 4: hk: command not found", 1),
+            ok("mise x hk -- hk install"),
+            ok("git commit -m x"),
+        ),
+        (bad("make test", "No rule to make target 'test'"), ok("cd /srv/shop && make test-all")),
+        # It was done once for all
+        (bad("tsc", "tsc: command not found", 127), ok("npm install -D typescript"), ok("tsc")),
+        (bad("pnpm create vite web", "no", 1), ok("npm create vite web")),
         # Another program does another thing
         (bad("pandoc a/b.docx -o c.md", "pandoc: command not found", 127), ok("unzip -q a/b.docx")),
         (bad("python - <<'A'\nx\nA", "ParserError", 1), ok("LIB=/a python - <<'A'\ny\nA")),
@@ -743,6 +782,9 @@ def test_a_failure_is_like_one_of_another_sub_command_with_the_same_telling_word
         # What any agent does, or only looks
         (bad("pip install a", "pip: command not found", 127), ok("python -m pip install a")),
         (bad("pip3 install a", "pip3: command not found", 127), ok("python -m pip install a")),
+        (bad("./list.py -v", "Permission denied", 126), ok("python3 list.py -v")),
+        (bad("git commit -m x", "ruff: 1 error", 1), ok("uv run ruff check --fix a.py"), ok("git commit -m x")),
+        (bad("make a && make b", f"The token '&&' {JOINS}."), ok("make a; make b")),
         (bad("./gradlew build", "./gradlew: command not found", 127), ok("cmd.exe /c gradlew.bat build")),
         (bad("docker exec web odoo -u all", "exit 255", 255), ok("docker-compose restart db")),  # it is about another
         (bad("make up", "no answer", 1), ok("journalctl -n 5"), ok("make up")),
@@ -887,7 +929,7 @@ def test_what_was_moved_out_of_the_way_waits_for_a_person(command: str, waits: b
 
 def test_a_command_whose_first_word_is_too_long_is_told_by_its_name() -> None:
     tool = f"{'deep/' * 15}list.py"
-    found = failures_in(*run(bad(f"{tool} -v", "Permission denied", 126), ok(f"python3 {tool} -v")))[0]
+    found = failures_in(*run(bad(f"{tool} -v", "Permission denied", 126), ok(f"node {tool} -v")))[0]
     assert found.lesson("r").title == "`list.py …` failed here before"
 
 
@@ -1026,6 +1068,7 @@ def test_the_folder_in_which_a_file_is_found_is_told_where_each_call_names_its_o
         return [one.cure for one in failures_in(made.model_copy(update={"steps": tuple(steps)}), codes)]
 
     assert told("npm error ENOENT: package.json", "/srv/shop", "/srv/shop/web") == ["cd …/web && npm test"]
+    assert told("npm error ENOENT: package.json", "", "web") == ["cd web && npm test"]
     assert told("npm error ENOENT: package.json", "/srv/shop", "/srv/other") == [""]
     assert told("1 failed", "/srv/shop", "/srv/shop/web") == [""]
 

@@ -13,6 +13,7 @@ from functools import reduce
 from typing import Final
 
 from lessonbank.contracts.records import Trajectory
+from lessonbank.guard.hazards import RESULT
 from lessonbank.text.error_line import BRANCH, ITS_BRANCH, JOINS, NO_SCRIPT, PLACELESS, UNREAD, WALLED, error_in
 from lessonbank.text.shell_commands import (
     INSTALLS,
@@ -50,6 +51,8 @@ _DOCUMENT: Final = re.compile(
     re.IGNORECASE,
 )
 """What no check reads for its rules: an error that names such a file can be cured by an edit of it."""
+_JOINT: Final = "a && b"
+"""What failed where the shell does not know how commands are joined: whatever they are."""
 _PASSES: Final = re.compile(r"(?i)index\.lock|\b(?:is|are) locked\b|resource busy|timed? ?out|try again later")
 """What programs say of a state that passes by itself: what was done meanwhile is no cure."""
 _PERSONS: Final = re.compile(r"(?i)permission denied|publickey|authentication ?failed|agent refused|no device")
@@ -111,7 +114,7 @@ def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[
     if in_error or len(in_all) == 1:
         return in_error or in_all
     if len({failure.cure for _, failure in cured}) > 1:
-        return []
+        cured = [(command, replace(failure, rests_on=RESULT)) for command, failure in cured]
     return [(command, failure) for command, failure in cured if command.program not in RECORDS] or cured
 
 
@@ -142,9 +145,11 @@ def _followed(failed: Command, later: Sequence[Deed], line: Sequence[Command]) -
     is_instead = cure.endswith(again.text)
     beside = [deed for deed in between if not _is_in(deed, cure)]
     ground = rests_on(failed, cure, beside, is_instead=is_instead)
+    ground = ground or (RESULT if failed.says and again.script != failed.script else "")
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
     shown, cure = _fitted(failed, again, shown, cure)
+    shown = _JOINT if cure == JOINED else shown
     cure = cure if len(cure) <= LONGEST and is_plain(cure) else ""
     return replace(failure, command=shown, through_at=again.at, cure=cure, is_instead=is_instead, rests_on=ground)
 
@@ -223,6 +228,7 @@ def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
     command, cure = (failed.text, acted.text[:LONGEST]) if is_unknown else _without_paths(failed, acted, stands=stands)
     if is_unknown or (len(cure) <= LONGEST and is_plain(cure)):
         ground = rests_on(failed, acted.text, later[:place], is_instead=True)
+        ground = ground or (RESULT if acted.folder not in ("", failed.folder) else "")
         program, error = (failed.program, error_in(failed.printed)) if is_unknown else (name_of(failed.program), "")
         yield Failure(program, error, command, failed.at, acted.at, cure, is_instead=True, rests_on=ground)
 

@@ -34,7 +34,7 @@ from lessonbank.text.shell_commands import (
 )
 
 from ._checks import SCRATCH, check_of, started_in
-from ._lines import NOT_THERE, Part, parts_in_line
+from ._lines import NOT_THERE, PROSE, Part, parts_in_line
 from ._shell import ENTERS, as_printed, calls_of, command_of, file_of, is_shell, parts_of
 
 LONGEST: Final = 100
@@ -140,6 +140,11 @@ class Command:
     """The names of the files that it writes."""
 
     @property
+    def says(self) -> bool:
+        """Whether the long texts that it is given are words for people, and no script."""
+        return PROSE.fullmatch(self.script) is not None
+
+    @property
     def is_plain(self) -> bool:
         """Whether it is a program and its arguments, but for what a shell took for a pattern."""
         named = _PATTERN.search(self.printed)
@@ -193,8 +198,8 @@ class Command:
         return PLACELESS.search(other.printed) is not None and (long.startswith(short) or long.endswith(f"/{short}"))
 
     def has_script_of(self, other: Command) -> bool:
-        """Whether both run the same script, or one that needs what the other lacked."""
-        if self.script == other.script or other.is_absent:
+        """Whether both run the same script, or one that needs what the other lacked, or say other words to people."""
+        if self.script == other.script or other.is_absent or (self.says and other.says):
             return True
         return not missing_modules(other).isdisjoint(_IMPORTS.findall(self.script.casefold()))
 
@@ -229,7 +234,7 @@ class Command:
         """Whether it may be what got another one through: it acts, and is no check, nor the same on another thing."""
         mends = _MENDS.search(self.text) is not None
         proves = check_of(self.text) in ("the tests", "the linter") or _PROVES.search(self.text)
-        (mine, its), (set_here, set_there) = zip(*map(apart, (self.text, other.text)), strict=True)
+        (mine, its), (set_here, set_there) = zip(*(apart(unwrapped(one.text)) for one in (self, other)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         is_read = _NAMED.fullmatch(self.program) and is_plain(self.text) and not _NESTS.match(self.text)
         only_tells = self.looks or self.program == "mkdir" or TELLS.match(self.text)
@@ -269,6 +274,11 @@ class Command:
         lacks = is_told or bool(module and f"No module named {module[1]}" in self.printed)
         is_closed = self.code == _CLOSED and "ermission denied" in self.printed
         return self.code == NOT_THERE or is_closed or (self.code > 0 and lacks)
+
+    @property
+    def misses_another(self) -> bool:
+        """Whether a program that it starts is not there."""
+        return ABSENT.search(self.printed) is not None and not self.is_absent
 
     @property
     def is_missing(self) -> bool:
@@ -338,7 +348,7 @@ def lines_of(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[list[De
         for call, result in calls_of(step):
             code, given = exit_codes.get(call.id or ""), call.arguments if isinstance(call.arguments, dict) else {}
             if is_shell(call) and code is not None:
-                line, folder = command_of(call.arguments), given.get("workdir")
+                line, folder = command_of(call.arguments), given.get("workdir") or given.get("dir_path")
                 folder, printed = folder if isinstance(folder, str) else "", result.text if result else ""
                 is_free = any(given.get(name) == value for name, value in _FREES.items())
                 commands = commands_in(line, code, printed, made, at=at, folder=folder)

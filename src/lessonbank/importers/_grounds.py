@@ -12,7 +12,7 @@ from lessonbank.text.shell_commands import INSTALLS, TELLS, name_of, program_of,
 
 from ._checks import SCRATCH, check_of
 from ._deeds import Command, Deed, Edit
-from ._failures import ITS_PATH, SAYS, Failure
+from ._failures import ITS_PATH, JOINED, SAYS, Failure
 
 _BRINGS: Final = re.compile(r"(?:(?:\S*python\S* -m |uv )?pip3?|npm|pnpm|brew) (?:install|i|add) ")
 _THERE: Final = "already exists"
@@ -31,6 +31,12 @@ RECORDS: Final = ("git add", "git commit")  # what keeps a change got no other c
 _NAMES_FILE: Final = re.compile(r"(?:[A-Za-z]:)?[\w.~][^\s=@:]*[./][^\s=@:]*|(?:[A-Za-z]:)?/\S+")
 _BRANCHES: Final = re.compile(r"git (?:checkout|switch) (?:.* )?(?:-[bBcC]|--create|--orphan)\b")
 """What makes a branch: another one in each task."""
+_BEGINS: Final = re.compile(r"(?:\S+ ){1,3}(?:create|init|new|clone|scaffold)\b")
+"""What begins a project or takes a copy of one, once."""
+_SAVES: Final = re.compile(
+    r"(?:npm|pnpm|yarn|bun|poetry|cargo|uv) (?:install|i|add)\s(?!-g\b|--global\b)(?:-\S+ )*[^-\s]"
+)
+"""An install that the project remembers: the next task has it."""
 _ON_FILES: Final = re.compile(r"cp|mv|rm|ln|touch|chmod|sed|perl|tee")
 _OF_ONE_TASK: Final = re.compile(r"#?\d{5,}|[A-Z]{2,}-\d+|(?=\S*\d)[0-9a-f]{7,40}")
 """A new word of a command that no other task will have."""
@@ -44,12 +50,15 @@ def rests_on(failed: Command, cure: str, beside: Sequence[Deed], /, *, is_instea
     beside it each may have got the command through. `beside`: what the cure does not tell.
     """
     if cure in SAYS:
-        return ""
+        return OUTPUT if cure == JOINED else ""
     if _names_it(failed, cure, is_instead=is_instead):
         return OUTPUT
     acts = [deed for deed in beside if not isinstance(deed, Command) or not (deed.looks or deed.program == "mkdir")]
     is_known = is_instead and failed.lacks and not any(isinstance(deed, Edit) for deed in acts)  # that is there now
-    return "" if (is_known or not acts) and not _is_of_one_task(failed, cure, is_instead=is_instead) else RESULT
+    was_tried = any(isinstance(deed, Command) and deed.text in cure for deed in acts)
+    shows = (is_known and not was_tried) or not acts
+    is_other = not is_instead and failed.misses_another and not INSTALLS.match(cure)
+    return "" if shows and not (is_other or _is_of_one_task(failed, cure, is_instead=is_instead)) else RESULT
 
 
 def tells_more(failed: Command, after: Failure, /) -> bool:
@@ -58,6 +67,7 @@ def tells_more(failed: Command, after: Failure, /) -> bool:
     is_less = program_of(after.cure) == after.program and any(map(_DOES_LESS.fullmatch, new))
     is_renamed = _SPELLED.match(after.command) and _SPELLED.match(after.cure) and not INSTALLS.match(after.cure)
     is_renamed = is_renamed or _BY_PYTHON.sub("", after.cure) == re.sub(r"^pip3", "pip", after.command)
+    is_renamed = is_renamed or re.sub(r"^\w*python3? ", "", after.cure) == after.command.removeprefix("./")
     is_more = new or (after.command.endswith(f" {after.cure}") and name_of(after.program) != "git")
     tells = TELLS.match(after.cure) and not TELLS.match(after.command)
     return bool(is_more) and not (is_less or tells or (failed.is_absent and is_renamed))
@@ -66,6 +76,8 @@ def tells_more(failed: Command, after: Failure, /) -> bool:
 def _is_of_one_task(failed: Command, cure: str, *, is_instead: bool) -> bool:
     """Whether a cure has names and numbers that no other task will have."""
     words = {*words_of(cure)}
+    if _BEGINS.match(failed.text) or (_SAVES.match(cure) and "--no-save" not in words) or words <= failed.words:
+        return True
     is_new = any(map(_OF_ONE_TASK.fullmatch, words - failed.words)) or any(map(_LONG_NUMBER.fullmatch, words))
     if is_new or _BRANCHES.match(cure) or (is_instead and _is_of_files(failed, cure)):
         return True
@@ -87,7 +99,7 @@ def _names_it(failed: Command, cure: str, *, is_instead: bool) -> bool:
     printed = failed.printed.replace("_", "-").casefold()
     is_check, fixes = check_of(failed.text) is not None, any(map(_FIXES.fullmatch, words_of(cure)))
     is_its = name_of(program_of(cure)) == name_of(failed.program)
-    if (fixes and (is_its or is_check)) or (is_check and _FORMATS.search(cure)):
+    if (fixes and (is_its or is_check or failed.program == "git commit")) or (is_check and _FORMATS.search(cure)):
         return True  # any agent formats
     asked = _asked(failed, cure, is_instead=is_instead)
     if asked is None:

@@ -36,7 +36,7 @@ _WRITTEN: Final = (
 )
 """Texts that a line holds, and not only names: what they say is of one task."""
 _OF_WINDOWS: Final = (("@'", "\n'@"), ('@"', '\n"@'))
-_PROSE: Final = re.compile(r"(?s)'(?=.*\s).{80,}'|\"(?=.*\s)[^$`]{80,}\"|'.*\n.*'|\"[^$`]*\n[^$`]*\"")
+PROSE: Final = re.compile(r"(?s)'(?=.*\s).{80,}'|\"(?=.*\s)[^$`]{80,}\"|'.*\n.*'|\"[^$`]*\n[^$`]*\"")
 _GIVES: Final = re.compile(r"\s-[ceq]\s$")
 """What stands before a script in quotes."""
 _MARK: Final = re.compile("\ue000(\\d+)\ue000")
@@ -121,7 +121,7 @@ def _split(line: str, texts: list[str]) -> tuple[list[str], list[str]]:
     commands, joints, held = list[str](), list[str](), list[str]()
     for token in _TOKEN.finditer(f"{line}\n"):
         if token[1] is None:
-            is_text = (prose := _PROSE.fullmatch(token[0])) and not _GIVES.search("".join(held[-2:]))
+            is_text = (prose := PROSE.fullmatch(token[0])) and not _GIVES.search("".join(held[-2:]))
             held.append(_cut(texts, prose) if prose and is_text else token[0])
             continue
         command = _OPENS.sub("", "".join(held).strip()).strip()
