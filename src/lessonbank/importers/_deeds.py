@@ -234,7 +234,7 @@ class Command:
         """Whether it may be what got another one through: it acts, and is no check, nor the same on another thing."""
         mends = _MENDS.search(self.text) is not None
         proves = check_of(self.text) in ("the tests", "the linter") or _PROVES.search(self.text)
-        (mine, its), (set_here, set_there) = zip(*(apart(unwrapped(one.text)) for one in (self, other)), strict=True)
+        (mine, its), (set_here, set_there) = zip(*(apart(unwrapped(c.text)) for c in (self, other)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         is_read = _NAMED.fullmatch(self.program) and is_plain(self.text) and not _NESTS.match(self.text)
         only_tells = self.looks or self.program == "mkdir" or TELLS.match(self.text)
