@@ -34,7 +34,7 @@ JOINS: Final = "is not a valid statement separator"
 """How an old PowerShell says that it does not know `&&`."""
 UNREAD: Final = re.compile(rf"no matches found: |ParserError|{JOINS}|unexpected EOF while looking|syntax error near")
 """How shells say that they could not read a line: nothing of it was run then."""
-WALLED: Final = re.compile(r"not permitted|ermission denied|EPERM|EACCES|resolve host|ENOTFOUND|EAI_AGAIN|Read-only file system")
+WALLED: Final = re.compile(r"not permitted|ermission denied|EPERM|EACCES|resolve host|ENOTFOUND|EAI_AGAIN|Read-only f")
 """How programs say that a sandbox does not let them write, or reach a network."""
 MODULE: Final = re.compile(
     r"(?:No module named|Cannot find (?:module|package)|required module provides package|Can't resolve|resolve import)"
