@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Final, overload
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -31,10 +32,14 @@ from ._texts import TextWithSum, checked
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Vectors
 
-_Entry: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.:-]+")
 _SEQUENCES: Final = 1 << 32
 """The key of an entry is its sequence, or a multiple of this more."""
+
+
+@cache
+def _adapter() -> TypeAdapter[Entry]:
+    return TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
 
 def entry_of(text: bytes, /) -> Entry:
@@ -44,12 +49,12 @@ def entry_of(text: bytes, /) -> Entry:
         StoreDamaged: the text is no entry.
     """
     try:
-        return _Entry.validate_json(text)
+        return _adapter().validate_json(text)
     except ValidationError:
         pass
     try:
         # Deeper nesting than pydantic's own JSON reader takes.
-        return _Entry.validate_python(json.loads(text))
+        return _adapter().validate_python(json.loads(text))
     except (ValueError, RecursionError):
         raise StoreDamaged("a journal entry cannot be read") from None
 
