@@ -648,6 +648,7 @@ def test_more_words_for_a_check_wait_for_a_person_unless_it_then_looks_at_more(
         ((bad("uv run ruff a.py", "Failed to spawn: ruff"), ok("uv run --with ruff ruff a.py")), False),
         ((bad("pnpm --version", "is set to use yarn"), ok("SPEC=0 pnpm --version")), False),
         ((bad("python a.py", "cannot import"), ok("/opt/venv/bin/python a.py")), False),
+        ((bad("bin/ci", "bin/ci: needs bundler 4", 1), ok("mise exec -- bin/ci")), False),
         ((bad(".venv/bin/python a.py", ".venv/bin/python: not there", 127), ok("python a.py")), False),
         ((bad("make all", "no"), ok("./setup.sh"), ok("make all")), False),  # a name alone
         ((bad("git push", "The current branch a has no upstream branch", 128), ok("git push -u origin a")), False),
@@ -657,6 +658,13 @@ def test_what_the_output_of_a_command_names_is_told_apart(calls: tuple[Call, ...
     found = [one for one in failures_in(*run(*calls)) if one.cure]
     assert {one.rests_on == OUTPUT for one in found} == {is_said}
     assert found[0].lesson("r").rests_on == found[0].rests_on
+
+
+def test_a_start_that_was_added_is_told_whatever_was_done_before() -> None:
+    tried = (bad("bin/rails test", "needs bundler 4", 1), ok("mise exec -- ruby -v"), ok("mise install"))
+    assert told(*tried, ok("mise exec -- bin/rails test")) == ["mise exec -- bin/rails test"]
+    assert told(*tried, "app/models/page.rb", ok("mise exec -- bin/rails test")) == []
+    assert told(*tried, ok("CI=1 bin/rails test")) == []
 
 
 def test_what_another_program_did_instead_is_found_by_the_name_of_the_program() -> None:

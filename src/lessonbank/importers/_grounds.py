@@ -51,10 +51,12 @@ def rests_on(failed: Command, cure: str, beside: Sequence[Deed], /, *, is_instea
     """
     if cure in SAYS:
         return OUTPUT if cure == JOINED else ""
-    if _names_it(failed, cure, is_instead=is_instead):
+    start, by, _ = cure.partition(f" {failed.text}")
+    is_started = is_instead and by != "" and {"=", ";", "&"}.isdisjoint(start)
+    if not is_started and _names_it(failed, cure, is_instead=is_instead):
         return OUTPUT
     acts = [deed for deed in beside if not isinstance(deed, Command) or not (deed.looks or deed.program == "mkdir")]
-    is_known = is_instead and failed.lacks and not any(isinstance(deed, Edit) for deed in acts)  # that is there now
+    is_known = (is_started or (is_instead and failed.lacks)) and not any(isinstance(deed, Edit) for deed in acts)
     was_tried = any(isinstance(deed, Command) and deed.text in cure for deed in acts)
     shows = (is_known and not was_tried) or not acts
     is_other = not is_instead and failed.misses_another and not INSTALLS.match(cure)
