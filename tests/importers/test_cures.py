@@ -36,7 +36,7 @@ def cures(*calls: Call) -> list[tuple[str, str, str]]:
     return [(one.program, one.command, one.cure) for one in failures_in(*run(*calls)) if one.cure]
 
 
-def told(*calls: Call) -> list[str]:
+def told_at_once(*calls: Call) -> list[str]:
     """The cures that one run shows."""
     return [one.cure for one in failures_in(*run(*calls)) if one.cure and not one.rests_on]
 
@@ -457,8 +457,8 @@ def test_every_command_of_a_line_may_be_what_failed_or_what_went_through(
         (bad("nc -z box 22", "Connection refused", 1), ok("make up"), ok("nc -z box 22")),
     ],
 )
-def test_a_look_another_text_and_what_nothing_tells_is_no_cure(calls: tuple[Call, ...]) -> None:
-    assert told(*calls) == []
+def test_a_look_another_text_and_what_nothing_tells_is_not_told_after_one_run(calls: tuple[Call, ...]) -> None:
+    assert told_at_once(*calls) == []
 
 
 @pytest.mark.parametrize(
@@ -573,8 +573,8 @@ def test_a_command_of_a_line_that_failed_is_found_when_the_line_ends_otherwise()
         (bad("npx v api /a?b=1", "zsh: no matches found: /a?b=1", 1), ok("npx v api '/a?b=1' --raw")),
     ],
 )
-def test_what_may_not_have_helped_is_no_cure(calls: tuple[Call, ...]) -> None:
-    assert told(*calls) == []
+def test_what_may_not_have_helped_is_not_told_after_one_run(calls: tuple[Call, ...]) -> None:
+    assert told_at_once(*calls) == []
 
 
 @pytest.mark.parametrize(
@@ -662,9 +662,9 @@ def test_what_the_output_of_a_command_names_is_told_apart(calls: tuple[Call, ...
 
 def test_a_start_that_was_added_is_told_whatever_was_done_before() -> None:
     tried = (bad("bin/rails test", "needs bundler 4", 1), ok("mise exec -- ruby -v"), ok("mise install"))
-    assert told(*tried, ok("mise exec -- bin/rails test")) == ["mise exec -- bin/rails test"]
-    assert told(*tried, "app/models/page.rb", ok("mise exec -- bin/rails test")) == []
-    assert told(*tried, ok("CI=1 bin/rails test")) == []
+    assert told_at_once(*tried, ok("mise exec -- bin/rails test")) == ["mise exec -- bin/rails test"]
+    assert told_at_once(*tried, "app/models/page.rb", ok("mise exec -- bin/rails test")) == []
+    assert told_at_once(*tried, ok("CI=1 bin/rails test")) == []
 
 
 def test_what_another_program_did_instead_is_found_by_the_name_of_the_program() -> None:
@@ -819,8 +819,8 @@ def test_a_failure_is_like_one_of_another_sub_command_with_the_same_telling_word
         ),
     ],
 )
-def test_what_says_no_more_than_the_error_is_no_cure(calls: tuple[Call, ...]) -> None:
-    assert told(*calls) == []
+def test_what_says_no_more_than_the_error_is_not_told_after_one_run(calls: tuple[Call, ...]) -> None:
+    assert told_at_once(*calls) == []
 
 
 def test_of_two_installs_the_one_before_the_next_try_brought_what_was_not_there() -> None:

@@ -192,11 +192,11 @@ def exposure(bank: ReasoningBank, lesson: Lesson, /, asked: RetrieveOptions) -> 
     """Whether agents who ask like this are shown a lesson that fits: `once` until a second run has found it out."""
     if lesson.state != "probation" or not (asked.trusted or asked.own or is_of_cures(bank.scope)):
         return "shown" if lesson.state in ("active", "probation") else "waits"
-    experience, again = bank.lessons.experience(lesson.id), lesson.model_copy(update={"rests_on": ""})
-    if asked.trusted or not is_own(again, experience, of_process()):
-        return "waits"
-    is_known = is_own(lesson, experience, of_process()) or bank.lessons.repeats(lesson.id)
-    return "shown" if is_known else "once"
+    experience = bank.lessons.experience(lesson.id)
+    if not asked.trusted and is_own(lesson, experience, of_process()):
+        return "shown"
+    is_held = asked.trusted or not is_own(lesson.model_copy(update={"rests_on": ""}), experience, of_process())
+    return "waits" if is_held else "shown" if bank.lessons.repeats(lesson.id) else "once"
 
 
 def waiting(bank: ReasoningBank, /, asked: RetrieveOptions, *, most: int) -> int:

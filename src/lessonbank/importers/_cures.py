@@ -42,7 +42,7 @@ from ._deeds import (
     missing_modules,
 )
 from ._failures import ASKED, EDITED, FREED, ITS_PATH, JOINED, MOST_OF_BOTH, Failure
-from ._grounds import RECORDS, rests_on, tells_more
+from ._grounds import rests_on, tells_more
 
 _SOON: Final = 12
 """Commands and edits after a failure among which the next try is looked for."""
@@ -60,6 +60,7 @@ _PERSONS: Final = re.compile(r"(?i)permission denied|publickey|authentication ?f
 _OPENS: Final = re.compile(
     r"(?i)\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)"
 )
+_RECORDS: Final = ("git add", "git commit")  # what keeps a change got no other command through
 _TO_BRANCH: Final = re.compile(r"^(git (?:checkout|switch) (?:-\w+ )*)(?=\S*\d)[\w./-]+$")
 """A command that goes to a branch with a number: that of one task."""
 _NOTHING: Final = re.compile(r"Everything up-to-date|Already up[- ]to[- ]date")
@@ -115,7 +116,7 @@ def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[
         return in_error or in_all
     if len({failure.cure for _, failure in cured}) > 1:
         cured = [(command, replace(failure, rests_on=RESULT)) for command, failure in cured]
-    return [(command, failure) for command, failure in cured if command.program not in RECORDS] or cured
+    return [(command, failure) for command, failure in cured if command.program not in _RECORDS] or cured
 
 
 def _of_any_task(failed: str, cure: str) -> tuple[str, str]:
@@ -144,8 +145,7 @@ def _followed(failed: Command, later: Sequence[Deed], line: Sequence[Command]) -
     cure = _cure(failed, again, between, failure.error)
     is_instead = cure.endswith(again.text)
     beside = [deed for deed in between if not _is_in(deed, cure)]
-    ground = rests_on(failed, cure, beside, is_instead=is_instead)
-    ground = ground or (RESULT if failed.says and again.script != failed.script else "")
+    ground = rests_on(failed, again, cure, beside, is_instead=is_instead)
     for branch in BRANCH.findall(failed.printed):
         cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", ITS_BRANCH, cure)
     shown, cure = _fitted(failed, again, shown, cure)
@@ -157,7 +157,7 @@ def _followed(failed: Command, later: Sequence[Deed], line: Sequence[Command]) -
 def _is_in(deed: Deed, cure: str) -> bool:
     """Whether a cure tells of a deed, or that only keeps what was changed."""
     if isinstance(deed, Command):
-        return deed.text in cure or deed.program in RECORDS
+        return deed.text in cure or deed.program in _RECORDS
     return isinstance(deed, Edit) and deed.file != "" and deed.file in cure
 
 
@@ -209,7 +209,7 @@ def _with_what_it_lacked(failed: Command, later: Sequence[Deed]) -> Failure | No
     is_again = any(at < n < place or (n > at and command.says_again(failed)) for n, command in tries)
     if is_again or (install.part.is_hidden and any(at < n < place and not command.looks for n, command in done)):
         return None
-    ground = rests_on(failed, install.text, later[:at], is_instead=False)
+    ground = rests_on(failed, again, install.text, later[:at], is_instead=False)
     error = error_in(failed.printed)
     return Failure(failed.program, error, failed.text, failed.at, again.at, install.text, rests_on=ground)
 
@@ -227,8 +227,7 @@ def _replaced(failed: Command, later: Sequence[Deed]) -> Iterator[Failure]:
         return
     command, cure = (failed.text, acted.text[:LONGEST]) if is_unknown else _without_paths(failed, acted, stands=stands)
     if is_unknown or (len(cure) <= LONGEST and is_plain(cure)):
-        ground = rests_on(failed, acted.text, later[:place], is_instead=True)
-        ground = ground or (RESULT if acted.folder not in ("", failed.folder) else "")
+        ground = rests_on(failed, acted, acted.text, later[:place], is_instead=True)
         program, error = (failed.program, error_in(failed.printed)) if is_unknown else (name_of(failed.program), "")
         yield Failure(program, error, command, failed.at, acted.at, cure, is_instead=True, rests_on=ground)
 
@@ -280,7 +279,7 @@ def _act(failed: Command, acted: Sequence[Command]) -> str:
     """What was done before it went through: of two both, else what the error names, else the last."""
     if TELLS.match(failed.text) or _PASSES.search(failed.printed):
         return ""
-    acts = [command for command in acted if command.program not in RECORDS] or acted
+    acts = [command for command in acted if command.program not in _RECORDS] or acted
     named = [command for command in acts if command.is_named_in(failed.printed)]
     is_pair = len(acts) == 2 and len({name_of(command.program) for command in acts}) == 1
     acts = acts if is_pair else named or acts

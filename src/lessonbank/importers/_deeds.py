@@ -140,7 +140,7 @@ class Command:
     """The names of the files that it writes."""
 
     @property
-    def says(self) -> bool:
+    def has_message(self) -> bool:
         """Whether the long texts that it is given are words for people, and no script."""
         return PROSE.fullmatch(self.script) is not None
 
@@ -199,7 +199,7 @@ class Command:
 
     def has_script_of(self, other: Command) -> bool:
         """Whether both run the same script, or one that needs what the other lacked, or say other words to people."""
-        if self.script == other.script or other.is_absent or (self.says and other.says):
+        if self.script == other.script or other.is_absent or (self.has_message and other.has_message):
             return True
         return not missing_modules(other).isdisjoint(_IMPORTS.findall(self.script.casefold()))
 

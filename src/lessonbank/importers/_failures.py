@@ -23,7 +23,7 @@ _TELLING: Final = 20
 EDITED: Final = "edit "
 ITS_PATH: Final = "<path>"  # what a command was about that another program did instead
 ASKED, FREED, JOINED, _QUOTED, _AGAIN = "ask", "free", "join", "quote", "again"
-SAYS: Final = {
+SENTENCES: Final = {
     ASKED: "It went through after the person had done something: ask for it.",
     FREED: "It went through outside of the sandbox, which the person has to allow: ask for it.",
     JOINED: "It ran with `;` in the place of `&&`, which this shell does not know.",
@@ -79,8 +79,8 @@ class Failure:
     def _advice(self) -> str:
         if self.cure.startswith(EDITED):
             return f"It went through after an edit of `{self.cure.removeprefix(EDITED)}`."
-        if self.cure in SAYS:
-            return SAYS[self.cure]
+        if self.cure in SENTENCES:
+            return SENTENCES[self.cure]
         is_check, is_same = check_of(self.command) is not None, program_of(self.cure.partition("(")[0]) == self.program
         if is_same and may_loosen(self.command, self.cure, is_check=is_check):
             return f"`{self.cure}` went through: {CHECKS_LESS}."

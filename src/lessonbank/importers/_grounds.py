@@ -12,7 +12,7 @@ from lessonbank.text.shell_commands import INSTALLS, TELLS, name_of, program_of,
 
 from ._checks import SCRATCH, check_of
 from ._deeds import Command, Deed, Edit
-from ._failures import ITS_PATH, JOINED, SAYS, Failure
+from ._failures import ITS_PATH, JOINED, SENTENCES, Failure
 
 _BRINGS: Final = re.compile(r"(?:(?:\S*python\S* -m |uv )?pip3?|npm|pnpm|brew) (?:install|i|add) ")
 _THERE: Final = "already exists"
@@ -27,7 +27,6 @@ _PLACES: Final = re.compile(r"-C|--(?:prefix|cwd|dir|directory|project|manifest-
 """An option that says in which folder, as `cd` does."""
 _DOES_LESS: Final = re.compile(r"--(?:check|dry-run|no-run|list|help|version|verbose|debug|quiet|trace|[\w-]*only)|-v+")
 """What makes a command only look, or do a part."""
-RECORDS: Final = ("git add", "git commit")  # what keeps a change got no other command through
 _NAMES_FILE: Final = re.compile(r"(?:[A-Za-z]:)?[\w.~][^\s=@:]*[./][^\s=@:]*|(?:[A-Za-z]:)?/\S+")
 _BRANCHES: Final = re.compile(r"git (?:checkout|switch) (?:.* )?(?:-[bBcC]|--create|--orphan)\b")
 """What makes a branch: another one in each task."""
@@ -38,21 +37,21 @@ _SAVES: Final = re.compile(
 )
 """An install that the project remembers: the next task has it."""
 _ON_FILES: Final = re.compile(r"cp|mv|rm|ln|touch|chmod|sed|perl|tee")
-_OF_ONE_TASK: Final = re.compile(r"#?\d{5,}|[A-Z]{2,}-\d+|(?=\S*\d)[0-9a-f]{7,40}")
+_NEW_NAME: Final = re.compile(r"#?\d{5,}|[A-Z]{2,}-\d+|(?=\S*\d)[0-9a-f]{7,40}")
 """A new word of a command that no other task will have."""
 _LONG_NUMBER: Final = re.compile(r"\d{6,}")
 _NUMBER: Final = re.compile(r"#?\d+|[A-Za-z]+-\d+")
 """What an act shares with the command that failed where both are about one thing of one task."""
 
 
-def rests_on(failed: Command, cure: str, beside: Sequence[Deed], /, *, is_instead: bool) -> str:
+def rests_on(failed: Command, by: Command, cure: str, beside: Sequence[Deed], /, *, is_instead: bool) -> str:
     """What a cure rests on; empty where one run shows it: any agent tries what the output says, and of what was done
-    beside it each may have got the command through. `beside`: what the cure does not tell.
+    beside it each may have got the command through. `by`: the next try; `beside`: what the cure does not tell.
     """
-    if cure in SAYS:
+    if cure in SENTENCES:
         return OUTPUT if cure == JOINED else ""
-    start, by, _ = cure.partition(f" {failed.text}")
-    is_started = is_instead and by != "" and {"=", ";", "&"}.isdisjoint(start)
+    start, rest, _ = cure.partition(f" {failed.text}")
+    is_started = is_instead and rest != "" and {"=", ";", "&"}.isdisjoint(start)
     if not is_started and _names_it(failed, cure, is_instead=is_instead):
         return OUTPUT
     acts = [deed for deed in beside if not isinstance(deed, Command) or not (deed.looks or deed.program == "mkdir")]
@@ -60,6 +59,8 @@ def rests_on(failed: Command, cure: str, beside: Sequence[Deed], /, *, is_instea
     was_tried = any(isinstance(deed, Command) and deed.text in cure for deed in acts)
     shows = (is_known and not was_tried) or not acts
     is_other = not is_instead and failed.misses_another and not INSTALLS.match(cure)
+    is_other = is_other or (is_instead and by.folder not in ("", failed.folder))  # was it the folder, or the words?
+    is_other = is_other or (failed.has_message and by.script != failed.script)
     return "" if shows and not (is_other or _is_of_one_task(failed, cure, is_instead=is_instead)) else RESULT
 
 
@@ -80,7 +81,7 @@ def _is_of_one_task(failed: Command, cure: str, *, is_instead: bool) -> bool:
     words = {*words_of(cure)}
     if _BEGINS.match(failed.text) or (_SAVES.match(cure) and "--no-save" not in words) or words <= failed.words:
         return True
-    is_new = any(map(_OF_ONE_TASK.fullmatch, words - failed.words)) or any(map(_LONG_NUMBER.fullmatch, words))
+    is_new = any(map(_NEW_NAME.fullmatch, words - failed.words)) or any(map(_LONG_NUMBER.fullmatch, words))
     if is_new or _BRANCHES.match(cure) or (is_instead and _is_of_files(failed, cure)):
         return True
     is_scratch = any(word[:1] in "/~" and SCRATCH.match(word) for word in words)

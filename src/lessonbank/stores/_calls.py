@@ -258,13 +258,14 @@ class StoreCalls(Generic[D]):
         batch = Batch(where, by, records_with_sums(changes), if_unchanged=tuple(if_unchanged))
 
         def write(connection: Any) -> Sequence[JournalEntry]:
+            purging = self._load("_purge")
             if isinstance(erasures, datetime):
-                return self._load("_purge").forget_old(connection, where, erasures, by)
+                return purging.forget_old(connection, where, erasures, by)
             if erasures == [("scope", "")]:
-                return [self._load("_purge").purge_scope(connection, where, by, why)]
+                return [purging.purge_scope(connection, where, by, why)]
             if batch.entries:
                 self._writes.apply(connection, batch)
-            return self._load("_purge").purge(connection, where, erasures, by, why)
+            return purging.purge(connection, where, erasures, by, why)
 
         entries = await self._change(where, write)
         if entries:
