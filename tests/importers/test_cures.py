@@ -431,7 +431,7 @@ def test_every_command_of_a_line_may_be_what_failed_or_what_went_through(
 @pytest.mark.parametrize(
     "calls",
     [
-        (bad("cat a/[id].ts", "zsh:1: no matches found: a/[id].ts", 1), ok("cat 'a/[id].ts'")),  # a look
+        (bad("cat a/[id].ts", "zsh:1: no matches found: a/[id].ts", 1), ok("cat 'a/[id].ts'")),  # one run of a look
         (bad("rg x src && rg y src", "", 1), ok("make proto"), ok("rg x src && rg y src")),
         (bad("x | Select-Object -First 2", code=1), ok("make proto"), ok("x | Select-Object -First 2")),
         (bad(WRITES.format("a")), ok("make proto"), ok(WRITES.format("a").replace("title", "page"))),  # another text
@@ -845,6 +845,40 @@ def test_what_left_the_sandbox_is_cured_by_that_and_not_by_the_words_that_came_a
     call = call.model_copy(update={"arguments": {"command": "mix format --all", "with_escalated_permissions": True}})
     second = made.steps[1].model_copy(update={"action": Action(calls=(call,))})
     assert [one.cure for one in failures_in(made.model_copy(update={"steps": (made.steps[0], second)}), codes)] == [""]
+
+
+def _freed(made: Trajectory, *places: int) -> Trajectory:
+    """The run, some of whose calls left the sandbox."""
+    steps = list(made.steps)
+    for at in places:
+        call = steps[at].action.calls[0]
+        given = {"command": call.arguments["command"]} if isinstance(call.arguments, dict) else {}
+        call = call.model_copy(update={"arguments": {**given, "sandbox_permissions": "require_escalated"}})
+        steps[at] = steps[at].model_copy(update={"action": Action(calls=(call,))})
+    return made.model_copy(update={"steps": tuple(steps)})
+
+
+def test_a_look_that_the_sandbox_stopped_and_what_left_it_together_are_cured_by_leaving_it() -> None:
+    made, codes = run(bad("gh run list", "error: could not resolve host: api.github.com", 1), ok("gh run list"))
+    assert [one.cure for one in failures_in(_freed(made, 1), codes)] == ["free"]
+    assert [one.cure for one in failures_in(made, codes)] == [""]
+    made, codes = run(bad("cd web && npm i", "", 1), ok("cd api && npm i"), ok("cd web && npm i"))
+    assert [one.cure for one in failures_in(_freed(made, 1, 2), codes)] == ["free"]
+    assert [one.cure for one in failures_in(_freed(made, 2), codes)] != ["free"]  # the other one may have helped
+
+
+def test_a_look_that_the_shell_could_not_read_waits_with_its_quotes_for_a_second_run() -> None:
+    paths = " ".join(f"src/pages/of/{name}.tsx" for name in "abcdefgh")
+    failed = bad(f"git diff -- {paths} a/[id].ts", "zsh:1: no matches found: a/[id].ts", 1)
+    (found,) = failures_in(*run(failed, ok(f"git diff -- {paths} 'a/[id].ts'")))
+    assert (found.cure, found.rests_on) == ("git diff … 'a/[id].ts'", OUTPUT)
+
+
+def test_a_formatter_of_a_file_that_the_run_wrote_is_a_cure_that_waits() -> None:
+    warned = "[warn] Code style issues found in docs/plan.md. Run Prettier with --write to fix."
+    written, check = ok("cat > docs/plan.md <<'E'\n# Plan\nE"), "npx prettier --check docs/plan.md README.md"
+    found = failures_in(*run(written, bad(check, warned, 1), ok("npx prettier --write docs/plan.md"), ok(check)))
+    assert [(one.cure, one.rests_on) for one in found] == [("npx prettier --write docs/plan.md", OUTPUT)]
 
 
 def test_what_went_through_after_the_person_had_done_something_is_asked_for() -> None:

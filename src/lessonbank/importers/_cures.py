@@ -18,6 +18,7 @@ from lessonbank.text.error_line import BRANCH, ITS_BRANCH, JOINS, NO_SCRIPT, PLA
 from lessonbank.text.shell_commands import (
     INSTALLS,
     RUNS,
+    SAYS,
     TELLS,
     name_of,
     operands_of,
@@ -31,6 +32,7 @@ from ._checks import check_of
 from ._deeds import (
     LONGEST,
     NAME,
+    PATTERN,
     Command,
     Deed,
     Edit,
@@ -169,7 +171,7 @@ def _fitted(failed: Command, again: Command, shown: str, cure: str) -> tuple[str
     command, text = _of_any_task(failed.text, again.text)
     if len(before + text) <= LONGEST and (again.words > failed.words or len(command + text) <= MOST_OF_BOTH):
         return command, before + text
-    is_told = before or again.words > failed.words or again.renames(failed)
+    is_told = before or again.words > failed.words or again.renames(failed) or again.quotes(failed)
     return shown, f"{before}{_added(failed, again)}" if is_told else ""
 
 
@@ -177,7 +179,9 @@ def _added(failed: Command, again: Command) -> str:
     """A command with the words that another one had not, and those of its program."""
     shown, known = again.program.split(), {*failed.words}
     words = _WORDS.findall(again.text)
-    rest = [w if w.rpartition("/")[2] in shown or w.strip("\"'") not in known else "…" for w in words[1:]]
+    named = PATTERN.search(failed.printed)
+    shown += [f"{quote}{named[1]}{quote}" for quote in "'\"" if named]
+    rest = [w if {w, w.rpartition("/")[2]} & {*shown} or w.strip("\"'") not in known else "…" for w in words[1:]]
     return re.sub(r"…(?: …)+", "…", " ".join((*words[:1], *rest)))
 
 
@@ -249,17 +253,19 @@ def _without_paths(failed: Command, acted: Command, *, stands: bool) -> tuple[st
 
 def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) -> str:
     """What was edited is of one task, so it is no cure, unless the error names that document."""
-    edited = {getattr(deed, "file", "") for deed in between if _edits(deed)}
     done = [deed for deed in between if isinstance(deed, Command) and deed.helps(failed)]
+    edited = {getattr(deed, "file", "") for deed in between if _edits(deed) and deed not in done}
     acted = [command for command in done if not _did_nothing(failed, command)]
     is_same = again.words == failed.words
     if again.is_free and not failed.is_free:
-        return FREED if WALLED.search(failed.printed) or (is_same and not (acted or edited)) else ""
+        inside = [command for command in acted if not command.is_free]
+        return FREED if WALLED.search(failed.printed) or (is_same and not (inside or edited)) else ""
     if JOINS in failed.printed:
         return JOINED if is_same else ""
     if UNREAD.search(failed.printed) and not failed.is_absent:  # what else is new in it had no part in that
-        is_shown = again.text != failed.text and len(again.text) <= LONGEST and is_plain(again.text)
-        return again.text if is_shown and again.quotes(failed) else ""
+        return again.text if again.text != failed.text and again.quotes(failed) else ""
+    if failed.looks and not SAYS.fullmatch(failed.text):
+        return ""
     if failed.is_absent and not acted and again.prepared not in ("", failed.prepared):
         return _prepared(again)
     if not is_same and again.text != failed.text:

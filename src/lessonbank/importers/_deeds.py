@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from lessonbank.contracts.records import ToolCall, Trajectory
-from lessonbank.text.error_line import ABSENT, MODULE, PLACELESS, UNREAD, error_in
+from lessonbank.text.error_line import ABSENT, MODULE, PLACELESS, UNREAD, WALLED, error_in
 from lessonbank.text.shell_commands import (
     EDITS,
     INSTALLS,
@@ -50,10 +50,11 @@ _CALL: Final = re.compile(r"[\w.-]+\([\w.-]*(?:, [\w.-]+)*\)?")
 """A call of a tool, told by names."""
 _PRINTED: Final = 8_000
 _CLOSED: Final = 126
-_PATTERN: Final = re.compile(r"no matches found: (\S+)")
+PATTERN: Final = re.compile(r"no matches found: (\S+)")
 """What a shell took for a pattern."""
 LACKS: Final = re.compile(f"{MODULE.pattern}|ModuleNotFound|{ABSENT.pattern}|no matches found: ", re.MULTILINE)
 """How programs say that a module or a program is not there, or that they were not even asked."""
+_STOPPED: Final = re.compile(f"{UNREAD.pattern}|{WALLED.pattern}")  # it did not even look
 _FREES: Final = {
     "sandbox_permissions": "require_escalated",
     "with_escalated_permissions": True,
@@ -147,7 +148,7 @@ class Command:
     @property
     def is_plain(self) -> bool:
         """Whether it is a program and its arguments, but for what a shell took for a pattern."""
-        named = _PATTERN.search(self.printed)
+        named = PATTERN.search(self.printed)
         return is_plain(self.text.replace(named[1], "") if named else self.text)
 
     def is_named_in(self, text: str) -> bool:
@@ -167,7 +168,7 @@ class Command:
     @property
     def can_teach(self) -> bool:
         """Whether it failed, and that is of no one task: what a look does not find it will not find again."""
-        is_act = not self.looks or SAYS.fullmatch(self.text)
+        is_act = not self.looks or SAYS.fullmatch(self.text) or _STOPPED.search(self.printed)
         is_silent = _NAMES_ITSELF.fullmatch(self.program) and f"{self.program}: " not in self.printed
         is_silent = is_silent or (self.program == "git add" and _HOOKED.search(self.printed))
         is_read = _NAMED.fullmatch(self.program) and not _NESTS.match(self.text)
@@ -232,13 +233,13 @@ class Command:
 
     def helps(self, other: Command) -> bool:
         """Whether it may be what got another one through: it acts, and is no check, nor the same on another thing."""
-        mends = _MENDS.search(self.text) is not None
+        mends = _MENDS.search(self.text) is not None and not (_WRITES.match(self.text) or EDITS.match(self.text))
         proves = check_of(self.text) in ("the tests", "the linter") or _PROVES.search(self.text)
         (mine, its), (set_here, set_there) = zip(*(apart(unwrapped(c.text)) for c in (self, other)), strict=True)
         is_twin = mine[:2] == its[:2] and set_here == set_there and not {*mine[2:]}.isdisjoint(its[2:])
         is_read = _NAMED.fullmatch(self.program) and is_plain(self.text) and not _NESTS.match(self.text)
         only_tells = self.looks or self.program == "mkdir" or TELLS.match(self.text)
-        is_left_out = only_tells or self.script or self.edits or self.part.is_fed or (not mends and (proves or is_twin))
+        is_left_out = only_tells or self.script or self.part.is_fed or (not mends and (self.edits or proves or is_twin))
         return (self.code == 0 or self.part.is_left) and bool(is_read) and not is_left_out
 
     @property

@@ -60,7 +60,7 @@ def rests_on(failed: Command, by: Command, cure: str, beside: Sequence[Deed], /,
     shows = (is_known and not was_tried) or not acts
     is_other = not is_instead and failed.misses_another and not INSTALLS.match(cure)
     is_other = is_other or (is_instead and by.folder not in ("", failed.folder))  # was it the folder, or the words?
-    is_other = is_other or (failed.has_message and by.script != failed.script)
+    is_other = is_other or failed.looks or (failed.has_message and by.script != failed.script)
     return "" if shows and not (is_other or _is_of_one_task(failed, cure, is_instead=is_instead)) else RESULT
 
 
