@@ -67,8 +67,8 @@ def test_there_is_one_picture_for_each_number_that_is_known(tmp_path: Path) -> N
 
 @DRAWS
 def test_many_arms_and_one_seed_can_be_drawn_and_what_is_not_known_is_not(tmp_path: Path) -> None:
-    arms = [{"name": f"arm {n}", "memory": "random"} for n in range(9)]
-    experiment = asked(arms=arms, seeds=[5], environment="webarena", model="openai:any")
+    arms = [{"name": f"arm {n}", "memory": "random"} for n in range(7)]  # the fewest that get a plot each
+    experiment = asked(arms=arms, seeds=[5], tasks=4, environment="webarena", model="openai:any")
     names = [path.stem for path in pngs(experiment, drawn_rows(experiment), tmp_path)]
     assert names[0] == "success"
     assert "cost" not in names

@@ -163,8 +163,12 @@ async def test_a_bank_without_a_gate_takes_echoes_in_but_no_wording_twice() -> N
 
 
 @pytest.mark.parametrize(("policy", "wins"), [("open", True), ("corroborated", False), ("reviewed", False)])
-async def test_a_poisoner_wins_something_only_where_nobody_vouches_for_anything(policy: str, wins: bool) -> None:
-    won = await part("poisoning").simulated(policy, "copies of the most frequent tasks", 90)
+async def test_a_poisoner_wins_something_only_where_nobody_vouches_for_anything(
+    policy: str, wins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part("poisoning"), "WRITERS", 4)
+    monkeypatch.setattr(part("poisoning"), "SHARE", 20)  # he plants twice in forty episodes
+    won = await part("poisoning").simulated(policy, "copies of the most frequent tasks", 40)
     assert (won.poisoned > 0) is wins
     assert won.injections > 10
 
