@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from lessonbank_bench.measure.ledger import reaching
+from lessonbank_bench.measure.ledger.sampling import Sampling
 
 
 def part(name: str) -> ModuleType:
@@ -27,7 +28,14 @@ def part(name: str) -> ModuleType:
 def few(monkeypatch: pytest.MonkeyPatch) -> Any:
     """As few replications as there can be, of a population that is made in a moment."""
     monkeypatch.setattr(part("covering"), "_POPULATION", 100)
-    return part("sampling").Sampling(0.0002)
+    return Few(0.0002)
+
+
+class Few(Sampling):
+    """A sample of no more seeds than its share gives, or four."""
+
+    def seeds(self, wanted: int, /, *, least: int = 2) -> range:
+        return super().seeds(wanted, least=min(least, 4))
 
 
 # --- it runs ---------------------------------------------------------------------------------------------------------

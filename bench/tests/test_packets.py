@@ -39,8 +39,8 @@ def row(place: str, *, success: bool) -> dict[str, Any]:
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file of each of three sources, each with its own towns."""
-    few = dict(list(FILES.items())[:3])
+    """A file of each of two sources, each with its own towns."""
+    few = dict(list(FILES.items())[:2])
     monkeypatch.setattr(packets, "FILES", few)
     monkeypatch.setattr(arms, "FILES", few)
     for name in few:

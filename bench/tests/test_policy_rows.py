@@ -82,7 +82,7 @@ def short(world: Callable[..., World], /) -> Callable[[int], World]:
 
 @pytest.mark.full
 def test_a_lesson_that_is_less_near_and_helps_takes_the_place_of_one_that_harms() -> None:
-    banks = played(*(effects.Nearer(seed) for seed in range(10)))
+    banks = played(*(effects.Nearer(seed, tasks=200) for seed in range(10)))
     assert sum(any("l1" in shown for shown in bank.shown[:30]) for bank in banks) >= 9
     assert fmean("l1" in shown for bank in banks for shown in bank.shown[100:]) > 0.5
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-SMALL = {"structure": 200, "secrets": 100, "tenancy": 100, "abuse": 60, "admission": 60, "echo": 25, "poison": 180}
+SMALL = {"structure": 200, "secrets": 100, "tenancy": 100, "abuse": 60, "admission": 60, "echo": 50, "poison": 180}
 """Each so many-th case, so that a part takes a moment."""
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +44,7 @@ MUST_HOLD = ("structure", "secrets", "tenancy", "abuse")
 
 @pytest.mark.parametrize("name", ROWS)
 async def test_each_part_gives_its_rows_on_a_small_sample(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(part("timing"), "SIZE", 100_000)
+    monkeypatch.setattr(part("timing"), "SIZE", 20_000)
     monkeypatch.setattr(part("poisoning"), "WRITERS", 4)
     rows = await part("__main__").measured(name, every=SMALL.get(name, 20))
     for words in ROWS[name]:
