@@ -32,7 +32,7 @@ PARALLEL: dict[str, Any] = {"k": 3, "mode": "parallel"}
 RETRY: dict[str, Any] = {"k": 3, "mode": "retry"}
 ASKED: dict[str, Any] = {
     "seeds": "200-201",
-    "tasks": 2,
+    "tasks": 3,
     "leave_out": [],
     "arms": [
         {"name": "none", "runs": PARALLEL},
@@ -53,7 +53,7 @@ def asked(**more: Any) -> Experiment:
 
 def two(first: dict[str, Any], second: dict[str, Any] | None = None, **more: Any) -> Experiment:
     arms = [{"name": "first", **first}, {"name": "second", **(second or {"memory": "none", "runs": {"k": 1}})}]
-    return asked(**{"arms": arms, "seeds": [200], "tasks": 3, **more})
+    return asked(**{"arms": arms, "seeds": [200], **more})
 
 
 class Ended(DeskEnvironment):
@@ -98,7 +98,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_row_has_the_runs_of_one_task_and_the_figures_of_all(uninterrupted: Path) -> None:
     rows = rows_of(uninterrupted)
-    assert len(rows) == 32
+    assert len(rows) == 48
     assert {(row.arm, len(row.runs)) for row in rows if row.arm in ("none", "parallel", "sequential", "plain")} == {
         ("none", 3), ("parallel", 3), ("sequential", 2), ("plain", 0),
     }  # fmt: skip
@@ -115,14 +115,14 @@ def test_each_row_has_the_runs_of_one_task_and_the_figures_of_all(uninterrupted:
 
 @pytest.mark.full
 def test_an_experiment_cut_within_a_task_goes_on_to_the_same_rows(uninterrupted: Path, tmp_path: Path) -> None:
-    copied(uninterrupted, tmp_path, lines=19)
+    copied(uninterrupted, tmp_path, lines=27)
     ran = run(asked(), DeskEnvironment(), tmp_path, resume=True)
-    assert (ran.made, ran.complete) == (13, True)
+    assert (ran.made, ran.complete) == (21, True)
     assert facts(tmp_path) == facts(uninterrupted)
 
 
 def test_runs_that_were_changed_on_disk_stop_the_run(uninterrupted: Path, tmp_path: Path) -> None:
-    copied(uninterrupted, tmp_path, lines=15)
+    copied(uninterrupted, tmp_path, lines=23)
     path = tmp_path / ROWS
     told = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     for one in next(row for row in told if row["arm"] == "parallel")["runs"]:
@@ -145,10 +145,10 @@ def test_every_run_of_a_task_can_be_read_on_the_page_and_arms_are_compared_by_th
 ) -> None:
     experiment, rows = read_rows(uninterrupted)
     told = page(experiment, rows, attempts=80)
-    assert told.count("<h4>Run 1 of 3, ") >= 8
+    assert told.count("<h4>Run 1 of 3, ") >= 12
     assert ", chosen</h4>" in told
     found = {one.arm: one for one in compare(experiment, rows)}
-    assert found["parallel"].success == sum(bool(row.success) for row in rows if row.arm == "parallel") / 4
+    assert found["parallel"].success == sum(bool(row.success) for row in rows if row.arm == "parallel") / 6
     assert set(found["parallel"].scores) == {"Pass@1", "Pass@2", "Pass@3"}
 
 
