@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from functools import cache
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from lessonbank.demo.reading import opinion, read
 from lessonbank.search.injection import Injector
 from lessonbank.text.prompts import load
 from lessonbank.text.rendering import estimate_tokens
-from lessonbank_bench import play
+from lessonbank_bench import Episode, play
 from lessonbank_bench.arms import irrelevant
 
 WORDS = re.compile(r"[a-z]{4,}")
@@ -24,6 +25,12 @@ lessons = st.lists(
     min_size=1,
     max_size=4,
 )
+
+
+@cache
+def played(arm: str) -> list[Episode]:
+    """A stream of 25 tasks, played once for all tests."""
+    return list(play(arm, 3, tasks=25))  # type: ignore[arg-type]
 
 
 @given(lessons=lessons, seed=st.integers(0, 99), paper=st.booleans())
@@ -51,7 +58,7 @@ def test_the_prose_shares_no_word_with_the_world_and_moves_no_opinion() -> None:
     prose = set(WORDS.findall(" ".join(text.removeprefix(head) for text in placebos).lower()))
     assert len(prose) > 60
     assert not prose & set(WORDS.findall(world_words.lower()))
-    shown = [e for e in play("placebo", 3, tasks=25) if e.memory]
+    shown = [e for e in played("placebo") if e.memory]
     assert shown
     for episode in shown:
         said = read(episode.memory, goal=episode.task.goal)
@@ -59,7 +66,7 @@ def test_the_prose_shares_no_word_with_the_world_and_moves_no_opinion() -> None:
 
 
 def test_an_agent_with_a_placebo_does_what_it_does_without_memory() -> None:
-    one, two = (list(play(arm, 3, tasks=25)) for arm in ("none", "placebo"))  # type: ignore[arg-type]
+    one, two = (played(arm) for arm in ("none", "placebo"))
     assert [[s.action.text for s in e.run.steps] for e in one] == [[s.action.text for s in e.run.steps] for e in two]
     assert any(e.memory for e in two)
 

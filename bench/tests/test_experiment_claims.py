@@ -107,7 +107,7 @@ def test_intervals_of_rates_end_at_what_is_possible_where_two_seeds_disagree() -
 
 def test_of_experiments_without_an_effect_at_most_one_in_twenty_shows_one() -> None:
     for seeds, tasks in ((20, 40), (12, 10), (5, 40)):
-        assert claims(Question(effect=0.0), seeds, tasks, runs=2000) <= 0.05
+        assert claims(Question(effect=0.0), seeds, tasks, runs=1000) <= 0.05
 
 
 def test_an_interval_over_seeds_is_as_sure_as_it_says_when_tasks_of_a_seed_go_together() -> None:

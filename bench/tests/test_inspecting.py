@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -153,6 +154,17 @@ def kept(log: Any) -> list[dict[str, Any]]:
 
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # another project's warnings are not ours
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_company() -> Iterator[None]:
+    """Before a sample begins, Inspect AI loads what it knows of two companies' models: seconds, and none is asked."""
+    with pytest.MonkeyPatch.context() as patch:
+        if HERE:
+            internal = importlib.import_module("inspect_ai.model._assistant_internal")
+            patch.setattr(internal, "_HAS_OPENAI", False, raising=False)
+            patch.setattr(internal, "_HAS_ANTHROPIC", False, raising=False)
+        yield
 
 
 @pytest.fixture(autouse=True)

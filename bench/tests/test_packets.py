@@ -12,6 +12,8 @@ import pytest
 
 from lessonbank.contracts.records import Action, Observation, Step, ToolCall, Trajectory
 from lessonbank_bench.measure.judging.labelled import Labelled
+from lessonbank_bench.measure.packets import __main__ as packets
+from lessonbank_bench.measure.packets import arms
 from lessonbank_bench.measure.packets.__main__ import main
 from lessonbank_bench.measure.packets.arms import ARMS, FILES, first_error, first_repeat, folds, with_codes
 
@@ -36,9 +38,12 @@ def row(place: str, *, success: bool) -> dict[str, Any]:
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A file of each source, each with its own towns."""
-    for name in FILES:
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of each of two sources, each with its own towns."""
+    few = dict(list(FILES.items())[:2])
+    monkeypatch.setattr(packets, "FILES", few)
+    monkeypatch.setattr(arms, "FILES", few)
+    for name in few:
         rows = [row(f"{place} {name.split('_')[0]}", success=at % 2 == 0) for at, place in enumerate(PLACES)]
         with gzip.open(tmp_path / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
             file.writelines(json.dumps(one) + "\n" for one in rows)

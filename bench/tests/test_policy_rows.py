@@ -82,15 +82,15 @@ def short(world: Callable[..., World], /) -> Callable[[int], World]:
 
 @pytest.mark.full
 def test_a_lesson_that_is_less_near_and_helps_takes_the_place_of_one_that_harms() -> None:
-    banks = played(*(effects.Nearer(seed) for seed in range(10)))
+    banks = played(*(effects.Nearer(seed, tasks=200) for seed in range(10)))
     assert sum(any("l1" in shown for shown in bank.shown[:30]) for bank in banks) >= 9
     assert fmean("l1" in shown for bank in banks for shown in bank.shown[100:]) > 0.5
 
 
 @pytest.mark.full
 def test_a_good_lesson_is_found_among_three_that_are_less_near_than_one_that_harms() -> None:
-    banks = played(*(effects.NearerOfFour(seed) for seed in range(20)))
-    assert sum(any("l1" in shown for shown in bank.shown[:30]) for bank in banks) >= 16  # before: about 12
+    banks = played(*(effects.NearerOfFour(seed, tasks=30) for seed in range(20)))
+    assert sum(any("l1" in shown for shown in bank.shown) for bank in banks) >= 16  # before: about 12
 
 
 @pytest.mark.full

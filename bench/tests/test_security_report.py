@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-SMALL = {"structure": 200, "secrets": 100, "tenancy": 100, "abuse": 60, "admission": 60, "echo": 25, "poison": 180}
+SMALL = {"structure": 200, "secrets": 100, "tenancy": 100, "abuse": 60, "admission": 60, "echo": 50, "poison": 180}
 """Each so many-th case, so that a part takes a moment."""
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +44,7 @@ MUST_HOLD = ("structure", "secrets", "tenancy", "abuse")
 
 @pytest.mark.parametrize("name", ROWS)
 async def test_each_part_gives_its_rows_on_a_small_sample(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(part("timing"), "SIZE", 100_000)
+    monkeypatch.setattr(part("timing"), "SIZE", 20_000)
     monkeypatch.setattr(part("poisoning"), "WRITERS", 4)
     rows = await part("__main__").measured(name, every=SMALL.get(name, 20))
     for words in ROWS[name]:
@@ -163,8 +163,12 @@ async def test_a_bank_without_a_gate_takes_echoes_in_but_no_wording_twice() -> N
 
 
 @pytest.mark.parametrize(("policy", "wins"), [("open", True), ("corroborated", False), ("reviewed", False)])
-async def test_a_poisoner_wins_something_only_where_nobody_vouches_for_anything(policy: str, wins: bool) -> None:
-    won = await part("poisoning").simulated(policy, "copies of the most frequent tasks", 90)
+async def test_a_poisoner_wins_something_only_where_nobody_vouches_for_anything(
+    policy: str, wins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part("poisoning"), "WRITERS", 4)
+    monkeypatch.setattr(part("poisoning"), "SHARE", 20)  # he plants twice in forty episodes
+    won = await part("poisoning").simulated(policy, "copies of the most frequent tasks", 40)
     assert (won.poisoned > 0) is wins
     assert won.injections > 10
 

@@ -149,7 +149,7 @@ def test_the_looks_between_reviews_say_what_the_reviews_say() -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_simulators_own_scores_and_limits_are_those_of_the_ledger(name: str) -> None:
-    stream = MAKERS[name](240, 6)
+    stream = MAKERS[name](150, 6)
     bank = Pure(stream, AdaptiveHoldout(seed="a"))
     play(stream, bank)
     bank.review()

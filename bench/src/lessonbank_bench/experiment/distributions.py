@@ -19,7 +19,15 @@ _TERMS: Final = 400
 
 def log_factorials(n: int, /) -> Floats:
     """(n + 1,): the logs of 0! to n!."""
-    return np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, n + 1, dtype=float)))))
+    return _log_factorials(1 << n.bit_length())[: n + 1]
+
+
+@lru_cache(maxsize=32)
+def _log_factorials(n: int, /) -> Floats:
+    """The first of them are the same in every table: one is enough for all that ask for fewer."""
+    table = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, n + 1, dtype=float)))))
+    table.flags.writeable = False
+    return table
 
 
 def binomial(n: int, chance: float, /) -> Floats:
@@ -38,7 +46,13 @@ def mcnemar(better: int, worse: int, /) -> float:
     n = better + worse
     if n == 0:
         return 1.0
-    return float(min(1.0, 2.0 * binomial(n, 0.5)[: min(better, worse) + 1].sum()))
+    return float(min(1.0, 2.0 * _fair(n)[: min(better, worse) + 1].sum()))
+
+
+@lru_cache(maxsize=256)
+def _fair(n: int, /) -> Floats:
+    """Of a fair coin: simulated experiments have the same few numbers of pairs again and again."""
+    return binomial(n, 0.5)
 
 
 def holm(values: Mapping[str, float], /) -> dict[str, float]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -43,11 +44,17 @@ def knowing(seed: int, withheld: float, /, *, diluted: float = 0.0) -> list[int]
 
     `diluted`: the share of each topic's lessons that draws of their own leave out where the topic is shown.
     """
-    stream, g = making.arriving(_TASKS, seed), np.random.default_rng((seed, 18))
+    stream, g = _arriving(seed), np.random.default_rng((seed, 18))
     worth = making.topic_effects(25, seed) * (1 - diluted)
     first = stream.found[:, 0] != NOBODY
     whens = [_shown_at(np.flatnonzero((stream.template == n) & first), worth[n], withheld, g) for n in range(25)]
     return [when for when in whens if when < NEVER]
+
+
+@lru_cache(maxsize=2)
+def _arriving(seed: int) -> Stream:
+    """Takes a tenth of a second, and is the same however much of it is diluted."""
+    return making.arriving(_TASKS, seed)
 
 
 def _shown_at(task: Ints, effect: float, withheld: float, g: np.random.Generator) -> int:

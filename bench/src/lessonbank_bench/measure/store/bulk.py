@@ -10,7 +10,7 @@ import lessonbank
 from .banks import Built, Part, experience, portions
 from .clock import Stopwatch
 from .figures import Figure, Target
-from .retrieving import Asking
+from .retrieving import Asking, prepared
 from .workload import SCOPE, Queries
 from .writing import raw_file
 
@@ -46,7 +46,7 @@ def _raw_rate(path: Path, lessons: int) -> float:
 async def carrying(path: Path, lessons: int, folder: Path) -> list[Figure]:
     """Export of a bank and import into a new one, up to 10,000 records; vectors do not travel."""
     out, new = folder / "export.jsonl", folder / "imported.db"
-    asking = await Asking.of(path, Queries())
+    asking = await Asking.of(path, Queries(), ready=prepared(1))  # it is asked nothing
     writing, reading, parsing = Stopwatch(), Stopwatch(), Stopwatch()
     async with asking.bank:
         with writing:

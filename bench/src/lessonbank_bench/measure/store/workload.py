@@ -71,11 +71,11 @@ class Queries:
     """Vectors from the same clusters, and texts to go with them. No query is ever given out twice."""
 
     def __init__(self) -> None:
-        self._next, self._held = 0, rows(0, 2 * _BLOCK, stream=2)
+        self._next, self._held = 0, rows(0, 0)
 
     def take(self, count: int) -> list[np.ndarray]:
         """`count` vectors that were not taken before."""
-        if self._next + count > len(self._held):
+        while self._next + count > len(self._held):
             more = rows(len(self._held), 2 * _BLOCK, stream=2)
             self._held = np.concatenate([self._held, more])
         self._next += count
