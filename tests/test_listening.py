@@ -14,13 +14,20 @@ from fastapi import FastAPI
 
 from lessonbank.errors import LessonbankError
 from lessonbank.http.service import serving as service_serving
-from lessonbank.mcp.http import Keys, serve_http
 from lessonbank.pages import serving as pages_serving
 from lessonbank.proxy import server as proxy_server
 
 pytestmark = pytest.mark.full
 
 Look = Callable[[Any], None]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imports() -> None:
+    """Whoever runs these tests imports the library, and not each worker that collects them."""
+    global Keys, serve_http
+
+    from lessonbank.mcp.http import Keys, serve_http
 
 
 class SeenError(Exception):

@@ -17,10 +17,6 @@ from lessonbank.adapters.following import scope_of
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import BROKEN, LESSON, TASK, TOOL, Raises
 
-pytest.importorskip("browsergym.experiments.agent", reason="browsergym-experiments is not installed")
-
-from browsergym.experiments.agent import Agent, AgentInfo
-
 pytestmark = pytest.mark.full
 
 
@@ -57,7 +53,19 @@ class Site:
         }
 
 
-class Worker(Agent):
+@pytest.fixture(scope="module", autouse=True)
+def imports() -> None:
+    """To import it takes half a second: whoever runs these tests does so, and not each worker that collects them."""
+    global Worker, AgentInfo
+
+    pytest.importorskip("browsergym.experiments.agent", reason="browsergym-experiments is not installed")
+    from browsergym.experiments.agent import Agent, AgentInfo
+
+    class Worker(Asks, Agent):
+        """An agent as the library makes them."""
+
+
+class Asks:
     """Asks the scripted model for each action, with the conversation so far."""
 
     def __init__(self, model: ScriptedAgentModel) -> None:

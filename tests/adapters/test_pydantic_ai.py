@@ -7,25 +7,35 @@ from typing import Any, ClassVar
 
 import pytest
 from examples_of import load, main_loop
-from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunContext
-from pydantic_ai.exceptions import ModelRetry
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    RetryPromptPart,
-    SystemPromptPart,
-    TextPart,
-    ToolCallPart,
-    ToolReturnPart,
-)
-from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
-from lessonbank.adapters.pydantic_ai import ReasoningBankCapability
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import LESSON, TASK, Raises
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imports() -> None:
+    """To import it takes most of a second: whoever runs these tests does so, and not each worker that collects them."""
+    global Agent, DeferredToolRequests, DeferredToolResults, RunContext, ModelRetry, FunctionModel, DeltaToolCall
+    global ModelRequest, ModelResponse, RetryPromptPart, SystemPromptPart, TextPart, ToolCallPart, ToolReturnPart
+    global ModelMessage, AgentInfo, ReasoningBankCapability
+
+    from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunContext
+    from pydantic_ai.exceptions import ModelRetry
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelRequest,
+        ModelResponse,
+        RetryPromptPart,
+        SystemPromptPart,
+        TextPart,
+        ToolCallPart,
+        ToolReturnPart,
+    )
+    from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+
+    from lessonbank.adapters.pydantic_ai import ReasoningBankCapability
 
 
 @dataclass

@@ -14,13 +14,18 @@ import gates
 import pytest
 
 pytest.importorskip("fastapi", reason="needs the extra server")
-pytest.importorskip("mcp.server.mcpserver", reason="needs the extra mcp")
 
 import retrieve_doors
 from retrieve_doors import DOORS, WORDS
 
 pytestmark = pytest.mark.full
 ASKING = Path("contracts") / "retrieve_options.py"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def the_sdk() -> None:
+    """Whoever runs these tests imports the SDK, and not each worker that collects them."""
+    pytest.importorskip("mcp.server.mcpserver", reason="needs the extra mcp")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -24,15 +25,19 @@ from lessonbank.testing.model_server import ModelServer
 
 PAGES = pages.pages()
 RUN_HERE = [page for page in PAGES if page.parent.name != "tutorials"]  # those run in a kernel: test_tutorials.py
-GROUP: Any = typer.main.get_command(app)
-CONTEXT = GROUP.context_class(GROUP)
-TOP: dict[str, Any] = {name: GROUP.get_command(CONTEXT, name) for name in GROUP.list_commands(CONTEXT)}
-COMMANDS: dict[str, Any] = {
-    " ".join(filter(None, (name, below))): found
-    for name, command in TOP.items()
-    for below, found in getattr(command, "commands", {"": command}).items()
-}
-"""By the words that call them, as in `lessons list`."""
+
+
+@cache
+def known_commands() -> dict[str, Any]:
+    """The commands by the words that call them, as in `lessons list`."""
+    group: Any = typer.main.get_command(app)
+    context = group.context_class(group)
+    top: dict[str, Any] = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    return {
+        " ".join(filter(None, (name, below))): found
+        for name, command in top.items()
+        for below, found in getattr(command, "commands", {"": command}).items()
+    }
 
 
 def runnable(page: Path) -> Any:
@@ -118,8 +123,8 @@ def given(page: Path, environment: pytest.MonkeyPatch, *, experiments: bool) -> 
                 environment.setenv(name, value)
         if words[0].rpartition("/")[2] != "lessonbank":
             continue
-        name = words[1] if words[1] in COMMANDS else " ".join(words[1:3])
-        assert name in COMMANDS, f"{pages.name(page)}, line {line}: there is no command {name!r}"
+        name = words[1] if words[1] in known_commands() else " ".join(words[1:3])
+        assert name in known_commands(), f"{pages.name(page)}, line {line}: there is no command {name!r}"
         if (name in plugins.KNOWN) is not experiments:
             continue
         try:
@@ -129,7 +134,7 @@ def given(page: Path, environment: pytest.MonkeyPatch, *, experiments: bool) -> 
 
 
 def command(name: str) -> Any:
-    return plugins.load(name) if name in plugins.KNOWN else COMMANDS[name]
+    return plugins.load(name) if name in plugins.KNOWN else known_commands()[name]
 
 
 @pytest.mark.full
@@ -145,9 +150,10 @@ def test_the_bench_takes_the_options_that_the_readme_gives_it(capsys: pytest.Cap
 def test_the_guide_has_every_command_and_names_only_options_that_it_has() -> None:
     guide = pages.ROOT / "docs" / "guides" / "command-line.md"
     named = re.findall(r"^##+ lessonbank (\w+(?: \w+)?)$", guide.read_text(encoding="utf-8"), re.M)
-    assert sorted(named) == sorted(COMMANDS)
+    assert sorted(named) == sorted(known_commands())
     known = {
-        command: {o for p in _options(COMMANDS[command]) for o in (*p.opts, *p.secondary_opts)} for command in named
+        name: {o for p in _options(command) for o in (*p.opts, *p.secondary_opts)}
+        for name, command in known_commands().items()
     }
     for option in re.findall(r"`(--[\w-]+)", pages.section(guide, "Shared options")):
         assert any(option in options for options in known.values()), option
@@ -157,7 +163,7 @@ def test_the_guide_has_every_command_and_names_only_options_that_it_has() -> Non
 
 
 def test_the_help_of_a_command_says_what_each_option_does() -> None:
-    silent = [(name, p.opts) for name, command in COMMANDS.items() for p in _options(command) if not p.help]
+    silent = [(name, p.opts) for name, command in known_commands().items() for p in _options(command) if not p.help]
     assert silent == []
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from lessonbank.contracts.ports import Embedder
 from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, TransientModelError, UsageError
-from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder
 from lessonbank.providers.embedders.wrappers import standard
 from lessonbank.testing.embedder_contract import EmbedderContract
 from lessonbank.testing.model_server import Fault, ModelServer, hang, malformed, refusal, server_error
@@ -17,6 +16,14 @@ from lessonbank.testing.model_server import Fault, ModelServer, hang, malformed,
 pytestmark = pytest.mark.full
 
 ASYNC = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imports() -> None:
+    """Whoever runs these tests imports the library, and not each worker that collects them."""
+    global PydanticAIEmbedder
+
+    from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder
 
 
 @ASYNC

@@ -10,9 +10,13 @@ import pytest
 from .alone import agents, driven
 from .programs import OPENING, PROGRAMS, texts
 
-pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
-
 pytestmark = [pytest.mark.full, pytest.mark.release]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def the_sdk() -> None:
+    """Whoever runs these tests imports the SDK, and not each worker that collects them."""
+    pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
 
 def words(request: dict[str, Any]) -> str:

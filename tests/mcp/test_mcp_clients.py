@@ -15,8 +15,6 @@ import pytest
 
 import lessonbank
 
-pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
-
 pytestmark = pytest.mark.full
 TASK = "Ship a parcel abroad"
 WORDS = ["-m", "lessonbank.cli", "mcp", "--scope", "t", "--embedder", "lexical", "--holdout", "0"]
@@ -24,6 +22,12 @@ HOSTS = Path(os.environ.get("LESSONBANK_HOSTS", Path(__file__).parents[2] / ".ho
 NODE = f"{HOSTS / 'node/node_modules/.bin'}:{os.environ['PATH']}"
 """The Inspector needs Node 22; `bash .ci/hosts` installs both."""
 INSPECTOR = shutil.which("mcp-inspector", path=f"{HOSTS / 'inspector/node_modules/.bin'}:{os.environ['PATH']}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def the_sdk() -> None:
+    """Whoever runs these tests imports the SDK, and not each worker that collects them."""
+    pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
 
 @pytest.fixture

@@ -22,12 +22,9 @@ from lessonbank.contracts.store_calls import get_trajectory
 from lessonbank.guard.identity import of_process
 from lessonbank.testing import ModelServer
 
-pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
+pytest.importorskip("httpx2", reason="needs `pip install 'lessonbank[mcp]'`")
 
 import httpx2
-from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult
 from running import lessonbank_cli
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
@@ -38,6 +35,17 @@ COMMAND = ("-m", "lessonbank.cli", "mcp", *BANK)
 KEYS = {scope: f"key-of-{scope}-{'0123456789' * 3}" for scope in ("t", "acme/sales", "pair", "leaves")}
 SECOND = "0" * 40
 """A second key of the scope `pair`."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imports() -> None:
+    """Whoever runs these tests imports the SDK, and not each worker that collects them."""
+    global Client, MCPError, streamable_http_client, CallToolResult
+
+    pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
+    from mcp import Client, MCPError
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp_types import CallToolResult
 
 
 def filled(folder: Path) -> Path:

@@ -11,15 +11,22 @@ from blockbuster import BlockBuster, BlockingError
 from lessonbank.errors import ModelError
 from lessonbank.guard.quote import quoted
 from lessonbank.providers.embedders.hashing import HashingEmbedder
-from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder
 from lessonbank.providers.embedders.wrappers import standard as standard_embedder
 from lessonbank.providers.models.function import FunctionModel
-from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 from lessonbank.providers.models.wrappers import standard
 from lessonbank.testing.model_contract import ASKED, Shape
 from lessonbank.testing.model_server import ModelServer
 
 ASYNC = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imports() -> None:
+    """Whoever runs these tests imports the library, and not each worker that collects them."""
+    global PydanticAIEmbedder, PydanticAIModel
+
+    from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder
+    from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 
 
 @pytest.fixture

@@ -14,8 +14,6 @@ from lessonbank._base.aio import gather
 from lessonbank._base.checks import MOST_SECONDS
 from lessonbank.contracts.ports import LanguageModel, Message
 from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
-from lessonbank.providers.connection import Connection, _check_environment
-from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 from lessonbank.providers.models.wrappers import TimeLimited
 from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape
 from lessonbank.testing.model_server import (
@@ -31,6 +29,15 @@ from lessonbank.testing.model_server import (
 pytestmark = pytest.mark.full
 
 ASYNC = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imports() -> None:
+    """Whoever runs these tests imports the library, and not each worker that collects them."""
+    global Connection, _check_environment, PydanticAIModel
+
+    from lessonbank.providers.connection import Connection, _check_environment
+    from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 
 
 @ASYNC

@@ -17,7 +17,6 @@ from lessonbank.cli import app
 
 pytestmark = pytest.mark.full
 DEPLOY = Path(__file__).parents[2] / "deploy"
-GROUP: Any = typer.main.get_command(app)
 
 
 def calls() -> list[tuple[str, list[str]]]:
@@ -34,7 +33,7 @@ def calls() -> list[tuple[str, list[str]]]:
 
 
 def test_every_command_of_the_files_exists_with_its_options() -> None:
-    found = calls()
+    found, group = calls(), typer.main.get_command(app)
     assert {name for name, _ in found} == {
         "Dockerfile",
         "compose.yaml",
@@ -43,7 +42,7 @@ def test_every_command_of_the_files_exists_with_its_options() -> None:
         "lessonbank-worker.service",
     }
     for name, (command, *words) in found:
-        known = GROUP.get_command(GROUP.context_class(GROUP), command)
+        known = group.get_command(group.context_class(group), command)
         assert known is not None, (name, command)
         options = {option for parameter in known.params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, name

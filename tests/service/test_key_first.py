@@ -13,7 +13,6 @@ import pytest
 
 pytest.importorskip("fastapi", reason="needs the extra server")
 pytest.importorskip("jinja2", reason="needs the extra pages")
-pytest.importorskip("mcp.server.mcpserver", reason="needs the extra mcp")
 
 import httpx2
 from starlette.routing import Mount
@@ -27,8 +26,6 @@ from lessonbank.http.service.application import application
 from lessonbank.http.service.keys import Keys
 from lessonbank.http.service.review import review
 from lessonbank.http.service.serving import Running
-from lessonbank.mcp.http import Keys as ScopeKeys
-from lessonbank.mcp.http import application as mcp_application
 from lessonbank.mcp.memory import Memory
 from lessonbank.testing.bank_contract import SETTINGS
 
@@ -41,6 +38,16 @@ HEAD = (
     (b"content-encoding", b"gzip"),
     (b"content-length", b"9999999999"),
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imports() -> None:
+    """Whoever runs these tests imports the SDK, and not each worker that collects them."""
+    global ScopeKeys, mcp_application
+
+    pytest.importorskip("mcp.server.mcpserver", reason="needs the extra mcp")
+    from lessonbank.mcp.http import Keys as ScopeKeys
+    from lessonbank.mcp.http import application as mcp_application
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import anyio
-from pydantic_ai.capabilities import BatchModelRequests
 
 import lessonbank
 from lessonbank.contracts.settings import Evidence, Learning, Model
@@ -19,6 +18,8 @@ SOON = timedelta(seconds=0.05)
 
 def patient(url: str, /, *, provider: str = "openai") -> Model:
     """A model whose requests are gathered, and asked for, every twentieth of a second."""
+    from pydantic_ai.capabilities import BatchModelRequests
+
     soon = BatchModelRequests(max_wait=SOON, poll_interval=SOON, max_poll_interval=SOON)
     model = _of_openai(url) if provider == "openai" else _of_anthropic(url)
     return Model(soon.get_wrapper_model(model), batch=True)

@@ -15,9 +15,8 @@ from typing import Any
 import anyio
 import pytest
 
-pytest.importorskip("pydantic_ai", reason="needs the extra models")
-if find_spec("openai") is None or find_spec("anthropic") is None:  # to import both here costs every process two seconds
-    pytest.skip("needs the extras openai and anthropic", allow_module_level=True)
+if None in map(find_spec, ("pydantic_ai", "openai", "anthropic")):  # to import them costs each process seconds
+    pytest.skip("needs the extras models, openai and anthropic", allow_module_level=True)
 
 import lessonbank
 from lessonbank.contracts.ports import Completion, Message, Owed
