@@ -54,7 +54,7 @@ words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
 
 
 @pytest.mark.full
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(tasks=st.lists(words, max_size=12), asked=words)
 async def test_it_ranks_as_the_store_does(tasks: list[str], asked: str) -> None:
     async with await opened(":memory:") as bank:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,11 +12,9 @@ from lessonbank_bench.measure import pauses
 
 
 @pytest.fixture(autouse=True)
-def what_other_tests_loaded_stays() -> Iterator[None]:
+def what_other_tests_loaded_stays() -> None:
     """Before each learn the command collects garbage: here it need not go through what this process holds besides."""
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def test_pauses_are_measured_while_runs_of_each_size_are_judged_and_learned_from(

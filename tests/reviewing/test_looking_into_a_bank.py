@@ -321,7 +321,7 @@ def test_administration_says_which_budgets_are_in_force_and_what_of_them_is_spen
             worker = Worker(bank, budget=budget)
             group.start_soon(worker.run)
             while worker.name not in str(await bank.store.settings("running ")):
-                await anyio.lowlevel.checkpoint()
+                await anyio.sleep(0.01)
             await Budgets(bank.store, budget, worker=worker.name).spend(scope, usage)
             shown.append(await anyio.to_thread.run_sync(lambda: words(site.get("/administration"))))
             worker.stop()

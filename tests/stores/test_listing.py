@@ -213,7 +213,7 @@ WORDS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(st.lists(WORDS, min_size=1, max_size=8), WORDS, st.data())
 async def test_looking_words_up_finds_the_lessons_that_a_look_at_each_would(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[list[str]], asked: list[str], data: st.DataObject

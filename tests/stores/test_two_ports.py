@@ -113,7 +113,7 @@ async def test_a_word_that_is_kept_only_after_the_run_was_learned_corrects_it() 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(learn)
             while not await bank.runs.list():
-                await anyio.lowlevel.checkpoint()
+                await anyio.sleep(0.01)
             await bank.tell(RUN.id, outcome="success")
         assert (await bank.runs.get(RUN.id)).verdict.outcome == "success"
 

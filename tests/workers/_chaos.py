@@ -128,6 +128,7 @@ async def finish() -> dict[str, Any]:
         deadline = time.monotonic() + 60
         while (await bank.store.queue()).oldest and time.monotonic() < deadline:
             await Worker(bank, lease=LEASE, tries=10_000).run(drain=True)
+            await asyncio.sleep(0.05)
         return await report(bank)
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 import lessonbank
@@ -161,7 +160,7 @@ async def test_a_failed_run_is_tried_again_until_its_tries_are_used_up() -> None
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)
             while not (await bank.runs.queue()).failed:
-                await anyio.lowlevel.checkpoint()
+                await anyio.sleep(0.01)
             worker.stop()
         assert (worker.worked.failed, worker.worked.given_up) == (3, 1)
 
@@ -253,11 +252,12 @@ async def test_a_claim_is_renewed_while_it_takes_and_a_run_that_another_worker_t
             deadline = anyio.current_time() + 2.0
             while anyio.current_time() < deadline:
                 assert not await bank.store.claim(worker="another", limit=1, seconds=60.0)
+                await anyio.sleep(0.01)
             # Not at once free for all: the worker itself, which looks for more, could be the quicker one.
             await bank.store.release(id, scope=SCOPE, worker=worker.name, wait=60.0)
             assert await bank.store.claim(worker="another", limit=1, seconds=60.0, include_given_up=True)
             while worker.under_way:
-                await anyio.lowlevel.checkpoint()
+                await anyio.sleep(0.01)
             worker.stop()
         assert worker.worked == Worked()
         assert (await bank.runs.queue()).claimed == 1
@@ -320,7 +320,7 @@ async def test_a_bank_knows_which_workers_run_and_what_each_may_spend(tmp_path: 
             for worker in workers:
                 group.start_soon(worker.run)
             while len(await bank.store.settings("running ")) < 3:
-                await anyio.lowlevel.checkpoint()
+                await anyio.sleep(0.01)
             seen = (await bank.runs.spending()).allowances
             for worker in workers:
                 worker.stop()
@@ -336,7 +336,7 @@ async def test_a_worker_tells_that_it_runs_for_as_long_as_it_does() -> None:
             group.start_soon(worker.run)
             while len(told) < 4:
                 told |= set((await bank.store.settings("running ")).values())
-                await anyio.lowlevel.checkpoint()
+                await anyio.sleep(0.005)
             worker.stop()
 
 
@@ -432,6 +432,6 @@ async def test_a_worker_waits_for_a_store_that_does_not_answer(caplog: pytest.Lo
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)
             while not worker.worked.learned:
-                await anyio.lowlevel.checkpoint()
+                await anyio.sleep(0.01)
             worker.stop()
         assert len([r for r in caplog.records if "the store is busy" in r.getMessage()]) == 1
