@@ -867,6 +867,28 @@ def test_a_look_that_the_sandbox_stopped_and_what_left_it_together_are_cured_by_
     assert [one.cure for one in failures_in(_freed(made, 2), codes)] != ["free"]  # the other one may have helped
 
 
+def test_what_a_sandbox_stopped_is_cured_outside_of_it_whatever_the_command_was_about() -> None:
+    denied = 'exec_command failed: CreateProcess { message: "Codex(Sandbox(Denied { output: ExecToolCallOutput'
+    made, codes = run(bad("git checkout -b uc-04", denied, 128), ok("git checkout -b 004-log-in"))
+    assert [one.cure for one in failures_in(_freed(made, 1), codes)] == ["free"]
+    made, codes = run(
+        bad("git checkout -b uc-04", "fatal: a branch named 'uc-04' exists", 128), ok("git checkout -b b")
+    )
+    assert not [one for one in failures_in(_freed(made, 1), codes) if one.cure]
+
+
+def test_another_start_of_the_same_is_a_cure_where_powershell_runs_no_scripts() -> None:
+    denied = "npm : File C:\\nvm\\npm.ps1 cannot be loaded because running scripts is disabled on this system."
+    assert told_at_once(bad("npm run build", denied, 1), ok("npm.cmd run build")) == ["npm.cmd run build"]
+
+
+def test_a_task_of_gradle_that_takes_the_options_stands_for_one_that_does_not() -> None:
+    said = "> Unknown command-line option '--tests'."
+    again = './gradlew :app:testDebugUnitTest --tests "a.*"'
+    assert [cure for _, _, cure in cures(bad('./gradlew test --tests "a.*"', said, 1), ok(again))] == [again]
+    assert not cures(bad('./gradlew test --tests "a.*"', "> There were failing tests.", 1), ok(again))
+
+
 def test_a_look_that_the_shell_could_not_read_waits_with_its_quotes_for_a_second_run() -> None:
     paths = " ".join(f"src/pages/of/{name}.tsx" for name in "abcdefgh")
     failed = bad(f"git diff -- {paths} a/[id].ts", "zsh:1: no matches found: a/[id].ts", 1)

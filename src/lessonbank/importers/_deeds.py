@@ -179,10 +179,10 @@ class Command:
         """Whether it is the next try: the same command, or with more words, or with others about the same."""
         is_there = not self.folder or not other.folder or self.folder == other.folder or self.is_placed(other)
         is_same = self.words == other.words or (self.words >= other.words and (self.code == 0 or self.got_past(other)))
-        # `bun test` is not always its script
-        mine, its = (command.program.replace(" run ", " ") for command in (self, other))
+        mine, its = (command.program.replace(" run ", " ") for command in (self, other))  # `bun test` has other tests
         is_next = (is_same and mine == its and self.has_script_of(other)) or self.varies(other) or self.quotes(other)
-        return is_there and is_next
+        is_next = is_next or (self.is_free and not other.is_free and mine == its and WALLED.search(other.printed))
+        return is_there and bool(is_next)
 
     def spelled_as(self, other: Command) -> Command:
         """This command with the words of another one that it only spells in another way, such as a full path."""

@@ -24,17 +24,17 @@ _SUMS_UP: Final = re.compile(
 """What is said at the end whatever was wrong."""
 ABSENT: Final = re.compile(
     r"command not found|: not found$|is not recognized as|CommandNotFound|Failed to spawn|Python was not found|"
-    r"could not determine executable",
+    r"could not determine executable|scripts is disabled",
     re.MULTILINE,
 )
 """How shells say that a program is not there."""
-NO_SCRIPT: Final = re.compile(r"[Mm]issing script|NO_SCRIPT|[Ss]cript not found|No rule to make target")
+NO_SCRIPT: Final = re.compile(r"[Mm]issing script|NO_SCRIPT|cript not found|No rule to make t|Unknown command-line o")
 """How runners say that a repository names no such script."""
 JOINS: Final = "is not a valid statement separator"
 """How an old PowerShell says that it does not know `&&`."""
 UNREAD: Final = re.compile(rf"no matches found: |ParserError|{JOINS}|unexpected EOF while looking|syntax error near")
 """How shells say that they could not read a line: nothing of it was run then."""
-WALLED: Final = re.compile(r"not permitted|ermission denied|EPERM|EACCES|resolve host|ENOTFOUND|EAI_AGAIN|Read-only f")
+WALLED: Final = re.compile(r"not perm|ermission denied|E(?:PERM|ACCES|NOTFOUND|AI_AGAIN)|resolve ho|Read-only f|Denied")
 """How programs say that a sandbox does not let them write, or reach a network."""
 MODULE: Final = re.compile(
     r"(?:No module named|Cannot find (?:module|package)|required module provides package|Can't resolve|resolve import)"
