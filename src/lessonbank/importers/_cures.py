@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import takewhile
 from typing import Final
 
 from lessonbank.contracts.records import Trajectory
@@ -43,7 +44,7 @@ from ._deeds import (
     lines_of,
     missing_modules,
 )
-from ._failures import ASKED, EDITED, FREED, ITS_PATH, JOINED, MOST_OF_BOTH, Failure
+from ._failures import ASKED, EDITED, FREED, ITS_PATH, JOINED, MOST_OF_BOTH, QUOTED, Failure
 from ._grounds import rests_on, tells_more
 
 _SOON: Final = 12
@@ -106,8 +107,24 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], line: Sequence[Co
         tries[-1] = (failed[-1], replace(tries[-1][1], cure=""))
     command, failure = cured[0] if cured else tries[-1]
     failure = failure if failure.cure else _with_what_it_lacked(failed[0], later) or failure
-    for each in (failure, *_replaced(command, later)):
-        yield each if tells_more(command, each) else replace(each, cure="")
+    told = [each for each in (failure, *_replaced(command, later)) if tells_more(command, each)]
+    yield from told or [_reworded(failed, later) or replace(failure, cure="")]
+
+
+def _reworded(line: Sequence[Command], later: Sequence[Deed]) -> Failure | None:
+    """The next try in other words, with no edit before it: that these got it through, only a second run can tell."""
+    tries = [deed for deed in takewhile(lambda deed: not _edits(deed), later) if isinstance(deed, Command)]
+    for failed, again in ((failed, again) for failed in reversed(line) for again in tries if again.rewords(failed)):
+        shown, cure = _of_any_task(failed.text if failed.is_plain else f"{failed.program} …", again.text)
+        cure = cure if len(shown + cure) <= MOST_OF_BOTH else _added(failed, again)
+        at, error = (failed.at, again.at), error_in(failed.printed)
+        failure = Failure(failed.program, error, shown, *at, cure, is_instead=True, rests_on=RESULT)
+        is_shown = len(cure) <= LONGEST and is_plain(cure) and not again.looks
+        if is_shown and tells_more(failed, failure):
+            return failure
+        if failed.is_unread:
+            return replace(failure, cure=QUOTED)
+    return None
 
 
 def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[tuple[Command, Failure]]:
@@ -181,7 +198,9 @@ def _added(failed: Command, again: Command) -> str:
     words = _WORDS.findall(again.text)
     named = PATTERN.search(failed.printed)
     shown += [f"{quote}{named[1]}{quote}" for quote in "'\"" if named]
-    rest = [w if {w, w.rpartition("/")[2]} & {*shown} or w.strip("\"'") not in known else "…" for w in words[1:]]
+    is_new = [word.strip("\"'") not in known for word in (*words[1:], "")]
+    is_told = [new or (word[0] == "-" and next) for word, new, next in zip(words[1:], is_new, is_new[1:], strict=False)]
+    rest = [w if told or {w, w.rpartition("/")[2]} & {*shown} else "…" for w, told in zip(words[1:], is_told, strict=True)]
     return re.sub(r"…(?: …)+", "…", " ".join((*words[:1], *rest)))
 
 
@@ -262,7 +281,7 @@ def _cure(failed: Command, again: Command, between: Sequence[Deed], error: str) 
         return FREED if WALLED.search(failed.printed) or (is_same and not (inside or edited)) else ""
     if JOINS in failed.printed:
         return JOINED if is_same else ""
-    if UNREAD.search(failed.printed) and not failed.is_absent:  # what else is new in it had no part in that
+    if failed.is_unread:  # what else is new in it had no part in that
         return again.text if again.text != failed.text and again.quotes(failed) else ""
     if failed.looks and not SAYS.fullmatch(failed.text):
         return ""

@@ -224,6 +224,22 @@ class Command:
         is_try = is_try and not _NESTS.match(self.text)  # that one went through, and not what it was given
         return is_try and (is_about_it or differ_in_start(self.text, other.text) or self.renames(other))
 
+    def rewords(self, other: Command) -> bool:
+        """Whether it went through in other words, about the same as far as they tell, or where no word was read."""
+        is_it = self.program == other.program or start_of(self.text, other.program) != ""
+        is_try = is_it and self.went and (self.text, self.script) != (other.text, other.script)
+        mine, its = ({*words_of(command.text)} - {*other.program.split()} for command in (self, other))
+        tells = [any(TELLS.match(f"x {word}") for word in words) for words in (mine - its, its)]
+        files, before = operands_of(self.text), operands_of(other.text)
+        is_about_it = 3 * len(mine & its) >= len(its) and not (files and before and files.isdisjoint(before))
+        is_act = not (other.edits or self.edits or tells == [True, False] or check_of(other.text))
+        return is_try and (other.is_unread or (is_about_it and is_act))
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the shell could not read its line."""
+        return UNREAD.search(self.printed) is not None and not self.is_absent
+
     def renames(self, other: Command) -> bool:
         """Whether it has another name in the place of one that was not there, such as that of a container."""
         mine, its = ({*words_of(command.text)} for command in (self, other))

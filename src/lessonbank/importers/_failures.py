@@ -22,15 +22,15 @@ _TELLING: Final = 20
 """Characters of a line that says what was wrong and not only that it was."""
 EDITED: Final = "edit "
 ITS_PATH: Final = "<path>"  # what a command was about that another program did instead
-ASKED, FREED, JOINED, _QUOTED, _AGAIN = "ask", "free", "join", "quote", "again"
+ASKED, FREED, JOINED, QUOTED, _AGAIN = "ask", "free", "join", "quote", "again"
 SENTENCES: Final = {
     ASKED: "It went through after the person had done something: ask for it.",
     FREED: "It went through outside of the sandbox, which the person has to allow: ask for it.",
     JOINED: "It ran with `;` in the place of `&&`, which this shell does not know.",
-    _QUOTED: "It went through with quotes around what the shell had misread.",
+    QUOTED: "It went through with quotes around what the shell had misread.",
     _AGAIN: "It went through when it was run again, and nothing else was done.",
 }
-"""Cures that are no command. `quote` and `again` stand in episodes of before alone."""
+"""Cures that are no command. `again` stands in episodes of before alone."""
 _FILE: Final = re.compile(r"(?<!-\w )(?<= )[\w./~][^\s=@'\"]*\.(?!com\b)[a-z]\w{1,5}(?!\S)")
 
 

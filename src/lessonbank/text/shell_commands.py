@@ -74,7 +74,7 @@ _PART: Final = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s=\"']+|[\"']")
 _OWN: Final = re.compile(r"(?:\./)?\w[\w.-]*/")
 _INTERPRETS: Final = re.compile(r"\S*(?:python[\d.]*\s+-c|node\s+-[ep])\s")
 TELLS: Final = re.compile(
-    r"\S+\s+(?:-m\s+)?(?:\w+\s+)?(?:list(?:-\w+)?|ls|show|status(?:es)?|checks|watch|info|view|help|logs?|search|diff|version|devices)(?:\s|$)|unzip\s+-\w*l"
+    r"\S+\s+(?:-m\s+)?(?:\w+\s+)?(?:list(?:-\w+)?|ls|show|status(?:es)?|checks|watch|info|view|help|logs?|search|diff|version|devices|ps)(?:\s|$)|unzip\s+-\w*l"
 )
 """A command of whatever program that only tells something."""
 _DRY: Final = re.compile(
