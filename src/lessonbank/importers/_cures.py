@@ -122,7 +122,7 @@ def _reworded(line: Sequence[Command], later: Sequence[Deed]) -> Failure | None:
         is_shown = len(cure) <= LONGEST and is_plain(cure) and not again.looks
         if is_shown and tells_more(failed, failure):
             return failure
-        if failed.is_unread:
+        if failed.is_unread or again.is_requoted(failed):
             return replace(failure, cure=QUOTED)
     return None
 
@@ -326,9 +326,11 @@ def _prepared(again: Command) -> str:
 
 def _entered(failed: Command, again: Command) -> str:
     """The folder in which it went through."""
-    name = again.folder.rpartition("/")[2]
-    place = name if name == again.folder else f"…/{name}"
-    return f"cd {place} && {again.text}" if NAME.fullmatch(name) else ""
+    *above, name = again.folder.split("/")
+    if above and f"/{failed.folder}".endswith(f"/{name}"):  # both are called that
+        name = f"{above.pop()}/{name}"
+    place = f"…/{name}" if above else name
+    return f"cd {place} && {again.text}" if all(map(NAME.fullmatch, name.split("/"))) else ""
 
 
 def _same(failed: Command, again: Command, between: Sequence[Deed]) -> str:

@@ -206,9 +206,12 @@ class Command:
 
     def quotes(self, other: Command) -> bool:
         """Whether it went on with other quotes around the same, where the shell could not read the other try."""
+        return UNREAD.search(other.printed) is not None and not self.is_missing and self.is_requoted(other)
+
+    def is_requoted(self, other: Command) -> bool:
+        """Whether it differs from another one in its quotes alone, or in other signs."""
         mine, its = (re.sub(r"\W", "", f"{command.text} {command.script}") for command in (self, other))
-        is_read = UNREAD.search(other.printed) is not None and not self.is_missing
-        return is_read and mine == its and (self.text, self.script) != (other.text, other.script)
+        return mine == its and (self.text, self.script) != (other.text, other.script)
 
     def stands_for(self, other: Command) -> bool:
         """Whether it is about the same as another one, by a program of which a repository has one or the other."""
@@ -228,12 +231,12 @@ class Command:
         """Whether it went through in other words, about the same as far as they tell, or where no word was read."""
         is_it = self.program == other.program or start_of(self.text, other.program) != ""
         is_try = is_it and self.went and (self.text, self.script) != (other.text, other.script)
-        mine, its = ({*words_of(command.text)} - {*other.program.split()} for command in (self, other))
+        mine, its = ({w.lstrip("/-") for w in words_of(c.text)} - {*other.program.split()} for c in (self, other))
         tells = [any(TELLS.match(f"x {word}") for word in words) for words in (mine - its, its)]
         files, before = operands_of(self.text), operands_of(other.text)
         is_about_it = 3 * len(mine & its) >= len(its) and not (files and before and files.isdisjoint(before))
         is_act = not (other.edits or self.edits or tells == [True, False] or check_of(other.text))
-        return is_try and (other.is_unread or (is_about_it and is_act))
+        return is_try and (other.is_unread or self.is_requoted(other) or (is_about_it and is_act))
 
     @property
     def is_unread(self) -> bool:

@@ -38,7 +38,7 @@ WALLED: Final = re.compile(r"not perm|ermission denied|E(?:PERM|ACCES|NOTFOUND|A
 """How programs say that a sandbox does not let them write, or reach a network."""
 MODULE: Final = re.compile(
     r"(?:No module named|Cannot find (?:module|package)|required module provides package|Can't resolve|resolve import)"
-    r" ['\"]?(@?[\w./-]+)|requires? \"([\w.-]+)\""
+    r" ['\"]?(@?[\w./-]+)|requires? \"([\w.-]+)\"|(?:Library not loaded: \S*/|cannot load library ')(\w+)"
 )
 """What was not there, of a language's own modules."""
 PLACELESS: Final = re.compile(

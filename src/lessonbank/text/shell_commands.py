@@ -63,7 +63,7 @@ _ASKS: Final = re.compile(
 SAYS: Final = re.compile(r"\S+ (?:-V|--version|--help)|(?:node|npm|ruby|php|perl|java|bun|deno) -v")
 """What tells about a program alone."""
 RUNS: Final = re.compile(
-    r"\s*((?:(?:uv|poetry|pdm|pipenv|hatch|volta)\s+run\s+|mise\s+(?:exec|x)\s+--\s+)?(?:\S*[/\\])?(?:python[\d.]*|py|node|ruby)(?:\.exe)?)\s"
+    r"\s*((?:(?:uv|poetry|pdm|pipenv|hatch|volta)\s+run\s+|mise\s+(?:exec|x)\s+--\s+)?(?:\S*[/\\])?(?:python[\d.]*|py|node|ruby)(?:\.exe)?[\"']?)\s"
 )
 RUNS_TEXT: Final = re.compile(rf"{RUNS.pattern}+(?:-\s*<<|<<|-[ecp]\s|-\s*$)")
 """An interpreter that is given its script in the line itself."""
