@@ -26,7 +26,7 @@ _ADDED: Final = re.compile(
 """What Codex writes before the words of a person who works in an editor, and Gemini CLI behind `@file`."""
 _QUOTED: Final = re.compile(
     r"<([\w:-]+)[^<>]*>.*?</\1>|```.*?(?:```|\Z)|\"[^\"]*(?:\"|\Z)|“[^”]*(?:”|\Z)|„[^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)"
-    r"|(?<!\w)'[^'\n]*'|(?<!\w)\([^()\n]*\)",
+    r"|(?<!\w)'[^'\n]*'|(?<!\w)\([^()\n]*\)|(?<!\S)#{2,6} .*",
     re.DOTALL,
 )
 _PASTED: Final = re.compile(r"^(?:[>|$%#+@{\[<]|\t|  |[A-Z]{3,}\b:|(?:\S+: )?(?i:warning|error|hint):).*", re.MULTILINE)

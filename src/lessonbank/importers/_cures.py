@@ -15,7 +15,7 @@ from typing import Final
 
 from lessonbank.contracts.records import Trajectory
 from lessonbank.guard.hazards import RESULT
-from lessonbank.text.error_line import BRANCH, ITS_BRANCH, JOINS, NO_SCRIPT, PLACELESS, UNREAD, WALLED, error_in
+from lessonbank.text.error_line import BRANCH, ITS_BRANCH, JOINS, NO_SCRIPT, PLACELESS, WALLED, error_in
 from lessonbank.text.shell_commands import (
     INSTALLS,
     RUNS,
@@ -107,8 +107,10 @@ def _of_line(failed: Sequence[Command], later: Sequence[Deed], line: Sequence[Co
         tries[-1] = (failed[-1], replace(tries[-1][1], cure=""))
     command, failure = cured[0] if cured else tries[-1]
     failure = failure if failure.cure else _with_what_it_lacked(failed[0], later) or failure
-    told = [each for each in (failure, *_replaced(command, later)) if tells_more(command, each)]
-    yield from told or [_reworded(failed, later) or replace(failure, cure="")]
+    drawn = (failure, *_replaced(command, later))
+    drawn = [each if tells_more(command, each) else replace(each, cure="") for each in drawn]
+    has_cure = any(each.cure for each in drawn)
+    yield from drawn if has_cure else [_reworded(failed, later) or drawn[0], *drawn[1:]]
 
 
 def _reworded(line: Sequence[Command], later: Sequence[Deed]) -> Failure | None:
@@ -135,6 +137,8 @@ def _likely(cured: Sequence[tuple[Command, Failure]], printed: str) -> Sequence[
         return in_error or in_all
     if len({failure.cure for _, failure in cured}) > 1:
         cured = [(command, replace(failure, rests_on=RESULT)) for command, failure in cured]
+    if all(failure.cure.startswith("cd ") for _, failure in cured):  # the first one has failed for that
+        return cured[:1]
     return [(command, failure) for command, failure in cured if command.program not in _RECORDS] or cured
 
 
@@ -198,9 +202,10 @@ def _added(failed: Command, again: Command) -> str:
     words = _WORDS.findall(again.text)
     named = PATTERN.search(failed.printed)
     shown += [f"{quote}{named[1]}{quote}" for quote in "'\"" if named]
-    is_new = [word.strip("\"'") not in known for word in (*words[1:], "")]
-    is_told = [new or (word[0] == "-" and next) for word, new, next in zip(words[1:], is_new, is_new[1:], strict=False)]
-    rest = [w if told or {w, w.rpartition("/")[2]} & {*shown} else "…" for w, told in zip(words[1:], is_told, strict=True)]
+    new = [word.strip("\"'") not in known for word in (*words[1:], "")]
+    tells = (is_new or (word[0] == "-" and next) for word, is_new, next in zip(words[1:], new, new[1:], strict=False))
+    pairs = zip(words[1:], tells, strict=True)
+    rest = [word if is_told or {word, word.rpartition("/")[2]} & {*shown} else "…" for word, is_told in pairs]
     return re.sub(r"…(?: …)+", "…", " ".join((*words[:1], *rest)))
 
 

@@ -229,8 +229,9 @@ class Command:
 
     def rewords(self, other: Command) -> bool:
         """Whether it went through in other words, about the same as far as they tell, or where no word was read."""
-        is_it = self.program == other.program or start_of(self.text, other.program) != ""
-        is_try = is_it and self.went and (self.text, self.script) != (other.text, other.script)
+        is_it = self.program == other.program or " " in start_of(self.text, other.program)
+        is_other = (self.text, self.script) != (other.text, other.script)
+        is_try = is_it and is_other and self.went and self.is_free == other.is_free
         mine, its = ({w.lstrip("/-") for w in words_of(c.text)} - {*other.program.split()} for c in (self, other))
         tells = [any(TELLS.match(f"x {word}") for word in words) for words in (mine - its, its)]
         files, before = operands_of(self.text), operands_of(other.text)

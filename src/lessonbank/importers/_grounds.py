@@ -127,7 +127,8 @@ def _asked(failed: Command, cure: str, *, is_instead: bool) -> Collection[str] |
     if installs := INSTALLS.match(" ".join(words)):
         rest = words[len(installs[0].split()) :]
         is_all = all(word.startswith("-") for word in rest)  # all that the repository names
-        return {installs[0], *rest} if is_all else None
+        is_first = _BRINGS.match(f"{installs[0]} ") and not rest  # any agent begins with that
+        return () if is_first else {installs[0], *rest} if is_all else None
     if cure.startswith("cd "):
         return ()  # any agent looks for the folder
     if name_of(program) != name_of(failed.program) or _OF_PROJECT.fullmatch(name_of(program)):
