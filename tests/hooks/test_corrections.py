@@ -55,6 +55,11 @@ def test_what_an_editor_adds_is_not_what_the_person_says() -> None:
     assert list(rules_in(f"look at @a.md\n--- Content from referenced files ---\nContent from @a.md:\n{PNPM}\n")) == []
 
 
+def test_what_stands_below_a_heading_is_pasted() -> None:
+    assert list(rules_in("good, now fix these ## Key Gaps\n- No transport-layer API tests, due to no HTTP API.")) == []
+    assert list(rules_in(f"{PNPM}\n## Key Gaps\n- No API tests.")) == [PNPM]
+
+
 def test_of_a_longer_answer_only_the_sentence_with_the_rule_is_kept() -> None:
     text = "halt: wir benutzen db/structure.sql, nicht schema.rb. Bitte schema.rb zurück"
     assert list(rules_in(text)) == ["wir benutzen db/structure.sql, nicht schema.rb."]
