@@ -896,9 +896,9 @@ def test_a_look_that_the_shell_could_not_read_waits_with_its_quotes_for_a_second
     ("failed", "printed", "again", "cure"),
     [
         ("bd list --wisp", "unknown flag: --wisp", "bd list --status open", "bd list --status open"),
-        ("acli sprint list --board 7 --open", "no flag", "acli board list-sprints 7 --open", None),
+        ("acli x sprint list --id 7 --open", "no flag", "acli x board list-sprints --id 9 --open", None),
         ("npm -v", "npm.ps1 cannot be loaded", "cmd /c npm -v", None),
-        ("taskkill /F /IM a.exe", "Invalid option - 'F:/'", "taskkill //F //PID 4", None),
+        ("taskkill /F /PID 17", "Invalid option - 'F:/'", "taskkill //F //PID 4", None),
         ("python -c 'f(\"a\")'", "SyntaxError: '(' was never closed", "python -c \"f('a')\"", "quote"),
         ('rg -n "a `b` c" docs', "ParserError: unexpected", "rg -n 'a .b' docs", "quote"),
         (
@@ -922,12 +922,25 @@ def test_the_next_try_in_other_words_is_a_cure_that_waits_for_a_second_run(
         ("app.py", ok("acli send a --open")),  # an edit
         (ok("acli list a --fast"),),  # a look
         (ok("acli send docs/b.md --fast"),),  # about another file
-        (ok("acli make b"),),  # nothing of it is the same
+        (ok("acli run --fast b 7"),),  # hardly a word of it is the same
         (bad("acli send docs/a.md --open"),),
     ],
 )
 def test_no_other_try_got_it_through(between_and_again: tuple[Call, ...]) -> None:
     assert not cures(bad("acli send docs/a.md --fast", "unknown", 1), *between_and_again)
+
+
+@pytest.mark.parametrize(
+    ("failed", "again"),
+    [
+        ("mise run fmt", "mise run build"),
+        ("gofmt -l color/", "gofmt -l terminal/"),
+        ("bd mol current a7", "bd mol wisp b"),
+        ("railway service", "railway up --service api"),
+    ],
+)
+def test_another_thing_that_the_same_program_does_is_no_next_try(failed: str, again: str) -> None:
+    assert not cures(bad(failed, "unknown", 1), ok(again))
 
 
 def test_a_check_in_other_words_checks_something_else() -> None:

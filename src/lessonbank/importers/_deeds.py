@@ -232,10 +232,11 @@ class Command:
         is_it = self.program == other.program or " " in start_of(self.text, other.program)
         is_other = (self.text, self.script) != (other.text, other.script)
         is_try = is_it and is_other and self.went and self.is_free == other.is_free
-        mine, its = ({w.lstrip("/-") for w in words_of(c.text)} - {*other.program.split()} for c in (self, other))
+        mine, its = ({w.lstrip("/") for w in words_of(c.text) if not w.isdigit()} for c in (self, other))
+        mine, its = (words - {"run", *other.program.split()} for words in (mine, its))
         tells = [any(TELLS.match(f"x {word}") for word in words) for words in (mine - its, its)]
-        files, before = operands_of(self.text), operands_of(other.text)
-        is_about_it = 3 * len(mine & its) >= len(its) and not (files and before and files.isdisjoint(before))
+        files, before = ({word for word in words if re.search(r"\w[./:]\w|/$", word)} for words in (mine, its))
+        is_about_it = 2 * len(mine & its) >= len(its) and not (files and before and files.isdisjoint(before))
         is_act = not (other.edits or self.edits or tells == [True, False] or check_of(other.text))
         return is_try and (other.is_unread or self.is_requoted(other) or (is_about_it and is_act))
 
