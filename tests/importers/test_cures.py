@@ -900,7 +900,7 @@ def test_a_look_that_the_shell_could_not_read_waits_with_its_quotes_for_a_second
         ("npm -v", "npm.ps1 cannot be loaded", "cmd /c npm -v", None),
         ("taskkill /F /PID 17", "Invalid option - 'F:/'", "taskkill //F //PID 4", None),
         ("python -c 'f(\"a\")'", "SyntaxError: '(' was never closed", "python -c \"f('a')\"", "quote"),
-        ('rg -n "a `b` c" docs', "ParserError: unexpected", "rg -n 'a .b' docs", "quote"),
+        ('rg -n "a `b` c" docs', "ParserError: unexpected", "rg -n 'a `b` c' docs", "quote"),
         (
             "acli create --project SHOP --type Task --file notes/of/the/week.md --assignee 71-2f7a",
             "missing '@'",
@@ -924,6 +924,7 @@ def test_the_next_try_in_other_words_is_a_cure_that_waits_for_a_second_run(
         (ok("acli send docs/b.md --fast"),),  # about another file
         (ok("acli run --fast b 7"),),  # hardly a word of it is the same
         (bad("acli send docs/a.md --open"),),
+        (ok("acli send docs/b.md"),),
     ],
 )
 def test_no_other_try_got_it_through(between_and_again: tuple[Call, ...]) -> None:
@@ -941,6 +942,10 @@ def test_no_other_try_got_it_through(between_and_again: tuple[Call, ...]) -> Non
 )
 def test_another_thing_that_the_same_program_does_is_no_next_try(failed: str, again: str) -> None:
     assert not cures(bad(failed, "unknown", 1), ok(again))
+
+
+def test_another_pattern_that_the_shell_could_read_is_no_change_of_quotes() -> None:
+    assert not cures(bad('rg -n "a `b` c" docs', "ParserError: unexpected", 1), ok("rg -n 'a .b' src"))
 
 
 def test_a_check_in_other_words_checks_something_else() -> None:

@@ -124,7 +124,7 @@ def _reworded(line: Sequence[Command], later: Sequence[Deed]) -> Failure | None:
         is_shown = len(cure) <= LONGEST and is_plain(cure) and not again.looks
         if is_shown and tells_more(failed, failure):
             return failure
-        if failed.is_unread or again.is_requoted(failed):
+        if again.is_requoted(failed):
             return replace(failure, cure=QUOTED)
     return None
 

@@ -228,7 +228,7 @@ class Command:
         return is_try and (is_about_it or differ_in_start(self.text, other.text) or self.renames(other))
 
     def rewords(self, other: Command) -> bool:
-        """Whether it went through in other words, about the same as far as they tell, or where no word was read."""
+        """Whether it went through in other words, about the same as far as they tell, or in other quotes alone."""
         is_it = self.program == other.program or " " in start_of(self.text, other.program)
         is_other = (self.text, self.script) != (other.text, other.script)
         is_try = is_it and is_other and self.went and self.is_free == other.is_free
@@ -238,7 +238,7 @@ class Command:
         files, before = ({word for word in words if re.search(r"\w[./:]\w|/$", word)} for words in (mine, its))
         is_about_it = 2 * len(mine & its) >= len(its) and not (files and before and files.isdisjoint(before))
         is_act = not (other.edits or self.edits or tells == [True, False] or check_of(other.text))
-        return is_try and (other.is_unread or self.is_requoted(other) or (is_about_it and is_act))
+        return is_try and (self.is_requoted(other) or (is_about_it and is_act))
 
     @property
     def is_unread(self) -> bool:
